@@ -1,0 +1,171 @@
+//! What each gate asks. One function a gate; every missing input blocks.
+
+use super::{GateInput, Outcome};
+use crate::blocker::Code;
+use crate::contract::{Contract, Stage};
+use crate::seen::Seen;
+
+const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");
+const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
+
+fn closed(input: &GateInput<'_>) -> bool {
+    input.manifest.is_gated() && !input.engine_opened
+}
+
+fn with_contract(input: &GateInput<'_>, check: impl FnOnce(&Contract) -> Outcome) -> Outcome {
+    match input.contract.valid() {
+        Some(contract) => check(contract),
+        None => NO_CONTRACT,
+    }
+}
+
+pub fn contract(input: &GateInput<'_>) -> Outcome {
+    match input.contract {
+        crate::contract::ContractDocument::Valid(_) => Outcome::Pass,
+        crate::contract::ContractDocument::Invalid(invalid) => {
+            let first = invalid.errors.first().map(ToString::to_string);
+            let more = invalid.errors.len().saturating_sub(1);
+            let detail = match (first, more) {
+                (Some(first), 0) => Some(first),
+                (Some(first), more) => Some(format!("{first} (and {more} more)")),
+                (None, _) => None,
+            };
+            Outcome::Blocked(Code::ContractInvalid, detail)
+        }
+    }
+}
+
+pub fn engine(input: &GateInput<'_>) -> Outcome {
+    match &input.manifest.gated_by_env {
+        None => Outcome::Pass,
+        Some(_) if input.engine_opened => Outcome::Pass,
+        Some(variable) => Outcome::Blocked(
+            Code::EngineGateClosed,
+            Some(format!("{} opens with {variable}=1 or --allow-engine {}", input.manifest.id, input.manifest.id)),
+        ),
+    }
+}
+
+pub fn stage(input: &GateInput<'_>) -> Outcome {
+    match input.stage {
+        _ if closed(input) => ENGINE_CLOSED,
+        Stage::One => Outcome::Blocked(Code::StageGateClosed, Some("stage 1 never executes".into())),
+        Stage::Two | Stage::Three | Stage::Four | Stage::Five | Stage::Six => Outcome::Pass,
+    }
+}
+
+/// `fake` needs no earlier proof for stages 2 and 3; no lane can hold any other proof yet.
+pub fn stage_proof(input: &GateInput<'_>) -> Outcome {
+    let missing = |n: u8| Outcome::Blocked(Code::StageNotProven, Some(format!("no proof of stage {n} for this lane")));
+    match (input.manifest.is_gated(), input.stage) {
+        _ if closed(input) => ENGINE_CLOSED,
+        (_, Stage::One) => Outcome::NotApplicable("stage 1 is the first"),
+        (false, Stage::Two) => Outcome::Pass,
+        (false, Stage::Three) => {
+            Outcome::Blocked(Code::SourceNotAdmitted, Some("stage 3 needs a source record, and none was given".into()))
+        }
+        (_, stage) => missing(stage.number() - 1),
+    }
+}
+
+pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| {
+        let needed = contract.mutation_mode.stage();
+        match input.stage {
+            _ if closed(input) => ENGINE_CLOSED,
+            Stage::One => Outcome::NotApplicable("stage 1 changes nothing"),
+            stage if needed <= stage => Outcome::Pass,
+            stage => Outcome::Blocked(
+                Code::StageNotProven,
+                Some(format!("mutation mode {} needs stage {}, asked for {}", contract.mutation_mode.as_str(), needed.number(), stage.number())),
+            ),
+        }
+    })
+}
+
+pub fn verification_command(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| {
+        let excused = contract.no_test_rationale.is_some() && !matches!(input.stage, Stage::Two | Stage::Three | Stage::Four);
+        match contract.verification_commands.is_empty() {
+            false => Outcome::Pass,
+            true if excused => Outcome::NotApplicable("the contract says why there is no test"),
+            true => Outcome::Blocked(Code::MissingTestCommand, Some("verification_commands is empty".into())),
+        }
+    })
+}
+
+/// The approval store is not part of this version, so a contract that needs one cannot run.
+pub fn approval(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| match contract.approval_required {
+        false => Outcome::NotApplicable("the contract needs no approval"),
+        true => Outcome::Blocked(Code::ApprovalMissing, Some("no approval names this contract".into())),
+    })
+}
+
+/// Setup and inputs may only be prepared inside containment, which this version does not have.
+pub fn setup(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| match contract.setup.is_empty() && contract.inputs.is_empty() {
+        true => Outcome::NotApplicable("the contract prepares nothing"),
+        false => Outcome::Blocked(
+            Code::ToolchainUnavailable,
+            Some("setup and inputs need containment, which this version does not have".into()),
+        ),
+    })
+}
+
+pub fn toolchains(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| {
+        let Seen::Known(host) = &input.host else {
+            return Outcome::Blocked(Code::ToolchainUnavailable, Some("the host was not looked at".into()));
+        };
+        let missing: Vec<String> = programs_needed(contract)
+            .into_iter()
+            .filter(|program| !host.programs.get(program).is_some_and(Option::is_some))
+            .collect();
+        match missing.is_empty() {
+            true => Outcome::Pass,
+            false => Outcome::Blocked(Code::ToolchainUnavailable, Some(format!("not found on PATH: {}", missing.join(", ")))),
+        }
+    })
+}
+
+/// No jail exists in this version: only `fake` at stage 2 may run, reported as uncontained.
+pub fn containment(input: &GateInput<'_>) -> Outcome {
+    match (input.manifest.is_gated(), input.stage) {
+        (false, Stage::Two) => Outcome::Pass,
+        (_, _) => Outcome::Blocked(
+            Code::ContainmentUnavailable,
+            Some("this version has no containment; only fake at stage 2 may run without".into()),
+        ),
+    }
+}
+
+/// Declared toolchains, and the program each verification command begins with.
+pub fn programs_needed(contract: &Contract) -> Vec<String> {
+    let commands = contract.verification_commands.iter().chain(&contract.hidden_verification.commands);
+    let mut programs: Vec<String> = contract.toolchains.clone();
+    programs.extend(commands.filter_map(|command| first_program(command)));
+    programs.sort();
+    programs.dedup();
+    programs
+}
+
+/// The program of a plain command; shell syntax and built-ins are left to the shell.
+fn first_program(command: &str) -> Option<String> {
+    const BUILT_IN: [&str; 16] = [
+        "!", "{", "[", "[[", ":", ".", "cd", "eval", "exit", "export", "false", "for", "if", "set", "test", "true",
+    ];
+    let word = command.split_whitespace().find(|word| !is_assignment(word))?;
+    let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
+    (plain && !BUILT_IN.contains(&word) && word != "while").then(|| word.to_owned())
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    })
+}
+
+#[cfg(test)]
+#[path = "checks_tests.rs"]
+mod tests;

@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::case_file::ContractIssue;
+use crate::contract::tests::sample;
+use crate::contract::{ContractDocument, InvalidContract, MutationMode};
+use crate::engine::manifest::Manifest;
+use crate::gate::{GATES, HostFacts, Phase};
+use crate::plan::{self, Next};
+
+fn fake() -> Manifest {
+    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+    Manifest::parse("fake.toml", text).unwrap()
+}
+
+fn gated() -> Manifest {
+    let text = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
+    Manifest::parse("pi.toml", text).unwrap()
+}
+
+fn host() -> Seen<HostFacts> {
+    let programs = BTreeMap::from([("python3".to_owned(), Some("/usr/bin/python3".to_owned()))]);
+    Seen::Known(HostFacts { programs })
+}
+
+struct World {
+    contract: ContractDocument,
+    manifest: Manifest,
+    stage: Stage,
+    opened: bool,
+    host: Seen<HostFacts>,
+}
+
+impl World {
+    /// Everything in order: `fake`, stage 2, a valid contract, a host with Python.
+    fn good() -> Self {
+        Self { contract: ContractDocument::Valid(Box::new(sample())), manifest: fake(), stage: Stage::Two, opened: false, host: host() }
+    }
+
+    fn contract(change: impl FnOnce(&mut Contract)) -> Self {
+        let mut contract = sample();
+        change(&mut contract);
+        Self { contract: ContractDocument::Valid(Box::new(contract)), ..Self::good() }
+    }
+
+    fn input(&self) -> GateInput<'_> {
+        GateInput {
+            contract: &self.contract,
+            manifest: &self.manifest,
+            stage: self.stage,
+            engine_opened: self.opened,
+            host: self.host.clone(),
+        }
+    }
+
+    fn codes(&self) -> Vec<&'static str> {
+        match plan::next(&self.input()) {
+            Next::Blocked(report) => report.blocked().map(|gate| gate.code.unwrap().as_str()).collect(),
+            Next::LookAtHost => vec!["look-at-host"],
+            Next::Ready(..) => Vec::new(),
+        }
+    }
+}
+
+#[test]
+fn truth_table() {
+    let invalid = ContractDocument::Invalid(InvalidContract {
+        invalid: true,
+        errors: vec![ContractIssue { file: "case.toml".into(), line: 3, column: 4, message: "bad".into() }],
+    });
+    let rows: Vec<(&str, World, &[&str])> = vec![
+        ("good", World::good(), &[]),
+        ("invalid contract", World { contract: invalid.clone(), ..World::good() }, &["contract_invalid"]),
+        ("closed engine", World { manifest: gated(), stage: Stage::One, ..World::good() }, &["engine_gate_closed"]),
+        ("closed engine, high stage", World { manifest: gated(), stage: Stage::Five, ..World::good() }, &["engine_gate_closed"]),
+        (
+            "closed engine, invalid contract: both, together",
+            World { manifest: gated(), stage: Stage::One, contract: invalid, ..World::good() },
+            &["contract_invalid", "engine_gate_closed"],
+        ),
+        ("opened, stage 1", World { manifest: gated(), stage: Stage::One, opened: true, ..World::good() }, &["stage_gate_closed"]),
+        ("opened, stage 2", World { manifest: gated(), opened: true, ..World::good() }, &["stage_not_proven"]),
+        ("fake, stage 1", World { stage: Stage::One, ..World::good() }, &["stage_gate_closed"]),
+        ("fake, stage 3", World { stage: Stage::Three, ..World::good() }, &["source_not_admitted"]),
+        ("fake, stage 4", World { stage: Stage::Four, ..World::good() }, &["stage_not_proven"]),
+        ("fake, stage 6", World { stage: Stage::Six, ..World::good() }, &["stage_not_proven"]),
+        ("mode wider than stage", World::contract(|c| c.mutation_mode = MutationMode::SandboxRepo), &["stage_not_proven"]),
+        ("no test command", World::contract(|c| c.verification_commands.clear()), &["missing_test_command"]),
+        (
+            "a rationale does not help at stage 2",
+            World::contract(|c| {
+                c.verification_commands.clear();
+                c.no_test_rationale = Some("docs only".into());
+            }),
+            &["missing_test_command"],
+        ),
+        ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
+        ("setup", World::contract(|c| c.setup = vec!["npm ci".into()]), &["toolchain_unavailable"]),
+        ("inputs", World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]), &["toolchain_unavailable"]),
+        ("missing program", World::contract(|c| c.verification_commands = vec!["nosuch -q".into()]), &["toolchain_unavailable"]),
+        ("missing toolchain", World::contract(|c| c.toolchains = vec!["node".into()]), &["toolchain_unavailable"]),
+        ("host not looked at", World { host: Seen::NotSeen, ..World::good() }, &["look-at-host"]),
+    ];
+    for (name, world, want) in rows {
+        assert_eq!(world.codes(), want, "{name}");
+    }
+}
+
+#[test]
+fn the_host_is_not_looked_at_while_a_record_blocks() {
+    let world = World { manifest: gated(), stage: Stage::One, host: Seen::NotSeen, ..World::good() };
+    let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
+    let unseen: Vec<&str> =
+        report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
+    assert_eq!(unseen, ["toolchains", "containment"]);
+    assert_eq!(report.gates.len(), GATES.len());
+}
+
+#[test]
+fn phases_stand_in_order() {
+    assert!(GATES.windows(2).all(|pair| pair[0].phase <= pair[1].phase));
+    assert!(GATES.iter().any(|gate| gate.phase == Phase::Host));
+}
+
+#[test]
+fn no_gated_engine_is_ever_ready_without_containment() {
+    for stage in [Stage::Two, Stage::Three, Stage::Four, Stage::Five, Stage::Six] {
+        let world = World { manifest: gated(), stage, opened: true, ..World::good() };
+        assert!(matches!(containment(&world.input()), Outcome::Blocked(Code::ContainmentUnavailable, _)));
+        assert!(!world.codes().is_empty(), "{stage:?}");
+    }
+}
+
+#[test]
+fn programs_are_taken_from_plain_commands() {
+    for (command, want) in [
+        ("python3 -m unittest", Some("python3")),
+        ("A=1 B=2 grep -q x", Some("grep")),
+        ("test -f x", None),
+        ("./run.sh", None),
+        ("$X y", None),
+        ("(cd x && y)", None),
+        ("true", None),
+        ("", None),
+    ] {
+        assert_eq!(first_program(command).as_deref(), want, "{command}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The gates: one table, read top to bottom. A gate is a total function from what is known to
+//! pass or blocker; it never looks anything up itself.
+
+mod checks;
+
+pub use checks::programs_needed;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::blocker::Code;
+use crate::contract::{ContractDocument, Stage};
+use crate::engine::manifest::Manifest;
+use crate::seen::Seen;
+
+/// Phases in order. A phase is looked at only after every gate of the one before it passed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Records and environment.
+    Records,
+    /// The host: programs, containment.
+    Host,
+}
+
+/// Everything the gates may read.
+#[derive(Clone, Debug)]
+pub struct GateInput<'a> {
+    pub contract: &'a ContractDocument,
+    pub manifest: &'a Manifest,
+    pub stage: Stage,
+    /// The operator opened this engine, by flag or variable.
+    pub engine_opened: bool,
+    pub host: Seen<HostFacts>,
+}
+
+/// What a look at the host found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HostFacts {
+    /// Program name to where it was found.
+    pub programs: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Pass,
+    NotApplicable(&'static str),
+    Blocked(Code, Option<String>),
+}
+
+/// One row of the table.
+pub struct Gate {
+    pub id: &'static str,
+    pub phase: Phase,
+    pub question: &'static str,
+    /// The records, variables and flags it reads.
+    pub reads: &'static [&'static str],
+    pub check: fn(&GateInput<'_>) -> Outcome,
+}
+
+/// All gates, in the order they are reported.
+pub const GATES: &[Gate] = &[
+    Gate {
+        id: "contract",
+        phase: Phase::Records,
+        question: "Is the contract whole and well-formed?",
+        reads: &["case.toml"],
+        check: checks::contract,
+    },
+    Gate {
+        id: "engine",
+        phase: Phase::Records,
+        question: "Was this engine opened explicitly?",
+        reads: &["engines/*.toml", "--allow-engine", "CTO_HARNESS_ALLOW_<ENGINE>"],
+        check: checks::engine,
+    },
+    Gate {
+        id: "stage",
+        phase: Phase::Records,
+        question: "Does the stage asked for execute at all?",
+        reads: &["--stage", "CTO_HARNESS_CASE_STAGE"],
+        check: checks::stage,
+    },
+    Gate {
+        id: "stage-proof",
+        phase: Phase::Records,
+        question: "Is the stage before this one proven for this lane?",
+        reads: &["records/", "harness-runs/"],
+        check: checks::stage_proof,
+    },
+    Gate {
+        id: "mutation-mode",
+        phase: Phase::Records,
+        question: "Is the mutation mode no wider than the stage?",
+        reads: &["case.toml"],
+        check: checks::mutation_mode,
+    },
+    Gate {
+        id: "verification-command",
+        phase: Phase::Records,
+        question: "Does the contract say how the change is verified?",
+        reads: &["case.toml"],
+        check: checks::verification_command,
+    },
+    Gate {
+        id: "approval",
+        phase: Phase::Records,
+        question: "Is every approval the contract needs there?",
+        reads: &["operator/"],
+        check: checks::approval,
+    },
+    Gate {
+        id: "setup",
+        phase: Phase::Records,
+        question: "Can everything the contract prepares be prepared in containment?",
+        reads: &["case.toml"],
+        check: checks::setup,
+    },
+    Gate {
+        id: "toolchains",
+        phase: Phase::Host,
+        question: "Is every program the contract names on this host?",
+        reads: &["PATH"],
+        check: checks::toolchains,
+    },
+    Gate {
+        id: "containment",
+        phase: Phase::Host,
+        question: "Can this lane be contained as it must be?",
+        reads: &["host"],
+        check: checks::containment,
+    },
+];
+
+/// One gate's result as `gates.json` keeps it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GateResult {
+    pub gate: String,
+    pub phase: Phase,
+    pub question: String,
+    pub result: GateVerdict,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    pub reads: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateVerdict {
+    Pass,
+    Blocked,
+    NotApplicable,
+    /// An earlier phase blocked, so this was not looked at.
+    NotSeen,
+}
+
+/// `gates.json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GateReport {
+    pub schema_version: u32,
+    pub gates: Vec<GateResult>,
+}
+
+impl GateReport {
+    pub fn blocked(&self) -> impl Iterator<Item = &GateResult> {
+        self.gates.iter().filter(|gate| gate.result == GateVerdict::Blocked)
+    }
+}
+
+/// Runs the gates of one phase.
+pub fn run_phase(phase: Phase, input: &GateInput<'_>) -> Vec<GateResult> {
+    GATES.iter().filter(|gate| gate.phase == phase).map(|gate| result(gate, (gate.check)(input))).collect()
+}
+
+/// The rows of a phase that was not looked at.
+pub fn not_seen(phase: Phase) -> Vec<GateResult> {
+    GATES.iter().filter(|gate| gate.phase == phase).map(|gate| row(gate, GateVerdict::NotSeen, None, None)).collect()
+}
+
+fn result(gate: &Gate, outcome: Outcome) -> GateResult {
+    match outcome {
+        Outcome::Pass => row(gate, GateVerdict::Pass, None, None),
+        Outcome::NotApplicable(why) => row(gate, GateVerdict::NotApplicable, None, Some(why.to_owned())),
+        Outcome::Blocked(code, detail) => row(gate, GateVerdict::Blocked, Some(code), detail),
+    }
+}
+
+fn row(gate: &Gate, result: GateVerdict, code: Option<Code>, detail: Option<String>) -> GateResult {
+    GateResult {
+        gate: gate.id.to_owned(),
+        phase: gate.phase,
+        question: gate.question.to_owned(),
+        result,
+        code,
+        detail,
+        reads: gate.reads.iter().map(ToString::to_string).collect(),
+    }
+}

@@ -1,0 +1,252 @@
+use super::*;
+use crate::contract::tests::sample;
+use crate::digest::Digest;
+use crate::event::{EngineReview, Event, Finding, MemoryMeter, TimeLimit};
+use crate::run::tests::{contracted, diffed, engine_ended, engine_result, engine_started, gate, patched, planned, started};
+use crate::run::{Folded, fold};
+
+const COMMAND: &str = "python3 -m unittest -v";
+
+fn check(kind: CheckKind, command: &str, end: ProcessEnd) -> Check {
+    Check { kind, command: command.into(), end, duration_ms: 1 }
+}
+
+fn exited(code: u8) -> ProcessEnd {
+    ProcessEnd::Exited { code }
+}
+
+fn red_control() -> ControlRun {
+    ControlRun::Ran {
+        checks: vec![check(CheckKind::Visible, COMMAND, exited(1))],
+        failures_added: Some(5),
+        failures_reported: Some(5),
+    }
+}
+
+fn verification(end: ProcessEnd, control: Option<ControlRun>) -> VerificationCompleted {
+    VerificationCompleted {
+        not_run: None,
+        checks: vec![check(CheckKind::Visible, COMMAND, end)],
+        control,
+        log_sha256: Digest::of(b""),
+        tree: Some(Digest::of(b"tree")),
+        mismatch: None,
+        changed_test_files: Vec::new(),
+        blockers: Vec::new(),
+    }
+}
+
+/// A run in which everything went right; each test breaks one thing.
+fn good() -> Facts {
+    let events = [
+        started(),
+        contracted(vec![]),
+        planned(false),
+        engine_started(),
+        engine_result(),
+        engine_ended(exited(0)),
+        patched(),
+        diffed(&["a.py"]),
+        Event::VerificationCompleted(verification(exited(0), Some(red_control()))),
+    ];
+    let Folded { facts, .. } = fold(&events).unwrap();
+    facts
+}
+
+fn codes(change: impl FnOnce(&mut Facts)) -> Vec<&'static str> {
+    codes_with(|_| {}, change)
+}
+
+fn codes_with(contract: impl FnOnce(&mut Contract), change: impl FnOnce(&mut Facts)) -> Vec<&'static str> {
+    let mut base = sample();
+    contract(&mut base);
+    let mut facts = good();
+    change(&mut facts);
+    judge(Some(&base), &facts).codes().into_iter().map(Code::as_str).collect()
+}
+
+#[test]
+fn the_good_run_passes_and_nothing_less_does() {
+    assert_eq!(judge(Some(&sample()), &good()), Judgement { status: Status::Pass, blockers: vec![] });
+    for (name, change) in [
+        ("contract", (|f| f.contract = None) as fn(&mut Facts)),
+        ("engine events", |f| f.engine_events.clear()),
+        ("engine ended", |f| f.engine_ended = None),
+        ("patch", |f| f.patch = None),
+        ("diff", |f| f.diff = None),
+        ("verification", |f| f.verification = None),
+    ] {
+        assert_eq!(codes(change), ["missing_required_event"], "without {name}");
+    }
+    assert_eq!(judge(None, &good()).codes(), [Code::MissingRequiredEvent]);
+    assert_eq!(judge(Some(&sample()), &Facts::default()).status, Status::Fail);
+}
+
+#[test]
+fn an_approval_that_is_needed_is_a_fact_that_must_exist() {
+    assert_eq!(codes_with(|c| c.approval_required = true, |_| {}), ["missing_required_event"]);
+}
+
+fn end_with(end: ProcessEnd) -> impl Fn(&mut Facts) {
+    move |facts| facts.engine_ended.as_mut().unwrap().end = end
+}
+
+#[test]
+fn how_the_engine_ended() {
+    for (end, want) in [
+        (exited(1), &["engine_failed"][..]),
+        (exited(255), &["engine_failed"]),
+        (ProcessEnd::Signalled { signal: 9 }, &["engine_failed"]),
+        (ProcessEnd::TimedOut { limit: TimeLimit::Wall }, &["timeout", "lifecycle_timeout_after_valid_patch"]),
+        (ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled }, &["resource_limit"]),
+        (ProcessEnd::Cancelled, &["engine_failed"]),
+        (ProcessEnd::Lost, &["engine_failed"]),
+    ] {
+        assert_eq!(codes(end_with(end)), want, "{end:?}");
+    }
+}
+
+#[test]
+fn a_timeout_without_a_valid_patch_is_blocked_not_failed() {
+    let mut facts = good();
+    end_with(ProcessEnd::TimedOut { limit: TimeLimit::Idle })(&mut facts);
+    facts.diff.as_mut().unwrap().changes.clear();
+    let done = facts.verification.as_mut().unwrap();
+    done.not_run = Some("nothing changed".into());
+    done.checks.clear();
+    let judged = judge(Some(&sample()), &facts);
+    assert_eq!(judged.codes(), [Code::Timeout]);
+    assert_eq!(judged.status, Status::Blocked);
+}
+
+fn changes(paths: &'static [&'static str]) -> impl Fn(&mut Facts) {
+    move |facts| {
+        let Event::GitDiffChecked(diff) = diffed(paths) else { unreachable!() };
+        facts.diff = Some(diff);
+    }
+}
+
+#[test]
+fn what_changed() {
+    assert_eq!(codes(changes(&[])), ["no_diff"]);
+    assert_eq!(codes(changes(&["a.py", "src/x/y"])), Vec::<&str>::new());
+    assert_eq!(codes(changes(&["b.py"])), ["disallowed_file_change"]);
+    assert_eq!(codes(changes(&["a.py", "src/keep.py"])), ["forbidden_path_change"]);
+    assert_eq!(codes(changes(&["b.py", "src/keep.py"])), ["forbidden_path_change", "disallowed_file_change"]);
+    let many: Vec<TreePath> = (0..12).map(|n| TreePath::new(format!("x{n}"))).collect();
+    let refs: Vec<&TreePath> = many.iter().collect();
+    assert!(list(&refs).ends_with("and 2 more"));
+}
+
+#[test]
+fn required_engine_events() {
+    let drop_result = |facts: &mut Facts| {
+        facts.engine_events.remove(&EventType::EngineResult);
+    };
+    assert_eq!(codes(drop_result), ["missing_required_event"]);
+    assert_eq!(codes_with(|c| c.evidence_expectations = vec![EventType::EnginePlan], |_| {}), ["missing_required_event"]);
+    assert_eq!(codes_with(|c| c.evidence_expectations.clear(), drop_result), Vec::<&str>::new());
+    // Already explained by how the engine ended.
+    assert_eq!(
+        codes(|facts| {
+            drop_result(facts);
+            end_with(exited(2))(facts);
+        }),
+        ["engine_failed"]
+    );
+}
+
+fn verify_with(end: ProcessEnd, control: Option<ControlRun>) -> impl FnOnce(&mut Facts) {
+    move |facts| facts.verification = Some(verification(end, control))
+}
+
+#[test]
+fn verification_by_exit_code() {
+    assert_eq!(codes(verify_with(exited(1), None)), ["verification_failed"]);
+    assert_eq!(codes(verify_with(ProcessEnd::Signalled { signal: 11 }, None)), ["verification_failed"]);
+    assert_eq!(codes(verify_with(ProcessEnd::Lost, None)), ["verification_failed"]);
+    assert_eq!(codes(verify_with(ProcessEnd::TimedOut { limit: TimeLimit::Wall }, None)), ["timeout"]);
+}
+
+#[test]
+fn the_control_must_be_red_and_complete() {
+    let ran = |end: ProcessEnd, added: Option<u64>, reported: Option<u64>| {
+        Some(ControlRun::Ran { checks: vec![check(CheckKind::Visible, COMMAND, end)], failures_added: added, failures_reported: reported })
+    };
+    let untrusted = ["verification_untrusted"];
+    assert_eq!(codes(verify_with(exited(0), None)), untrusted, "no control");
+    assert_eq!(codes(verify_with(exited(0), ran(exited(0), Some(5), Some(5)))), untrusted, "green");
+    assert_eq!(codes(verify_with(exited(0), ran(ProcessEnd::Signalled { signal: 9 }, None, None))), untrusted, "killed is not red");
+    assert_eq!(codes(verify_with(exited(0), ran(ProcessEnd::TimedOut { limit: TimeLimit::Wall }, None, None))), untrusted);
+    assert_eq!(codes(verify_with(exited(0), ran(exited(1), Some(5), Some(4)))), untrusted, "some silenced");
+    assert_eq!(codes(verify_with(exited(0), ran(exited(1), Some(5), None))), untrusted, "no count");
+    assert_eq!(codes(verify_with(exited(0), ran(exited(1), Some(5), Some(9)))), Vec::<&str>::new());
+    assert_eq!(codes(verify_with(exited(0), ran(exited(1), None, None))), Vec::<&str>::new());
+    let could_not = Some(ControlRun::CouldNotRun { reason: "x".into() });
+    assert_eq!(codes(verify_with(exited(0), could_not)), untrusted);
+    let none = || Some(ControlRun::None { reason: "x".into() });
+    assert_eq!(codes(verify_with(exited(0), none())), untrusted, "the contract asked for one");
+    let other = ControlRun::Ran { checks: vec![check(CheckKind::Visible, "false", exited(1))], failures_added: None, failures_reported: None };
+    assert_eq!(codes(verify_with(exited(0), Some(other))), untrusted, "another command");
+    let empty = ControlRun::Ran { checks: vec![], failures_added: None, failures_reported: None };
+    assert_eq!(codes(verify_with(exited(0), Some(empty))), untrusted, "no command");
+}
+
+#[test]
+fn no_control_is_allowed_only_low_on_the_ladder() {
+    let none = || Some(ControlRun::None { reason: "x".into() });
+    let with_stage = |stage: Stage| {
+        move |contract: &mut Contract| {
+            contract.verification_control = Control::None("x".into());
+            contract.lane.stage = stage;
+        }
+    };
+    assert_eq!(codes_with(with_stage(Stage::Two), verify_with(exited(0), none())), Vec::<&str>::new());
+    assert_eq!(codes_with(with_stage(Stage::Three), verify_with(exited(0), none())), Vec::<&str>::new());
+    assert_eq!(codes_with(with_stage(Stage::Four), verify_with(exited(0), none())), ["verification_untrusted"]);
+}
+
+#[test]
+fn only_the_contracts_commands_count() {
+    let other = |facts: &mut Facts| facts.verification.as_mut().unwrap().checks[0].command = "true".into();
+    assert_eq!(codes(other)[0], "verification_untrusted");
+    let hidden = |c: &mut Contract| c.hidden_verification.commands = vec!["sh hidden.sh".into()];
+    assert_eq!(codes_with(hidden, |_| {}), ["verification_untrusted"], "hidden check left out");
+    let push = |end: ProcessEnd| {
+        move |facts: &mut Facts| {
+            facts.verification.as_mut().unwrap().checks.push(check(CheckKind::Hidden, "sh hidden.sh", end));
+        }
+    };
+    assert_eq!(codes_with(hidden, push(exited(0))), Vec::<&str>::new());
+    assert_eq!(codes_with(hidden, push(exited(1))), ["verification_failed"]);
+    assert_eq!(
+        codes(|facts| facts.verification.as_mut().unwrap().mismatch = Some("tree differs".into())),
+        ["verification_untrusted"]
+    );
+}
+
+#[test]
+fn reviewers_findings_and_gates_only_make_it_worse() {
+    let reject = |f: &mut Facts| f.reviews = vec![EngineReview { accepted: false, summary: "no".into() }];
+    assert_eq!(codes(reject), ["reviewer_rejected"]);
+    assert_eq!(codes(|f| f.reviews = vec![EngineReview { accepted: true, summary: String::new() }]), Vec::<&str>::new());
+    for code in [Code::SecretLeak, Code::StaleArtifact, Code::Interrupted, Code::ArtifactWriteFailure, Code::DirtyEndingTree] {
+        assert_eq!(codes(|f| f.findings = vec![Finding { code, detail: None }]), [code.as_str()]);
+    }
+    let Event::BackendGateBlocked(block) = gate(Code::EngineGateClosed) else { unreachable!() };
+    assert_eq!(codes(|f| f.gate_blocks = vec![block]), ["engine_gate_closed"]);
+    assert_eq!(codes(|f| f.contract.as_mut().unwrap().blockers = vec![Code::DirtyStartingTree]), ["dirty_starting_tree"]);
+    assert_eq!(codes(|f| f.rejected_by_operator = true), ["operator_rejected"]);
+}
+
+#[test]
+fn codes_of_the_verification_event_leave_out_time_limits() {
+    let contract = sample();
+    let done = verification(ProcessEnd::TimedOut { limit: TimeLimit::Wall }, None);
+    assert_eq!(verification_codes(Some(&contract), &[], &done), []);
+    let review = [EngineReview { accepted: false, summary: "no".into() }];
+    assert_eq!(
+        verification_codes(Some(&contract), &review, &verification(exited(1), None)),
+        [Code::ReviewerRejected, Code::VerificationFailed]
+    );
+}

@@ -1,0 +1,34 @@
+//! The deciding half of CTO Harness.
+//!
+//! Everything here is a total function over values: no file system, environment, process, clock,
+//! network or randomness (`clippy.toml` beside this crate makes that a build error). The shell in
+//! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
+
+pub mod blocker;
+pub mod bundle;
+pub mod case_file;
+pub mod containment;
+pub mod contract;
+pub mod control;
+pub mod digest;
+pub mod eligibility;
+pub mod engine;
+pub mod event;
+pub mod gate;
+pub mod ids;
+pub mod invariant;
+pub mod json;
+pub mod judge;
+pub mod patch;
+pub mod plan;
+pub mod report;
+pub mod report_md;
+pub mod run;
+pub mod schema;
+pub mod scope;
+pub mod seen;
+pub mod sums;
+pub mod time;
+pub mod trace;
+pub mod verdict;
+pub mod verify;

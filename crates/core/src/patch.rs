@@ -1,0 +1,143 @@
+//! Which paths a `patch.diff` touches, read from its headers alone, in any chunking.
+//!
+//! The harness writes patches with `--no-renames --full-index --binary`, so both names of a header
+//! are equal and content lines always begin with ` `, `+`, `-`, `\` or base-85 text, none of which
+//! can spell `diff --git `.
+
+use std::collections::BTreeSet;
+
+use crate::scope::TreePath;
+
+const HEADER: &[u8] = b"diff --git ";
+const MAX_HEADER: usize = 64 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    #[error("a header line is not `diff --git a/X b/X`: {0}")]
+    Header(String),
+    #[error("{0} is changed twice")]
+    Twice(TreePath),
+    #[error("the patch does not begin with a header")]
+    NoHeader,
+}
+
+/// Feed it the patch in pieces, then take the paths.
+#[derive(Default)]
+pub struct PatchPaths {
+    line: Vec<u8>,
+    skipping: bool,
+    paths: BTreeSet<TreePath>,
+}
+
+impl PatchPaths {
+    pub fn feed(&mut self, mut chunk: &[u8]) -> Result<(), PatchError> {
+        while let Some(end) = memchr::memchr(b'\n', chunk) {
+            let (head, rest) = chunk.split_at(end);
+            self.push(head);
+            self.end_line()?;
+            chunk = &rest[1..];
+        }
+        self.push(chunk);
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<BTreeSet<TreePath>, PatchError> {
+        if !self.line.is_empty() || self.skipping {
+            self.end_line()?;
+        }
+        Ok(self.paths)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        if self.skipping {
+            return;
+        }
+        let room = MAX_HEADER - self.line.len().min(MAX_HEADER);
+        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        // Content lines can be gigabytes long: keep only what may still be a header.
+        let n = self.line.len().min(HEADER.len());
+        if self.line[..n] != HEADER[..n] {
+            self.skipping = true;
+        }
+    }
+
+    fn seen_header(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    fn end_line(&mut self) -> Result<(), PatchError> {
+        let line = std::mem::take(&mut self.line);
+        let skipped = std::mem::take(&mut self.skipping);
+        if skipped || !line.starts_with(HEADER) {
+            return if self.seen_header() { Ok(()) } else { Err(PatchError::NoHeader) };
+        }
+        let path = header_path(&line[HEADER.len()..])
+            .ok_or_else(|| PatchError::Header(String::from_utf8_lossy(&line).chars().take(200).collect()))?;
+        if !self.paths.insert(path.clone()) {
+            return Err(PatchError::Twice(path));
+        }
+        Ok(())
+    }
+}
+
+/// `a/X b/X` or `"a/X" "b/X"`: both halves name the same path, so the middle is known.
+fn header_path(names: &[u8]) -> Option<TreePath> {
+    let half = names.len().checked_sub(1)? / 2;
+    let (left, right) = (names.get(..half)?, names.get(half + 1..)?);
+    if names.get(half) != Some(&b' ') || left.len() != right.len() {
+        return None;
+    }
+    let left = TreePath::parse(left).ok()?;
+    let right = TreePath::parse(right).ok()?;
+    let path = left.as_bytes().strip_prefix(b"a/")?;
+    (right.as_bytes().strip_prefix(b"b/")? == path && !path.is_empty()).then(|| TreePath::new(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn paths(patch: &[u8]) -> Result<Vec<String>, PatchError> {
+        let mut reader = PatchPaths::default();
+        reader.feed(patch)?;
+        Ok(reader.finish()?.iter().map(ToString::to_string).collect())
+    }
+
+    const TWO: &[u8] = b"diff --git a/a b b/a b\nindex 1..2 100644\n--- a/a b\n+++ b/a b\n@@ -1 +1 @@\n-x\n+diff --git a/q b/q\ndiff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n";
+
+    #[test]
+    fn reads_plain_and_quoted_headers_and_ignores_content() {
+        assert_eq!(paths(TWO).unwrap(), ["a b", "\"\\377\""]);
+        assert_eq!(paths(b"").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn refusals() {
+        assert_eq!(paths(b"hello\n"), Err(PatchError::NoHeader));
+        assert!(matches!(paths(b"diff --git a/x b/y\n"), Err(PatchError::Header(_))));
+        assert!(matches!(paths(b"diff --git a/ b/\n"), Err(PatchError::Header(_))));
+        assert!(matches!(paths(b"diff --git a/x b/x\ndiff --git a/x b/x\n"), Err(PatchError::Twice(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn chunking_does_not_matter(cuts in proptest::collection::vec(1usize..20, 0..30)) {
+            let mut reader = PatchPaths::default();
+            let mut rest = TWO;
+            for cut in cuts {
+                let (head, tail) = rest.split_at(cut.min(rest.len()));
+                reader.feed(head).unwrap();
+                rest = tail;
+            }
+            reader.feed(rest).unwrap();
+            let got: Vec<String> = reader.finish().unwrap().iter().map(ToString::to_string).collect();
+            prop_assert_eq!(got, paths(TWO).unwrap());
+        }
+
+        #[test]
+        fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = paths(&bytes);
+        }
+    }
+}

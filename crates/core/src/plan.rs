@@ -1,0 +1,86 @@
+//! From what was asked and what is known to a plan that leaves no choice to run time, or to every
+//! blocker of the first phase that has one.
+
+use crate::containment::Containment;
+use crate::contract::{Contract, Control, Limits, MutationMode};
+use crate::engine::manifest::Invocation;
+use crate::gate::{self, GateInput, GateReport, GateVerdict, Phase};
+use crate::seen::Seen;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    pub contract: Contract,
+    pub invocation: Invocation,
+    pub containment: Containment,
+    pub control: Control,
+    pub limits: Limits,
+}
+
+impl Plan {
+    /// One line for the event and the terminal.
+    pub fn summary(&self) -> String {
+        let control = match &self.control {
+            Control::Runner(_) => "failing tests added by the harness",
+            Control::Patch(_) => "a patch of the case",
+            Control::None(_) => "none",
+        };
+        format!(
+            "{} works on a {}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}",
+            self.contract.lane.engine,
+            workspace(self.contract.mutation_mode),
+            self.contract.verification_commands.len(),
+            self.contract.hidden_verification.commands.len(),
+            self.containment.as_str(),
+        )
+    }
+}
+
+fn workspace(mode: MutationMode) -> &'static str {
+    match mode {
+        MutationMode::None => "nothing",
+        MutationMode::CopiedFixture => "private copy of the case's files",
+        MutationMode::CopiedRepo => "private copy of a repository",
+        MutationMode::SandboxRepo => "disposable repository",
+        MutationMode::OwnedNoncriticalRepo | MutationMode::CandidateDefault => "private copy of the target",
+    }
+}
+
+/// The next thing to do on the way to a plan. The caller looks at the host only when told to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    LookAtHost,
+    Blocked(GateReport),
+    Ready(Box<Plan>, GateReport),
+}
+
+pub fn next(input: &GateInput<'_>) -> Next {
+    let mut gates = gate::run_phase(Phase::Records, input);
+    if blocked(&gates) {
+        gates.extend(gate::not_seen(Phase::Host));
+        return Next::Blocked(report(gates));
+    }
+    if matches!(input.host, Seen::NotSeen) {
+        return Next::LookAtHost;
+    }
+    gates.extend(gate::run_phase(Phase::Host, input));
+    // The gates guarantee both; asking again keeps this total without trusting them.
+    let (Some(contract), Some(invocation), false) = (input.contract.valid(), &input.manifest.invocation, blocked(&gates)) else {
+        return Next::Blocked(report(gates));
+    };
+    let plan = Plan {
+        contract: contract.clone(),
+        invocation: invocation.clone(),
+        containment: Containment::None,
+        control: contract.verification_control.clone(),
+        limits: contract.limits,
+    };
+    Next::Ready(Box::new(plan), report(gates))
+}
+
+fn blocked(gates: &[gate::GateResult]) -> bool {
+    gates.iter().any(|gate| gate.result == GateVerdict::Blocked)
+}
+
+fn report(gates: Vec<gate::GateResult>) -> GateReport {
+    GateReport { schema_version: 1, gates }
+}

@@ -1,0 +1,133 @@
+//! `report.md`: the report for a person. Verdict first, then why, what changed, where to look.
+//! It holds no digests, so it can be written before they are taken.
+
+use std::fmt::Write as _;
+
+use crate::event::ProcessEnd;
+use crate::report::Report;
+use crate::verdict::Status;
+
+/// The first line; a verifier checks that it names the report's status.
+pub fn title(status: Status, case: &str) -> String {
+    format!("# {}: {case}", status.as_str().to_uppercase())
+}
+
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_all(&mut out, report);
+    out
+}
+
+fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "{}\n", title(report.status, report.case_id.as_str()))?;
+    writeln!(out, "Run `{}`, engine `{}`, stage {}, containment **{}**.", report.run_id, report.backend, report.stage.number(), report.containment.as_str())?;
+    writeln!(out, "Started {}, finished {}.\n", report.run_started_at, report.run_finished_at)?;
+    why(out, report)?;
+    changed(out, report)?;
+    verified(out, report)?;
+    writeln!(out, "## Claimed and observed\n")?;
+    writeln!(out, "The engine claimed: {}.", report.claimed.status.as_deref().map_or("nothing".into(), code))?;
+    if let Some(summary) = &report.claimed.summary {
+        writeln!(out, "Its words: {}", code(summary))?;
+    }
+    writeln!(out, "The harness observed: {}.\n", report.observed.engine_end.map_or("no engine ran".into(), describe))?;
+    writeln!(out, "## Where to look\n")?;
+    for (file, what) in [
+        ("contract.json", "what was asked"),
+        ("gates.json", "every gate and its result"),
+        ("events.normalized.jsonl", "what happened, in order, hash-chained"),
+        ("patch.diff", "the exact change"),
+        ("test.log", "verification output"),
+        ("trace.jsonl", "what the harness did, with timing"),
+        ("containment.json", "confinement asked for and enforced"),
+        ("backend/", "raw engine output"),
+    ] {
+        writeln!(out, "- `{file}`: {what}")?;
+    }
+    writeln!(out, "\nCheck this bundle with `cto verify {}`.\n", report.run_id)?;
+    writeln!(out, "`runtime_default_activation` is false; `core_promotion_status` is not-promoted.")
+}
+
+fn why(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## Why\n")?;
+    if report.blockers.is_empty() {
+        writeln!(out, "Every gate passed, only allowed paths changed, the checks pass where the engine never was, and they fail where they must.\n")?;
+        return Ok(());
+    }
+    for blocker in &report.blockers {
+        write!(out, "- `{}`: {}", blocker.code.as_str(), blocker.message)?;
+        match &blocker.detail {
+            Some(detail) => writeln!(out, " ({})", code(detail))?,
+            None => writeln!(out)?,
+        }
+        writeln!(out, "  Hint: {}.", blocker.code.info().hint)?;
+    }
+    writeln!(out)
+}
+
+fn changed(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## What changed\n")?;
+    if report.observed.changes.is_empty() {
+        writeln!(out, "Nothing.\n")?;
+        return Ok(());
+    }
+    for change in &report.observed.changes {
+        writeln!(out, "- {} ({})", code(&change.path.to_string()), format!("{:?}", change.kind).to_lowercase())?;
+    }
+    writeln!(out)
+}
+
+fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## Verification\n")?;
+    if report.verification.is_empty() {
+        let reason = report.not_applicable.get("tests_passed").map_or("not run", String::as_str);
+        writeln!(out, "Not run: {reason}.\n")?;
+        return Ok(());
+    }
+    for line in &report.verification {
+        let mark = if line.passed { "pass" } else { "FAIL" };
+        writeln!(out, "- {mark}: {} ({}, {} ms)", code(&line.command), describe(line.end), line.duration_ms)?;
+    }
+    match &report.verification_control {
+        None => writeln!(out, "- must-fail control: not run")?,
+        Some(control) => match (&control.reason, control.red) {
+            (_, Some(true)) => writeln!(out, "- must-fail control: red, as it must be")?,
+            (_, Some(false)) => writeln!(out, "- must-fail control: **green**, so the pass above means nothing")?,
+            (reason, None) => writeln!(out, "- must-fail control: **none** ({})", reason.as_deref().unwrap_or("no reason given"))?,
+        },
+    }
+    writeln!(out)
+}
+
+pub fn describe(end: ProcessEnd) -> String {
+    match end {
+        ProcessEnd::Exited { code } => format!("exit code {code}"),
+        ProcessEnd::Signalled { signal } => format!("killed by signal {signal}"),
+        ProcessEnd::TimedOut { .. } => "time limit reached".into(),
+        ProcessEnd::MemoryLimit { .. } => "memory limit reached".into(),
+        ProcessEnd::Cancelled => "cancelled".into(),
+        ProcessEnd::Lost => "end not observed".into(),
+    }
+}
+
+/// Text from outside as inline code: it can neither end the code span nor start a new line.
+fn code(text: &str) -> String {
+    let tame: String = text.chars().map(|c| if c == '`' { '\'' } else if c.is_control() { ' ' } else { c }).collect();
+    format!("`{tame}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_cannot_leave_its_code_span() {
+        assert_eq!(code("a`\n# PASS"), "`a' # PASS`");
+    }
+
+    #[test]
+    fn the_title_names_the_status() {
+        assert_eq!(title(Status::Blocked, "x"), "# BLOCKED: x");
+    }
+}

@@ -1,0 +1,87 @@
+//! JSON Schemas of every artifact, generated from the types; committed under `schemas/`.
+
+use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+use crate::containment::ContainmentReport;
+use crate::contract::{Contract, InvalidContract};
+use crate::eligibility::Eligibility;
+use crate::event::Event;
+use crate::gate::GateReport;
+use crate::report::Report;
+use crate::trace::TraceLine;
+use crate::verify::Verification;
+
+/// Name and schema of every document this project writes.
+pub fn all() -> Vec<(&'static str, Value)> {
+    vec![
+        ("report", root::<Report>("report.json")),
+        ("contract", contract()),
+        ("gates", root::<GateReport>("gates.json")),
+        ("eligibility", root::<Eligibility>("eligibility.json")),
+        ("event", event_line()),
+        ("trace", root::<TraceLine>("one line of trace.jsonl")),
+        ("containment", root::<ContainmentReport>("containment.json")),
+        ("verification", root::<Verification>("output of cto verify --json")),
+    ]
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft2020_12().into_generator()
+}
+
+fn root<T: schemars::JsonSchema>(title: &str) -> Value {
+    let mut schema: Schema = generator().into_root_schema_for::<T>();
+    schema.insert("title".into(), title.into());
+    schema.to_value()
+}
+
+/// `contract.json` is a contract or the errors that kept one from being made.
+fn contract() -> Value {
+    let mut generator = generator();
+    let valid = generator.subschema_for::<Contract>();
+    let invalid = generator.subschema_for::<InvalidContract>();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "contract.json",
+        "anyOf": [valid, invalid],
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+/// An event's type and data with the envelope that chains it.
+fn event_line() -> Value {
+    let mut generator = generator();
+    let event = generator.subschema_for::<Event>();
+    let digest = generator.subschema_for::<crate::digest::Digest>();
+    let ts = generator.subschema_for::<crate::time::Utc>();
+    let run_id = generator.subschema_for::<crate::ids::RunId>();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "one line of events.normalized.jsonl",
+        "type": "object",
+        "allOf": [event],
+        "properties": {
+            "seq": {"type": "integer", "minimum": 1},
+            "ts": ts,
+            "run_id": run_id,
+            "prev": digest,
+            "hash": digest,
+        },
+        "required": ["seq", "ts", "run_id", "type", "data", "prev", "hash"],
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_promises_are_in_the_report_schema() {
+        let report = root::<Report>("r").to_string();
+        assert!(report.contains("{\"const\":false}"), "{report}");
+        assert!(report.contains("not-promoted"));
+        assert_eq!(all().len(), 8);
+    }
+}

@@ -1,0 +1,456 @@
+//! The verifier: re-derives everything a bundle claims from its own bytes.
+//!
+//! It shares types and the state machine with the run, but nothing of the run path: it believes no
+//! field of the report that it can compute itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::blocker::{Blocker, Code, headline, worst};
+use crate::bundle;
+use crate::containment::ContainmentReport;
+use crate::contract::{Contract, ContractDocument};
+use crate::digest::Digest;
+use crate::eligibility::Eligibility;
+use crate::event::{self, Event, EventType};
+use crate::gate::GateReport;
+use crate::json;
+use crate::judge::{self, Judgement};
+use crate::patch::PatchError;
+use crate::report::{self, Report};
+use crate::report_md;
+use crate::run::{self, Folded, State};
+use crate::scope::TreePath;
+use crate::sums;
+use crate::trace::TraceLine;
+
+/// A bundle as found: every file hashed, the small ones also as bytes.
+#[derive(Default)]
+pub struct FoundBundle {
+    pub files: BTreeMap<String, FoundFile>,
+    /// Entries that are not regular files, or whose names are not UTF-8.
+    pub strangers: Vec<String>,
+    /// Contents of the documents this module reads, by name.
+    pub documents: BTreeMap<String, Vec<u8>>,
+    /// Paths `patch.diff` changes.
+    pub patch_paths: Option<Result<BTreeSet<TreePath>, PatchError>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FoundFile {
+    pub bytes: u64,
+    pub sha256: Digest,
+}
+
+/// The documents a reader must supply as bytes.
+pub const DOCUMENTS: [&str; 9] = [
+    bundle::REPORT,
+    bundle::REPORT_MD,
+    bundle::SUMS,
+    bundle::CONTRACT,
+    bundle::GATES,
+    bundle::ELIGIBILITY,
+    bundle::EVENTS,
+    bundle::TRACE,
+    bundle::CONTAINMENT,
+];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    Good,
+    Bad,
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Signature {
+    Unsigned,
+}
+
+/// Something that is wrong with a bundle.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Problem {
+    /// Which check found it: `sums`, `chain`, `order`, `judgement`, …
+    pub check: String,
+    pub artifact: String,
+    pub message: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Verification {
+    pub schema_version: u32,
+    pub standing: Standing,
+    pub signature: Signature,
+    pub run_id: Option<String>,
+    /// The verdict as re-derived; null when the bundle is too broken to judge.
+    pub status: Option<crate::verdict::Status>,
+    pub checked: Vec<Checked>,
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Checked {
+    pub name: String,
+    pub ok: bool,
+}
+
+/// Names of the checks, in order.
+const CHECKS: [&str; 9] =
+    ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness"];
+
+struct Verifier<'a> {
+    found: &'a FoundBundle,
+    problems: Vec<Problem>,
+}
+
+/// Checks a whole bundle. Never panics, whatever the bytes.
+pub fn verify(found: &FoundBundle) -> Verification {
+    let mut verifier = Verifier { found, problems: Vec::new() };
+    let judged = verifier.run();
+    let problems = verifier.problems;
+    let run_id = found
+        .documents
+        .get(bundle::REPORT)
+        .and_then(|bytes| json::parse_strict(bytes).ok())
+        .and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
+    Verification {
+        schema_version: 1,
+        standing: if problems.is_empty() { Standing::Good } else { Standing::Bad },
+        signature: Signature::Unsigned,
+        run_id,
+        status: judged.filter(|_| problems.is_empty()).map(|judgement| judgement.status),
+        checked: CHECKS
+            .iter()
+            .map(|name| Checked { name: (*name).to_owned(), ok: !problems.iter().any(|p| p.check == *name) })
+            .collect(),
+        problems,
+    }
+}
+
+/// The typed documents of a bundle.
+struct Documents {
+    report: Report,
+    contract: ContractDocument,
+    task_digest: Digest,
+    contract_digest: Digest,
+    gates: GateReport,
+}
+
+impl Verifier<'_> {
+    fn problem(&mut self, check: &str, artifact: &str, message: impl Into<String>) {
+        self.problems.push(Problem { check: check.to_owned(), artifact: artifact.to_owned(), message: message.into() });
+    }
+
+    fn run(&mut self) -> Option<Judgement> {
+        self.files();
+        let sums = self.sums();
+        let documents = self.schema()?;
+        self.digests(&documents, sums.as_ref());
+        self.freshness(&documents.report);
+        let events = self.chain(&documents)?;
+        let folded = self.order(&events, &documents)?;
+        self.facts(&documents, &folded);
+        let judgement = self.judgement(&documents, &folded);
+        self.report(&documents, &folded);
+        Some(judgement)
+    }
+
+    fn bytes(&self, name: &str) -> &[u8] {
+        self.found.documents.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn files(&mut self) {
+        for name in bundle::ALWAYS {
+            if !self.found.files.contains_key(name) {
+                self.problem("files", name, "is missing");
+            }
+        }
+        for name in &self.found.strangers {
+            self.problem("files", name, "is not a regular file with a readable name");
+        }
+    }
+
+    /// The list of files is exactly the files, and each has the digest it is listed with.
+    fn sums(&mut self) -> Option<BTreeMap<String, Digest>> {
+        let sums = match sums::parse(self.bytes(bundle::SUMS)) {
+            Ok(sums) => sums,
+            Err(error) => {
+                self.problem("sums", bundle::SUMS, error.to_string());
+                return None;
+            }
+        };
+        let names: BTreeSet<&String> =
+            sums.keys().chain(self.found.files.keys().filter(|name| bundle::is_summed(name))).collect();
+        for name in names {
+            match (sums.get(name), self.found.files.get(name)) {
+                (Some(listed), Some(found)) if *listed == found.sha256 => {}
+                (Some(_), Some(_)) => self.problem("sums", name, "does not have the digest it is listed with"),
+                (Some(_), None) => self.problem("sums", name, "is listed but missing"),
+                (None, _) => self.problem("sums", name, "is not listed"),
+            }
+        }
+        Some(sums)
+    }
+
+    fn parsed<T: for<'de> Deserialize<'de>>(&mut self, name: &str) -> Option<T> {
+        match json::read(self.bytes(name)) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem("schema", name, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn schema(&mut self) -> Option<Documents> {
+        let report = self.parsed::<Report>(bundle::REPORT);
+        let gates = self.parsed::<GateReport>(bundle::GATES);
+        self.parsed::<Eligibility>(bundle::ELIGIBILITY);
+        self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
+        self.trace();
+        let contract = ContractDocument::read(self.bytes(bundle::CONTRACT));
+        let (contract, sealed) = match contract {
+            Ok(pair) => pair,
+            Err(error) => {
+                self.problem("schema", bundle::CONTRACT, error.to_string());
+                return None;
+            }
+        };
+        let report = report?;
+        if report.schema_version != report::SCHEMA_VERSION {
+            self.problem("schema", bundle::REPORT, format!("schema_version {} is not known", report.schema_version));
+            return None;
+        }
+        Some(Documents {
+            report,
+            contract,
+            task_digest: sealed.task_digest,
+            contract_digest: sealed.contract_digest,
+            gates: gates?,
+        })
+    }
+
+    fn trace(&mut self) {
+        let bytes = self.bytes(bundle::TRACE).to_vec();
+        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
+            self.problem("schema", bundle::TRACE, "the last line is torn");
+        }
+        for (index, line) in bytes.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+            if let Err(error) = json::read::<TraceLine>(line) {
+                self.problem("schema", bundle::TRACE, format!("line {}: {error}", index + 1));
+                return;
+            }
+        }
+    }
+
+    fn digests(&mut self, documents: &Documents, sums: Option<&BTreeMap<String, Digest>>) {
+        let report = &documents.report;
+        if let Some(sums) = sums
+            && let Some(name) = bundle::digests_disagree(&report.artifact_digests, sums)
+        {
+            self.problem("digests", &name, "report.json and SHA256SUMS disagree about it");
+        }
+        let own = json::parse_strict(self.bytes(bundle::REPORT)).and_then(|value| bundle::report_self_digest(&value));
+        if own.ok().as_ref() != report.artifact_digests.get(bundle::REPORT) {
+            self.problem("digests", bundle::REPORT, "its own digest does not match");
+        }
+        if report.contract_digest != documents.contract_digest || report.task_digest != documents.task_digest {
+            self.problem("digests", bundle::CONTRACT, "the report names another contract");
+        }
+    }
+
+    fn chain(&mut self, documents: &Documents) -> Option<Vec<Event>> {
+        let report = &documents.report;
+        let start = event::chain_start(&report.run_id, &documents.contract_digest);
+        match event::read_chain(self.bytes(bundle::EVENTS), start, &report.run_id) {
+            Ok(lines) => {
+                let head = lines.last().map_or(start, |line| line.hash);
+                if report.events.count != lines.len() as u64 || report.events.head != head {
+                    self.problem("chain", bundle::EVENTS, "the report names another end of the chain");
+                }
+                Some(lines.into_iter().map(|line| line.event).collect())
+            }
+            Err(error) => {
+                self.problem("chain", bundle::EVENTS, error.to_string());
+                None
+            }
+        }
+    }
+
+    fn order(&mut self, events: &[Event], documents: &Documents) -> Option<Folded> {
+        let folded = match run::fold(events) {
+            Ok(folded) => folded,
+            Err(error) => {
+                self.problem("order", bundle::EVENTS, format!("{} ({error})", Code::MissingRequiredEvent.as_str()));
+                return None;
+            }
+        };
+        if folded.machine.state != State::Completed {
+            let message = format!("{} (the chain ends without {})", Code::MissingRequiredEvent.as_str(), EventType::RunCompleted.as_str());
+            self.problem("order", bundle::EVENTS, message);
+            return None;
+        }
+        if let Some(created) = &folded.facts.contract {
+            let same = created.contract_digest == documents.contract_digest && created.task_digest == documents.task_digest;
+            if !same || created.valid != documents.contract.valid().is_some() {
+                self.problem("order", bundle::EVENTS, "the chain was made for another contract");
+            }
+        }
+        if let Some(Event::RunStarted(started)) = events.first() {
+            let report = &documents.report;
+            let same = started.case_id == report.case_id
+                && started.engine == report.backend
+                && started.stage == report.stage
+                && started.origin == report.origin
+                && started.kind == report.kind;
+            if !same {
+                self.problem("order", bundle::EVENTS, "run.started and the report name different runs");
+            }
+        }
+        Some(folded)
+    }
+
+    /// The files the events speak of are the files in the bundle.
+    fn facts(&mut self, documents: &Documents, folded: &Folded) {
+        let facts = &folded.facts;
+        if let Some(patch) = &facts.patch {
+            // A patch that held a secret was replaced by a tombstone; its digest stays in the chain.
+            let tombstoned = facts.findings.iter().any(|finding| finding.code == Code::SecretLeak);
+            let found = self.found.files.get(bundle::PATCH);
+            if !tombstoned && found.is_none_or(|file| file.sha256 != patch.sha256 || file.bytes != patch.bytes) {
+                self.problem("judgement", bundle::PATCH, "is not the patch the chain captured");
+            }
+            let measured: BTreeSet<TreePath> = facts
+                .diff
+                .iter()
+                .flat_map(|diff| &diff.changes)
+                .filter(|change| change.kind != event::ChangeKind::Unrecordable)
+                .map(|change| change.path.clone())
+                .collect();
+            if !tombstoned && facts.diff.is_some() && self.found.patch_paths.as_ref().and_then(|p| p.as_ref().ok()) != Some(&measured) {
+                self.problem("judgement", bundle::PATCH, "does not change the paths the chain measured");
+            }
+        } else if self.found.files.get(bundle::PATCH).is_some_and(|file| file.bytes != 0) {
+            self.problem("judgement", bundle::PATCH, "has content although no change was captured");
+        }
+        if let Some(done) = &facts.verification
+            && self.found.files.get(bundle::TEST_LOG).is_none_or(|file| file.sha256 != done.log_sha256)
+        {
+            self.problem("judgement", bundle::TEST_LOG, "is not the log the chain names");
+        }
+        let blocked: Vec<(String, Option<Code>)> =
+            documents.gates.blocked().map(|gate| (gate.gate.clone(), gate.code)).collect();
+        for block in &facts.gate_blocks {
+            if block.executed || !blocked.contains(&(block.gate.clone(), Some(block.reason))) {
+                self.problem("judgement", bundle::GATES, format!("does not show {} blocking at gate {}", block.reason.as_str(), block.gate));
+            }
+        }
+        if facts.engine_ended.is_some() && !blocked.is_empty() {
+            self.problem("judgement", bundle::GATES, "a gate blocked, yet an engine ran");
+        }
+    }
+
+    /// Judges again from the facts; the worse of chain and report counts.
+    fn judgement(&mut self, documents: &Documents, folded: &Folded) -> Judgement {
+        let contract = documents.contract.valid();
+        let mut judgement = judge::judge(contract, &folded.facts);
+        if let Some(done) = &folded.completed
+            && (done.status != judgement.status || done.blockers != judgement.codes())
+        {
+            self.problem("judgement", bundle::EVENTS, format!("run.completed says {}, the facts say {}", done.status.as_str(), judgement.status.as_str()));
+        }
+        self.event_codes(contract, folded);
+        let late: Vec<Blocker> = documents.report.blockers.iter().filter(|b| b.event.is_none()).cloned().collect();
+        for blocker in &late {
+            if !matches!(blocker.code, Code::ArtifactWriteFailure | Code::Interrupted) {
+                self.problem("judgement", bundle::REPORT, format!("{} cannot be found after the chain ended", blocker.code.as_str()));
+            }
+        }
+        judgement.blockers.extend(late);
+        judgement.status = worst(&judgement.blockers);
+        judgement
+    }
+
+    /// Codes an event carries are the codes its own facts mean.
+    fn event_codes(&mut self, contract: Option<&Contract>, folded: &Folded) {
+        let facts = &folded.facts;
+        let ended_well = facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
+        if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
+            let codes: Vec<Code> = judge::diff_blockers(contract, diff, ended_well).iter().map(|b| b.code).collect();
+            if codes != diff.blockers {
+                self.problem("judgement", bundle::EVENTS, "git.diff.checked carries codes its facts do not mean");
+            }
+        }
+        if let Some(done) = facts.verification.as_ref().filter(|_| facts.diff.is_some())
+            && judge::verification_codes(contract, &facts.reviews, done) != done.blockers
+        {
+            self.problem("judgement", bundle::EVENTS, "verification.completed carries codes its facts do not mean");
+        }
+    }
+
+    fn report(&mut self, documents: &Documents, folded: &Folded) {
+        let facts = &folded.facts;
+        let report = &documents.report;
+        let judged = judge::judge(documents.contract.valid(), facts);
+        let shown: Vec<Code> = report.blockers.iter().filter(|b| b.event.is_some()).map(|b| b.code).collect();
+        let measured: Vec<&TreePath> = facts.diff.iter().flat_map(|diff| &diff.changes).map(|change| &change.path).collect();
+        let paths = report::path_results(documents.contract.valid(), facts);
+        let wrong = [
+            ("status", report.status != worst(&report.blockers) || report.status < judged.status),
+            ("blockers", shown != judged.codes()),
+            ("failure_reason", report.failure_reason != headline(&report.blockers).map(|b| b.message.clone())),
+            ("changed_files", !report.changed_files.iter().eq(measured)),
+            ("observed", facts.diff.as_ref().map(|d| &d.changes).is_some_and(|changes| *changes != report.observed.changes)),
+            ("allowed_writes_passed", report.allowed_writes_passed != paths.map(|(allowed, _)| allowed)),
+            ("forbidden_paths_passed", report.forbidden_paths_passed != paths.map(|(_, forbidden)| forbidden)),
+            ("verification", report.verification != report::verification_lines(facts)),
+            ("tests_passed", report.tests_passed != report::tests_passed(facts)),
+            ("backend_exit_code", report.backend_exit_code != facts.engine_ended.as_ref().and_then(|e| e.end.exit_code())),
+            ("process_started", report.process_started != facts.engine_events.contains(&EventType::EngineStarted)),
+            ("artifacts_dir", report.artifacts_dir != report.run_id.as_str() || report.artifacts_dir != report.run_artifact_dir),
+            ("allowed_mutation_scope", report.allowed_mutation_scope != report.stage.allowed_mutation_scope()),
+            ("result", report.result.as_ref().map(|r| &r.tree) != facts.diff.as_ref().map(|d| &d.result_tree)),
+            ("required_events_passed", report.required_events_passed == report.blockers.iter().any(|b| b.code == Code::MissingRequiredEvent)),
+        ];
+        for (field, is_wrong) in wrong {
+            if is_wrong {
+                self.problem("report", bundle::REPORT, format!("{field} is not what the evidence says"));
+            }
+        }
+        let title = report_md::title(report.status, report.case_id.as_str());
+        if !self.bytes(bundle::REPORT_MD).starts_with(format!("{title}\n").as_bytes()) {
+            self.problem("report", bundle::REPORT_MD, "does not begin with the report's verdict");
+        }
+    }
+
+    /// Recorded times only: copies change real ones.
+    fn freshness(&mut self, report: &Report) {
+        let stale_reported = report.blockers.iter().any(|blocker| blocker.code == Code::StaleArtifact);
+        let old: Vec<String> = report
+            .freshness
+            .artifacts
+            .iter()
+            .filter(|(_, mtime)| **mtime < report.run_started_at)
+            .map(|(name, _)| name.clone())
+            .collect();
+        if report.freshness.checked_at < report.run_started_at {
+            self.problem("freshness", bundle::REPORT, "was checked before the run started");
+        }
+        for name in old.iter().filter(|_| !stale_reported) {
+            self.problem("freshness", name, "is older than the run");
+        }
+        let missing: Vec<&str> = bundle::ALWAYS
+            .into_iter()
+            .filter(|name| !matches!(*name, bundle::REPORT | bundle::REPORT_MD | bundle::SUMS | bundle::EVENTS | bundle::TRACE))
+            .filter(|name| !report.freshness.artifacts.contains_key(*name))
+            .collect();
+        let excused = report.blockers.iter().any(|b| matches!(b.code, Code::Interrupted | Code::ArtifactWriteFailure));
+        for name in missing.iter().filter(|_| !excused) {
+            self.problem("freshness", name, "has no recorded time");
+        }
+    }
+}
