@@ -75,9 +75,8 @@ mod tests {
 
     #[test]
     fn disagreement_names_the_file() {
-        let map = |pairs: &[(&str, &[u8])]| {
-            pairs.iter().map(|(k, v)| ((*k).to_owned(), Digest::of(v))).collect::<BTreeMap<_, _>>()
-        };
+        let map =
+            |pairs: &[(&str, &[u8])]| pairs.iter().map(|(k, v)| ((*k).to_owned(), Digest::of(v))).collect::<BTreeMap<_, _>>();
         let base = map(&[("a", b"1"), (REPORT, b"x")]);
         assert_eq!(digests_disagree(&base, &map(&[("a", b"1"), (REPORT, b"y")])), None);
         assert_eq!(digests_disagree(&base, &map(&[("a", b"2")])), Some("a".into()));
@@ -87,7 +86,14 @@ mod tests {
 
     #[test]
     fn sums_leave_out_what_cannot_be_in_them() {
-        for (path, want) in [(SUMS, false), (ATTESTATION, false), ("attestations/x.json", false), (LOCK, false), (REPORT, true), ("backend/run.lock", true)] {
+        for (path, want) in [
+            (SUMS, false),
+            (ATTESTATION, false),
+            ("attestations/x.json", false),
+            (LOCK, false),
+            (REPORT, true),
+            ("backend/run.lock", true),
+        ] {
             assert_eq!(is_summed(path), want, "{path}");
         }
     }

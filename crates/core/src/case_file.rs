@@ -168,7 +168,10 @@ impl Check<'_> {
 
     fn case(&mut self, raw: Raw) -> Option<CaseFile> {
         if *raw.schema_version.get_ref() != 1 {
-            self.wrong(&raw.schema_version, format!("schema_version {} is not known; this version reads 1", raw.schema_version.get_ref()));
+            self.wrong(
+                &raw.schema_version,
+                format!("schema_version {} is not known; this version reads 1", raw.schema_version.get_ref()),
+            );
         }
         let task_id = match raw.task_id.get_ref().parse::<CaseId>() {
             Ok(id) => Some(id),
@@ -203,7 +206,10 @@ impl Check<'_> {
         self.control(&raw);
         for expected in &raw.evidence_expectations {
             if !expected.get_ref().is_engine() {
-                self.wrong(expected, "evidence_expectations may name engine.* events only; the others are always required".into());
+                self.wrong(
+                    expected,
+                    "evidence_expectations may name engine.* events only; the others are always required".into(),
+                );
             }
         }
         for tool in &raw.toolchains {

@@ -296,8 +296,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
-    let expectations =
-        if case.evidence_expectations.is_empty() { vec![with.terminal_event] } else { case.evidence_expectations };
+    let expectations = if case.evidence_expectations.is_empty() { vec![with.terminal_event] } else { case.evidence_expectations };
     let mut limits = case.limits;
     limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
     limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
@@ -337,9 +336,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
 fn control(case: &CaseFile, patch: Option<Digest>) -> Control {
     match (&case.verification_control, patch) {
         (Some(ControlSource::Runner(runner)), _) => Control::Runner(*runner),
-        (Some(ControlSource::Patch(file)), Some(sha256)) => {
-            Control::Patch(ControlPatch { file: file.clone(), sha256 })
-        }
+        (Some(ControlSource::Patch(file)), Some(sha256)) => Control::Patch(ControlPatch { file: file.clone(), sha256 }),
         (Some(ControlSource::Patch(file)), None) => Control::None(format!("the control patch {file} was not found")),
         (Some(ControlSource::None(reason)), _) => Control::None(reason.clone()),
         (None, _) => case

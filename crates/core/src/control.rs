@@ -91,9 +91,7 @@ pub fn failures_reported(runner: Runner, output: &str) -> Option<u64> {
     match runner {
         Runner::Unittest => output.lines().rev().find_map(|line| {
             let inner = line.trim().strip_prefix("FAILED (")?.strip_suffix(')')?;
-            let count = |key: &str| {
-                inner.split(", ").find_map(|part| part.strip_prefix(key)?.parse::<u64>().ok()).unwrap_or(0)
-            };
+            let count = |key: &str| inner.split(", ").find_map(|part| part.strip_prefix(key)?.parse::<u64>().ok()).unwrap_or(0);
             Some(count("failures=") + count("errors="))
         }),
         Runner::Pytest => output.lines().rev().find_map(|line| {
@@ -108,9 +106,10 @@ pub fn failures_reported(runner: Runner, output: &str) -> Option<u64> {
                 .collect();
             (!counts.is_empty()).then(|| counts.iter().sum())
         }
-        Runner::Node => output.lines().rev().find_map(|line| {
-            line.trim().trim_start_matches(['#', 'ℹ', ' ']).strip_prefix("fail ")?.trim().parse().ok()
-        }),
+        Runner::Node => output
+            .lines()
+            .rev()
+            .find_map(|line| line.trim().trim_start_matches(['#', 'ℹ', ' ']).strip_prefix("fail ")?.trim().parse().ok()),
     }
 }
 
@@ -158,7 +157,14 @@ mod tests {
 
     #[test]
     fn test_files_are_recognised() {
-        for (path, want) in [("test_a.py", true), ("a_test.py", true), ("a.py", false), ("tests/x.rs", true), ("a.test.js", true), ("attest.md", false)] {
+        for (path, want) in [
+            ("test_a.py", true),
+            ("a_test.py", true),
+            ("a.py", false),
+            ("tests/x.rs", true),
+            ("a.test.js", true),
+            ("attest.md", false),
+        ] {
             assert_eq!(is_test_file(&TreePath::new(path)), want, "{path}");
         }
     }

@@ -45,7 +45,13 @@ pub struct Eligibility {
 }
 
 /// Decides from the gate results alone. The id is derived from the contract: same question, same decision.
-pub fn decide(engine: &EngineId, stage: Stage, contract: Option<&Contract>, contract_digest: &Digest, gates: &GateReport) -> Eligibility {
+pub fn decide(
+    engine: &EngineId,
+    stage: Stage,
+    contract: Option<&Contract>,
+    contract_digest: &Digest,
+    gates: &GateReport,
+) -> Eligibility {
     let ids = |want: fn(&GateResult) -> bool| {
         gates.gates.iter().filter(|gate| want(gate)).map(|gate| gate.gate.clone()).collect::<Vec<_>>()
     };
@@ -53,7 +59,10 @@ pub fn decide(engine: &EngineId, stage: Stage, contract: Option<&Contract>, cont
     let eligible = reasons.is_empty();
     Eligibility {
         schema_version: 1,
-        decision_id: format!("eligibility-{}", Digest::tagged("cto-eligibility/1\n", contract_digest.to_hex().as_bytes()).short()),
+        decision_id: format!(
+            "eligibility-{}",
+            Digest::tagged("cto-eligibility/1\n", contract_digest.to_hex().as_bytes()).short()
+        ),
         task_id: contract.map(|contract| contract.task_id.to_string()),
         selected_backend: if eligible { engine.to_string() } else { "none".into() },
         denied_backends: match eligible {

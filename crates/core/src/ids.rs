@@ -107,8 +107,7 @@ fn is_run_id(text: &str) -> bool {
         && digits(&stamp[..8], 8)
         && &stamp[8..9] == "T"
         && digits(&stamp[9..15], 6);
-    let suffix_ok = (4..=32).contains(&suffix.len())
-        && suffix.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let suffix_ok = (4..=32).contains(&suffix.len()) && suffix.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     stamp_ok && is_slug(case) && suffix_ok
 }
 

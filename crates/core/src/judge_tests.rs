@@ -171,12 +171,20 @@ fn verification_by_exit_code() {
 #[test]
 fn the_control_must_be_red_and_complete() {
     let ran = |end: ProcessEnd, added: Option<u64>, reported: Option<u64>| {
-        Some(ControlRun::Ran { checks: vec![check(CheckKind::Visible, COMMAND, end)], failures_added: added, failures_reported: reported })
+        Some(ControlRun::Ran {
+            checks: vec![check(CheckKind::Visible, COMMAND, end)],
+            failures_added: added,
+            failures_reported: reported,
+        })
     };
     let untrusted = ["verification_untrusted"];
     assert_eq!(codes(verify_with(exited(0), None)), untrusted, "no control");
     assert_eq!(codes(verify_with(exited(0), ran(exited(0), Some(5), Some(5)))), untrusted, "green");
-    assert_eq!(codes(verify_with(exited(0), ran(ProcessEnd::Signalled { signal: 9 }, None, None))), untrusted, "killed is not red");
+    assert_eq!(
+        codes(verify_with(exited(0), ran(ProcessEnd::Signalled { signal: 9 }, None, None))),
+        untrusted,
+        "killed is not red"
+    );
     assert_eq!(codes(verify_with(exited(0), ran(ProcessEnd::TimedOut { limit: TimeLimit::Wall }, None, None))), untrusted);
     assert_eq!(codes(verify_with(exited(0), ran(exited(1), Some(5), Some(4)))), untrusted, "some silenced");
     assert_eq!(codes(verify_with(exited(0), ran(exited(1), Some(5), None))), untrusted, "no count");
@@ -186,7 +194,11 @@ fn the_control_must_be_red_and_complete() {
     assert_eq!(codes(verify_with(exited(0), could_not)), untrusted);
     let none = || Some(ControlRun::None { reason: "x".into() });
     assert_eq!(codes(verify_with(exited(0), none())), untrusted, "the contract asked for one");
-    let other = ControlRun::Ran { checks: vec![check(CheckKind::Visible, "false", exited(1))], failures_added: None, failures_reported: None };
+    let other = ControlRun::Ran {
+        checks: vec![check(CheckKind::Visible, "false", exited(1))],
+        failures_added: None,
+        failures_reported: None,
+    };
     assert_eq!(codes(verify_with(exited(0), Some(other))), untrusted, "another command");
     let empty = ControlRun::Ran { checks: vec![], failures_added: None, failures_reported: None };
     assert_eq!(codes(verify_with(exited(0), Some(empty))), untrusted, "no command");

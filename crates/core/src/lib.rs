@@ -30,5 +30,6 @@ pub mod seen;
 pub mod sums;
 pub mod time;
 pub mod trace;
+pub mod tree;
 pub mod verdict;
 pub mod verify;

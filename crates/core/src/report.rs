@@ -347,8 +347,7 @@ impl Report {
     /// Adds the digests of every other artifact and the report's own (see [`bundle::report_self_digest`]).
     pub fn with_digests(mut self, digests: BTreeMap<String, Digest>) -> Result<Self, JsonError> {
         let names = digests.keys().map(String::as_str).chain([bundle::REPORT, bundle::SUMS]);
-        self.artifact_paths =
-            names.map(|name| (name.to_owned(), format!("{}/{name}", self.artifacts_dir))).collect();
+        self.artifact_paths = names.map(|name| (name.to_owned(), format!("{}/{name}", self.artifacts_dir))).collect();
         self.artifact_digests = digests;
         let value = serde_json::to_value(&self).map_err(JsonError::Write)?;
         self.artifact_digests.insert(bundle::REPORT.to_owned(), bundle::report_self_digest(&value)?);

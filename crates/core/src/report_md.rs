@@ -21,7 +21,14 @@ pub fn render(report: &Report) -> String {
 
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "{}\n", title(report.status, report.case_id.as_str()))?;
-    writeln!(out, "Run `{}`, engine `{}`, stage {}, containment **{}**.", report.run_id, report.backend, report.stage.number(), report.containment.as_str())?;
+    writeln!(
+        out,
+        "Run `{}`, engine `{}`, stage {}, containment **{}**.",
+        report.run_id,
+        report.backend,
+        report.stage.number(),
+        report.containment.as_str()
+    )?;
     writeln!(out, "Started {}, finished {}.\n", report.run_started_at, report.run_finished_at)?;
     why(out, report)?;
     changed(out, report)?;
@@ -52,7 +59,10 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
 fn why(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "## Why\n")?;
     if report.blockers.is_empty() {
-        writeln!(out, "Every gate passed, only allowed paths changed, the checks pass where the engine never was, and they fail where they must.\n")?;
+        writeln!(
+            out,
+            "Every gate passed, only allowed paths changed, the checks pass where the engine never was, and they fail where they must.\n"
+        )?;
         return Ok(());
     }
     for blocker in &report.blockers {
@@ -94,7 +104,9 @@ fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
         Some(control) => match (&control.reason, control.red) {
             (_, Some(true)) => writeln!(out, "- must-fail control: red, as it must be")?,
             (_, Some(false)) => writeln!(out, "- must-fail control: **green**, so the pass above means nothing")?,
-            (reason, None) => writeln!(out, "- must-fail control: **none** ({})", reason.as_deref().unwrap_or("no reason given"))?,
+            (reason, None) => {
+                writeln!(out, "- must-fail control: **none** ({})", reason.as_deref().unwrap_or("no reason given"))?
+            }
         },
     }
     writeln!(out)
@@ -113,7 +125,18 @@ pub fn describe(end: ProcessEnd) -> String {
 
 /// Text from outside as inline code: it can neither end the code span nor start a new line.
 fn code(text: &str) -> String {
-    let tame: String = text.chars().map(|c| if c == '`' { '\'' } else if c.is_control() { ' ' } else { c }).collect();
+    let tame: String = text
+        .chars()
+        .map(|c| {
+            if c == '`' {
+                '\''
+            } else if c.is_control() {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect();
     format!("`{tame}`")
 }
 

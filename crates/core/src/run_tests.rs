@@ -185,15 +185,33 @@ fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
 fn every_pair_of_state_and_event() {
     use State::*;
     let states = [
-        Fresh, Started, Contracted, ContractBlocked, GateBlocked, Planned, ApprovalAsked, Approved, Denied, EngineRunning,
-        EngineEnded, Captured, DiffChecked, Verified, Settling, Completed,
+        Fresh,
+        Started,
+        Contracted,
+        ContractBlocked,
+        GateBlocked,
+        Planned,
+        ApprovalAsked,
+        Approved,
+        Denied,
+        EngineRunning,
+        EngineEnded,
+        Captured,
+        DiffChecked,
+        Verified,
+        Settling,
+        Completed,
     ];
     let mut pairs = 0;
     for state in states {
         for approval_required in [false, true] {
             for (name, event) in alphabet() {
                 let got = Machine { state, approval_required }.step(&event).is_ok();
-                assert_eq!(got, legal(state, approval_required).contains(&name), "{state:?} (approval {approval_required}) + {name}");
+                assert_eq!(
+                    got,
+                    legal(state, approval_required).contains(&name),
+                    "{state:?} (approval {approval_required}) + {name}"
+                );
                 pairs += 1;
             }
         }
@@ -234,7 +252,8 @@ fn no_engine_before_approval_where_approval_is_needed() {
 
 #[test]
 fn facts_are_gathered() {
-    let folded = run(&["started", "contract", "plan", "engine", "result", "ended", "patch", "diff", "verified", "completed"]).unwrap();
+    let folded =
+        run(&["started", "contract", "plan", "engine", "result", "ended", "patch", "diff", "verified", "completed"]).unwrap();
     let facts = folded.facts;
     assert!(facts.contract.is_some() && facts.engine_ended.is_some() && facts.patch.is_some());
     assert!(facts.diff.is_some() && facts.verification.is_some());

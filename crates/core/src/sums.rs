@@ -35,9 +35,7 @@ pub fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Digest>, SumsError> {
         let number = index + 1;
         let (hex, path) = line.split_once("  ").ok_or(SumsError::Line(number))?;
         let digest: Digest = hex.parse().map_err(|_| SumsError::Line(number))?;
-        let safe = !path.is_empty()
-            && !path.contains('\\')
-            && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let safe = !path.is_empty() && !path.contains('\\') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         if !safe {
             return Err(SumsError::Path(number));
         }

@@ -99,8 +99,7 @@ pub struct Checked {
 }
 
 /// Names of the checks, in order.
-const CHECKS: [&str; 9] =
-    ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness"];
+const CHECKS: [&str; 9] = ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness"];
 
 struct Verifier<'a> {
     found: &'a FoundBundle,
@@ -290,7 +289,8 @@ impl Verifier<'_> {
             }
         };
         if folded.machine.state != State::Completed {
-            let message = format!("{} (the chain ends without {})", Code::MissingRequiredEvent.as_str(), EventType::RunCompleted.as_str());
+            let message =
+                format!("{} (the chain ends without {})", Code::MissingRequiredEvent.as_str(), EventType::RunCompleted.as_str());
             self.problem("order", bundle::EVENTS, message);
             return None;
         }
@@ -331,7 +331,10 @@ impl Verifier<'_> {
                 .filter(|change| change.kind != event::ChangeKind::Unrecordable)
                 .map(|change| change.path.clone())
                 .collect();
-            if !tombstoned && facts.diff.is_some() && self.found.patch_paths.as_ref().and_then(|p| p.as_ref().ok()) != Some(&measured) {
+            if !tombstoned
+                && facts.diff.is_some()
+                && self.found.patch_paths.as_ref().and_then(|p| p.as_ref().ok()) != Some(&measured)
+            {
                 self.problem("judgement", bundle::PATCH, "does not change the paths the chain measured");
             }
         } else if self.found.files.get(bundle::PATCH).is_some_and(|file| file.bytes != 0) {
@@ -342,11 +345,14 @@ impl Verifier<'_> {
         {
             self.problem("judgement", bundle::TEST_LOG, "is not the log the chain names");
         }
-        let blocked: Vec<(String, Option<Code>)> =
-            documents.gates.blocked().map(|gate| (gate.gate.clone(), gate.code)).collect();
+        let blocked: Vec<(String, Option<Code>)> = documents.gates.blocked().map(|gate| (gate.gate.clone(), gate.code)).collect();
         for block in &facts.gate_blocks {
             if block.executed || !blocked.contains(&(block.gate.clone(), Some(block.reason))) {
-                self.problem("judgement", bundle::GATES, format!("does not show {} blocking at gate {}", block.reason.as_str(), block.gate));
+                self.problem(
+                    "judgement",
+                    bundle::GATES,
+                    format!("does not show {} blocking at gate {}", block.reason.as_str(), block.gate),
+                );
             }
         }
         if facts.engine_ended.is_some() && !blocked.is_empty() {
@@ -361,13 +367,21 @@ impl Verifier<'_> {
         if let Some(done) = &folded.completed
             && (done.status != judgement.status || done.blockers != judgement.codes())
         {
-            self.problem("judgement", bundle::EVENTS, format!("run.completed says {}, the facts say {}", done.status.as_str(), judgement.status.as_str()));
+            self.problem(
+                "judgement",
+                bundle::EVENTS,
+                format!("run.completed says {}, the facts say {}", done.status.as_str(), judgement.status.as_str()),
+            );
         }
         self.event_codes(contract, folded);
         let late: Vec<Blocker> = documents.report.blockers.iter().filter(|b| b.event.is_none()).cloned().collect();
         for blocker in &late {
             if !matches!(blocker.code, Code::ArtifactWriteFailure | Code::Interrupted) {
-                self.problem("judgement", bundle::REPORT, format!("{} cannot be found after the chain ended", blocker.code.as_str()));
+                self.problem(
+                    "judgement",
+                    bundle::REPORT,
+                    format!("{} cannot be found after the chain ended", blocker.code.as_str()),
+                );
             }
         }
         judgement.blockers.extend(late);
@@ -414,7 +428,10 @@ impl Verifier<'_> {
             ("artifacts_dir", report.artifacts_dir != report.run_id.as_str() || report.artifacts_dir != report.run_artifact_dir),
             ("allowed_mutation_scope", report.allowed_mutation_scope != report.stage.allowed_mutation_scope()),
             ("result", report.result.as_ref().map(|r| &r.tree) != facts.diff.as_ref().map(|d| &d.result_tree)),
-            ("required_events_passed", report.required_events_passed == report.blockers.iter().any(|b| b.code == Code::MissingRequiredEvent)),
+            (
+                "required_events_passed",
+                report.required_events_passed == report.blockers.iter().any(|b| b.code == Code::MissingRequiredEvent),
+            ),
         ];
         for (field, is_wrong) in wrong {
             if is_wrong {

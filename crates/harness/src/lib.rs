@@ -1,1 +1,22 @@
+//! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
+pub mod cancel;
+pub mod cases;
+pub mod cli;
+pub mod docs;
+pub mod doubles;
+pub mod engines;
+pub mod evidence;
+pub mod failure;
+pub mod files;
+pub mod git;
+pub mod host;
+pub mod measure;
+pub mod progress;
+pub mod reader;
+pub mod recover;
+pub mod run;
+pub mod secrets;
+pub mod supervise;
+pub mod verification;
+pub mod workspace;

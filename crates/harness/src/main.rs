@@ -1,1 +1,7 @@
-fn main(){}
+//! The `cto` binary: everything is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cto_harness::cli::main()
+}

@@ -14,7 +14,7 @@ const TEXT_LIMIT: usize = 500;
 /// What one line of engine output meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
-    Event(Event),
+    Event(Box<Event>),
     Blank,
     Unknown,
 }
@@ -41,7 +41,7 @@ fn fake_line(line: &[u8]) -> Said {
         return Said::Blank;
     }
     let Ok(parsed) = serde_json::from_slice::<FakeLine>(line) else { return Said::Unknown };
-    Said::Event(match parsed {
+    Said::Event(Box::new(match parsed {
         FakeLine::Message { text } => Event::EngineMessage(EngineText { text: tame(&text) }),
         FakeLine::Plan { text } => Event::EnginePlan(EngineText { text: tame(&text) }),
         FakeLine::Tool { tool, target } => Event::EngineToolCall(EngineToolCall { tool: tame(&tool), target: tame(&target) }),
@@ -50,7 +50,7 @@ fn fake_line(line: &[u8]) -> Said {
         FakeLine::Result { status, summary } => {
             Event::EngineResult(EngineResult { claimed: tame(&status), summary: tame(&summary) })
         }
-    })
+    }))
 }
 
 /// Text from an engine, made safe to print: no control characters, bounded length.
@@ -72,7 +72,7 @@ mod tests {
     fn fake_speaks_json_lines() {
         assert_eq!(
             read_line(Dialect::Fake, br#"{"type":"result","status":"completed","summary":"done"}"#),
-            Said::Event(Event::EngineResult(EngineResult { claimed: "completed".into(), summary: "done".into() }))
+            Said::Event(Box::new(Event::EngineResult(EngineResult { claimed: "completed".into(), summary: "done".into() })))
         );
         assert_eq!(read_line(Dialect::Fake, b"  \r"), Said::Blank);
         for unknown in [&b"hello"[..], b"{\"type\":\"run.completed\"}", b"{\"type\":\"result\"}", b"\xff\xff", b"[]"] {

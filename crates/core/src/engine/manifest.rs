@@ -68,8 +68,8 @@ pub const DEFAULT_ENGINE: &str = "fake";
 
 impl Manifest {
     pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self = toml::from_str(text)
-            .map_err(|source| ManifestError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        let manifest: Self =
+            toml::from_str(text).map_err(|source| ManifestError::Parse { file: file.to_owned(), source: Box::new(source) })?;
         let is_default = manifest.id.as_str() == DEFAULT_ENGINE;
         let gated = manifest.gated_by_env.as_deref().is_some_and(|name| name.starts_with("CTO_HARNESS_ALLOW_"));
         if is_default == manifest.gated_by_env.is_some() || (!is_default && !gated) {

@@ -77,7 +77,12 @@ pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
             stage if needed <= stage => Outcome::Pass,
             stage => Outcome::Blocked(
                 Code::StageNotProven,
-                Some(format!("mutation mode {} needs stage {}, asked for {}", contract.mutation_mode.as_str(), needed.number(), stage.number())),
+                Some(format!(
+                    "mutation mode {} needs stage {}, asked for {}",
+                    contract.mutation_mode.as_str(),
+                    needed.number(),
+                    stage.number()
+                )),
             ),
         }
     })
@@ -140,10 +145,11 @@ pub fn containment(input: &GateInput<'_>) -> Outcome {
     }
 }
 
-/// Declared toolchains, and the program each verification command begins with.
+/// What the harness itself needs, declared toolchains, and the program each verification command begins with.
 pub fn programs_needed(contract: &Contract) -> Vec<String> {
     let commands = contract.verification_commands.iter().chain(&contract.hidden_verification.commands);
-    let mut programs: Vec<String> = contract.toolchains.clone();
+    let mut programs: Vec<String> = vec!["git".to_owned(), "sh".to_owned()];
+    programs.extend(contract.toolchains.iter().cloned());
     programs.extend(commands.filter_map(|command| first_program(command)));
     programs.sort();
     programs.dedup();
@@ -152,18 +158,15 @@ pub fn programs_needed(contract: &Contract) -> Vec<String> {
 
 /// The program of a plain command; shell syntax and built-ins are left to the shell.
 fn first_program(command: &str) -> Option<String> {
-    const BUILT_IN: [&str; 16] = [
-        "!", "{", "[", "[[", ":", ".", "cd", "eval", "exit", "export", "false", "for", "if", "set", "test", "true",
-    ];
+    const BUILT_IN: [&str; 16] =
+        ["!", "{", "[", "[[", ":", ".", "cd", "eval", "exit", "export", "false", "for", "if", "set", "test", "true"];
     let word = command.split_whitespace().find(|word| !is_assignment(word))?;
     let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
     (plain && !BUILT_IN.contains(&word) && word != "while").then(|| word.to_owned())
 }
 
 fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-    })
+    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use crate::gate::{GATES, HostFacts, Phase};
 use crate::plan::{self, Next};
 
 fn fake() -> Manifest {
-    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+    let text =
+        "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
     Manifest::parse("fake.toml", text).unwrap()
 }
 
@@ -19,8 +20,8 @@ fn gated() -> Manifest {
 }
 
 fn host() -> Seen<HostFacts> {
-    let programs = BTreeMap::from([("python3".to_owned(), Some("/usr/bin/python3".to_owned()))]);
-    Seen::Known(HostFacts { programs })
+    let programs = ["git", "python3", "sh"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
+    Seen::Known(HostFacts { programs: BTreeMap::from(programs) })
 }
 
 struct World {
@@ -34,7 +35,13 @@ struct World {
 impl World {
     /// Everything in order: `fake`, stage 2, a valid contract, a host with Python.
     fn good() -> Self {
-        Self { contract: ContractDocument::Valid(Box::new(sample())), manifest: fake(), stage: Stage::Two, opened: false, host: host() }
+        Self {
+            contract: ContractDocument::Valid(Box::new(sample())),
+            manifest: fake(),
+            stage: Stage::Two,
+            opened: false,
+            host: host(),
+        }
     }
 
     fn contract(change: impl FnOnce(&mut Contract)) -> Self {
@@ -78,7 +85,11 @@ fn truth_table() {
             World { manifest: gated(), stage: Stage::One, contract: invalid, ..World::good() },
             &["contract_invalid", "engine_gate_closed"],
         ),
-        ("opened, stage 1", World { manifest: gated(), stage: Stage::One, opened: true, ..World::good() }, &["stage_gate_closed"]),
+        (
+            "opened, stage 1",
+            World { manifest: gated(), stage: Stage::One, opened: true, ..World::good() },
+            &["stage_gate_closed"],
+        ),
         ("opened, stage 2", World { manifest: gated(), opened: true, ..World::good() }, &["stage_not_proven"]),
         ("fake, stage 1", World { stage: Stage::One, ..World::good() }, &["stage_gate_closed"]),
         ("fake, stage 3", World { stage: Stage::Three, ..World::good() }, &["source_not_admitted"]),

@@ -80,7 +80,7 @@ pub const GATES: &[Gate] = &[
         id: "stage",
         phase: Phase::Records,
         question: "Does the stage asked for execute at all?",
-        reads: &["--stage", "CTO_HARNESS_CASE_STAGE"],
+        reads: &["--stage", "CTO_HARNESS_<ENGINE>_STAGE"],
         check: checks::stage,
     },
     Gate {

@@ -1,0 +1,16 @@
+import unittest
+
+from strings import slugify
+
+
+class HiddenSlugs(unittest.TestCase):
+    def test_unseen_inputs(self):
+        for text, want in [
+            ("The quick, brown fox", "the-quick-brown-fox"),
+            ("v1.2.3", "v1-2-3"),
+            ("---", ""),
+            ("already-a-slug", "already-a-slug"),
+            ("Tabs\tand\nlines", "tabs-and-lines"),
+        ]:
+            with self.subTest(text=text):
+                self.assertEqual(slugify(text), want)

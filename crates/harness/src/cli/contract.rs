@@ -1,0 +1,59 @@
+//! `cto contract`: what a run would be judged by, without running anything.
+
+use cto_core::contract::ContractDocument;
+use serde_json::json;
+
+use super::Context;
+use super::output::dim;
+use super::run::TaskArgs;
+use crate::cases;
+use crate::failure::Failure;
+use crate::host::OwnProgram;
+use crate::run;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A built-in case, or a path to a case directory
+    #[arg(default_value = cases::DEFAULT_CASE)]
+    case: String,
+    #[command(flatten)]
+    task: TaskArgs,
+}
+
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    let request = args.task.request(context, &args.case)?;
+    let document = run::contract_of(&request, &OwnProgram::find()?);
+    let contract = match &document {
+        ContractDocument::Valid(contract) => contract,
+        ContractDocument::Invalid(invalid) => {
+            let mut failure = Failure::usage("contract_invalid", "the contract is not valid")
+                .at(request.case.label)
+                .so("no run could start from it");
+            failure.because = invalid.errors.iter().map(ToString::to_string).collect();
+            return Err(failure);
+        }
+    };
+    let sealed =
+        document.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
+    if context.output.json {
+        context.output.document(&json!({
+            "schema_version": 1,
+            "command": "contract",
+            "task_digest": sealed.task_digest,
+            "contract_digest": sealed.contract_digest,
+            "contract": contract,
+        }))?;
+        return Ok(0);
+    }
+    context.output.document(contract)?;
+    let dim = dim();
+    context.output.line(&format!(
+        "\n{dim}task_digest    {dim:#} {}  {dim}the task alone, equal for every engine{dim:#}",
+        sealed.task_digest
+    ));
+    context.output.line(&format!(
+        "{dim}contract_digest{dim:#} {}  {dim}with the lane: what an approval binds{dim:#}",
+        sealed.contract_digest
+    ));
+    Ok(0)
+}

@@ -1,0 +1,119 @@
+//! The command line: one file a command, one place where failures become exit codes.
+
+mod contract;
+mod engines;
+mod output;
+mod recover;
+mod run;
+mod runs;
+mod schema;
+mod show;
+mod verify;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::doubles;
+use crate::failure::Failure;
+use crate::host::{Env, Home};
+use output::Output;
+
+/// The gate between coding agents and the repositories people own.
+#[derive(Parser)]
+#[command(name = "cto", version, about, max_term_width = 100, disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Args)]
+struct Global {
+    /// Directory for all state [default: the first of CTO_STATE_DIR, a Hermes profile, CTO_HOME, XDG state]
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// Directory for run bundles only [env: CTO_RUNS_DIR]
+    #[arg(long, global = true, value_name = "DIR")]
+    runs_dir: Option<PathBuf>,
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a case under governance and leave an evidence bundle
+    Run(run::Args),
+    /// Show what happened in a run
+    Show(show::Args),
+    /// Check a bundle from its own bytes
+    Verify(verify::Args),
+    /// List runs, newest first
+    Runs(runs::Args),
+    /// Close runs that were interrupted
+    Recover(recover::Args),
+    /// Print the resolved contract of a case with both digests
+    Contract(contract::Args),
+    /// List the engines and their gates
+    Engines(engines::Args),
+    /// Print the JSON Schema of an artifact
+    Schema(schema::Args),
+    /// Play a script as the `fake` engine
+    #[command(name = "__fake", hide = true)]
+    Fake { script: PathBuf },
+}
+
+/// What every command is given.
+struct Context {
+    env: Env,
+    home: Option<PathBuf>,
+    runs_dir: Option<PathBuf>,
+    output: Output,
+}
+
+impl Context {
+    fn home(&self) -> Result<Home, Failure> {
+        Home::find(self.home.clone(), self.runs_dir.clone(), &self.env)
+    }
+}
+
+/// Parses, dispatches, and turns whatever comes back into an exit code.
+pub fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    if let Command::Fake { script } = &command {
+        return ExitCode::from(doubles::fake::play(script));
+    }
+    let context =
+        Context { env: Env::of_process(), home: global.home, runs_dir: global.runs_dir, output: Output::new(global.json) };
+    let code = match dispatch(&context, command) {
+        Ok(code) => code,
+        Err(failure) => {
+            context.output.failure(&failure);
+            failure.exit_code()
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Run(args) => run::run(context, args),
+        Command::Show(args) => show::run(context, &args),
+        Command::Verify(args) => verify::run(context, &args),
+        Command::Runs(args) => runs::run(context, &args),
+        Command::Recover(args) => recover::run(context, &args),
+        Command::Contract(args) => contract::run(context, args),
+        Command::Engines(args) => engines::run(context, &args),
+        Command::Schema(args) => schema::run(context, &args),
+        // Handled before any state is looked at.
+        Command::Fake { .. } => Ok(0),
+    }
+}
+
+/// The command tree, for the generated documentation.
+pub fn command_tree() -> clap::Command {
+    Cli::command()
+}

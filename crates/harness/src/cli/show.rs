@@ -1,0 +1,167 @@
+//! `cto show`: what happened in a run, for a tired person.
+
+use std::path::Path;
+
+use cto_core::event::{CheckKind, Event};
+use cto_core::report::Report;
+use cto_core::report_md;
+use serde_json::json;
+
+use super::Context;
+use super::output::{dim, own_command, status_style, tame};
+use crate::evidence::{Liveness, liveness};
+use crate::failure::Failure;
+use crate::reader;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A run id, a unique part of one, `last`, or a bundle directory
+    #[arg(default_value = "last")]
+    run: String,
+    /// Also list the events in order
+    #[arg(long)]
+    events: bool,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    let dir = reader::find(&context.home()?, &args.run)?;
+    match liveness(&dir) {
+        Liveness::Sealed => {}
+        state => return unsealed(context, &dir, state),
+    }
+    let report = reader::report(&dir)?;
+    if context.output.json {
+        let document = json!({
+            "schema_version": 1,
+            "command": "show",
+            "state": "sealed",
+            "bundle": host_path(&dir),
+            "report": report,
+        });
+        context.output.document(&document)?;
+        return Ok(0);
+    }
+    print(context, &report, &dir);
+    if args.events {
+        events(context, &dir)?;
+    }
+    context.output.line(&format!("\nnext: {} verify {}", own_command(), report.run_id));
+    Ok(0)
+}
+
+fn host_path(dir: &Path) -> String {
+    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).display().to_string()
+}
+
+/// Readers never write: an interrupted run is shown as it stands.
+fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failure> {
+    let word = if state == Liveness::Live { "live" } else { "unsealed" };
+    if context.output.json {
+        context.output.document(
+            &json!({"schema_version": 1, "command": "show", "state": word, "bundle": host_path(dir), "report": null}),
+        )?;
+    } else {
+        context.output.line(&format!("{} {}", word.to_uppercase(), dir.file_name().unwrap_or_default().display()));
+        context.output.line(match state {
+            Liveness::Live => "This run is still being written; it has no verdict yet.",
+            Liveness::Interrupted | Liveness::Sealed => "This run was interrupted and never sealed; it proves nothing.",
+        });
+        if state != Liveness::Live {
+            context.output.line(&format!("\nnext: {} recover", own_command()));
+        }
+    }
+    Ok(3)
+}
+
+/// The verdict and its reasons; shared with `cto run`.
+pub fn print(context: &Context, report: &Report, dir: &Path) {
+    let (style, dim) = (status_style(report.status), dim());
+    let out = |text: &str| context.output.line(text);
+    let row = |name: &str, text: &str| context.output.line(&format!("  {dim}{name:<9}{dim:#} {text}"));
+    out(&format!(
+        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}  {dim}containment{dim:#} {}",
+        report.status.as_str().to_uppercase(),
+        report.case_id,
+        report.backend,
+        report.stage.number(),
+        report.containment.as_str().to_uppercase(),
+    ));
+    out("");
+    for blocker in &report.blockers {
+        let detail = blocker.detail.as_deref().map(|detail| format!("\n            {}", tame(detail))).unwrap_or_default();
+        row("why", &format!("{style}{}{style:#}: {}{detail}", blocker.code.as_str(), blocker.message));
+    }
+    if report.blockers.is_empty() {
+        row("why", "every gate passed, only allowed paths changed, checks green where the engine never was");
+    }
+    row("changed", &changed(report));
+    tests(report, &row);
+    if let Some(status) = &report.claimed.status {
+        row("claimed", &format!("{} {dim}(the engine's word; not evidence){dim:#}", tame(status)));
+    }
+    row("run", report.run_id.as_str());
+    row("bundle", &host_path(dir));
+    if let Some(blocker) = cto_core::blocker::headline(&report.blockers) {
+        out(&format!("\nhint: {}", blocker.code.info().hint));
+    }
+}
+
+fn changed(report: &Report) -> String {
+    match report.changed_files.as_slice() {
+        [] => "nothing".into(),
+        files => {
+            let shown = files.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let more = files.len().saturating_sub(5);
+            if more > 0 { format!("{shown} and {more} more") } else { shown }
+        }
+    }
+}
+
+fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
+    if report.verification.is_empty() {
+        let reason = report.not_applicable.get("tests_passed").map_or("not run", String::as_str);
+        row("checks", &format!("not run: {}", tame(reason)));
+        return;
+    }
+    for line in &report.verification {
+        let kind = if line.kind == CheckKind::Hidden { "hidden  " } else { "" };
+        let verdict = if line.passed { "green" } else { "RED" };
+        row(
+            "checks",
+            &format!("{verdict:<5}  {kind}{} ({}, {} ms)", tame(&line.command), report_md::describe(line.end), line.duration_ms),
+        );
+    }
+    match report.verification_control.as_ref().map(|control| (control.red, control.reason.as_deref())) {
+        None => {}
+        Some((Some(true), _)) => row("control", "red with failing checks added, as it must be"),
+        Some((Some(false), _)) => row("control", "GREEN with failing checks added: the checks prove nothing"),
+        Some((None, reason)) => row("control", &format!("NONE: {}", tame(reason.unwrap_or("no reason given")))),
+    }
+}
+
+/// The chain as a list. Reading it here proves nothing; `cto verify` does.
+fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
+    context.output.line("");
+    for line in reader::event_lines(dir)? {
+        let (event, style) = (&line.event, dim());
+        let detail = match event {
+            Event::EngineMessage(text) | Event::EnginePlan(text) => text.text.clone(),
+            Event::EngineToolCall(call) => format!("{} {}", call.tool, call.target),
+            Event::EngineFileChange(change) => change.path.clone(),
+            Event::EngineResult(result) => format!("claims {}", result.claimed),
+            Event::EngineEnded(ended) => report_md::describe(ended.end),
+            Event::BackendGateBlocked(block) => block.reason.as_str().to_owned(),
+            Event::PlanUpdated(plan) => plan.summary.clone(),
+            Event::RunCompleted(done) => done.status.as_str().to_owned(),
+            _ => String::new(),
+        };
+        context.output.line(&format!(
+            "  {style}{:>3}  {}{style:#}  {:<23} {}",
+            line.seq,
+            line.ts,
+            event.kind().as_str(),
+            tame(&detail)
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! Writing evidence. A bundle is open, then sealed, and never changes again.
+//!
+//! The event chain is guarded by the state machine of `cto_core::run`: an event out of order is an
+//! error here, not a surprise for the verifier. `docs/bundle-format.md` gives the sealing order.
+
+mod lock;
+mod scratch;
+mod seal;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use cto_core::bundle;
+use cto_core::contract::{ContractDocument, SealedContract};
+use cto_core::digest::Digest;
+use cto_core::event::{self, Event, EventLine, EventType};
+use cto_core::json::JsonError;
+use cto_core::report::{Claimed, RunIdentity};
+use cto_core::run::{Folded, OutOfOrder};
+use cto_core::trace::{TraceLine, TraceOutcome};
+
+pub use lock::{Liveness, RunLock, liveness};
+pub use seal::SealedBundle;
+
+use crate::host::{self, Home};
+use crate::secrets::{Hits, Secrets};
+
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    #[error("{artifact} could not be written")]
+    Write { artifact: String, source: io::Error },
+    #[error("the run directory could not be opened")]
+    Open { source: io::Error },
+    #[error("the run is live: another process holds its lock")]
+    Live,
+    #[error(transparent)]
+    Order(#[from] OutOfOrder),
+    #[error(transparent)]
+    Json(#[from] JsonError),
+}
+
+/// Room kept free so that a full disk still yields a typed verdict.
+const RESERVE_BYTES: u64 = 1 << 20;
+
+/// A run being recorded.
+pub struct OpenBundle {
+    dir: PathBuf,
+    open_entry: PathBuf,
+    pub identity: RunIdentity,
+    pub contract: ContractDocument,
+    pub sealed_contract: SealedContract,
+    pub secrets: Secrets,
+    /// Secrets seen in engine output or patch, even where they were taken out.
+    pub leaks: Vec<String>,
+    folded: Folded,
+    claimed: Claimed,
+    events: Appended,
+    head: Digest,
+    count: u64,
+    trace: Appended,
+    started: Instant,
+    _lock: RunLock,
+}
+
+/// A file that only grows, and shrinks back when a write tears.
+struct Appended {
+    name: &'static str,
+    file: File,
+    length: u64,
+}
+
+impl Appended {
+    fn open(dir: &Path, name: &'static str) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(dir.join(name))?;
+        let length = file.metadata()?.len();
+        Ok(Self { name, file, length })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), EvidenceError> {
+        match self.file.write_all(bytes) {
+            Ok(()) => {
+                self.length += bytes.len() as u64;
+                Ok(())
+            }
+            Err(source) => {
+                // A torn line would break the chain for every reader.
+                let _ = self.file.set_len(self.length);
+                Err(EvidenceError::Write { artifact: self.name.to_owned(), source })
+            }
+        }
+    }
+}
+
+/// What a run starts from.
+pub struct Opening {
+    pub identity: RunIdentity,
+    pub contract: ContractDocument,
+    pub sealed_contract: SealedContract,
+    pub secrets: Secrets,
+}
+
+impl OpenBundle {
+    /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
+    pub fn open(home: &Home, dir: PathBuf, opening: Opening) -> Result<Self, EvidenceError> {
+        let failed = |source| EvidenceError::Open { source };
+        let lock = RunLock::take(&dir).map_err(failed)?.ok_or(EvidenceError::Live)?;
+        let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
+        fs::write(&open_entry, b"").map_err(failed)?;
+        let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;
+        allocate(&reserve).map_err(failed)?;
+        host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;
+        let mut bundle = Self::attach(dir, open_entry, opening, lock)?;
+        // The clock of the file system decides freshness, so the run starts when its lock says so.
+        bundle.identity.started_at = bundle.identity.started_at.min(lock_time(&bundle.dir).unwrap_or(bundle.identity.started_at));
+        let bytes = bundle.sealed_contract.bytes.clone();
+        bundle.write(bundle::CONTRACT, &bytes)?;
+        Ok(bundle)
+    }
+
+    fn attach(dir: PathBuf, open_entry: PathBuf, opening: Opening, lock: RunLock) -> Result<Self, EvidenceError> {
+        let failed = |source| EvidenceError::Open { source };
+        let head = event::chain_start(&opening.identity.run_id, &opening.sealed_contract.contract_digest);
+        Ok(Self {
+            events: Appended::open(&dir, bundle::EVENTS).map_err(failed)?,
+            trace: Appended::open(&dir, bundle::TRACE).map_err(failed)?,
+            dir,
+            open_entry,
+            identity: opening.identity,
+            contract: opening.contract,
+            sealed_contract: opening.sealed_contract,
+            secrets: opening.secrets,
+            leaks: Vec::new(),
+            folded: Folded::default(),
+            claimed: Claimed::default(),
+            head,
+            count: 0,
+            started: Instant::now(),
+            _lock: lock,
+        })
+    }
+
+    /// Takes up a run whose writer is gone. Lines that were read back are replayed, not rewritten.
+    pub fn resume(
+        dir: PathBuf,
+        open_entry: PathBuf,
+        opening: Opening,
+        lock: RunLock,
+        lines: &[EventLine],
+    ) -> Result<Self, EvidenceError> {
+        let mut bundle = Self::attach(dir, open_entry, opening, lock)?;
+        for line in lines {
+            bundle.folded.push(&line.event)?;
+            bundle.head = line.hash;
+            bundle.count = line.seq;
+        }
+        Ok(bundle)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn folded(&self) -> &Folded {
+        &self.folded
+    }
+
+    /// Appends one event: checked by the state machine, chained, synced at barriers.
+    pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
+        let mut next = self.folded.clone();
+        next.push(&event)?;
+        let (line, hash) = EventLine::make(self.count + 1, host::now(), &self.identity.run_id, &event, self.head)?;
+        self.events.append(&line)?;
+        if is_barrier(event.kind()) {
+            self.sync_events()?;
+        }
+        if let Event::EngineResult(result) = &event {
+            self.claimed = Claimed { status: Some(result.claimed.clone()), summary: Some(result.summary.clone()) };
+        }
+        self.folded = next;
+        self.head = hash;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn sync_events(&self) -> Result<(), EvidenceError> {
+        self.events.file.sync_data().map_err(|source| EvidenceError::Write { artifact: bundle::EVENTS.to_owned(), source })
+    }
+
+    /// Notes something the harness did or checked.
+    pub fn trace(
+        &mut self,
+        action: &str,
+        outcome: TraceOutcome,
+        since: Instant,
+        detail: Option<String>,
+    ) -> Result<(), EvidenceError> {
+        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let duration = since.elapsed();
+        let line = TraceLine {
+            at_ms: millis(self.started.elapsed().saturating_sub(duration)),
+            action: action.to_owned(),
+            outcome,
+            duration_ms: millis(duration),
+            detail: detail.map(|text| self.clean(&text)),
+        };
+        let mut bytes = cto_core::json::canonical(&line)?;
+        bytes.push(b'\n');
+        self.trace.append(&bytes)
+    }
+
+    /// Text from outside, without secrets or control characters.
+    pub fn clean(&self, text: &str) -> String {
+        let (bytes, _) = self.secrets.redact(text.as_bytes());
+        cto_core::engine::dialect::tame(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// Writes an artifact whole.
+    pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), EvidenceError> {
+        let failed = |source| EvidenceError::Write { artifact: name.to_owned(), source };
+        let mut file = self.create(name)?;
+        file.write_all(bytes).map_err(failed)
+    }
+
+    pub fn write_json<T: serde::Serialize>(&mut self, name: &str, value: &T) -> Result<(), EvidenceError> {
+        self.write(name, &cto_core::json::pretty(value)?)
+    }
+
+    /// Creates an artifact to be filled by a stream.
+    pub fn create(&self, name: &str) -> Result<File, EvidenceError> {
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.dir.join(name))
+            .map_err(|source| EvidenceError::Write { artifact: name.to_owned(), source })
+    }
+
+    pub fn scratch_dir(&self) -> PathBuf {
+        self.dir.join(bundle::SCRATCH_DIR)
+    }
+
+    /// Remembers that a stream or patch held a secret; the run cannot pass.
+    pub fn note_leak(&mut self, place: &str, hits: Hits) {
+        if hits.known > 0 {
+            self.leaks.push(format!("{place}: {} known value(s)", hits.known));
+        }
+    }
+}
+
+fn is_barrier(kind: EventType) -> bool {
+    // What must survive a crash: that an approval was used, that an engine was about to run, that it ended.
+    matches!(kind, EventType::ApprovalGranted | EventType::PlanUpdated | EventType::EngineEnded)
+}
+
+fn allocate(file: &File) -> io::Result<()> {
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, RESERVE_BYTES) {
+        Ok(()) => Ok(()),
+        // A file system without fallocate: write the room instead.
+        Err(rustix::io::Errno::OPNOTSUPP) => (&*file).write_all(&vec![0u8; RESERVE_BYTES as usize]),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn lock_time(dir: &Path) -> Option<cto_core::time::Utc> {
+    let modified = fs::metadata(dir.join(bundle::LOCK)).ok()?.modified().ok()?;
+    Some(host::file_time(modified))
+}
+
+/// Makes a directory nobody else has, for a run id nobody else has.
+pub fn reserve_run_dir(
+    home: &Home,
+    id: impl Fn(&str) -> Option<cto_core::ids::RunId>,
+) -> Result<(cto_core::ids::RunId, PathBuf), crate::failure::Failure> {
+    use std::os::unix::fs::DirBuilderExt;
+    for _ in 0..16 {
+        let suffix = host::random_name(8)?;
+        let Some(run_id) = id(&suffix) else { continue };
+        let dir = home.runs.join(run_id.as_str());
+        match fs::DirBuilder::new().mode(0o700).create(&dir) {
+            Ok(()) => return Ok((run_id, dir)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(crate::failure::Failure::internal("runs_root_unwritable", "the runs root cannot be written")
+                    .at(home.runs.display().to_string())
+                    .because(&error)
+                    .so("no bundle could be written, so nothing ran")
+                    .hint("free space, fix permissions, or choose another place with --runs-dir DIR"));
+            }
+        }
+    }
+    Err(crate::failure::Failure::internal("no_run_id", "no unused run id could be found"))
+}

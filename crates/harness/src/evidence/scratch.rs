@@ -1,0 +1,117 @@
+//! `backend/scratch/` as one digested file: regular files and link texts, names as bytes.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use cto_core::bundle;
+use cto_core::report::BackendScratch;
+
+use crate::files;
+use crate::workspace;
+
+/// Packs the scratch directory and removes it. An empty one leaves no file.
+pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
+    let root = dir.join(bundle::SCRATCH_DIR);
+    let mut count = BackendScratch::default();
+    let mut names = Vec::new();
+    list(&root, &mut names, &mut count.skipped)?;
+    if !names.is_empty() {
+        names.sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
+        let mut tar = tar::Builder::new(io::BufWriter::new(File::create(dir.join(bundle::SCRATCH_TAR))?));
+        for name in &names {
+            match append(&mut tar, &root, name) {
+                Ok(bytes) => {
+                    count.count += 1;
+                    count.bytes += bytes;
+                }
+                Err(Skip::Entry) => count.skipped += 1,
+                Err(Skip::Tar(error)) => return Err(error),
+            }
+        }
+        io::Write::flush(&mut tar.into_inner()?)?;
+    }
+    workspace::remove(&root)?;
+    Ok(count)
+}
+
+fn list(root: &Path, names: &mut Vec<PathBuf>, skipped: &mut u64) -> io::Result<()> {
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        let entries = match fs::read_dir(root.join(&below)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && below.as_os_str().is_empty() => return Ok(()),
+            Err(_) => {
+                *skipped += 1;
+                continue;
+            }
+        };
+        for entry in entries.flatten() {
+            let relative = below.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(relative),
+                Ok(kind) if kind.is_file() || kind.is_symlink() => names.push(relative),
+                Ok(_) | Err(_) => *skipped += 1,
+            }
+        }
+    }
+    Ok(())
+}
+
+enum Skip {
+    /// The entry could not be read; it is counted, not fatal.
+    Entry,
+    /// The archive could not be written.
+    Tar(io::Error),
+}
+
+fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path) -> Result<u64, Skip> {
+    let path = root.join(name);
+    let meta = fs::symlink_metadata(&path).map_err(|_| Skip::Entry)?;
+    // Nothing of this machine or moment: only names, kinds and contents.
+    let mut header = tar::Header::new_gnu();
+    header.set_mtime(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mode(0o644);
+    if meta.is_symlink() {
+        let target = fs::read_link(&path).map_err(|_| Skip::Entry)?;
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, name, target).map_err(Skip::Tar)?;
+        return Ok(0);
+    }
+    let file = files::open_regular(&path).map_err(|_| Skip::Entry)?;
+    let bytes = file.metadata().map_err(|_| Skip::Entry)?.len();
+    header.set_size(bytes);
+    tar.append_data(&mut header, name, io::Read::take(file, bytes)).map_err(Skip::Tar)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_files_and_links_and_counts_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join(bundle::SCRATCH_DIR);
+        fs::create_dir_all(root.join("home")).unwrap();
+        fs::write(root.join("home/a"), "hello").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", root.join("link")).unwrap();
+        std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
+        assert_eq!(pack(dir.path()).unwrap(), BackendScratch { count: 2, bytes: 5, skipped: 1 });
+        assert!(!root.exists());
+        let mut archive = tar::Archive::new(File::open(dir.path().join(bundle::SCRATCH_TAR)).unwrap());
+        let names: Vec<String> = archive.entries().unwrap().map(|e| e.unwrap().path().unwrap().display().to_string()).collect();
+        assert_eq!(names, ["home/a", "link"]);
+    }
+
+    #[test]
+    fn nothing_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(pack(dir.path()).unwrap(), BackendScratch::default());
+        assert!(!dir.path().join(bundle::SCRATCH_TAR).exists());
+    }
+}

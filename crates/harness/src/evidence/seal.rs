@@ -1,0 +1,303 @@
+//! Closing a bundle: judge, complete the chain, fix every byte, and make it readable in one rename.
+//!
+//! Until `report.json` appears under its own name, no reader takes the directory for a result.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use cto_core::blocker::{Blocker, Code};
+use cto_core::bundle;
+use cto_core::containment::ContainmentReport;
+use cto_core::digest::Digest;
+use cto_core::event::{Event, EventType, Finding, RunCompleted};
+use cto_core::judge::{self, Judgement};
+use cto_core::report::{self, ChainHead, Freshness, Report, Sealing};
+use cto_core::report_md;
+use cto_core::run::State;
+use cto_core::sums;
+use cto_core::trace::TraceOutcome;
+
+use super::{EvidenceError, OpenBundle, scratch};
+use crate::files;
+use crate::host;
+
+const TOMBSTONE: &[u8] = b"withheld by CTO Harness: this artifact held a secret (secret_leak)\n";
+const UNREACHED: &[u8] = b"verification was not reached\n";
+
+/// A bundle that will never change again.
+pub struct SealedBundle {
+    pub dir: PathBuf,
+    pub report: Report,
+}
+
+impl OpenBundle {
+    /// Judges and seals. `findings` is what the run learned outside its events.
+    pub fn close(mut self, mut findings: Vec<Finding>) -> Result<SealedBundle, EvidenceError> {
+        let sealing_since = Instant::now();
+        let mut late = Vec::new();
+        let backend_scratch = match scratch::pack(&self.dir) {
+            Ok(count) => count,
+            Err(error) => {
+                self.make_room();
+                let _ = fs::remove_file(self.dir.join(bundle::SCRATCH_TAR));
+                findings.push(write_failure(bundle::SCRATCH_TAR, &error));
+                report::BackendScratch::default()
+            }
+        };
+        findings.extend(self.complete_artifacts());
+        findings.extend(self.scan());
+        let freshness = self.freshness(&mut findings);
+        let _ = self.trace("evidence.scan", TraceOutcome::Ok, sealing_since, None);
+        self.write_completed(findings, &mut late)?;
+        self.retry("trace.jsonl", &mut late, |bundle| bundle.trace.file.sync_data())?;
+        let judgement = self.judgement();
+        let report = report::build(
+            &self.identity,
+            self.contract.valid(),
+            &self.sealed_contract,
+            &self.folded.facts,
+            &judgement,
+            Sealing {
+                finished_at: host::now().max(freshness.checked_at),
+                backend_scratch,
+                freshness,
+                head: ChainHead { count: self.count, head: self.head },
+                claimed: self.claimed.clone(),
+                late,
+            },
+        );
+        self.commit(report)
+    }
+
+    fn judgement(&self) -> Judgement {
+        judge::judge(self.contract.valid(), &self.folded.facts)
+    }
+
+    /// Ends the chain. Recovery may find it ended already; then what is new is known to the report alone.
+    fn write_completed(&mut self, findings: Vec<Finding>, late: &mut Vec<Blocker>) -> Result<(), EvidenceError> {
+        if self.folded.machine.state == State::Completed {
+            late.extend(findings.into_iter().map(|finding| Blocker::after_the_chain(finding.code, finding.detail)));
+            return Ok(());
+        }
+        let mut findings = findings;
+        for attempt in 0..2 {
+            let event = self.completion(findings.clone());
+            match self.emit(event) {
+                Ok(()) => return self.sync_events(),
+                Err(EvidenceError::Write { artifact, source }) if attempt == 0 => {
+                    self.make_room();
+                    findings.push(write_failure(&artifact, &source));
+                }
+                // Not a legal end: the run stopped somewhere it never should have. Closed as an abort, and said so.
+                Err(EvidenceError::Order(order)) if attempt == 0 => {
+                    findings.push(Finding { code: Code::Interrupted, detail: Some(order.to_string()) });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn completion(&self, findings: Vec<Finding>) -> Event {
+        let mut facts = self.folded.facts.clone();
+        facts.findings.clone_from(&findings);
+        let judgement = judge::judge(self.contract.valid(), &facts);
+        Event::RunCompleted(RunCompleted { status: judgement.status, blockers: judgement.codes(), findings })
+    }
+
+    /// Every artifact exists in every bundle; those a run never reached say so.
+    fn complete_artifacts(&mut self) -> Vec<Finding> {
+        let started = self.folded.facts.engine_events.contains(&EventType::EngineStarted);
+        let containment = cto_core::json::pretty(&ContainmentReport::none(started)).unwrap_or_default();
+        let gates =
+            cto_core::json::pretty(&cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() }).unwrap_or_default();
+        let eligibility = cto_core::json::pretty(&cto_core::eligibility::decide(
+            &self.identity.engine.name,
+            self.identity.stage,
+            self.contract.valid(),
+            &self.sealed_contract.contract_digest,
+            &cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() },
+        ))
+        .unwrap_or_default();
+        let defaults: [(&str, &[u8]); 5] = [
+            (bundle::PATCH, b""),
+            (bundle::TEST_LOG, UNREACHED),
+            (bundle::CONTAINMENT, &containment),
+            (bundle::GATES, &gates),
+            (bundle::ELIGIBILITY, &eligibility),
+        ];
+        let mut findings = Vec::new();
+        for (name, default) in defaults {
+            // Before its event is in the chain, an artifact is unfinished: a torn patch or log proves nothing.
+            let unreached = match name {
+                bundle::PATCH => self.folded.facts.patch.is_none(),
+                bundle::TEST_LOG => self.folded.facts.verification.is_none(),
+                _ => !self.dir.join(name).exists(),
+            };
+            if unreached && let Err(EvidenceError::Write { source, .. }) = self.write(name, default) {
+                self.make_room();
+                findings.push(write_failure(name, &source));
+                let _ = self.write(name, default);
+            }
+        }
+        findings
+    }
+
+    /// The last look for secrets. What is found here got past the redaction, so it is an alarm.
+    fn scan(&mut self) -> Vec<Finding> {
+        let mut found: Vec<String> = std::mem::take(&mut self.leaks);
+        for name in self.names() {
+            let scanned = name == bundle::TEST_LOG || name.starts_with("backend/");
+            if !scanned {
+                continue;
+            }
+            let path = self.dir.join(&name);
+            let mut redactor = self.secrets.redactor();
+            let read = files::scan_file(&path, |bytes| redactor.push(bytes, &mut |_| {}));
+            let hits = redactor.finish(&mut |_| {});
+            if read.is_ok() && hits.known > 0 {
+                found.push(format!("{name}: {} known value(s)", hits.known));
+                let _ = fs::write(&path, TOMBSTONE);
+            }
+        }
+        match found.is_empty() {
+            true => Vec::new(),
+            false => vec![Finding { code: Code::SecretLeak, detail: Some(found.join("; ")) }],
+        }
+    }
+
+    /// Records when each artifact was written; one older than the run does not belong to it.
+    fn freshness(&self, findings: &mut Vec<Finding>) -> Freshness {
+        let mut artifacts = BTreeMap::new();
+        let mut stale = Vec::new();
+        for name in self.names() {
+            if matches!(name.as_str(), bundle::EVENTS | bundle::TRACE | bundle::SCRATCH_TAR) {
+                continue;
+            }
+            if let Ok(time) = fs::metadata(self.dir.join(&name)).and_then(|meta| meta.modified()) {
+                let time = host::file_time(time);
+                if time < self.identity.started_at {
+                    stale.push(name.clone());
+                }
+                artifacts.insert(name, time);
+            }
+        }
+        if !stale.is_empty() {
+            findings.push(Finding { code: Code::StaleArtifact, detail: Some(stale.join(", ")) });
+        }
+        Freshness { checked_at: host::now().max(self.identity.started_at), artifacts }
+    }
+
+    /// Files the sums will list, but for the report.
+    fn names(&self) -> Vec<String> {
+        list(&self.dir).into_iter().filter(|name| bundle::is_summed(name)).filter(|name| !is_temporary(name)).collect()
+    }
+
+    /// Everything from here on can only fail for want of room or a broken disk.
+    fn commit(mut self, report: Report) -> Result<SealedBundle, EvidenceError> {
+        let mut report = report;
+        let mut attempts = 0;
+        let bytes = loop {
+            attempts += 1;
+            match self.fix_bytes(&report) {
+                Ok(bytes) => break bytes,
+                Err(EvidenceError::Write { artifact, source }) if attempts == 1 => {
+                    self.make_room();
+                    let finding = write_failure(&artifact, &source);
+                    report.blockers.push(Blocker::after_the_chain(finding.code, finding.detail));
+                    report.status = cto_core::blocker::worst(&report.blockers);
+                    report.failure_reason = cto_core::blocker::headline(&report.blockers).map(|b| b.message.clone());
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        let failed = |artifact: &str| {
+            let artifact = artifact.to_owned();
+            move |source| EvidenceError::Write { artifact, source }
+        };
+        for name in list(&self.dir) {
+            File::open(self.dir.join(&name)).and_then(|file| file.sync_data()).map_err(failed(&name))?;
+        }
+        // The commit point: before this rename there is no result, after it there is exactly one.
+        fs::rename(self.dir.join(bundle::REPORT_TEMP), self.dir.join(bundle::REPORT)).map_err(failed(bundle::REPORT))?;
+        for dir in [self.dir.join(bundle::BACKEND_DIR), self.dir.clone()] {
+            File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed(bundle::REPORT))?;
+        }
+        // Only markers of life are left to clear away; the bundle is whole with or without them.
+        let _ = fs::remove_file(self.dir.join(bundle::LOCK));
+        let _ = fs::remove_file(&self.open_entry);
+        let report: Report = cto_core::json::read(&bytes)?;
+        Ok(SealedBundle { dir: self.dir, report })
+    }
+
+    /// Writes `report.md`, takes all digests, fixes the report in memory, writes sums and report.
+    fn fix_bytes(&mut self, report: &Report) -> Result<Vec<u8>, EvidenceError> {
+        let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
+        self.write(bundle::REPORT_MD, report_md::render(report).as_bytes())?;
+        let mut digests: BTreeMap<String, Digest> = BTreeMap::new();
+        for name in self.names() {
+            let found = files::scan_file(&self.dir.join(&name), |_| {})
+                .map_err(|source| EvidenceError::Write { artifact: name.clone(), source })?;
+            digests.insert(name, found.sha256);
+        }
+        let bytes = report.clone().with_digests(digests.clone())?.to_bytes()?;
+        digests.insert(bundle::REPORT.to_owned(), Digest::of(&bytes));
+        self.write(bundle::SUMS, sums::format(&digests).as_bytes())?;
+        self.write(bundle::REPORT_TEMP, &bytes)?;
+        Ok(bytes)
+    }
+
+    fn make_room(&self) {
+        // Gone already is as good.
+        let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
+    }
+
+    fn retry(
+        &mut self,
+        artifact: &str,
+        late: &mut Vec<Blocker>,
+        act: impl Fn(&Self) -> io::Result<()>,
+    ) -> Result<(), EvidenceError> {
+        if let Err(first) = act(self) {
+            self.make_room();
+            let finding = write_failure(artifact, &first);
+            late.push(Blocker::after_the_chain(finding.code, finding.detail));
+            act(self).map_err(|source| EvidenceError::Write { artifact: artifact.to_owned(), source })?;
+        }
+        Ok(())
+    }
+}
+
+pub fn write_failure(artifact: &str, error: &io::Error) -> Finding {
+    Finding { code: Code::ArtifactWriteFailure, detail: Some(format!("{artifact}: {error}")) }
+}
+
+fn is_temporary(name: &str) -> bool {
+    matches!(name, bundle::RESERVE | bundle::REPORT_TEMP | bundle::REPORT)
+}
+
+/// Regular files below a bundle, by relative name. Names that are not UTF-8 cannot be artifacts.
+fn list(dir: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        for entry in fs::read_dir(dir.join(&below)).into_iter().flatten().flatten() {
+            let relative = below.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(relative),
+                Ok(kind) if kind.is_file() => {
+                    if let Ok(name) = std::str::from_utf8(relative.as_os_str().as_bytes()) {
+                        names.push(name.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    names.sort();
+    names
+}

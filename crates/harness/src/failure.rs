@@ -1,0 +1,136 @@
+//! The one shape in which the harness says that it could not do its job, and the one match from
+//! there to exit codes. A verdict of "fail" or "blocked" is not a failure; it is an answer.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+/// Whose move it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailureKind {
+    /// The command line or its input is wrong.
+    Usage,
+    /// The harness or its machine is.
+    Internal,
+}
+
+#[derive(Debug)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub code: &'static str,
+    pub what: String,
+    pub place: Option<String>,
+    pub because: Vec<String>,
+    pub so: Option<String>,
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    pub fn usage(code: &'static str, what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Usage, code, what.into())
+    }
+
+    pub fn internal(code: &'static str, what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Internal, code, what.into())
+    }
+
+    fn new(kind: FailureKind, code: &'static str, what: String) -> Self {
+        Self { kind, code, what, place: None, because: Vec::new(), so: None, hint: None }
+    }
+
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.place = Some(place.into());
+        self
+    }
+
+    pub fn because(mut self, error: &dyn std::error::Error) -> Self {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            let text = error.to_string();
+            // Some errors print their source themselves; say each thing once.
+            if !self.because.iter().any(|said| said.contains(&text)) {
+                self.because.push(text);
+            }
+            next = error.source();
+        }
+        self
+    }
+
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.because.push(reason.into());
+        self
+    }
+
+    pub fn so(mut self, so: impl Into<String>) -> Self {
+        self.so = Some(so.into());
+        self
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self.kind {
+            FailureKind::Usage => 2,
+            FailureKind::Internal => 70,
+        }
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({
+            "schema_version": 1,
+            "error": {
+                "code": self.code,
+                "what": self.what,
+                "where": self.place,
+                "because": self.because,
+                "so": self.so,
+                "hint": self.hint,
+                "exit_code": self.exit_code(),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error[{}]: {}", self.code, self.what)?;
+        if let Some(place) = &self.place {
+            writeln!(f, "  where: {place}")?;
+        }
+        for because in &self.because {
+            writeln!(f, "  because: {because}")?;
+        }
+        if let Some(so) = &self.so {
+            writeln!(f, "  so: {so}")?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anatomy() {
+        let failure = Failure::usage("unknown_case", "no case is called \"x\"")
+            .at("built-in cases")
+            .reason("the name was not found")
+            .so("nothing ran")
+            .hint("`cto engines` lists engines");
+        assert_eq!(
+            failure.to_string(),
+            "error[unknown_case]: no case is called \"x\"\n  where: built-in cases\n  because: the name was not found\n  so: nothing ran\n\nhint: `cto engines` lists engines"
+        );
+        assert_eq!(failure.exit_code(), 2);
+        assert_eq!(Failure::internal("x", "y").exit_code(), 70);
+    }
+}

@@ -1,0 +1,58 @@
+//! Reading, hashing and copying files without following surprises.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use cto_core::digest::Hasher;
+use cto_core::verify::FoundFile;
+
+const CHUNK: usize = 256 * 1024;
+
+/// Opens a regular file for reading: never through a link, never blocking on a pipe.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
+}
+
+/// Reads a file in chunks, handing each to `each`; returns length and digest.
+pub fn scan_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<FoundFile> {
+    let mut file = open_regular(path)?;
+    let expected = file.metadata()?.len();
+    let mut buffer = vec![0u8; CHUNK.min(expected as usize + 1)];
+    let mut hasher = Hasher::default();
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(FoundFile { bytes, sha256: hasher.finish() }),
+            Ok(n) => {
+                hasher.update(&buffer[..n]);
+                each(&buffer[..n]);
+                bytes += n as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Length and digest of a regular file (a link is followed only for this program's own path).
+pub fn digest_file(path: &Path) -> io::Result<FoundFile> {
+    scan_file(&path.canonicalize()?, |_| {})
+}
+
+/// A whole regular file, refused beyond `limit`.
+pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes"))),
+        false => Ok(bytes),
+    }
+}

@@ -1,0 +1,281 @@
+//! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
+//! but ours, against a git directory no engine ever saw.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cto_core::scope::TreePath;
+use cto_core::tree::FileKind;
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("git {operation} could not be started")]
+    Spawn { operation: &'static str, source: io::Error },
+    #[error("git {operation} failed: {message}")]
+    Failed { operation: &'static str, message: String },
+    #[error("talking to git {operation} failed")]
+    Pipe { operation: &'static str, source: io::Error },
+    #[error("git {operation} answered something unexpected: {answer:?}")]
+    Answer { operation: &'static str, answer: String },
+    #[error("the repository's files could not be laid out")]
+    Layout { source: io::Error },
+}
+
+/// A commit the harness made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit {
+    pub commit: String,
+    pub tree: String,
+}
+
+/// One entry of a commit: new content, or gone.
+pub enum Edit<'a> {
+    Delete,
+    Write { kind: FileKind, bytes: u64, content: Box<dyn io::Read + 'a> },
+}
+
+const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
+// A fixed time: the same content always gives the same commit id.
+const WHEN: &str = "946684800 +0000";
+const BRANCH: &str = "refs/heads/main";
+const RESULT: &str = "refs/heads/cto-result";
+
+// No attribute of the work tree may convert, filter or re-encode content: this file wins over all of them.
+const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding !merge\n";
+
+/// A repository of the harness's own.
+pub struct HarnessRepo {
+    git: PathBuf,
+    dir: PathBuf,
+}
+
+impl HarnessRepo {
+    pub fn init(git: &Path, dir: &Path) -> Result<Self, GitError> {
+        let repo = Self { git: git.to_owned(), dir: dir.to_owned() };
+        let mut command = scrubbed(git);
+        command.args(["init", "-q", "--bare", "--template=", "--initial-branch=main"]).arg(dir);
+        finish("init", command)?;
+        let layout = |source| GitError::Layout { source };
+        fs::create_dir_all(dir.join("info")).map_err(layout)?;
+        fs::write(dir.join("info/attributes"), ATTRIBUTES).map_err(layout)?;
+        Ok(repo)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", &self.dir);
+        command
+    }
+
+    /// The commit a run starts from.
+    pub fn import_baseline<'a>(&self, files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>) -> Result<Commit, GitError> {
+        self.import(BRANCH, None, files)
+    }
+
+    /// The measured tree as one commit on the baseline. Commits an engine made are never used.
+    pub fn import_result<'a>(
+        &self,
+        base: &Commit,
+        changes: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+    ) -> Result<Commit, GitError> {
+        self.import(RESULT, Some(base), changes)
+    }
+
+    fn import<'a>(
+        &self,
+        branch: &str,
+        parent: Option<&Commit>,
+        edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+    ) -> Result<Commit, GitError> {
+        const OPERATION: &str = "fast-import";
+        let mut command = self.command();
+        command.args(["fast-import", "--quiet", "--done"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
+        let written = match child.stdin.take() {
+            Some(stdin) => write_commit(BufWriter::new(stdin), branch, parent, edits),
+            None => Ok(()),
+        };
+        let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        if !output.status.success() {
+            return Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) });
+        }
+        written.map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        // `get-mark` prints the commit, `ls` prints `040000 tree <id>\t`.
+        let mut words = answer.split_whitespace();
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some(commit), Some("040000"), Some("tree"), Some(tree)) => Ok(Commit { commit: commit.into(), tree: tree.into() }),
+            _ => Err(GitError::Answer { operation: OPERATION, answer }),
+        }
+    }
+
+    /// The exact difference between two commits, written to `out`.
+    pub fn diff(&self, from: &Commit, to: &Commit, out: &Path) -> Result<(), GitError> {
+        let file = File::create(out).map_err(|source| GitError::Layout { source })?;
+        let mut command = self.command();
+        command
+            .args(["-c", "core.quotePath=true", "diff-tree", "-p", "--binary", "--full-index", "--no-renames"])
+            .args(["--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"])
+            .args([&from.commit, &to.commit])
+            .stdout(file);
+        finish("diff-tree", command)
+    }
+
+    /// Applies patches, in order, to a directory that is nothing but files.
+    pub fn apply(&self, dir: &Path, patches: &[&Path]) -> Result<(), GitError> {
+        let mut command = self.command();
+        command.env("GIT_WORK_TREE", dir).current_dir(dir).args(["apply", "--whitespace=nowarn", "--"]).args(patches);
+        finish("apply", command)
+    }
+
+    /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never asked.
+    pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
+        const OPERATION: &str = "check-ignore";
+        let mut command = self.command();
+        command
+            .env("GIT_WORK_TREE", rules)
+            .current_dir(rules)
+            .args(["check-ignore", "-z", "--stdin", "--no-index"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
+        let pipe = |source| GitError::Pipe { operation: OPERATION, source };
+        let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        let stdin = child.stdin.take();
+        // Written from a thread: git answers while it reads, and both pipes are bounded.
+        let output = std::thread::scope(|scope| {
+            let writer = scope.spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&input)));
+            let output = child.wait_with_output();
+            // A failed write shows as a failed answer below.
+            drop(writer.join());
+            output
+        })
+        .map_err(pipe)?;
+        // 0: some are ignored, 1: none is.
+        match output.status.code() {
+            Some(0 | 1) => Ok(output.stdout.split(|b| *b == 0).filter(|p| !p.is_empty()).map(TreePath::new).collect()),
+            _ => Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) }),
+        }
+    }
+
+    /// Gives a workspace a `.git` of its own, at the baseline, for the engine to use or ruin.
+    pub fn furnish(&self, workspace: &Path) -> Result<(), GitError> {
+        let layout = |source| GitError::Layout { source };
+        let dot_git = workspace.join(".git");
+        copy_dir(&self.dir, &dot_git).map_err(layout)?;
+        fs::remove_file(dot_git.join("info/attributes")).map_err(layout)?;
+        let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+        fs::write(dot_git.join("config"), config).map_err(layout)?;
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", &dot_git).env("GIT_WORK_TREE", workspace).args(["read-tree", "HEAD"]);
+        finish("read-tree", command)
+    }
+}
+
+fn write_commit<'a>(
+    mut out: impl Write,
+    branch: &str,
+    parent: Option<&Commit>,
+    edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+) -> io::Result<()> {
+    let message = if parent.is_some() { "result" } else { "baseline" };
+    write!(out, "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n")?;
+    write!(out, "data {}\n{message}\n", message.len())?;
+    if let Some(parent) = parent {
+        writeln!(out, "from {}", parent.commit)?;
+    }
+    let (gone, written): (Vec<_>, Vec<_>) = edits.into_iter().partition(|(_, edit)| matches!(edit, Edit::Delete));
+    // Deletions first: a file may have become a directory.
+    for (path, _) in gone {
+        writeln!(out, "D {}", quoted(path))?;
+    }
+    for (path, edit) in written {
+        let Edit::Write { kind, bytes, mut content } = edit else { continue };
+        writeln!(out, "M {} inline {}\ndata {bytes}", kind.git_mode(), quoted(path))?;
+        let copied = io::copy(&mut (&mut content).take(bytes), &mut out)?;
+        if copied != bytes {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{path} changed while it was read")));
+        }
+        out.write_all(b"\n")?;
+    }
+    out.write_all(b"\nget-mark :1\nls :1 \"\"\ndone\n")?;
+    out.flush()
+}
+
+use std::io::Read as _;
+
+/// A path as fast-import reads it: always quoted, so that no name can end its line.
+fn quoted(path: &TreePath) -> String {
+    let mut out = String::from("\"");
+    for byte in path.as_bytes() {
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x20..=0x7e => out.push(char::from(*byte)),
+            other => out.push_str(&format!("\\{other:03o}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn scrubbed(git: &Path) -> Command {
+    let mut command = Command::new(git);
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"])
+        .args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.excludesFile=/dev/null"])
+        .args(["-c", "core.attributesFile=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
+        .args(["-c", "core.fsync=none", "-c", "safe.directory=*"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn finish(operation: &'static str, mut command: Command) -> Result<(), GitError> {
+    let child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
+    let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation, source })?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(GitError::Failed { operation, message: last_line(&output.stderr) }),
+    }
+}
+
+fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+    line.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+fn copy_dir(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_dir(&entry.path(), &target)?,
+            false => fs::copy(entry.path(), &target).map(drop)?,
+        }
+    }
+    Ok(())
+}
+
+/// Is this name a git directory or pointer, in any spelling git would accept?
+pub fn is_dot_git(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}

@@ -1,0 +1,216 @@
+//! The workspace of a run, and the truth about it: our own walk, our own git directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use cto_core::blocker::Code;
+use cto_core::bundle;
+use cto_core::event::{Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount};
+use cto_core::judge;
+use cto_core::scope::{PathStanding, TreePath, standing};
+use cto_core::trace::TraceOutcome;
+use cto_core::tree::{self, Tree};
+
+use crate::cases::FixtureFile;
+use crate::evidence::OpenBundle;
+use crate::files;
+use crate::git::{Commit, Edit, HarnessRepo};
+use crate::run::{Stage2, Stop};
+use crate::workspace::{self, Walked};
+
+const PATCH_TOMBSTONE: &[u8] = b"withheld by CTO Harness: this patch held a secret (secret_leak)\n";
+
+/// A private copy with a baseline that only the harness holds.
+pub struct Workspace {
+    dir: PathBuf,
+    work: PathBuf,
+    repo: HarnessRepo,
+    baseline: Tree,
+    baseline_commit: Commit,
+    files: Vec<FixtureFile>,
+}
+
+/// What was found after the engine had ended.
+pub struct Measured {
+    /// The result: baseline plus changes, without scratch.
+    pub tree: Tree,
+    pub changes: Vec<Change>,
+    pub patch: PathBuf,
+    pub findings: Vec<Finding>,
+    /// No change lies outside the contract's scope.
+    pub in_scope: bool,
+    everything: Tree,
+}
+
+impl Workspace {
+    pub fn prepare(stage: &Stage2<'_>) -> Result<Self, Stop> {
+        crate::host::make_private_dir(&stage.work).map_err(Stop::Workspace)?;
+        let dir = stage.work.join("workspace");
+        workspace::lay_out(&dir, &stage.case.workspace, false).map_err(Stop::Workspace)?;
+        let repo = HarnessRepo::init(&stage.git, &stage.work.join("harness.git"))?;
+        let files = stage.case.workspace.iter().map(|file| {
+            let entry = file.entry();
+            let edit = Edit::Write { kind: entry.kind, bytes: entry.bytes, content: Box::new(file.bytes.as_slice()) };
+            (&file.path, edit)
+        });
+        let baseline_commit = repo.import_baseline(files)?;
+        repo.furnish(&dir)?;
+        Ok(Self {
+            dir,
+            work: stage.work.clone(),
+            repo,
+            baseline: stage.case.baseline(),
+            baseline_commit,
+            files: stage.case.workspace.clone(),
+        })
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn repo(&self) -> &HarnessRepo {
+        &self.repo
+    }
+
+    pub fn baseline(&self) -> &Tree {
+        &self.baseline
+    }
+
+    /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
+    pub fn measure(&self, bundle: &mut OpenBundle, stage: &Stage2<'_>) -> Result<Measured, Stop> {
+        let since = Instant::now();
+        let walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let scratch = self.scratch(stage, &walked)?;
+        let mut count = ScratchCount::default();
+        let mut tree = Tree::new();
+        for (path, entry) in &walked.tree {
+            if scratch.contains(path) {
+                count.count += 1;
+                count.bytes += entry.bytes;
+            } else {
+                tree.insert(path.clone(), *entry);
+            }
+        }
+        let recorded = tree::changes(&self.baseline, &tree);
+        let result = self.commit(&tree, &recorded)?;
+        let patch = self.work.join("patch.diff");
+        self.repo.diff(&self.baseline_commit, &result, &patch)?;
+        let mut changes = recorded;
+        changes.extend(walked.unrecordable.iter().map(|path| Change { path: path.clone(), kind: ChangeKind::Unrecordable }));
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        let (applied, withheld) = self.keep_patch(bundle, &patch, changes.len() as u64)?;
+        bundle.emit(Event::PatchApplied(applied))?;
+
+        let mut diff = DiffChecked {
+            baseline_tree: self.baseline_commit.tree.clone(),
+            result_tree: result.tree,
+            result_commit: result.commit,
+            changes: changes.clone(),
+            scratch: count,
+            blockers: Vec::new(),
+        };
+        let ended_well = bundle.folded().facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
+        diff.blockers = judge::diff_blockers(&stage.plan.contract, &diff, ended_well).iter().map(|b| b.code).collect();
+        let contract = &stage.plan.contract;
+        let in_scope = changes
+            .iter()
+            .all(|change| standing(&change.path, &contract.allowed_paths, &contract.forbidden_paths) == PathStanding::Allowed);
+        bundle.emit(Event::GitDiffChecked(diff))?;
+        bundle.trace("workspace.measure", TraceOutcome::Ok, since, Some(format!("{} changed", changes.len())))?;
+        let mut findings = leftovers(&walked);
+        findings.extend(withheld);
+        Ok(Measured { tree, changes, patch, findings, in_scope, everything: walked.tree })
+    }
+
+    /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
+    fn scratch(&self, stage: &Stage2<'_>, walked: &Walked) -> Result<Vec<TreePath>, Stop> {
+        let new: Vec<TreePath> = walked.tree.keys().filter(|path| !self.baseline.contains_key(*path)).cloned().collect();
+        let has_rules = self.baseline.keys().any(|path| path.as_bytes().ends_with(b".gitignore"));
+        if new.is_empty() || !has_rules {
+            return Ok(Vec::new());
+        }
+        // The engine may have changed its own rules: ask a copy that holds the baseline's.
+        let rules = self.work.join("rules");
+        workspace::lay_out(&rules, &self.files, false).map_err(Stop::Workspace)?;
+        let ignored = self.repo.ignored(&rules, &new)?;
+        let contract = &stage.plan.contract;
+        Ok(ignored
+            .into_iter()
+            .filter(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) != PathStanding::Forbidden)
+            .collect())
+    }
+
+    fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, Stop> {
+        let mut edits = Vec::new();
+        for change in changes {
+            let edit = match tree.get(&change.path) {
+                None => Edit::Delete,
+                Some(entry) => {
+                    let content = workspace::content(&self.dir, &change.path, entry.kind).map_err(Stop::Workspace)?;
+                    Edit::Write { kind: entry.kind, bytes: entry.bytes, content }
+                }
+            };
+            edits.push((&change.path, edit));
+        }
+        Ok(self.repo.import_result(&self.baseline_commit, edits)?)
+    }
+
+    /// Looks the patch over for secrets and puts it, or its tombstone, into the bundle.
+    fn keep_patch(&self, bundle: &mut OpenBundle, patch: &Path, files: u64) -> Result<(PatchApplied, Option<Finding>), Stop> {
+        let secrets = bundle.secrets.clone();
+        let mut scan = secrets.scan_patch();
+        let found = files::scan_file(patch, |chunk| scan.push(chunk)).map_err(Stop::Workspace)?;
+        let hits = scan.finish();
+        let applied = PatchApplied { sha256: found.sha256, files, bytes: found.bytes };
+        if hits.total() > 0 {
+            bundle.write(bundle::PATCH, PATCH_TOMBSTONE)?;
+            let detail = format!("{}: {} known value(s), {} token(s) in added lines", bundle::PATCH, hits.known, hits.shapes);
+            return Ok((applied, Some(Finding { code: Code::SecretLeak, detail: Some(detail) })));
+        }
+        let mut target = bundle.create(bundle::PATCH)?;
+        let copied = fs::File::open(patch).and_then(|mut source| std::io::copy(&mut source, &mut target));
+        copied.map_err(|error| crate::run::write_error(bundle::PATCH, &error))?;
+        Ok((applied, None))
+    }
+
+    /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
+    pub fn pristine(&self, name: &str, measured: &Measured) -> Result<Result<PathBuf, String>, Stop> {
+        let dir = self.work.join(name);
+        workspace::lay_out(&dir, &self.files, false).map_err(Stop::Workspace)?;
+        if let Err(error) = self.repo.apply(&dir, &[&measured.patch]) {
+            return Ok(Err(format!("the patch does not apply to a pristine copy: {error}")));
+        }
+        let walked = workspace::walk(&dir).map_err(Stop::Workspace)?;
+        Ok(match walked.tree == measured.tree {
+            true => Ok(dir),
+            false => Err("the patched pristine copy is not the tree that was measured".into()),
+        })
+    }
+
+    /// The workspace once more, after verification: nobody may have touched it since.
+    pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, Stop> {
+        let now = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let changed = tree::changes(&measured.everything, &now.tree);
+        Ok((!changed.is_empty()).then(|| {
+            let paths = changed.iter().take(10).map(|c| c.path.to_string()).collect::<Vec<_>>().join(", ");
+            Finding { code: Code::DirtyEndingTree, detail: Some(format!("changed after measurement: {paths}")) }
+        }))
+    }
+}
+
+/// State that is neither patch nor scratch.
+fn leftovers(walked: &Walked) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (what, paths) in [("nested repository", &walked.nested_repositories), ("unreadable", &walked.unreadable)] {
+        if !paths.is_empty() {
+            let list = paths.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            found.push(format!("{what}: {list}"));
+        }
+    }
+    match found.is_empty() {
+        true => Vec::new(),
+        false => vec![Finding { code: Code::DirtyEndingTree, detail: Some(found.join("; ")) }],
+    }
+}

@@ -1,0 +1,64 @@
+//! Progress on a terminal: one line a step, on standard error; nothing when nobody watches.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use cto_core::ids::RunId;
+
+pub trait Progress {
+    fn started(&mut self, run_id: &RunId);
+    fn step(&mut self, name: &str, detail: &str);
+    fn done(&mut self);
+}
+
+/// For pipes, `--json` and tests.
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn started(&mut self, _: &RunId) {}
+    fn step(&mut self, _: &str, _: &str) {}
+    fn done(&mut self) {}
+}
+
+pub struct Terminal {
+    step: Option<(String, Instant)>,
+}
+
+/// A person watches, or nobody does.
+pub fn for_stderr(quiet: bool) -> Box<dyn Progress> {
+    match !quiet && std::io::stderr().is_terminal() {
+        true => Box::new(Terminal { step: None }),
+        false => Box::new(Quiet),
+    }
+}
+
+impl Terminal {
+    fn finish_step(&mut self) {
+        if let Some((text, since)) = self.step.take() {
+            // A closed terminal is no reason to stop a run.
+            let _ = writeln!(
+                anstream::stderr(),
+                "\r  \x1b[32m✓\x1b[0m {text} \x1b[2m{} ms\x1b[0m\x1b[K",
+                since.elapsed().as_millis()
+            );
+        }
+    }
+}
+
+impl Progress for Terminal {
+    fn started(&mut self, run_id: &RunId) {
+        let _ = writeln!(anstream::stderr(), "\x1b[2mrun {run_id}\x1b[0m");
+    }
+
+    fn step(&mut self, name: &str, detail: &str) {
+        self.finish_step();
+        let text = format!("{name:<10} {detail:<28}");
+        let _ = write!(anstream::stderr(), "  … {text}");
+        let _ = anstream::stderr().flush();
+        self.step = Some((text, Instant::now()));
+    }
+
+    fn done(&mut self) {
+        self.finish_step();
+    }
+}

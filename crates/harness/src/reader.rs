@@ -1,0 +1,196 @@
+//! Reading bundles, ours and strangers'. Nothing here writes, and nothing here is used by a run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use cto_core::bundle;
+use cto_core::event::{self, EventLine, Kind};
+use cto_core::ids::RunId;
+use cto_core::patch::PatchPaths;
+use cto_core::report::Report;
+use cto_core::verdict::Status;
+use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
+
+use crate::evidence::{Liveness, liveness};
+use crate::failure::Failure;
+use crate::files;
+use crate::host::Home;
+
+/// Documents larger than this are not ours.
+const MAX_DOCUMENT: u64 = 64 << 20;
+
+/// Reads a directory as a bundle, hashing every file once, and verifies it.
+pub fn verify_dir(dir: &Path) -> io::Result<Verification> {
+    let mut found = FoundBundle::default();
+    let mut plain: Vec<(String, PathBuf)> = Vec::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        for entry in fs::read_dir(dir.join(&below))? {
+            let entry = entry?;
+            let relative = below.join(entry.file_name());
+            let kind = entry.file_type()?;
+            let name = std::str::from_utf8(relative.as_os_str().as_bytes());
+            match name {
+                Ok(_) if kind.is_dir() => pending.push(relative),
+                Ok(name) if kind.is_file() => {
+                    if name != bundle::LOCK {
+                        plain.push((name.to_owned(), entry.path()));
+                    }
+                }
+                _ => found.strangers.push(relative.display().to_string()),
+            }
+        }
+    }
+    for (name, path) in plain {
+        read_file(&mut found, name, &path)?;
+    }
+    Ok(verify::verify(&found))
+}
+
+fn read_file(found: &mut FoundBundle, name: String, path: &Path) -> io::Result<()> {
+    if verify::DOCUMENTS.contains(&name.as_str()) && fs::symlink_metadata(path)?.len() <= MAX_DOCUMENT {
+        let bytes = files::read_limited(path, MAX_DOCUMENT)?;
+        let file = FoundFile { bytes: bytes.len() as u64, sha256: cto_core::digest::Digest::of(&bytes) };
+        found.documents.insert(name.clone(), bytes);
+        found.files.insert(name, file);
+        return Ok(());
+    }
+    if name == bundle::PATCH {
+        let mut paths = PatchPaths::default();
+        let mut error = None;
+        let file = files::scan_file(path, |chunk| {
+            if error.is_none() {
+                error = paths.feed(chunk).err();
+            }
+        })?;
+        found.patch_paths = Some(match error {
+            Some(error) => Err(error),
+            None => paths.finish(),
+        });
+        found.files.insert(name, file);
+        return Ok(());
+    }
+    let file = files::scan_file(path, |_| {})?;
+    found.files.insert(name, file);
+    Ok(())
+}
+
+/// A report as written. Reading it proves nothing; `verify_dir` does.
+pub fn report(dir: &Path) -> Result<Report, Failure> {
+    let bytes = files::read_limited(&dir.join(bundle::REPORT), MAX_DOCUMENT).map_err(|error| {
+        Failure::usage("unreadable_report", "the report cannot be read")
+            .at(dir.join(bundle::REPORT).display().to_string())
+            .because(&error)
+    })?;
+    cto_core::json::read(&bytes).map_err(|error| {
+        Failure::usage("unreadable_report", "the report is not one this version can read")
+            .at(dir.join(bundle::REPORT).display().to_string())
+            .because(&error)
+            .hint("`cto verify` says what is wrong with the bundle")
+    })
+}
+
+/// The events of a bundle, chain checked from the contract it names.
+pub fn event_lines(dir: &Path) -> Result<Vec<EventLine>, Failure> {
+    let report = report(dir)?;
+    let bad = |error: &dyn std::error::Error| {
+        Failure::usage("unreadable_events", "the events cannot be read")
+            .at(dir.join(bundle::EVENTS).display().to_string())
+            .because(error)
+    };
+    let bytes = files::read_limited(&dir.join(bundle::EVENTS), MAX_DOCUMENT).map_err(|error| bad(&error))?;
+    let start = event::chain_start(&report.run_id, &report.contract_digest);
+    event::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))
+}
+
+/// One line of `cto runs`.
+pub struct Listed {
+    pub run_id: RunId,
+    pub dir: PathBuf,
+    pub state: ListedState,
+}
+
+pub enum ListedState {
+    Live,
+    /// Never sealed, and nobody is writing it.
+    Unsealed,
+    Sealed(Box<Summary>),
+    Unreadable(String),
+}
+
+pub struct Summary {
+    pub status: Status,
+    pub kind: Kind,
+    pub case: String,
+    pub engine: String,
+    pub stage: u8,
+    pub failure_reason: Option<String>,
+    pub duration_ms: i64,
+}
+
+/// Every run, newest first.
+pub fn list(home: &Home) -> Vec<Listed> {
+    let mut found: BTreeMap<RunId, PathBuf> = BTreeMap::new();
+    for entry in fs::read_dir(&home.runs).into_iter().flatten().flatten() {
+        if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+            found.insert(id, entry.path());
+        }
+    }
+    found.into_iter().rev().map(|(run_id, dir)| Listed { state: state(&dir), run_id, dir }).collect()
+}
+
+fn state(dir: &Path) -> ListedState {
+    match liveness(dir) {
+        Liveness::Live => ListedState::Live,
+        Liveness::Interrupted => ListedState::Unsealed,
+        Liveness::Sealed => match report(dir) {
+            Err(failure) => ListedState::Unreadable(failure.what),
+            Ok(report) => ListedState::Sealed(Box::new(Summary {
+                status: report.status,
+                kind: report.kind,
+                case: report.case_id.to_string(),
+                engine: report.backend.to_string(),
+                stage: report.stage.number(),
+                failure_reason: report.failure_reason,
+                duration_ms: report.run_finished_at.as_millis() - report.run_started_at.as_millis(),
+            })),
+        },
+    }
+}
+
+/// Finds a run: a directory, a run id, a unique part of one, or `last`.
+pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
+    let as_path = Path::new(name);
+    if (name.contains('/') || name == "." || name == "..") && as_path.is_dir() {
+        return Ok(as_path.to_owned());
+    }
+    let exact = home.runs.join(name);
+    if name.parse::<RunId>().is_ok() && exact.is_dir() {
+        return Ok(exact);
+    }
+    let names = run_names(home);
+    let matching: Vec<&String> = match name {
+        "last" => names.last().into_iter().collect(),
+        part => names.iter().filter(|candidate| !part.is_empty() && candidate.contains(part)).collect(),
+    };
+    match matching.as_slice() {
+        [one] => Ok(home.runs.join(one)),
+        [] => Err(Failure::usage("unknown_run", format!("no run is called {name:?}"))
+            .at(home.runs.display().to_string())
+            .hint("`cto runs` lists them; `last` is the newest")),
+        many => Err(Failure::usage("ambiguous_run", format!("{} runs match {name:?}", many.len()))
+            .at(home.runs.display().to_string())
+            .hint("give more of the run id")),
+    }
+}
+
+fn run_names(home: &Home) -> Vec<String> {
+    let entries = fs::read_dir(&home.runs).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.parse::<RunId>().is_ok()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,524 @@
+//! The spine: contract → plan → run → measure → verify → judge → seal, front to back, once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use cto_core::blocker::Code;
+use cto_core::bundle;
+use cto_core::case_file::{self, ControlSource};
+use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane, LimitChanges, Stage};
+use cto_core::digest::Digest;
+use cto_core::eligibility;
+use cto_core::engine::dialect::{self, Said};
+use cto_core::engine::manifest::{Dialect, Manifest};
+use cto_core::event::{
+    ContractCreated, EngineEnded, EngineStarted, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd,
+    RunStarted,
+};
+use cto_core::gate::{self, GateInput, GateReport, GateVerdict, HostFacts};
+use cto_core::ids::RunId;
+use cto_core::plan::{self, Next, Plan};
+use cto_core::report::{EngineFacts, RunIdentity};
+use cto_core::seen::Seen;
+use cto_core::trace::TraceOutcome;
+use cto_core::tree;
+
+use crate::cancel::Cancel;
+use crate::cases::Case;
+use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
+use crate::failure::Failure;
+use crate::host::{self, Env, Home, OwnProgram};
+use crate::measure;
+use crate::progress::Progress;
+use crate::secrets::Secrets;
+use crate::supervise::{self, Capture, Job, Stream, SuperviseError, TimeLimits};
+use crate::verification;
+use crate::workspace;
+
+/// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
+const MAX_ENGINE_EVENTS: u64 = 2_000;
+
+/// What the operator asked for.
+pub struct Request {
+    pub case: Case,
+    pub manifest: Manifest,
+    pub stage: Stage,
+    pub engine_opened: bool,
+    /// The script a scripted engine plays.
+    pub script: Option<Vec<u8>>,
+    pub limits: LimitChanges,
+    pub origin: Origin,
+}
+
+/// What every step of an executing run needs.
+pub struct Stage2<'a> {
+    pub env: &'a Env,
+    pub cancel: &'a Cancel,
+    pub case: &'a Case,
+    pub plan: &'a Plan,
+    pub work: PathBuf,
+    pub git: PathBuf,
+}
+
+/// Why an execution ended before its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    #[error("cancelled")]
+    Cancelled,
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    #[error("{0}")]
+    Finding(String, Code),
+    #[error(transparent)]
+    Git(#[from] crate::git::GitError),
+    #[error("the workspace could not be prepared or read")]
+    Workspace(#[source] io::Error),
+    #[error(transparent)]
+    Supervise(#[from] SuperviseError),
+}
+
+/// Resolves a contract, or says everything that is wrong with it.
+pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
+    let invalid = |errors| ContractDocument::Invalid(InvalidContract { invalid: true, errors });
+    let case = match case_file::parse(&request.case.label, &request.case.text) {
+        Ok(case) => case,
+        Err(errors) => return invalid(errors),
+    };
+    let control_patch = match &case.verification_control {
+        Some(ControlSource::Patch(file)) => match request.case.beside.get(file) {
+            Some(bytes) => Some(Digest::of(bytes)),
+            None => {
+                let message = format!("verification_control: there is no file {file:?} beside the case file");
+                return invalid(vec![case_file::ContractIssue { file: request.case.label.clone(), line: 1, column: 1, message }]);
+            }
+        },
+        _ => None,
+    };
+    let runs_itself = request.manifest.invocation.is_some();
+    let circumstances = Circumstances {
+        lane: Lane {
+            engine: request.manifest.id.clone(),
+            executable_sha256: if runs_itself { Seen::Known(own.sha256) } else { Seen::NotSeen },
+            model: None,
+            stage: request.stage,
+            target_head: Seen::Known("none".into()),
+            script_sha256: request.script.as_deref().map(Digest::of),
+        },
+        start_tree: Seen::Known(tree::digest(&request.case.baseline())),
+        hidden_files: request.case.hidden_digests(),
+        control_patch,
+        terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
+        limits: request.limits,
+    };
+    ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))
+}
+
+/// One governed run, from request to sealed bundle.
+pub fn run(
+    home: &Home,
+    env: &Env,
+    request: &Request,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<SealedBundle, Failure> {
+    let own = OwnProgram::find()?;
+    let contract = contract_of(request, &own);
+    let sealed_contract =
+        contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
+    let (plan, gates) = make_plan(&contract, request, env);
+    home.create()?;
+    let started_at = host::now();
+    let (run_id, dir) = reserve_run_dir(home, |suffix| RunId::new(started_at, &request.case.id, suffix).ok())?;
+    progress.started(&run_id);
+    let identity = RunIdentity {
+        run_id: run_id.clone(),
+        case_id: request.case.id.clone(),
+        engine: EngineFacts {
+            name: request.manifest.id.clone(),
+            version: request.manifest.invocation.as_ref().map(|_| env!("CARGO_PKG_VERSION").to_owned()),
+            executable_sha256: contract.valid().map_or(Seen::NotSeen, |c| c.lane.executable_sha256),
+        },
+        stage: request.stage,
+        origin: request.origin,
+        gated: request.manifest.is_gated(),
+        harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at,
+    };
+    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env) };
+    let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
+    let work = home.work().join(run_id.as_str());
+    let outcome = record_and_execute(&mut bundle, request, plan, &gates, env, cancel, &work, progress);
+    let findings = findings_of(&mut bundle, outcome);
+    if let Err(error) = workspace::remove(&work) {
+        // The bundle matters more than the litter, and says where it is.
+        let _ = bundle.trace("workspace.remove", TraceOutcome::Failed, Instant::now(), Some(error.to_string()));
+    }
+    progress.step("seal", "evidence");
+    let sealed = bundle.close(findings).map_err(|error| unsealed(&run_id, &error))?;
+    progress.done();
+    Ok(sealed)
+}
+
+fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
+    Failure::internal("evidence_unwritable", "the evidence could not be sealed")
+        .at(run_id.to_string())
+        .because(error)
+        .so("the run has no verdict; nothing counts as passed")
+        .hint("free space under the runs root, then `cto recover`")
+}
+
+fn make_plan(contract: &ContractDocument, request: &Request, env: &Env) -> (Option<Plan>, GateReport) {
+    let mut input = GateInput {
+        contract,
+        manifest: &request.manifest,
+        stage: request.stage,
+        engine_opened: request.engine_opened,
+        host: Seen::NotSeen,
+    };
+    match plan::next(&input) {
+        Next::Blocked(gates) => (None, gates),
+        Next::Ready(plan, gates) => (Some(*plan), gates),
+        Next::LookAtHost => {
+            input.host = Seen::Known(look_at_host(contract, env));
+            match plan::next(&input) {
+                Next::Ready(plan, gates) => (Some(*plan), gates),
+                Next::Blocked(gates) => (None, gates),
+                // The host was just supplied; an empty gate list judges as a missing event, never as a pass.
+                Next::LookAtHost => (None, GateReport { schema_version: 1, gates: Vec::new() }),
+            }
+        }
+    }
+}
+
+fn look_at_host(contract: &ContractDocument, env: &Env) -> HostFacts {
+    let programs = contract.valid().map(gate::programs_needed).unwrap_or_default();
+    let find = |name: String| {
+        let place = env.find_program(&name).map(|path| path.display().to_string());
+        (name, place)
+    };
+    HostFacts { programs: programs.into_iter().map(find).collect() }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the one place where everything a run has gathered comes together")]
+fn record_and_execute(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    plan: Option<Plan>,
+    gates: &GateReport,
+    env: &Env,
+    cancel: &Cancel,
+    work: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Finding>, Stop> {
+    let since = Instant::now();
+    bundle.write_json(bundle::GATES, gates)?;
+    let decision = eligibility::decide(
+        &request.manifest.id,
+        request.stage,
+        bundle.contract.valid(),
+        &bundle.sealed_contract.contract_digest,
+        gates,
+    );
+    bundle.write_json(bundle::ELIGIBILITY, &decision)?;
+    bundle.write(&format!("backend/{}-gate.log", request.manifest.id), gate_log(gates).as_bytes())?;
+    bundle.emit(Event::RunStarted(RunStarted {
+        kind: Kind::Run,
+        origin: request.origin,
+        case_id: request.case.id.clone(),
+        engine: request.manifest.id.clone(),
+        stage: request.stage,
+        harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+    }))?;
+    let blocked: Vec<_> = gates.blocked().cloned().collect();
+    let carried =
+        |event: EventType| blocked.iter().filter_map(|gate| gate.code).filter(|c| c.info().event == event).collect::<Vec<_>>();
+    bundle.emit(Event::TaskContractCreated(ContractCreated {
+        valid: bundle.contract.valid().is_some(),
+        task_digest: bundle.sealed_contract.task_digest,
+        contract_digest: bundle.sealed_contract.contract_digest,
+        blockers: carried(EventType::TaskContractCreated),
+    }))?;
+    for gate in &gates.gates {
+        let outcome = if gate.result == GateVerdict::Blocked { TraceOutcome::Refused } else { TraceOutcome::Ok };
+        bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
+    }
+    progress.step("plan", &format!("{} gates", gates.gates.len()));
+    let Some(plan) = plan else {
+        record_blocks(bundle, request, &blocked)?;
+        return Ok(Vec::new());
+    };
+    bundle.emit(Event::PlanUpdated(PlanUpdated {
+        summary: plan.summary(),
+        containment: plan.containment.as_str().to_owned(),
+        approval_required: plan.contract.approval_required,
+    }))?;
+    let git =
+        env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
+    let stage = Stage2 { env, cancel, case: &request.case, plan: &plan, work: work.to_owned(), git };
+    execute(bundle, request, &stage, progress)
+}
+
+/// The events of a run that no gate let through: one a blocked gate, in the event its code belongs to.
+fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::GateResult]) -> Result<(), Stop> {
+    for gate in blocked {
+        let Some(code) = gate.code else { continue };
+        match code.info().event {
+            EventType::VerificationCompleted => {
+                let reason = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
+                verification::record_not_run(bundle, &reason, vec![code])?;
+            }
+            EventType::TaskContractCreated => {}
+            _ => bundle.emit(Event::BackendGateBlocked(GateBlocked {
+                backend: request.manifest.id.clone(),
+                gate: gate.gate.clone(),
+                reason: code,
+                detail: gate.detail.clone(),
+                mutation_mode: bundle.contract.valid().map(|contract| contract.mutation_mode),
+                executed: false,
+                case_executed: (request.manifest.id.as_str() == "case").then_some(false),
+            }))?,
+        }
+    }
+    Ok(())
+}
+
+fn gate_log(gates: &GateReport) -> String {
+    let line = |gate: &gate::GateResult| {
+        let verdict = match gate.result {
+            GateVerdict::Pass => "pass",
+            GateVerdict::Blocked => "BLOCKED",
+            GateVerdict::NotApplicable => "not applicable",
+            GateVerdict::NotSeen => "not looked at",
+        };
+        let code = gate.code.map(|code| format!(" {}", code.as_str())).unwrap_or_default();
+        let detail = gate.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        format!("{:<22} {verdict}{code}{detail}\n", gate.gate)
+    };
+    gates.gates.iter().map(line).collect()
+}
+
+fn execute(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    stage: &Stage2<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Finding>, Stop> {
+    let mut findings = Vec::new();
+    progress.step("workspace", "private copy");
+    let since = Instant::now();
+    let workspace = measure::Workspace::prepare(stage)?;
+    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, None)?;
+    stop_if_cancelled(stage)?;
+
+    progress.step("engine", request.manifest.id.as_str());
+    let end = run_engine(bundle, request, stage, &workspace)?;
+    if let ProcessEnd::TimedOut { .. } = end {
+        bundle.write("backend/provider-timeout.txt", b"the engine reached a time limit and was ended\n")?;
+    }
+
+    progress.step("measure", "what really changed");
+    let measured = workspace.measure(bundle, stage)?;
+    findings.extend(measured.findings.clone());
+    if end == ProcessEnd::Cancelled {
+        return Err(Stop::Cancelled);
+    }
+
+    progress.step("verify", "in a pristine copy");
+    verification::run(bundle, stage, &workspace, &measured)?;
+    stop_if_cancelled(stage)?;
+
+    findings.extend(workspace.unchanged_since(&measured)?);
+    Ok(findings)
+}
+
+pub fn stop_if_cancelled(stage: &Stage2<'_>) -> Result<(), Stop> {
+    if stage.cancel.requested() { Err(Stop::Cancelled) } else { Ok(()) }
+}
+
+fn run_engine(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    stage: &Stage2<'_>,
+    workspace: &measure::Workspace,
+) -> Result<ProcessEnd, Stop> {
+    let since = Instant::now();
+    let plan = stage.plan;
+    let own = std::env::current_exe().map_err(Stop::Workspace)?;
+    let script = bundle.scratch_dir().join("script.toml");
+    fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
+    let home = bundle.scratch_dir().join("home");
+    let temp = bundle.scratch_dir().join("tmp");
+    for dir in [&home, &temp] {
+        host::make_private_dir(dir).map_err(Stop::Workspace)?;
+    }
+    let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
+        "{script}" => script.clone().into_os_string(),
+        plain => OsString::from(plain),
+    });
+    let job = Job {
+        program: own,
+        args: args.collect(),
+        cwd: workspace.dir().to_owned(),
+        env: child_env(stage.env, &home, &temp),
+        limits: TimeLimits {
+            wall: Duration::from_secs(plan.limits.engine_wall_seconds.into()),
+            idle: Duration::from_secs(plan.limits.engine_idle_seconds.into()),
+        },
+    };
+    let secrets = bundle.secrets.clone();
+    let limit = plan.limits.output_bytes;
+    let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
+    let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
+    let running = match supervise::start(&job) {
+        Ok(running) => running,
+        Err(error) => {
+            bundle.write("backend/provider-unavailable.txt", b"the engine's program could not be started\n")?;
+            return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
+        }
+    };
+    bundle.emit(Event::EngineStarted(EngineStarted {
+        engine: request.manifest.id.clone(),
+        containment: plan.containment.as_str().to_owned(),
+    }))?;
+    let mut listener = Listener::new(bundle, plan.invocation.dialect);
+    let ended = running.finish(stage.cancel, &mut |stream, bytes| match stream {
+        Stream::Stdout => stdout.push(bytes, &mut |clean| listener.hear(clean)),
+        Stream::Stderr => stderr.push(bytes, &mut |_| {}),
+    })?;
+    let stdout = stdout.finish(&mut |clean| listener.hear(clean));
+    let stderr = stderr.finish(&mut |_| {});
+    let heard = listener.finish()?;
+    for captured in [&stdout, &stderr] {
+        bundle.note_leak(&captured.record.file, captured.hits);
+        if let Some(error) = &captured.error {
+            return Err(write_error(&captured.record.file, error).into());
+        }
+    }
+    bundle.emit(Event::EngineEnded(EngineEnded {
+        end: ended.end,
+        duration_ms: ended.duration_ms,
+        stdout: stdout.record,
+        stderr: stderr.record,
+        unknown_lines: heard.unknown,
+        events_not_recorded: heard.dropped,
+    }))?;
+    bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
+    Ok(ended.end)
+}
+
+pub fn write_error(artifact: &str, error: &io::Error) -> EvidenceError {
+    let source = io::Error::new(error.kind(), error.to_string());
+    EvidenceError::Write { artifact: artifact.to_owned(), source }
+}
+
+/// What a contained process may know of its surroundings: an allow-list, not a filter.
+pub fn child_env(env: &Env, home: &Path, temp: &Path) -> BTreeMap<OsString, OsString> {
+    let path = env.get("PATH").map(|path| {
+        let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+        std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from("/usr/local/bin:/usr/bin:/bin"))
+    });
+    BTreeMap::from([
+        ("PATH".into(), path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())),
+        ("HOME".into(), home.as_os_str().to_owned()),
+        ("TMPDIR".into(), temp.as_os_str().to_owned()),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
+    ])
+}
+
+/// Turns engine output into events while it arrives.
+struct Listener<'b> {
+    bundle: &'b mut OpenBundle,
+    dialect: Dialect,
+    line: Vec<u8>,
+    unknown: u64,
+    recorded: u64,
+    dropped: u64,
+    error: Option<EvidenceError>,
+}
+
+struct Heard {
+    unknown: u64,
+    dropped: u64,
+}
+
+/// A line longer than this is no event of any dialect.
+const MAX_LINE: usize = 1 << 20;
+
+impl<'b> Listener<'b> {
+    fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
+        Self { bundle, dialect, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            if self.line.len() < MAX_LINE {
+                self.line.extend_from_slice(piece);
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        match dialect::read_line(self.dialect, line.trim_ascii_end()) {
+            Said::Blank => {}
+            Said::Unknown => self.unknown += 1,
+            // The terminal event is always kept, however much was said before it.
+            Said::Event(event) if self.recorded < MAX_ENGINE_EVENTS || event.kind() == self.dialect.terminal_event() => {
+                self.record(*event);
+            }
+            Said::Event(_) => self.dropped += 1,
+        }
+    }
+
+    fn record(&mut self, event: Event) {
+        self.recorded += 1;
+        if self.error.is_none() {
+            self.error = self.bundle.emit(event).err();
+        }
+    }
+
+    fn finish(mut self) -> Result<Heard, EvidenceError> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(Heard { unknown: self.unknown, dropped: self.dropped }),
+        }
+    }
+}
+
+/// What a stop means for the verdict. No road leads around the seal.
+fn findings_of(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> Vec<Finding> {
+    let stop = match outcome {
+        Ok(findings) => return findings,
+        Err(stop) => stop,
+    };
+    let text = chain_of(&stop);
+    let _ = bundle.trace("run.stop", TraceOutcome::Failed, Instant::now(), Some(text.clone()));
+    let code = match stop {
+        Stop::Cancelled => Code::Interrupted,
+        Stop::Finding(_, code) => code,
+        Stop::Evidence(EvidenceError::Write { .. } | EvidenceError::Open { .. }) => Code::ArtifactWriteFailure,
+        Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => Code::Interrupted,
+    };
+    vec![Finding { code, detail: Some(text) }]
+}
+
+fn chain_of(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(&format!(": {source}"));
+        next = source.source();
+    }
+    text
+}

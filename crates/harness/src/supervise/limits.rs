@@ -1,0 +1,169 @@
+//! When to wait, terminate, kill or finish: inputs in, decisions out, no process in sight.
+
+use std::time::{Duration, Instant};
+
+use cto_core::event::{ProcessEnd, TimeLimit};
+
+use super::{DRAIN, GRACE};
+
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimits {
+    pub wall: Duration,
+    pub idle: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    Tick,
+    Cancelled,
+    Exited,
+    OutputClosed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    Wait(Duration),
+    Terminate,
+    Kill,
+    Finish,
+}
+
+/// Why a process is being ended by us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cause {
+    Time(TimeLimit),
+    Cancel,
+}
+
+#[derive(Debug)]
+pub struct Watch {
+    limits: TimeLimits,
+    started: Instant,
+    last_output: Instant,
+    ending: Option<(Cause, Instant)>,
+    killed: bool,
+    exited: Option<Instant>,
+    closed: bool,
+}
+
+impl Watch {
+    pub fn new(limits: TimeLimits, now: Instant) -> Self {
+        Self { limits, started: now, last_output: now, ending: None, killed: false, exited: None, closed: false }
+    }
+
+    pub fn saw_output(&mut self, now: Instant) {
+        self.last_output = now;
+    }
+
+    pub fn decide(&mut self, now: Instant, input: Input) -> Decision {
+        match input {
+            Input::Exited => self.exited = self.exited.or(Some(now)),
+            Input::OutputClosed => self.closed = true,
+            Input::Cancelled | Input::Tick => {}
+        }
+        if let Some(exited) = self.exited {
+            let left = DRAIN.saturating_sub(now - exited);
+            return if self.closed || left.is_zero() { Decision::Finish } else { Decision::Wait(left) };
+        }
+        if let Some((_, since)) = self.ending {
+            let left = GRACE.saturating_sub(now - since);
+            return match left.is_zero() && !self.killed {
+                true => {
+                    self.killed = true;
+                    Decision::Kill
+                }
+                false => Decision::Wait(left.max(Duration::from_millis(20))),
+            };
+        }
+        if let Some(cause) = self.cause(now, input) {
+            self.ending = Some((cause, now));
+            return Decision::Terminate;
+        }
+        let wall = self.limits.wall.saturating_sub(now - self.started);
+        let idle = self.limits.idle.saturating_sub(now - self.last_output);
+        Decision::Wait(wall.min(idle))
+    }
+
+    fn cause(&self, now: Instant, input: Input) -> Option<Cause> {
+        if input == Input::Cancelled {
+            return Some(Cause::Cancel);
+        }
+        if now - self.started >= self.limits.wall {
+            return Some(Cause::Time(TimeLimit::Wall));
+        }
+        (now - self.last_output >= self.limits.idle).then_some(Cause::Time(TimeLimit::Idle))
+    }
+
+    /// What the end means. A process we had to end was ended by us, whatever code it left.
+    pub fn verdict(&self, status: Option<(Option<i32>, Option<i32>)>) -> ProcessEnd {
+        match (self.ending, status) {
+            (Some((Cause::Time(limit), _)), _) => ProcessEnd::TimedOut { limit },
+            (Some((Cause::Cancel, _)), _) => ProcessEnd::Cancelled,
+            (None, Some((Some(code), _))) => u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code }),
+            (None, Some((None, Some(signal)))) => ProcessEnd::Signalled { signal },
+            (None, Some((None, None)) | None) => ProcessEnd::Lost,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn watch() -> (Watch, Instant) {
+        let t0 = Instant::now();
+        (Watch::new(TimeLimits { wall: 10 * S, idle: 3 * S }, t0), t0)
+    }
+
+    #[test]
+    fn idle_then_grace_then_kill_then_drain() {
+        let (mut w, t0) = watch();
+        assert_eq!(w.decide(t0 + S, Input::Tick), Decision::Wait(2 * S));
+        w.saw_output(t0 + 2 * S);
+        assert_eq!(w.decide(t0 + 4 * S, Input::Tick), Decision::Wait(S));
+        assert_eq!(w.decide(t0 + 5 * S, Input::Tick), Decision::Terminate);
+        assert!(matches!(w.decide(t0 + 5 * S, Input::Tick), Decision::Wait(_)));
+        assert_eq!(w.decide(t0 + 6 * S, Input::Tick), Decision::Kill);
+        assert!(matches!(w.decide(t0 + 6 * S, Input::Tick), Decision::Wait(_)), "killed once");
+        assert!(matches!(w.decide(t0 + 6 * S, Input::Exited), Decision::Wait(_)));
+        assert_eq!(w.decide(t0 + 7 * S, Input::Tick), Decision::Finish);
+        assert_eq!(w.verdict(Some((Some(0), None))), ProcessEnd::TimedOut { limit: TimeLimit::Idle });
+    }
+
+    #[test]
+    fn the_wall_holds_however_chatty_it_is() {
+        let (mut w, t0) = watch();
+        for n in 1..10 {
+            w.saw_output(t0 + n * S);
+            assert!(matches!(w.decide(t0 + n * S, Input::Tick), Decision::Wait(_)));
+        }
+        w.saw_output(t0 + 10 * S);
+        assert_eq!(w.decide(t0 + 10 * S, Input::Tick), Decision::Terminate);
+        assert_eq!(w.verdict(None), ProcessEnd::TimedOut { limit: TimeLimit::Wall });
+    }
+
+    #[test]
+    fn exit_waits_for_the_pipes_but_not_for_ever() {
+        let (mut w, t0) = watch();
+        assert!(matches!(w.decide(t0, Input::Exited), Decision::Wait(_)));
+        assert_eq!(w.decide(t0, Input::OutputClosed), Decision::Finish);
+        assert_eq!(w.verdict(Some((Some(7), None))), ProcessEnd::Exited { code: 7 });
+    }
+
+    #[test]
+    fn cancelling_wins_over_a_clean_exit_code() {
+        let (mut w, t0) = watch();
+        assert_eq!(w.decide(t0, Input::Cancelled), Decision::Terminate);
+        assert_eq!(w.verdict(Some((Some(0), None))), ProcessEnd::Cancelled);
+    }
+
+    #[test]
+    fn what_was_not_observed_is_lost() {
+        let (w, _) = watch();
+        assert_eq!(w.verdict(None), ProcessEnd::Lost);
+        assert_eq!(w.verdict(Some((None, None))), ProcessEnd::Lost);
+        assert_eq!(w.verdict(Some((None, Some(9)))), ProcessEnd::Signalled { signal: 9 });
+    }
+}

@@ -1,0 +1,71 @@
+use super::*;
+use cto_core::event::TimeLimit;
+
+fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) {
+    let job = Job {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        cwd: "/".into(),
+        env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+        limits: TimeLimits { wall: Duration::from_millis(wall_ms), idle: Duration::from_millis(idle_ms) },
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let ended = run(&job, &Cancel::never().unwrap(), &mut |stream, bytes| match stream {
+        Stream::Stdout => out.extend_from_slice(bytes),
+        Stream::Stderr => err.extend_from_slice(bytes),
+    })
+    .unwrap();
+    (ended, out, err)
+}
+
+#[test]
+fn output_and_code_come_back() {
+    let (ended, out, err) = shell("echo hi; echo ho >&2; exit 7", 5000, 5000);
+    assert_eq!((ended.end, out.as_slice(), err.as_slice()), (ProcessEnd::Exited { code: 7 }, &b"hi\n"[..], &b"ho\n"[..]));
+}
+
+#[test]
+fn nothing_is_inherited_and_stdin_is_closed() {
+    let (ended, out, _) = shell("env | grep -c CARGO; read x && echo read", 5000, 5000);
+    assert_eq!(out, b"0\n");
+    assert_eq!(ended.end, ProcessEnd::Exited { code: 1 });
+}
+
+#[test]
+fn a_signal_is_not_an_exit() {
+    assert_eq!(shell("kill -9 $$", 5000, 5000).0.end, ProcessEnd::Signalled { signal: 9 });
+}
+
+#[test]
+fn limits_end_it_even_when_it_ignores_the_asking() {
+    assert_eq!(shell("trap '' TERM; sleep 60", 60_000, 150).0.end, ProcessEnd::TimedOut { limit: TimeLimit::Idle });
+    assert_eq!(shell("while :; do echo x; sleep 0.02; done", 200, 60_000).0.end, ProcessEnd::TimedOut { limit: TimeLimit::Wall });
+    assert_eq!(
+        shell("trap 'exit 0' TERM; while :; do sleep 0.05; done", 150, 60_000).0.end,
+        ProcessEnd::TimedOut { limit: TimeLimit::Wall }
+    );
+}
+
+#[test]
+fn a_background_child_neither_holds_us_nor_survives() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = dir.path().join("late");
+    let started = Instant::now();
+    let (ended, ..) = shell(&format!("(sleep 2; touch {}) & echo started", mark.display()), 30_000, 30_000);
+    assert_eq!(ended.end, ProcessEnd::Exited { code: 0 });
+    assert!(started.elapsed() < Duration::from_secs(2));
+    std::thread::sleep(Duration::from_millis(2300));
+    assert!(!mark.exists());
+}
+
+#[test]
+fn a_missing_program_is_said_so() {
+    let job = Job {
+        program: "/nonexistent/x".into(),
+        args: vec![],
+        cwd: "/".into(),
+        env: BTreeMap::new(),
+        limits: TimeLimits { wall: Duration::from_secs(1), idle: Duration::from_secs(1) },
+    };
+    assert!(matches!(run(&job, &Cancel::never().unwrap(), &mut |_, _| {}), Err(SuperviseError::Spawn { .. })));
+}

@@ -1,0 +1,257 @@
+//! Verification where the engine never was: pristine copies, the contract's commands, hidden
+//! checks, and the must-fail control. The exit code decides, never the output.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cto_core::blocker::Code;
+use cto_core::bundle;
+use cto_core::contract::{Control, Runner};
+use cto_core::control::{self, Edit};
+use cto_core::digest::Digest;
+use cto_core::event::{Check, CheckKind, ControlRun, Event, ProcessEnd, VerificationCompleted};
+use cto_core::judge;
+use cto_core::scope::TreePath;
+use cto_core::trace::TraceOutcome;
+use cto_core::tree;
+
+use crate::evidence::OpenBundle;
+use crate::host;
+use crate::measure::{Measured, Workspace};
+use crate::run::{Stage2, Stop, child_env, stop_if_cancelled, write_error};
+use crate::supervise::{self, Capture, Job, TimeLimits};
+use crate::workspace;
+
+/// Output kept for counting failures.
+const RECENT: usize = 64 * 1024;
+
+/// Writes a `test.log` that says why there is none, and the event that goes with it.
+pub fn record_not_run(bundle: &mut OpenBundle, reason: &str, blockers: Vec<Code>) -> Result<(), Stop> {
+    let log = format!("verification was not run: {reason}\n");
+    bundle.write(bundle::TEST_LOG, log.as_bytes())?;
+    let mut done = VerificationCompleted {
+        not_run: Some(reason.to_owned()),
+        checks: Vec::new(),
+        control: None,
+        log_sha256: Digest::of(log.as_bytes()),
+        tree: None,
+        mismatch: None,
+        changed_test_files: Vec::new(),
+        blockers,
+    };
+    if done.blockers.is_empty() {
+        done.blockers = judge::verification_codes(bundle.contract.valid(), &bundle.folded().facts.reviews, &done);
+    }
+    bundle.emit(Event::VerificationCompleted(done))?;
+    Ok(())
+}
+
+/// Runs everything the contract asks for and emits `verification.completed`.
+pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, measured: &Measured) -> Result<(), Stop> {
+    let since = Instant::now();
+    if measured.changes.is_empty() {
+        return record_not_run(bundle, "nothing changed", Vec::new());
+    }
+    if !measured.in_scope {
+        return record_not_run(bundle, "the change is out of scope", Vec::new());
+    }
+    let secrets = bundle.secrets.clone();
+    let file = bundle.create(bundle::TEST_LOG)?;
+    let mut session = Session {
+        stage,
+        workspace,
+        measured,
+        log: Capture::new(bundle::TEST_LOG, file, stage.plan.limits.output_bytes, &secrets),
+        homes: 0,
+    };
+    let mut done = session.verify()?;
+    let captured = session.log.finish(&mut |_| {});
+    if let Some(error) = &captured.error {
+        return Err(write_error(bundle::TEST_LOG, error).into());
+    }
+    // The log may have been capped: the chain names the file as it is.
+    done.log_sha256 = crate::files::scan_file(&bundle.dir().join(bundle::TEST_LOG), |_| {})
+        .map_err(|error| write_error(bundle::TEST_LOG, &error))?
+        .sha256;
+    done.blockers = judge::verification_codes(Some(&stage.plan.contract), &bundle.folded().facts.reviews, &done);
+    if done.checks.iter().any(|check| matches!(check.end, ProcessEnd::TimedOut { .. })) {
+        bundle.write("backend/provider-timeout.txt", b"a verification command reached a time limit and was ended\n")?;
+    }
+    bundle.emit(Event::VerificationCompleted(done))?;
+    bundle.trace("verification.run", TraceOutcome::Ok, since, None)?;
+    Ok(())
+}
+
+struct Session<'a> {
+    stage: &'a Stage2<'a>,
+    workspace: &'a Workspace,
+    measured: &'a Measured,
+    log: Capture<'a>,
+    homes: u32,
+}
+
+impl Session<'_> {
+    fn verify(&mut self) -> Result<VerificationCompleted, Stop> {
+        let contract = &self.stage.plan.contract;
+        let changed_test_files: Vec<TreePath> = self
+            .measured
+            .changes
+            .iter()
+            .map(|change| change.path.clone())
+            .filter(|path| self.workspace.baseline().contains_key(path) && control::is_test_file(path))
+            .collect();
+        let mut done = VerificationCompleted {
+            not_run: None,
+            checks: Vec::new(),
+            control: None,
+            log_sha256: Digest::of(b""),
+            tree: Some(tree::digest(&self.measured.tree)),
+            mismatch: None,
+            changed_test_files,
+            blockers: Vec::new(),
+        };
+        let copy = match self.workspace.pristine("verify", self.measured)? {
+            Ok(copy) => copy,
+            Err(mismatch) => {
+                self.say(&format!("{mismatch}\n"));
+                done.mismatch = Some(mismatch);
+                return Ok(done);
+            }
+        };
+        self.say(&format!("tree {}\n", tree::digest(&self.measured.tree)));
+        done.checks = self.commands(&copy, CheckKind::Visible, &contract.verification_commands)?.0;
+        if !green(&done.checks) {
+            return Ok(done);
+        }
+        done.checks.extend(self.hidden()?);
+        if green(&done.checks) {
+            done.control = Some(self.control()?);
+        }
+        Ok(done)
+    }
+
+    fn say(&mut self, text: &str) {
+        self.log.push(text.as_bytes(), &mut |_| {});
+    }
+
+    /// Runs commands in order in one copy; the output of the last is returned for counting.
+    fn commands(&mut self, copy: &Path, kind: CheckKind, commands: &[String]) -> Result<(Vec<Check>, Vec<u8>), Stop> {
+        let mut checks = Vec::new();
+        let mut recent: Vec<u8> = Vec::new();
+        for command in commands {
+            stop_if_cancelled(self.stage)?;
+            self.say(&format!("\n$ {command}\n"));
+            let job = self.job(copy, command)?;
+            let log = &mut self.log;
+            let ended = supervise::run(&job, self.stage.cancel, &mut |_, bytes| {
+                log.push(bytes, &mut |_| {});
+                recent.extend_from_slice(bytes);
+                let excess = recent.len().saturating_sub(RECENT);
+                recent.drain(..excess);
+            })?;
+            self.say(&format!("[cto: {}, {} ms]\n", cto_core::report_md::describe(ended.end), ended.duration_ms));
+            if ended.end == ProcessEnd::Cancelled {
+                return Err(Stop::Cancelled);
+            }
+            checks.push(Check { kind, command: command.clone(), end: ended.end, duration_ms: ended.duration_ms });
+        }
+        Ok((checks, recent))
+    }
+
+    fn job(&mut self, copy: &Path, command: &str) -> Result<Job, Stop> {
+        self.homes += 1;
+        let home = self.stage.work.join(format!("home-{}", self.homes));
+        let temp = home.join("tmp");
+        host::make_private_dir(&temp).map_err(Stop::Workspace)?;
+        let limits = &self.stage.plan.limits;
+        Ok(Job {
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), OsString::from(command)],
+            cwd: copy.to_owned(),
+            env: child_env(self.stage.env, &home, &temp),
+            limits: TimeLimits {
+                wall: Duration::from_secs(limits.verification_wall_seconds.into()),
+                idle: Duration::from_secs(limits.verification_idle_seconds.into()),
+            },
+        })
+    }
+
+    /// Checks the engine never saw, in a copy of their own.
+    fn hidden(&mut self) -> Result<Vec<Check>, Stop> {
+        let commands = &self.stage.plan.contract.hidden_verification.commands;
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.say("\n== hidden checks ==\n");
+        let copy = match self.workspace.pristine("hidden", self.measured)? {
+            Ok(copy) => copy,
+            // The same patch applied a moment ago: treat the difference as a check that did not pass.
+            Err(mismatch) => {
+                self.say(&format!("{mismatch}\n"));
+                return Ok(Vec::new());
+            }
+        };
+        workspace::lay_out(&copy, &self.stage.case.hidden, true).map_err(Stop::Workspace)?;
+        Ok(self.commands(&copy, CheckKind::Hidden, commands)?.0)
+    }
+
+    /// The same commands where they must be red.
+    fn control(&mut self) -> Result<ControlRun, Stop> {
+        let plan = self.stage.plan;
+        let copy = match &plan.control {
+            Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
+            Control::Runner(_) | Control::Patch(_) => match self.workspace.pristine("control", self.measured)? {
+                Ok(copy) => copy,
+                Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
+            },
+        };
+        self.say("\n== must-fail control: the same commands, with a failing check added ==\n");
+        let (runner, added) = match &plan.control {
+            Control::Runner(runner) => (Some(*runner), Some(self.add_failures(&copy, *runner)?)),
+            Control::Patch(patch) => {
+                let file = self.stage.work.join("control.patch");
+                std::fs::write(&file, self.stage.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
+                    .map_err(Stop::Workspace)?;
+                if let Err(error) = self.workspace.repo().apply(&copy, &[&file]) {
+                    return Ok(ControlRun::CouldNotRun { reason: format!("the control patch does not apply: {error}") });
+                }
+                (None, None)
+            }
+            Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
+        };
+        let (checks, recent) = self.commands(&copy, CheckKind::Visible, &plan.contract.verification_commands)?;
+        let failures_reported = runner.and_then(|runner| control::failures_reported(runner, &String::from_utf8_lossy(&recent)));
+        Ok(ControlRun::Ran { checks, failures_added: added, failures_reported })
+    }
+
+    fn add_failures(&self, copy: &Path, runner: Runner) -> Result<u64, Stop> {
+        let nonce = host::random_name(10).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?;
+        let present: Vec<TreePath> =
+            self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect();
+        let kit = control::kit(runner, &nonce, &present);
+        for edit in &kit.edits {
+            match edit {
+                Edit::Create { path, text } => {
+                    let place = copy.join(path);
+                    if let Some(parent) = place.parent() {
+                        std::fs::create_dir_all(parent).map_err(Stop::Workspace)?;
+                    }
+                    std::fs::write(place, text).map_err(Stop::Workspace)?;
+                }
+                Edit::Append { path, text } => OpenOptions::new()
+                    .append(true)
+                    .open(workspace::locate(copy, path))
+                    .and_then(|mut file| file.write_all(text.as_bytes()))
+                    .map_err(Stop::Workspace)?,
+            }
+        }
+        Ok(kit.failures_added)
+    }
+}
+
+fn green(checks: &[Check]) -> bool {
+    !checks.is_empty() && checks.iter().all(|check| check.end.succeeded())
+}

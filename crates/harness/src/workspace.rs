@@ -1,0 +1,206 @@
+//! Private copies: laid out from a fixture, measured by our own walk, re-made pristine for checks.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use cto_core::digest::Digest;
+use cto_core::scope::TreePath;
+use cto_core::tree::{Entry, FileKind, Tree};
+
+use crate::cases::FixtureFile;
+use crate::files;
+use crate::git;
+
+/// What a walk over a tree found. The walk follows no link, opens no pipe, and trusts no index.
+#[derive(Debug, Default)]
+pub struct Walked {
+    pub tree: Tree,
+    /// `.git` directories or files below the top: nested repositories.
+    pub nested_repositories: Vec<TreePath>,
+    /// Pipes, sockets, devices: nothing a patch can carry.
+    pub unrecordable: Vec<TreePath>,
+    /// Files this user cannot read.
+    pub unreadable: Vec<TreePath>,
+}
+
+/// The file a measured path names below `dir`.
+pub fn locate(dir: &Path, path: &TreePath) -> PathBuf {
+    dir.join(std::ffi::OsStr::from_bytes(path.as_bytes()))
+}
+
+/// Writes fixture files below `dir`; nothing that exists is overwritten unless `replace`.
+pub fn lay_out(dir: &Path, files: &[FixtureFile], replace: bool) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
+    for file in files {
+        let path = locate(dir, &file.path);
+        if let Some(parent) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+        }
+        if replace {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        let mode = if file.executable { 0o755 } else { 0o644 };
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        out.write_all(&file.bytes)?;
+        // The mode must not depend on the operator's umask.
+        out.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// Measures a tree. The top-level `.git` is left out: it is the engine's, and hostile.
+pub fn walk(dir: &Path) -> io::Result<Walked> {
+    let mut found = Walked::default();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        let entries = match fs::read_dir(dir.join(&below)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !below.as_os_str().is_empty() => {
+                found.unreadable.push(tree_path(&below));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let relative = below.join(entry.file_name());
+            if git::is_dot_git(&entry.file_name()) {
+                if !below.as_os_str().is_empty() || entry.file_name() != ".git" {
+                    found.nested_repositories.push(tree_path(&relative));
+                }
+                continue;
+            }
+            let meta = fs::symlink_metadata(entry.path())?;
+            if meta.is_dir() {
+                pending.push(relative);
+                continue;
+            }
+            measure(&mut found, &entry.path(), tree_path(&relative), &meta)?;
+        }
+    }
+    found.nested_repositories.sort();
+    found.unrecordable.sort();
+    found.unreadable.sort();
+    Ok(found)
+}
+
+fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metadata) -> io::Result<()> {
+    if meta.is_symlink() {
+        let text = fs::read_link(path)?.into_os_string().into_vec();
+        let entry = Entry { kind: FileKind::Symlink, bytes: text.len() as u64, sha256: Digest::of(&text) };
+        found.tree.insert(name, entry);
+        return Ok(());
+    }
+    if !meta.is_file() {
+        found.unrecordable.push(name);
+        return Ok(());
+    }
+    match files::scan_file(path, |_| {}) {
+        Ok(file) => {
+            let kind = if meta.permissions().mode() & 0o100 != 0 { FileKind::Executable } else { FileKind::Regular };
+            found.tree.insert(name, Entry { kind, bytes: file.bytes, sha256: file.sha256 });
+        }
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.unreadable.push(name),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn tree_path(path: &Path) -> TreePath {
+    TreePath::new(path.as_os_str().as_bytes())
+}
+
+/// Removes a tree, also one whose directories were made unreadable.
+pub fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(_) => {
+            open_up(dir);
+            fs::remove_dir_all(dir)
+        }
+    }
+}
+
+fn open_up(dir: &Path) {
+    // Failure shows in the removal that follows.
+    let _ = fs::set_permissions(dir, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
+}
+
+/// The content of a measured path, for git: file bytes or link text.
+pub fn content(dir: &Path, path: &TreePath, kind: FileKind) -> io::Result<Box<dyn io::Read>> {
+    let place = locate(dir, path);
+    Ok(match kind {
+        FileKind::Symlink => Box::new(io::Cursor::new(fs::read_link(place)?.into_os_string().into_vec())),
+        FileKind::Regular | FileKind::Executable => Box::new(files::open_regular(&place)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn files(list: &[(&str, &str, bool)]) -> Vec<FixtureFile> {
+        list.iter()
+            .map(|(path, text, executable)| FixtureFile {
+                path: TreePath::new(*path),
+                executable: *executable,
+                bytes: text.as_bytes().to_vec(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_was_laid_out_is_what_is_measured() {
+        let dir = tempfile::tempdir().unwrap();
+        let fixture = files(&[("a.py", "x", false), ("bin/run", "y", true)]);
+        lay_out(dir.path(), &fixture, false).unwrap();
+        let want: Tree = fixture.iter().map(|f| (f.path.clone(), f.entry())).collect();
+        assert_eq!(walk(dir.path()).unwrap().tree, want);
+        assert!(lay_out(dir.path(), &fixture, false).is_err(), "nothing is overwritten by accident");
+        lay_out(dir.path(), &fixture, true).unwrap();
+    }
+
+    #[test]
+    fn odd_entries_are_seen_and_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        symlink("loop", at("loop")).unwrap();
+        symlink("/etc", at("dirlink")).unwrap();
+        fs::create_dir_all(at("sub/.git")).unwrap();
+        fs::write(at("sub/.git/config"), "x").unwrap();
+        fs::create_dir(at(".git")).unwrap();
+        fs::create_dir(at(".GIT")).unwrap();
+        std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\n")), "z").unwrap();
+        let found = walk(dir.path()).unwrap();
+        let names: Vec<String> = found.tree.keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["dirlink", "loop", "\"\\377\\012\""]);
+        let nested: Vec<String> = found.nested_repositories.iter().map(ToString::to_string).collect();
+        assert_eq!(nested, [".GIT", "sub/.git"]);
+        assert_eq!(found.unrecordable, [TreePath::new("pipe")]);
+    }
+
+    #[test]
+    fn closed_directories_are_removed_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("top");
+        fs::create_dir_all(top.join("in/deep")).unwrap();
+        fs::set_permissions(top.join("in"), Permissions::from_mode(0o000)).unwrap();
+        remove(&top).unwrap();
+        assert!(!top.exists());
+        remove(&top).unwrap();
+    }
+}
