@@ -86,8 +86,52 @@ fn file_name(path: &TreePath) -> &[u8] {
     path.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
-/// The failure count a runner printed last, if it printed one.
+/// The failure count a runner printed last, if it printed one. Where it also names the failing tests,
+/// every kind of failure must come as often as the others: a silenced assertion shows as a count too low.
 pub fn failures_reported(runner: Runner, output: &str) -> Option<u64> {
+    let count = printed_count(runner, output)?;
+    let named: Vec<usize> = match runner {
+        Runner::Unittest | Runner::Pytest => PYTHON_FAILURES.iter().map(|(kind, _)| times_named(runner, output, kind)).collect(),
+        Runner::Cargo | Runner::Node => return Some(count),
+    };
+    let most = named.iter().copied().max().unwrap_or(0);
+    let complete = named.iter().filter(|times| **times == most).count();
+    match complete == named.len() {
+        true => Some(count),
+        false => Some(count.min(complete as u64)),
+    }
+}
+
+/// How many failures an honest runner reports. One that found the file of our own has searched its
+/// directory, and so must have found every test file of the baseline that lies beside it.
+pub fn failures_expected(runner: Runner, nonce: &str, baseline: &[TreePath], output: &str) -> u64 {
+    let each = kit(runner, nonce, &[]).failures_added;
+    let (own_file_ran, found_beside): (bool, fn(&[u8]) -> bool) = match runner {
+        Runner::Unittest => (output.contains(&format!("(test_cto_control_{nonce}.")), |name| name.starts_with(b"test")),
+        Runner::Pytest => (output.contains(&format!("test_cto_control_{nonce}.py::")), |name| {
+            name.starts_with(b"test_") || name.ends_with(b"_test.py")
+        }),
+        Runner::Cargo | Runner::Node => return each,
+    };
+    let beside = baseline.iter().filter(|path| !path.as_bytes().contains(&b'/') && is_python_test(path));
+    let beside = beside.filter(|path| found_beside(path.as_bytes())).count() as u64;
+    if own_file_ran { each * (1 + beside) } else { each }
+}
+
+/// How often a runner names one of the added tests as failed.
+fn times_named(runner: Runner, output: &str, kind: &str) -> usize {
+    let is_named = |line: &str| match runner {
+        Runner::Unittest => ["FAIL: ", "ERROR: "]
+            .iter()
+            .any(|word| line.strip_prefix(word).and_then(|name| name.strip_prefix("test_cto_")?.strip_prefix(kind)).is_some()),
+        _ => {
+            line.starts_with("FAILED ") && line.split(" - ").next().is_some_and(|id| id.ends_with(&format!("::test_cto_{kind}")))
+        }
+    };
+    output.lines().filter(|line| is_named(line)).count()
+}
+
+fn printed_count(runner: Runner, output: &str) -> Option<u64> {
     match runner {
         Runner::Unittest => output.lines().rev().find_map(|line| {
             let inner = line.trim().strip_prefix("FAILED (")?.strip_suffix(')')?;
@@ -153,6 +197,32 @@ mod tests {
         ] {
             assert_eq!(failures_reported(runner, output), want, "{output}");
         }
+    }
+
+    #[test]
+    fn one_silenced_kind_lowers_the_count() {
+        let named = |kinds: &[&str]| {
+            let lines: String =
+                kinds.iter().map(|kind| format!("FAIL: test_cto_{kind} (m.CtoControl_x.test_cto_{kind})\n")).collect();
+            format!("{lines}FAILED (failures={})\n", kinds.len())
+        };
+        let all = ["equal", "true", "contains", "explicit", "raised"];
+        let twice = [all, all].concat();
+        assert_eq!(failures_reported(Runner::Unittest, &named(&twice)), Some(10));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all[1..]].concat())), Some(4));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all].concat())), Some(4));
+        let pytest = "FAILED test_a.py::CtoControl_x::test_cto_true - AssertionError\n2 failed in 0.1s\n";
+        assert_eq!(failures_reported(Runner::Pytest, pytest), Some(1));
+    }
+
+    #[test]
+    fn a_searched_directory_was_searched_whole() {
+        let baseline = ["strings.py", "test_strings.py", "a_test.py", "sub/test_more.py"].map(TreePath::new);
+        let expected = |runner, output| failures_expected(runner, "k9", &baseline, output);
+        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_cto_control_k9.CtoControl_k9)"), 10);
+        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_strings.CtoControl_k9)"), 5);
+        assert_eq!(expected(Runner::Pytest, "FAILED test_cto_control_k9.py::CtoControl_k9::test_cto_equal"), 15);
+        assert_eq!(expected(Runner::Cargo, ""), 2);
     }
 
     #[test]
