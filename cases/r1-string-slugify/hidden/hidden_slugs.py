@@ -13,4 +13,7 @@ class HiddenSlugs(unittest.TestCase):
             ("Tabs\tand\nlines", "tabs-and-lines"),
         ]:
             with self.subTest(text=text):
-                self.assertEqual(slugify(text), want)
+                slug = slugify(text)
+                # An object of another type could claim to equal anything.
+                self.assertIs(type(slug), str)
+                self.assertEqual(slug, want)
