@@ -82,6 +82,14 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
     for leftover in [bundle::RESERVE, bundle::REPORT_TEMP, bundle::SUMS, bundle::REPORT_MD] {
         remove_if_there(&dir.join(leftover))?;
     }
+    // Killed between making a document and filling it: what is torn says nothing and is written anew at the seal.
+    for document in [bundle::GATES, bundle::ELIGIBILITY, bundle::CONTAINMENT] {
+        let path = dir.join(document);
+        let whole = files::read_limited(&path, 64 << 20).is_ok_and(|bytes| cto_core::json::parse_strict(&bytes).is_ok());
+        if !whole {
+            remove_if_there(&path)?;
+        }
+    }
     host::make_private_dir(&dir.join(bundle::SCRATCH_DIR))?;
     let (contract, sealed_contract) = contract(&dir)?;
     let (lines, lost) = chain(&dir, run_id, &sealed_contract)?;
