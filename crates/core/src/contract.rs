@@ -183,6 +183,10 @@ pub struct Limits {
     pub verification_idle_seconds: u32,
     /// Kept bytes of each output stream; more is counted and digested, not stored.
     pub output_bytes: u32,
+    /// Memory of all processes of a jail together.
+    pub memory_mib: u32,
+    /// Processes and threads of a jail together.
+    pub processes: u32,
 }
 
 impl Default for Limits {
@@ -193,6 +197,8 @@ impl Default for Limits {
             verification_wall_seconds: 600,
             verification_idle_seconds: 300,
             output_bytes: 8 << 20,
+            memory_mib: 4096,
+            processes: 512,
         }
     }
 }
@@ -210,6 +216,8 @@ impl Limits {
         .into_iter()
         .find(|(_, value)| *value == 0 || *value > Self::LONGEST)
         .map(|(name, value)| format!("limits: {name} is {value}; it must be 1 to {} seconds", Self::LONGEST))
+        .or_else(|| (self.memory_mib < 16).then(|| format!("limits: memory_mib is {}; it must be at least 16", self.memory_mib)))
+        .or_else(|| (self.processes < 8).then(|| format!("limits: processes is {}; it must be at least 8", self.processes)))
         .or_else(|| {
             (!(4096..=1 << 30).contains(&self.output_bytes))
                 .then(|| format!("limits: output_bytes is {}; it must be 4096 to {}", self.output_bytes, 1 << 30))

@@ -10,7 +10,7 @@ use crate::bundle;
 use crate::containment::Containment;
 use crate::contract::{Contract, SealedContract, Stage};
 use crate::digest::Digest;
-use crate::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount};
+use crate::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
 use crate::ids::{CaseId, EngineId, RunId};
 use crate::invariant::{CorePromotion, NeverActivated};
 use crate::json::{self, JsonError};
@@ -36,6 +36,7 @@ pub struct Report {
     pub engine: EngineFacts,
     pub stage: Stage,
     pub containment: Containment,
+    pub toolchains: Vec<Toolchain>,
     pub harness_version: String,
     pub run_started_at: Utc,
     pub run_finished_at: Utc,
@@ -223,7 +224,8 @@ pub fn build(
         backend: identity.engine.name.clone(),
         engine: identity.engine.clone(),
         stage: identity.stage,
-        containment: Containment::None,
+        containment: facts.containment.unwrap_or(Containment::None),
+        toolchains: facts.toolchains.clone(),
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,
         run_finished_at: sealing.finished_at,

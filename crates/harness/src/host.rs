@@ -62,6 +62,12 @@ impl Env {
         Self(std::env::vars_os().collect())
     }
 
+    /// An environment made by hand.
+    #[cfg(test)]
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect())
+    }
+
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
@@ -121,6 +127,14 @@ impl Home {
         self.root.join("work")
     }
 
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    pub fn digests(&self) -> PathBuf {
+        self.cache().join("digests")
+    }
+
     /// One file a live run, so that recovery need not scan every bundle.
     pub fn open_runs(&self) -> PathBuf {
         self.root.join("open")
@@ -158,10 +172,10 @@ pub struct OwnProgram {
 }
 
 impl OwnProgram {
-    pub fn find() -> Result<Self, Failure> {
+    pub fn find(home: &Home) -> Result<Self, Failure> {
         let unreadable = |error: io::Error| Failure::internal("own_program", "this program cannot read itself").because(&error);
         let path = std::env::current_exe().map_err(unreadable)?;
-        let sha256 = crate::files::digest_file(&path).map_err(unreadable)?.sha256;
+        let sha256 = crate::digest_cache::digest(home, &path).map_err(unreadable)?;
         Ok(Self { path, sha256 })
     }
 }
@@ -171,7 +185,7 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Env {
-        Env(pairs.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))).collect())
+        Env::from_pairs(pairs)
     }
 
     #[test]

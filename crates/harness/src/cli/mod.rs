@@ -64,6 +64,9 @@ enum Command {
     /// Play a script as the `fake` engine
     #[command(name = "__fake", hide = true)]
     Fake { script: PathBuf },
+    /// Enter a jail; the order comes over standard input
+    #[command(name = "__jail", hide = true)]
+    Jail,
 }
 
 /// What every command is given.
@@ -82,6 +85,10 @@ impl Context {
 
 /// Parses, dispatches, and turns whatever comes back into an exit code.
 pub fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == "__jail") {
+        // Before anything could start a thread.
+        crate::jail::enter_main();
+    }
     let Cli { global, command } = Cli::parse();
     if let Command::Fake { script } = &command {
         return ExitCode::from(doubles::fake::play(script));
@@ -109,7 +116,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Engines(args) => engines::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. } => Ok(0),
+        Command::Fake { .. } | Command::Jail => Ok(0),
     }
 }
 

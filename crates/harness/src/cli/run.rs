@@ -64,10 +64,11 @@ impl TaskArgs {
         let case = cases::find(case, self.cases.as_deref())?;
         let manifest = engines::find(&self.engine)?;
         let stage = stage(&manifest, self.stage, context)?;
+        let own_script = self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
         let limits = LimitChanges { engine_wall_seconds: self.timeout, engine_idle_seconds: self.idle };
-        Ok(Request { case, manifest, stage, engine_opened, script, limits, origin: Origin::Operator })
+        Ok(Request { case, manifest, stage, engine_opened, script, own_script, limits, origin: Origin::Operator })
     }
 }
 
