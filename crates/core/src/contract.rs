@@ -242,6 +242,8 @@ pub struct Lane {
     pub target_head: Seen<String>,
     /// The script a scripted engine plays, by digest.
     pub script_sha256: Option<Digest>,
+    /// The event by which this engine says that it is done.
+    pub terminal_event: EventType,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -287,8 +289,6 @@ pub struct Circumstances {
     pub hidden_files: BTreeMap<String, Digest>,
     /// Digest of the control patch, when the case names one.
     pub control_patch: Option<Digest>,
-    /// The dialect's terminal event, expected where the case names none.
-    pub terminal_event: EventType,
     pub limits: LimitChanges,
 }
 
@@ -304,7 +304,6 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
-    let expectations = if case.evidence_expectations.is_empty() { vec![with.terminal_event] } else { case.evidence_expectations };
     let mut limits = case.limits;
     limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
     limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
@@ -332,7 +331,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
         toolchains: case.toolchains,
         inputs: case.inputs,
         setup: case.setup,
-        evidence_expectations: expectations,
+        evidence_expectations: case.evidence_expectations,
         success_criteria: case.success_criteria,
         rollback: case.rollback,
         limits,
@@ -471,11 +470,11 @@ rollback = "discard the copy"
                 stage: Stage::Two,
                 target_head: Seen::Known("none".into()),
                 script_sha256: None,
+                terminal_event: EventType::EngineResult,
             },
             start_tree: Seen::Known(Digest::of(b"tree")),
             hidden_files: BTreeMap::new(),
             control_patch: None,
-            terminal_event: EventType::EngineResult,
             limits: LimitChanges::default(),
         }
     }

@@ -18,31 +18,51 @@ pub enum Edit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kit {
     pub edits: Vec<Edit>,
-    /// Failing tests in each edited place.
+    /// Failing tests the command must report at least.
     pub failures_added: u64,
 }
 
-const PYTHON_FAILURES: [(&str, &str); 5] = [
-    ("equal", "self.assertEqual(1, 2)"),
+/// Every assertion a test is likely to use, on every type it is likely to use it on: silencing any
+/// one of them is missed in the count.
+const PYTHON_FAILURES: [(&str, &str); 24] = [
+    ("equal_int", "self.assertEqual(1, 2)"),
+    ("equal_str", "self.assertEqual('a', 'b')"),
+    ("equal_empty", "self.assertEqual('', 'b')"),
+    ("equal_bytes", "self.assertEqual(b'a', b'b')"),
+    ("equal_list", "self.assertEqual([1], [2])"),
+    ("equal_tuple", "self.assertEqual((1,), (2,))"),
+    ("equal_dict", "self.assertEqual({'a': 1}, {'a': 2})"),
+    ("equal_set", "self.assertEqual({1}, {2})"),
+    ("equal_none", "self.assertEqual(None, 1)"),
+    ("equal_float", "self.assertEqual(1.0, 2.0)"),
+    ("not_equal", "self.assertNotEqual('a', 'a')"),
+    ("almost", "self.assertAlmostEqual(1.0, 2.0)"),
     ("true", "self.assertTrue(False)"),
+    ("false", "self.assertFalse(True)"),
     ("contains", "self.assertIn(1, [])"),
+    ("contains_not", "self.assertNotIn('a', 'a')"),
+    ("none", "self.assertIsNone(1)"),
+    ("same", "self.assertIs(1, 'a')"),
+    ("instance", "self.assertIsInstance(1, str)"),
+    ("greater", "self.assertGreater(1, 2)"),
+    ("regex", "self.assertRegex('a', 'b')"),
+    ("raises", "self.assertRaises(ValueError, int, '1')"),
     ("explicit", "self.fail('must fail')"),
     ("raised", "raise AssertionError('must fail')"),
 ];
 
 /// What to add for a runner. `nonce` keeps the names unguessable for the code under test.
-pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
+pub fn kit(runner: Runner, nonce: &str, command: &str, baseline: &[TreePath]) -> Kit {
     match runner {
         Runner::Unittest | Runner::Pytest => {
             let text = python_tests(nonce);
             let mut edits = vec![Edit::Create { path: format!("test_cto_control_{nonce}.py"), text: text.clone() }];
-            edits.extend(
-                baseline
-                    .iter()
-                    .filter(|path| is_python_test(path))
-                    .map(|path| Edit::Append { path: path.clone(), text: format!("\n\n{text}") }),
-            );
-            Kit { edits, failures_added: PYTHON_FAILURES.len() as u64 }
+            let tests: Vec<&TreePath> = baseline.iter().filter(|path| is_python_test(path)).collect();
+            // A command that names no tests collects at least the new file and every test file beside it.
+            let beside = tests.iter().filter(|path| is_collected_at_top(path)).count() as u64;
+            let places = if names_no_tests(command) { 1 + beside } else { 1 };
+            edits.extend(tests.into_iter().map(|path| Edit::Append { path: path.clone(), text: format!("\n\n{text}") }));
+            Kit { edits, failures_added: PYTHON_FAILURES.len() as u64 * places }
         }
         Runner::Cargo => Kit {
             edits: vec![Edit::Create {
@@ -54,11 +74,25 @@ pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
         Runner::Node => Kit {
             edits: vec![Edit::Create {
                 path: format!("cto_control_{nonce}.test.mjs"),
-                text: "import test from 'node:test';\nimport assert from 'node:assert';\n\ntest('cto control equal', () => assert.strictEqual(1, 2));\ntest('cto control throw', () => { throw new Error('must fail'); });\n".into(),
+                text: "import test from 'node:test';\nimport assert from 'node:assert';\n\ntest('cto control equal', () => assert.strictEqual(1, 2));\ntest('cto control deep', () => assert.deepStrictEqual(['a'], ['b']));\ntest('cto control throw', () => { throw new Error('must fail'); });\n".into(),
             }],
-            failures_added: 2,
+            failures_added: 3,
         },
     }
+}
+
+/// `python3 -m unittest -v` or `pytest -q`: everything is collected.
+fn names_no_tests(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let rest = match words.as_slice() {
+        ["python3" | "python", "-m", "unittest" | "pytest", rest @ ..] | ["pytest", rest @ ..] => rest,
+        _ => return false,
+    };
+    rest.iter().all(|word| matches!(*word, "-v" | "-q" | "-vv" | "-qq" | "-b" | "discover" | "--verbose" | "--quiet"))
+}
+
+fn is_collected_at_top(path: &TreePath) -> bool {
+    !path.as_bytes().contains(&b'/') && path.as_bytes().starts_with(b"test")
 }
 
 fn python_tests(nonce: &str) -> String {
@@ -125,7 +159,7 @@ mod tests {
     #[test]
     fn python_control_reaches_every_test_module() {
         let baseline = ["strings.py", "test_strings.py", "tests/unit_test.py", "data.txt"].map(TreePath::new);
-        let kit = kit(Runner::Unittest, "k9", &baseline);
+        let kit = kit(Runner::Unittest, "k9", "python3 -m unittest -v", &baseline);
         let touched: Vec<String> = kit
             .edits
             .iter()
@@ -135,7 +169,8 @@ mod tests {
             })
             .collect();
         assert_eq!(touched, ["test_cto_control_k9.py", "test_strings.py", "tests/unit_test.py"]);
-        assert_eq!(kit.failures_added, 5);
+        assert_eq!(kit.failures_added, 48, "the new file and test_strings.py");
+        assert_eq!(super::kit(Runner::Unittest, "k9", "python3 -m unittest test_strings", &baseline).failures_added, 24);
     }
 
     #[test]

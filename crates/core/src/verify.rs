@@ -353,6 +353,15 @@ impl Verifier<'_> {
         {
             self.problem("judgement", bundle::TEST_LOG, "is not the log the chain names");
         }
+        for output in facts.engine_ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
+            // A capped log is shorter than what was digested; a whole one is exactly that.
+            let whole = output.kept_bytes == output.bytes;
+            let same = self.found.files.get(&output.file).is_some_and(|file| file.sha256 == output.sha256);
+            let withheld = facts.findings.iter().any(|finding| finding.code == Code::SecretLeak);
+            if whole && !same && !withheld {
+                self.problem("judgement", &output.file, "is not the output the chain names");
+            }
+        }
         let blocked: Vec<(String, Option<Code>)> = documents.gates.blocked().map(|gate| (gate.gate.clone(), gate.code)).collect();
         for block in &facts.gate_blocks {
             if block.executed || !blocked.contains(&(block.gate.clone(), Some(block.reason))) {
@@ -449,7 +458,7 @@ impl Verifier<'_> {
             ("allowed_writes_passed", report.allowed_writes_passed != paths.map(|(allowed, _)| allowed)),
             ("forbidden_paths_passed", report.forbidden_paths_passed != paths.map(|(_, forbidden)| forbidden)),
             ("verification", report.verification != report::verification_lines(facts)),
-            ("tests_passed", report.tests_passed != report::tests_passed(facts)),
+            ("tests_passed", report.tests_passed != report::tests_passed(documents.contract.valid(), facts)),
             ("backend_exit_code", report.backend_exit_code != facts.engine_ended.as_ref().and_then(|e| e.end.exit_code())),
             ("process_started", report.process_started != facts.engine_events.contains(&EventType::EngineStarted)),
             ("artifacts_dir", report.artifacts_dir != report.run_id.as_str() || report.artifacts_dir != report.run_artifact_dir),

@@ -44,13 +44,22 @@ fn unreachable_time() -> Utc {
     }
 }
 
+/// In ASCII order, without letters that look alike.
+const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+
 /// Random lower-case letters and digits, from the kernel.
 pub fn random_name(length: usize) -> Result<String, Failure> {
-    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = vec![0u8; length];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::internal("no_randomness", "the kernel gave no random bytes").because(&error))?;
     Ok(bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
+}
+
+/// The ending of a run id: two digits for the millisecond, so that names sort in time, and six of chance.
+pub fn run_suffix(started: Utc) -> Result<String, Failure> {
+    let millis = usize::try_from(started.as_millis().rem_euclid(1000)).unwrap_or(0);
+    let digit = |n: usize| char::from(ALPHABET[n % 32]);
+    Ok(format!("{}{}{}", digit(millis / 32), digit(millis), random_name(6)?))
 }
 
 /// The operator's environment, read once at the start.
@@ -203,6 +212,14 @@ mod tests {
         let flagged = Home::find(Some("/f".into()), Some("/r".into()), &env(&[("CTO_STATE_DIR", "/s")])).unwrap();
         assert_eq!((flagged.root.as_path(), flagged.runs.as_path()), (Path::new("/f"), Path::new("/r")));
         assert!(Home::find(None, None, &env(&[])).is_err());
+    }
+
+    #[test]
+    fn suffixes_sort_by_time_within_a_second() {
+        let at = |millis: i64| run_suffix(Utc::from_millis(1_767_323_045_000 + millis).unwrap()).unwrap();
+        let names: Vec<String> = [0, 1, 31, 32, 500, 999].into_iter().map(at).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        assert_ne!(at(7), at(7));
     }
 
     #[test]

@@ -36,11 +36,8 @@ impl Terminal {
     fn finish_step(&mut self) {
         if let Some((text, since)) = self.step.take() {
             // A closed terminal is no reason to stop a run.
-            let _ = writeln!(
-                anstream::stderr(),
-                "\r  \x1b[32m✓\x1b[0m {text} \x1b[2m{} ms\x1b[0m\x1b[K",
-                since.elapsed().as_millis()
-            );
+            let _ =
+                writeln!(anstream::stderr(), "\r  \x1b[2m•\x1b[0m {text} \x1b[2m{} ms\x1b[0m\x1b[K", since.elapsed().as_millis());
         }
     }
 }
@@ -60,5 +57,6 @@ impl Progress for Terminal {
 
     fn done(&mut self) {
         self.finish_step();
+        let _ = writeln!(anstream::stderr());
     }
 }

@@ -117,11 +117,11 @@ pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
             stage: request.stage,
             target_head: Seen::Known("none".into()),
             script_sha256: request.script.as_deref().map(Digest::of),
+            terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
         },
         start_tree: Seen::Known(tree::digest(&request.case.baseline())),
         hidden_files: request.case.hidden_digests(),
         control_patch,
-        terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
         limits: request.limits,
     };
     ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))

@@ -232,7 +232,7 @@ impl Session<'_> {
                 Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
             },
         };
-        self.say("\n== must-fail control: the same commands, with a failing check added ==\n");
+        self.say("\n== must-fail control: the same commands, where they must be red ==\n");
         let (runner, added) = match &plan.control {
             Control::Runner(runner) => (Some(*runner), Some(self.add_failures(&copy, *runner)?)),
             Control::Patch(patch) => {
@@ -255,7 +255,12 @@ impl Session<'_> {
         let nonce = host::random_name(10).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?;
         let present: Vec<TreePath> =
             self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect();
-        let kit = control::kit(runner, &nonce, &present);
+        let kit = control::kit(
+            runner,
+            &nonce,
+            self.stage.plan.contract.verification_commands.last().map_or("", String::as_str),
+            &present,
+        );
         for edit in &kit.edits {
             match edit {
                 Edit::Create { path, text } => {

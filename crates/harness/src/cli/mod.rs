@@ -93,8 +93,12 @@ pub fn main() -> ExitCode {
     if let Command::Fake { script } = &command {
         return ExitCode::from(doubles::fake::play(script));
     }
-    let context =
-        Context { env: Env::of_process(), home: global.home, runs_dir: global.runs_dir, output: Output::new(global.json) };
+    let context = Context {
+        env: Env::of_process(),
+        output: Output::new(global.json, global.home.as_deref(), global.runs_dir.as_deref()),
+        home: global.home,
+        runs_dir: global.runs_dir,
+    };
     let code = match dispatch(&context, command) {
         Ok(code) => code,
         Err(failure) => {

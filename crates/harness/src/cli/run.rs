@@ -10,7 +10,6 @@ use cto_core::ids::EngineId;
 use serde_json::json;
 
 use super::Context;
-use super::output::own_command;
 use super::show;
 use crate::cancel::Cancel;
 use crate::cases::{self, Case};
@@ -133,7 +132,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let mut progress = progress::for_stderr(context.output.json);
     let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
     let report = &sealed.report;
-    let next = format!("{} verify {}", own_command(), report.run_id);
+    let next = context.output.command(&format!("verify {}", report.run_id));
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1,

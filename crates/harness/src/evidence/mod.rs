@@ -295,7 +295,7 @@ pub fn reserve_run_dir(
 ) -> Result<(cto_core::ids::RunId, PathBuf), crate::failure::Failure> {
     use std::os::unix::fs::DirBuilderExt;
     for _ in 0..16 {
-        let suffix = host::random_name(8)?;
+        let suffix = host::run_suffix(host::now())?;
         let Some(run_id) = id(&suffix) else { continue };
         let dir = home.runs.join(run_id.as_str());
         match fs::DirBuilder::new().mode(0o700).create(&dir) {
