@@ -35,7 +35,7 @@ impl PatchPaths {
             let (head, rest) = chunk.split_at(end);
             self.push(head);
             self.end_line()?;
-            chunk = &rest[1..];
+            chunk = if self.seen_header() { &rest[content_end(rest)..] } else { &rest[1..] };
         }
         self.push(chunk);
         Ok(())
@@ -78,6 +78,13 @@ impl PatchPaths {
         }
         Ok(())
     }
+}
+
+/// Where the next line that may be a header begins. `rest` begins with the newline before it, and
+/// after the first header the lines in between mean nothing.
+fn content_end(rest: &[u8]) -> usize {
+    let newline = memchr::memmem::find(rest, b"\ndiff --git ").or_else(|| memchr::memrchr(b'\n', rest));
+    newline.map_or(rest.len(), |at| at + 1)
 }
 
 /// `a/X b/X` or `"a/X" "b/X"`: both halves name the same path, so the middle is known.
@@ -133,6 +140,18 @@ mod tests {
             reader.feed(rest).unwrap();
             let got: Vec<String> = reader.finish().unwrap().iter().map(ToString::to_string).collect();
             prop_assert_eq!(got, paths(TWO).unwrap());
+        }
+
+        #[test]
+        fn jumping_over_content_changes_nothing(lines in proptest::collection::vec(0usize..6, 0..12), cut in 0usize..200) {
+            const LINES: [&str; 6] = ["diff --git a/x b/x", "diff --git a/y b/y", "diff --git a/z b/q", "+diff --git a/x b/x", "", "diff --gi"];
+            let text = lines.iter().map(|line| LINES[*line]).collect::<Vec<_>>().join("\n");
+            let mut by_line = PatchPaths::default();
+            let slow = text.split_inclusive('\n').try_for_each(|line| by_line.feed(line.as_bytes())).and_then(|()| by_line.finish());
+            let (head, tail) = text.as_bytes().split_at(cut.min(text.len()));
+            let mut reader = PatchPaths::default();
+            let fast = reader.feed(head).and_then(|()| reader.feed(tail)).and_then(|()| reader.finish());
+            prop_assert_eq!(fast, slow);
         }
 
         #[test]
