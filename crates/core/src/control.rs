@@ -18,7 +18,7 @@ pub enum Edit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kit {
     pub edits: Vec<Edit>,
-    /// Failing tests the command must report at least.
+    /// Failing tests in each edited place.
     pub failures_added: u64,
 }
 
@@ -40,7 +40,7 @@ const PYTHON_FAILURES: [(&str, &str); 24] = [
     ("true", "self.assertTrue(False)"),
     ("false", "self.assertFalse(True)"),
     ("contains", "self.assertIn(1, [])"),
-    ("contains_not", "self.assertNotIn('a', 'a')"),
+    ("lacks", "self.assertNotIn('a', 'a')"),
     ("none", "self.assertIsNone(1)"),
     ("same", "self.assertIs(1, 'a')"),
     ("instance", "self.assertIsInstance(1, str)"),
@@ -52,17 +52,18 @@ const PYTHON_FAILURES: [(&str, &str); 24] = [
 ];
 
 /// What to add for a runner. `nonce` keeps the names unguessable for the code under test.
-pub fn kit(runner: Runner, nonce: &str, command: &str, baseline: &[TreePath]) -> Kit {
+pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
     match runner {
         Runner::Unittest | Runner::Pytest => {
             let text = python_tests(nonce);
             let mut edits = vec![Edit::Create { path: format!("test_cto_control_{nonce}.py"), text: text.clone() }];
-            let tests: Vec<&TreePath> = baseline.iter().filter(|path| is_python_test(path)).collect();
-            // A command that names no tests collects at least the new file and every test file beside it.
-            let beside = tests.iter().filter(|path| is_collected_at_top(path)).count() as u64;
-            let places = if names_no_tests(command) { 1 + beside } else { 1 };
-            edits.extend(tests.into_iter().map(|path| Edit::Append { path: path.clone(), text: format!("\n\n{text}") }));
-            Kit { edits, failures_added: PYTHON_FAILURES.len() as u64 * places }
+            edits.extend(
+                baseline
+                    .iter()
+                    .filter(|path| is_python_test(path))
+                    .map(|path| Edit::Append { path: path.clone(), text: format!("\n\n{text}") }),
+            );
+            Kit { edits, failures_added: PYTHON_FAILURES.len() as u64 }
         }
         Runner::Cargo => Kit {
             edits: vec![Edit::Create {
@@ -79,20 +80,6 @@ pub fn kit(runner: Runner, nonce: &str, command: &str, baseline: &[TreePath]) ->
             failures_added: 3,
         },
     }
-}
-
-/// `python3 -m unittest -v` or `pytest -q`: everything is collected.
-fn names_no_tests(command: &str) -> bool {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let rest = match words.as_slice() {
-        ["python3" | "python", "-m", "unittest" | "pytest", rest @ ..] | ["pytest", rest @ ..] => rest,
-        _ => return false,
-    };
-    rest.iter().all(|word| matches!(*word, "-v" | "-q" | "-vv" | "-qq" | "-b" | "discover" | "--verbose" | "--quiet"))
-}
-
-fn is_collected_at_top(path: &TreePath) -> bool {
-    !path.as_bytes().contains(&b'/') && path.as_bytes().starts_with(b"test")
 }
 
 fn python_tests(nonce: &str) -> String {
@@ -120,8 +107,52 @@ fn file_name(path: &TreePath) -> &[u8] {
     path.as_bytes().rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
-/// The failure count a runner printed last, if it printed one.
+/// The failure count a runner printed last, if it printed one. Where it also names the failing tests,
+/// every kind of failure must come as often as the others: a silenced assertion shows as a count too low.
 pub fn failures_reported(runner: Runner, output: &str) -> Option<u64> {
+    let count = printed_count(runner, output)?;
+    let named: Vec<usize> = match runner {
+        Runner::Unittest | Runner::Pytest => PYTHON_FAILURES.iter().map(|(kind, _)| times_named(runner, output, kind)).collect(),
+        Runner::Cargo | Runner::Node => return Some(count),
+    };
+    let most = named.iter().copied().max().unwrap_or(0);
+    let complete = named.iter().filter(|times| **times == most).count();
+    match complete == named.len() {
+        true => Some(count),
+        false => Some(count.min(complete as u64)),
+    }
+}
+
+/// How many failures an honest runner reports. One that found the file of our own has searched its
+/// directory, and so must have found every test file of the baseline that lies beside it.
+pub fn failures_expected(runner: Runner, nonce: &str, baseline: &[TreePath], output: &str) -> u64 {
+    let each = kit(runner, nonce, &[]).failures_added;
+    let (own_file_ran, found_beside): (bool, fn(&[u8]) -> bool) = match runner {
+        Runner::Unittest => (output.contains(&format!("(test_cto_control_{nonce}.")), |name| name.starts_with(b"test")),
+        Runner::Pytest => (output.contains(&format!("test_cto_control_{nonce}.py::")), |name| {
+            name.starts_with(b"test_") || name.ends_with(b"_test.py")
+        }),
+        Runner::Cargo | Runner::Node => return each,
+    };
+    let beside = baseline.iter().filter(|path| !path.as_bytes().contains(&b'/') && is_python_test(path));
+    let beside = beside.filter(|path| found_beside(path.as_bytes())).count() as u64;
+    if own_file_ran { each * (1 + beside) } else { each }
+}
+
+/// How often a runner names one of the added tests as failed.
+fn times_named(runner: Runner, output: &str, kind: &str) -> usize {
+    let is_named = |line: &str| match runner {
+        Runner::Unittest => ["FAIL: ", "ERROR: "]
+            .iter()
+            .any(|word| line.strip_prefix(word).and_then(|name| name.strip_prefix("test_cto_")?.strip_prefix(kind)).is_some()),
+        _ => {
+            line.starts_with("FAILED ") && line.split(" - ").next().is_some_and(|id| id.ends_with(&format!("::test_cto_{kind}")))
+        }
+    };
+    output.lines().filter(|line| is_named(line)).count()
+}
+
+fn printed_count(runner: Runner, output: &str) -> Option<u64> {
     match runner {
         Runner::Unittest => output.lines().rev().find_map(|line| {
             let inner = line.trim().strip_prefix("FAILED (")?.strip_suffix(')')?;
@@ -159,7 +190,7 @@ mod tests {
     #[test]
     fn python_control_reaches_every_test_module() {
         let baseline = ["strings.py", "test_strings.py", "tests/unit_test.py", "data.txt"].map(TreePath::new);
-        let kit = kit(Runner::Unittest, "k9", "python3 -m unittest -v", &baseline);
+        let kit = kit(Runner::Unittest, "k9", &baseline);
         let touched: Vec<String> = kit
             .edits
             .iter()
@@ -169,8 +200,10 @@ mod tests {
             })
             .collect();
         assert_eq!(touched, ["test_cto_control_k9.py", "test_strings.py", "tests/unit_test.py"]);
-        assert_eq!(kit.failures_added, 48, "the new file and test_strings.py");
-        assert_eq!(super::kit(Runner::Unittest, "k9", "python3 -m unittest test_strings", &baseline).failures_added, 24);
+        assert_eq!(kit.failures_added, 24);
+        let kinds: std::collections::BTreeSet<&str> = PYTHON_FAILURES.iter().map(|(kind, _)| *kind).collect();
+        let prefix = |kind: &&str| kinds.iter().any(|other| other != kind && other.starts_with(*kind));
+        assert!(kinds.len() == 24 && !kinds.iter().any(prefix), "no kind's name begins another's");
     }
 
     #[test]
@@ -188,6 +221,32 @@ mod tests {
         ] {
             assert_eq!(failures_reported(runner, output), want, "{output}");
         }
+    }
+
+    #[test]
+    fn one_silenced_kind_lowers_the_count() {
+        let named = |kinds: &[&str]| {
+            let lines: String =
+                kinds.iter().map(|kind| format!("FAIL: test_cto_{kind} (m.CtoControl_x.test_cto_{kind})\n")).collect();
+            format!("{lines}FAILED (failures={})\n", kinds.len())
+        };
+        let all = PYTHON_FAILURES.map(|(kind, _)| kind);
+        let twice = [all, all].concat();
+        assert_eq!(failures_reported(Runner::Unittest, &named(&twice)), Some(48));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all[1..]].concat())), Some(23));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all].concat())), Some(23));
+        let pytest = "FAILED test_a.py::CtoControl_x::test_cto_true - AssertionError\n2 failed in 0.1s\n";
+        assert_eq!(failures_reported(Runner::Pytest, pytest), Some(1));
+    }
+
+    #[test]
+    fn a_searched_directory_was_searched_whole() {
+        let baseline = ["strings.py", "test_strings.py", "a_test.py", "sub/test_more.py"].map(TreePath::new);
+        let expected = |runner, output| failures_expected(runner, "k9", &baseline, output);
+        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_cto_control_k9.CtoControl_k9)"), 48);
+        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_strings.CtoControl_k9)"), 24);
+        assert_eq!(expected(Runner::Pytest, "FAILED test_cto_control_k9.py::CtoControl_k9::test_cto_equal"), 72);
+        assert_eq!(expected(Runner::Cargo, ""), 2);
     }
 
     #[test]

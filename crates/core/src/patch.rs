@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 use crate::scope::TreePath;
 
 const HEADER: &[u8] = b"diff --git ";
+const DELETED: &[u8] = b"deleted file mode ";
+const NEW: &[u8] = b"new file mode ";
 const MAX_HEADER: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +28,15 @@ pub enum PatchError {
 pub struct PatchPaths {
     line: Vec<u8>,
     skipping: bool,
+    /// The line just read was a header; the mode lines that belong to it follow at once.
+    in_header: bool,
     paths: BTreeSet<TreePath>,
+    /// The path just deleted. A file that became a link is one change in two parts, side by side:
+    /// its deletion and its creation.
+    deleted: Option<TreePath>,
+    current: Option<TreePath>,
+    /// A second part that has not yet said it is a creation.
+    second: Option<TreePath>,
 }
 
 impl PatchPaths {
@@ -35,7 +45,7 @@ impl PatchPaths {
             let (head, rest) = chunk.split_at(end);
             self.push(head);
             self.end_line()?;
-            chunk = if self.seen_header() { &rest[content_end(rest)..] } else { &rest[1..] };
+            chunk = if self.seen_header() && !self.in_header { &rest[content_end(rest)..] } else { &rest[1..] };
         }
         self.push(chunk);
         Ok(())
@@ -45,7 +55,10 @@ impl PatchPaths {
         if !self.line.is_empty() || self.skipping {
             self.end_line()?;
         }
-        Ok(self.paths)
+        match self.second {
+            Some(path) => Err(PatchError::Twice(path)),
+            None => Ok(self.paths),
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -55,10 +68,11 @@ impl PatchPaths {
         let room = MAX_HEADER - self.line.len().min(MAX_HEADER);
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
         // Content lines can be gigabytes long: keep only what may still be a header.
-        let n = self.line.len().min(HEADER.len());
-        if self.line[..n] != HEADER[..n] {
-            self.skipping = true;
-        }
+        let may_be = |want: &[u8]| {
+            let n = self.line.len().min(want.len());
+            self.line[..n] == want[..n]
+        };
+        self.skipping = ![HEADER, DELETED, NEW].into_iter().any(may_be);
     }
 
     fn seen_header(&self) -> bool {
@@ -68,20 +82,35 @@ impl PatchPaths {
     fn end_line(&mut self) -> Result<(), PatchError> {
         let line = std::mem::take(&mut self.line);
         let skipped = std::mem::take(&mut self.skipping);
+        self.in_header = !skipped;
         if skipped || !line.starts_with(HEADER) {
+            if line.starts_with(DELETED) {
+                self.deleted = self.current.take();
+            } else if line.starts_with(NEW) {
+                self.second = None;
+            }
             return if self.seen_header() { Ok(()) } else { Err(PatchError::NoHeader) };
         }
         let path = header_path(&line[HEADER.len()..])
             .ok_or_else(|| PatchError::Header(String::from_utf8_lossy(&line).chars().take(200).collect()))?;
-        if !self.paths.insert(path.clone()) {
+        if let Some(path) = self.second.take() {
             return Err(PatchError::Twice(path));
         }
+        let was_deleted = self.deleted.take().is_some_and(|deleted| deleted == path);
+        if !self.paths.insert(path.clone()) {
+            if !was_deleted {
+                return Err(PatchError::Twice(path));
+            }
+            self.second = Some(path);
+            return Ok(());
+        }
+        self.current = Some(path);
         Ok(())
     }
 }
 
 /// Where the next line that may be a header begins. `rest` begins with the newline before it, and
-/// after the first header the lines in between mean nothing.
+/// after a header and its mode lines the lines in between mean nothing.
 fn content_end(rest: &[u8]) -> usize {
     let newline = memchr::memmem::find(rest, b"\ndiff --git ").or_else(|| memchr::memrchr(b'\n', rest));
     newline.map_or(rest.len(), |at| at + 1)
@@ -125,6 +154,18 @@ mod tests {
         assert!(matches!(paths(b"diff --git a/x b/y\n"), Err(PatchError::Header(_))));
         assert!(matches!(paths(b"diff --git a/ b/\n"), Err(PatchError::Header(_))));
         assert!(matches!(paths(b"diff --git a/x b/x\ndiff --git a/x b/x\n"), Err(PatchError::Twice(_))));
+    }
+
+    #[test]
+    fn a_change_of_type_is_one_path_in_two_parts() {
+        let gone = "diff --git a/x b/x\ndeleted file mode 100644\n-was\n";
+        let made = "diff --git a/x b/x\nnew file mode 120000\n+is\n";
+        let other = "diff --git a/y b/y\nnew file mode 100644\n";
+        assert_eq!(paths([gone, made].concat().as_bytes()).unwrap(), ["x"]);
+        assert_eq!(paths([gone, made, other].concat().as_bytes()).unwrap(), ["x", "y"]);
+        for bad in [[made, gone, ""], [gone, gone, ""], [gone, other, made], [made, made, ""], [gone, made, made]] {
+            assert!(matches!(paths(bad.concat().as_bytes()), Err(PatchError::Twice(_))), "{bad:?}");
+        }
     }
 
     proptest! {

@@ -124,7 +124,7 @@ impl Workspace {
             .all(|change| standing(&change.path, &contract.allowed_paths, &contract.forbidden_paths) == PathStanding::Allowed);
         bundle.emit(Event::GitDiffChecked(diff))?;
         bundle.trace("workspace.measure", TraceOutcome::Ok, since, Some(format!("{} changed", changes.len())))?;
-        let mut findings = leftovers(&walked);
+        let mut findings = leftovers(&walked, &self.dir.join(".git"));
         findings.extend(withheld);
         Ok(Measured { tree, changes, patch, findings, in_scope, everything: walked.tree })
     }
@@ -227,9 +227,27 @@ impl Workspace {
     }
 }
 
-/// State that is neither patch nor scratch.
-fn leftovers(walked: &Walked) -> Vec<Finding> {
+/// What git leaves in its directory while something is unfinished or put aside.
+const UNFINISHED: [&str; 10] = [
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "BISECT_LOG",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+    "refs/stash",
+    "index.lock",
+    "HEAD.lock",
+];
+
+/// State that is neither patch nor scratch. The engine's git directory is only asked which names exist.
+fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
     let mut found = Vec::new();
+    let unfinished: Vec<&str> = UNFINISHED.into_iter().filter(|name| fs::symlink_metadata(dot_git.join(name)).is_ok()).collect();
+    if !unfinished.is_empty() {
+        found.push(format!("unfinished in .git: {}", unfinished.join(", ")));
+    }
     for (what, paths) in [("nested repository", &walked.nested_repositories), ("unreadable", &walked.unreadable)] {
         if !paths.is_empty() {
             let list = paths.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join(", ");

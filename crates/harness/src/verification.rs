@@ -28,7 +28,7 @@ use crate::surroundings::{self, Surroundings};
 use crate::workspace;
 
 /// Output kept for counting failures.
-const RECENT: usize = 64 * 1024;
+const RECENT: usize = 1 << 20;
 
 /// Writes a `test.log` that says why there is none, and the event that goes with it.
 pub fn record_not_run(bundle: &mut OpenBundle, reason: &str, blockers: Vec<Code>) -> Result<(), Stop> {
@@ -233,8 +233,8 @@ impl Session<'_> {
             },
         };
         self.say("\n== must-fail control: the same commands, where they must be red ==\n");
-        let (runner, added) = match &plan.control {
-            Control::Runner(runner) => (Some(*runner), Some(self.add_failures(&copy, *runner)?)),
+        let added = match &plan.control {
+            Control::Runner(runner) => Some((*runner, self.add_failures(&copy, *runner)?)),
             Control::Patch(patch) => {
                 let file = self.stage.work.join("control.patch");
                 std::fs::write(&file, self.stage.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
@@ -242,25 +242,31 @@ impl Session<'_> {
                 if let Err(error) = self.workspace.repo().apply(&copy, &[&file]) {
                     return Ok(ControlRun::CouldNotRun { reason: format!("the control patch does not apply: {error}") });
                 }
-                (None, None)
+                None
             }
             Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
         };
         let (checks, recent) = self.commands(&copy, CheckKind::Visible, &plan.contract.verification_commands)?;
-        let failures_reported = runner.and_then(|runner| control::failures_reported(runner, &String::from_utf8_lossy(&recent)));
-        Ok(ControlRun::Ran { checks, failures_added: added, failures_reported })
+        let output = String::from_utf8_lossy(&recent);
+        let Some((runner, nonce)) = added else {
+            return Ok(ControlRun::Ran { checks, failures_added: None, failures_reported: None });
+        };
+        Ok(ControlRun::Ran {
+            checks,
+            failures_added: Some(control::failures_expected(runner, &nonce, &self.present(), &output)),
+            failures_reported: control::failures_reported(runner, &output),
+        })
     }
 
-    fn add_failures(&self, copy: &Path, runner: Runner) -> Result<u64, Stop> {
+    /// Files of the baseline that are still there.
+    fn present(&self) -> Vec<TreePath> {
+        self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect()
+    }
+
+    /// Adds the failing tests; returns the word their names hold.
+    fn add_failures(&self, copy: &Path, runner: Runner) -> Result<String, Stop> {
         let nonce = host::random_name(10).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?;
-        let present: Vec<TreePath> =
-            self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect();
-        let kit = control::kit(
-            runner,
-            &nonce,
-            self.stage.plan.contract.verification_commands.last().map_or("", String::as_str),
-            &present,
-        );
+        let kit = control::kit(runner, &nonce, &self.present());
         for edit in &kit.edits {
             match edit {
                 Edit::Create { path, text } => {
@@ -277,7 +283,7 @@ impl Session<'_> {
                     .map_err(Stop::Workspace)?,
             }
         }
-        Ok(kit.failures_added)
+        Ok(nonce)
     }
 }
 

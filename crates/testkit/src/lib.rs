@@ -1,1 +1,15 @@
+//! A hermetic house for tests: private homes, the real binary, quick cases, and the tools of a
+//! forger. Nothing here is shipped, and nothing here shares code with what it tests: digests and
+//! canonical JSON are written out again, so that a mistake cannot agree with itself.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken house must stop the test at once")]
+
+mod bundle;
+mod case;
+mod forger;
+mod house;
+
+pub use bundle::{Bundle, copy_dir, files_below, sha256_hex};
+pub use case::{Case, ORACLE, append, exit, print, script, shell, sleep, write};
+pub use forger::{Forged, canonical, chain_start};
+pub use house::{Answer, House, is_root, wait_until};

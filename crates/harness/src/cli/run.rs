@@ -1,12 +1,14 @@
 //! `cto run`: one governed run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
 use cto_core::contract::{LimitChanges, Stage};
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::event::Origin;
 use cto_core::ids::EngineId;
+use cto_core::verdict::Status;
+use cto_core::verify::Standing;
 use serde_json::json;
 
 use super::Context;
@@ -18,6 +20,7 @@ use crate::engines;
 use crate::failure::Failure;
 use crate::files;
 use crate::progress;
+use crate::reader;
 use crate::recover;
 use crate::run::{self, Request};
 
@@ -118,6 +121,22 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
     Ok(Some(bytes))
 }
 
+/// A pass is printed only over evidence that bears it out: nobody may have written into the bundle meanwhile.
+fn confirm(dir: &Path) -> Result<(), Failure> {
+    let refused = || {
+        Failure::internal("evidence_touched", "the sealed bundle does not bear out its own verdict")
+            .at(dir.display().to_string())
+            .so("nothing counts as passed")
+            .hint("`cto verify` lists what is wrong; something outside the harness wrote into the bundle")
+    };
+    let found = reader::verify_dir(dir).map_err(|error| refused().because(&error))?;
+    match (found.standing, found.problems.first()) {
+        (Standing::Good, _) => Ok(()),
+        (_, Some(problem)) => Err(refused().reason(format!("{}: {}", problem.artifact, problem.message))),
+        (_, None) => Err(refused()),
+    }
+}
+
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
     let home = context.home()?;
@@ -133,6 +152,9 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
+    if report.status == Status::Pass {
+        confirm(&sealed.dir)?;
+    }
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1,

@@ -1,0 +1,169 @@
+//! How an engine can end badly: late, failed, silent, leaking, interrupted.
+
+use std::process::Stdio;
+
+use cto_testkit::{Answer, Bundle, Case, ORACLE, append, exit, print, script, shell, sleep, wait_until, write};
+
+use crate::{assert_good, house};
+
+const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+const SECRET: &str = "Zx9-Correct-Horse-41!";
+
+#[test]
+fn an_engine_that_does_not_end_is_ended() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let (answer, bundle) = house.run(&case, &script(&[sleep(60_000)]), &["--timeout", "1"]);
+    assert_eq!((answer.code, bundle.status()), (Some(3), "blocked".into()), "{answer:?}");
+    assert_eq!(bundle.codes(), ["timeout"]);
+    assert!(bundle.has("backend/provider-timeout.txt"));
+    assert!(bundle.lines("trace.jsonl").iter().any(|line| line["action"] == "engine.run"), "the point is in the trace");
+    assert_eq!(bundle.event("engine.ended").unwrap()["end"]["kind"], "timed_out");
+    assert_good(&bundle);
+}
+
+#[test]
+fn silence_has_a_limit_of_its_own() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let (answer, bundle) = house.run(&case, &script(&[sleep(60_000)]), &["--idle", "1"]);
+    assert_eq!((answer.code, bundle.codes()), (Some(3), vec!["timeout".to_owned()]));
+    assert!(bundle.report()["blockers"][0]["detail"].as_str().unwrap().contains("idle"));
+}
+
+#[test]
+fn a_valid_patch_does_not_excuse_a_late_engine() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let (answer, bundle) = house.run(&case, &script(&[write("answer.txt", "right\n"), sleep(60_000)]), &["--timeout", "1"]);
+    assert_eq!((answer.code, bundle.status()), (Some(1), "fail".into()));
+    assert_eq!(bundle.codes(), ["timeout", "lifecycle_timeout_after_valid_patch"]);
+    assert_good(&bundle);
+}
+
+#[test]
+fn verification_has_a_limit_too() {
+    let house = house();
+    let case = Case::new("quick").commands("[\"sleep 30\"]").extra("[limits]\nverification_wall_seconds = 1");
+    let (answer, bundle) = house.run(&house.case(&case), ORACLE, &[]);
+    assert_eq!((answer.code, bundle.codes()), (Some(3), vec!["timeout".to_owned()]), "{answer:?}");
+    assert!(bundle.has("backend/provider-timeout.txt"));
+    assert_good(&bundle);
+}
+
+#[test]
+fn failed_killed_and_silent_engines_never_pass() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let good = write("answer.txt", "right\n");
+    for (what, text, code) in [
+        ("exit 3", script(&[good.clone(), exit(3)]), "engine_failed"),
+        ("killed", script(&[good.clone(), shell("kill -9 $PPID")]), "engine_failed"),
+        ("silent", format!("silent = true\n{good}"), "missing_required_event"),
+    ] {
+        let (answer, bundle) = house.run(&case, &text, &[]);
+        assert_eq!((answer.code, bundle.status()), (Some(1), "fail".into()), "{what}: {answer:?}");
+        assert_eq!(bundle.codes(), [code], "{what}");
+        assert_good(&bundle);
+        if code == "missing_required_event" {
+            let detail = bundle.report()["blockers"][0]["detail"].clone();
+            assert!(detail.as_str().unwrap().contains("engine.result"), "the missing event is named: {detail}");
+            assert_eq!(bundle.report()["required_events_passed"], false);
+        }
+    }
+}
+
+#[test]
+fn nothing_an_engine_left_running_outlives_it() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let text = script(&[write("answer.txt", "right\n"), shell("sleep 61.25 & exit 0")]);
+    let (answer, _) = house.run(&case, &text, &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let alive = || {
+        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.starts_with(b"sleep\x0061.25\0")
+        })
+    };
+    assert!(wait_until(|| !alive()), "a child of the engine is still there");
+}
+
+#[test]
+fn a_known_value_in_the_output_is_redacted_and_fails_the_run() {
+    let house = house().with("MY_API_KEY", SECRET);
+    let case = house.case(&Case::new("quick"));
+    let halves = SECRET.split_at(7);
+    let text = script(&[
+        write("answer.txt", "right\n"),
+        print(&format!("it is {}", halves.0)),
+        sleep(30),
+        print(&format!("{}\n", halves.1)),
+    ]);
+    let (answer, bundle) = house.run(&case, &text, &[]);
+    assert_eq!((answer.code, bundle.codes()), (Some(1), vec!["secret_leak".to_owned()]), "{answer:?}");
+    assert!(bundle.text("backend/stdout.log").contains("it is [redacted:known-value]"));
+    assert!(!bundle.text("backend/stdout.log").contains(SECRET));
+    assert_good(&bundle);
+}
+
+#[test]
+fn engines_and_checks_do_not_inherit_the_environment() {
+    let house = house().with("MY_API_KEY", SECRET);
+    let case = house.case(&Case::new("quick").commands(
+        "[\"test -z \\\"$MY_API_KEY\\\" && test -z \\\"$CTO_STATE_DIR\\\" && grep -qx right answer.txt && grep -qx fine control.txt\"]",
+    ));
+    let (answer, bundle) = house.run(&case, &script(&[write("answer.txt", "right\n"), shell("env >&2")]), &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert!(bundle.anywhere(SECRET).is_empty(), "{:?}", bundle.anywhere(SECRET));
+}
+
+#[test]
+fn a_token_shape_in_a_patch_leaves_a_tombstone() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let (answer, bundle) = house.run(&case, &script(&[write("answer.txt", "right\n"), append("answer.txt", TOKEN)]), &[]);
+    assert_eq!((answer.code, bundle.codes()), (Some(1), vec!["secret_leak".to_owned()]), "{answer:?}");
+    assert!(bundle.text("patch.diff").starts_with("withheld by CTO Harness"));
+    let holders: Vec<String> = bundle.anywhere(TOKEN).into_iter().filter(|name| name != "backend/scratch.tar").collect();
+    assert!(holders.is_empty(), "{holders:?}");
+    assert_good(&bundle);
+}
+
+#[test]
+fn a_token_shape_in_the_output_is_only_counted() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let (answer, bundle) = house.run(&case, &script(&[write("answer.txt", "right\n"), print(&format!("{TOKEN}\n"))]), &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(bundle.event("engine.ended").unwrap()["stdout"]["redactions"], 1);
+    assert!(bundle.text("backend/stdout.log").contains("[redacted:token]"));
+}
+
+#[test]
+fn ctrl_c_seals_an_interrupted_run() {
+    for signal in ["-INT", "-TERM"] {
+        let house = house();
+        let case = house.case(&Case::new("quick"));
+        let slow = house.script("slow", &script(&[write("answer.txt", "right\n"), sleep(60_000)]));
+        let child = house
+            .command(&["run", &case, "--script", &slow, "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let started = || {
+            house.run_dirs().first().is_some_and(|dir| {
+                std::fs::read_to_string(dir.join("events.normalized.jsonl")).unwrap_or_default().contains("engine.started")
+            })
+        };
+        assert!(wait_until(started), "the engine never started");
+        std::process::Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let answer = Answer::of(&child.wait_with_output().unwrap());
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        let bundle = Bundle::at(answer.json()["bundle"].as_str().unwrap());
+        assert_eq!((bundle.status(), bundle.codes()), ("blocked".into(), vec!["interrupted".to_owned()]));
+        assert!(house.work_entries().is_empty());
+        assert_good(&bundle);
+    }
+}

@@ -1,0 +1,171 @@
+//! A private home, a clean environment, and the real `cto` in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::bundle::Bundle;
+use crate::case::Case;
+
+/// Everything one test may touch. Removed when dropped.
+pub struct House {
+    root: TempDir,
+    program: PathBuf,
+    vars: Vec<(String, String)>,
+}
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+pub struct Answer {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl House {
+    /// `program` is `env!("CARGO_BIN_EXE_cto")` of the calling test.
+    pub fn new(program: &str) -> Self {
+        let root = tempfile::Builder::new().prefix("cto-house-").tempdir().unwrap();
+        for dir in ["home", "cases", "scripts", "elsewhere"] {
+            fs::create_dir(root.path().join(dir)).unwrap();
+        }
+        Self { root, program: program.into(), vars: Vec::new() }
+    }
+
+    /// One more variable for every command of this house.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.vars.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.root().join("state")
+    }
+
+    pub fn runs_dir(&self) -> PathBuf {
+        self.state().join("harness-runs")
+    }
+
+    /// The real binary with nothing of this machine's environment but `PATH`.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(args)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()))
+            .env("HOME", self.root().join("home"))
+            .env("CTO_STATE_DIR", self.state())
+            .envs(self.vars.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.root().join("elsewhere"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn cto(&self, args: &[&str]) -> Answer {
+        Answer::of(&self.command(args).output().unwrap())
+    }
+
+    /// Starts a command and leaves it running, its output thrown away.
+    pub fn start(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Makes a case directory that checks with `grep` and so starts no interpreter.
+    pub fn case(&self, case: &Case) -> String {
+        let dir = self.root().join("cases").join(&case.name);
+        case.write(&dir);
+        dir.display().to_string()
+    }
+
+    /// Writes a script for the `fake` engine.
+    pub fn script(&self, name: &str, text: &str) -> String {
+        let path = self.root().join("scripts").join(format!("{name}.toml"));
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Runs a case with a script and returns the answer with the bundle it left.
+    pub fn run(&self, case: &str, script: &str, more: &[&str]) -> (Answer, Bundle) {
+        let number = self.run_dirs().len();
+        let script = self.script(&format!("script-{number}"), script);
+        let mut args = vec!["run", case, "--script", &script, "--json"];
+        args.extend(more);
+        self.run_args(&args)
+    }
+
+    /// Runs any command line that prints a run as JSON.
+    pub fn run_args(&self, args: &[&str]) -> (Answer, Bundle) {
+        let answer = self.cto(args);
+        let dir = answer.json()["bundle"].as_str().map(PathBuf::from);
+        let dir = dir.unwrap_or_else(|| panic!("no bundle was named: {answer:?}"));
+        (answer, Bundle::at(dir))
+    }
+
+    /// Every run directory, sealed or not, oldest first.
+    pub fn run_dirs(&self) -> Vec<PathBuf> {
+        let mut dirs: Vec<PathBuf> =
+            fs::read_dir(self.runs_dir()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        dirs.sort();
+        dirs
+    }
+
+    /// What is below `work/`: nothing, once a run has ended.
+    pub fn work_entries(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.state().join("work")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    /// Names and digests of everything outside the state directory.
+    pub fn outside(&self) -> Vec<(String, String)> {
+        crate::bundle::files_below(self.root()).into_iter().filter(|(name, _)| !name.starts_with("state/")).collect()
+    }
+}
+
+impl Answer {
+    pub fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Standard output as the one JSON document it must be.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}: {self:?}"))
+    }
+
+    /// Did the program die of a bug rather than answer?
+    pub fn panicked(&self) -> bool {
+        self.code.is_none() || self.code == Some(101) || self.stderr.contains("panicked at")
+    }
+}
+
+/// Waits for something to become true; false when it did not within ten seconds.
+pub fn wait_until(mut is_true: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        if is_true() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    false
+}
+
+/// Root may mount and is refused nothing; some tests need one, some the other.
+pub fn is_root() -> bool {
+    fs::read_to_string("/proc/self/status")
+        .unwrap()
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .is_some_and(|ids| ids.split_whitespace().nth(1) == Some("0"))
+}
