@@ -5,6 +5,7 @@ pub mod cases;
 pub mod cli;
 pub mod digest_cache;
 pub mod docs;
+pub mod doctor;
 pub mod doubles;
 pub mod engines;
 pub mod evidence;

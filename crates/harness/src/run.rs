@@ -341,7 +341,7 @@ fn execute(
     stop_if_cancelled(stage)?;
 
     progress.step("engine", request.manifest.id.as_str());
-    let end = run_engine(bundle, request, stage, &workspace)?;
+    let end = run_engine(bundle, request, stage, &workspace, progress)?;
     if let ProcessEnd::TimedOut { .. } = end {
         bundle.write("backend/provider-timeout.txt", b"the engine reached a time limit and was ended\n")?;
     }
@@ -370,6 +370,7 @@ fn run_engine(
     request: &Request,
     stage: &Stage2<'_>,
     workspace: &measure::Workspace,
+    progress: &mut dyn Progress,
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = stage.plan;
@@ -399,8 +400,11 @@ fn run_engine(
     bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
     let mut listener = Listener::new(bundle, plan.invocation.dialect);
     let ended = running.finish(stage.cancel, &mut |stream, bytes| match stream {
-        Stream::Stdout => stdout.push(bytes, &mut |clean| listener.hear(clean)),
-        Stream::Stderr => stderr.push(bytes, &mut |_| {}),
+        Stream::Stdout => stdout.push(bytes, &mut |clean| {
+            progress.engine_output(clean);
+            listener.hear(clean);
+        }),
+        Stream::Stderr => stderr.push(bytes, &mut |clean| progress.engine_output(clean)),
     })?;
     let stdout = stdout.finish(&mut |clean| listener.hear(clean));
     let stderr = stderr.finish(&mut |_| {});

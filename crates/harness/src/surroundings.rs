@@ -48,9 +48,22 @@ impl<'a> Surroundings<'a> {
     pub fn job(&self, program: &Path, args: Vec<OsString>, limits: Limits) -> Job {
         if !contained(self.stage) {
             let env = bare_env(self.stage.env, &self.scratch);
-            return Job { program: program.to_owned(), args, cwd: self.copy.clone(), env, limits, jail: None };
+            return Job {
+                program: program.to_owned(),
+                args,
+                cwd: self.copy.clone(),
+                env,
+                limits,
+                jail: None,
+                inherit_output: false,
+            };
         }
-        let mount = |source: &Path, target: &str, writable| Mount { source: source.to_owned(), target: target.into(), writable };
+        let mount = |source: &Path, target: &str, writable| Mount {
+            source: source.to_owned(),
+            target: target.into(),
+            writable,
+            mapped: false,
+        };
         let mut mounts = vec![mount(&self.copy, WORKSPACE, true), mount(&self.scratch, SCRATCH, true)];
         mounts.extend(
             self.stage.plan.toolchains.iter().map(|toolchain| mount(Path::new(&toolchain.mount), &toolchain.mount, false)),
@@ -59,12 +72,20 @@ impl<'a> Surroundings<'a> {
             program.to_owned()
         } else {
             let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
-            mounts.push(Mount { source: program.to_owned(), target: target.clone(), writable: false });
+            mounts.push(Mount { source: program.to_owned(), target: target.clone(), writable: false, mapped: false });
             target
         };
         let mut plan = JailPlan::new(mounts);
         plan.limits = JailLimits { processes: self.stage.plan.limits.processes.into(), ..JailLimits::default() };
-        Job { program: inside, args, cwd: WORKSPACE.into(), env: self.jail_env(), limits, jail: Some(plan) }
+        Job {
+            program: inside,
+            args,
+            cwd: WORKSPACE.into(),
+            env: self.jail_env(),
+            limits,
+            jail: Some(plan),
+            inherit_output: false,
+        }
     }
 
     /// An allow-list, not a filter.

@@ -1,7 +1,9 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
 mod contract;
+mod doctor;
 mod engines;
+mod exec;
 mod output;
 mod recover;
 mod run;
@@ -59,6 +61,10 @@ enum Command {
     Contract(contract::Args),
     /// List the engines and their gates
     Engines(engines::Args),
+    /// Run any command in the jail
+    Exec(exec::Args),
+    /// Say what this host can contain, and how to fix what it cannot
+    Doctor(doctor::Args),
     /// Print the JSON Schema of an artifact
     Schema(schema::Args),
     /// Play a script as the `fake` engine
@@ -118,6 +124,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
         Command::Engines(args) => engines::run(context, &args),
+        Command::Exec(args) => Ok(exec::run(context, args)),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         // Handled before any state is looked at.
         Command::Fake { .. } | Command::Jail => Ok(0),

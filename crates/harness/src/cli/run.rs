@@ -31,6 +31,9 @@ pub struct Args {
     /// A built-in case, or a path to a case directory
     #[arg(default_value = cases::DEFAULT_CASE)]
     case: String,
+    /// Show the engine's output while it runs
+    #[arg(long, short)]
+    verbose: bool,
     #[command(flatten)]
     task: TaskArgs,
 }
@@ -149,6 +152,9 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let cancel =
         Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
     let mut progress = progress::for_stderr(context.output.json);
+    if args.verbose {
+        progress = Box::new(progress::Verbose(progress));
+    }
     let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));

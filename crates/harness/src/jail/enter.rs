@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::Layer;
@@ -56,6 +56,10 @@ fn give_up(control: &File, failed: Failed) -> ! {
 
 fn enter(control: &File) -> Step<i32> {
     let spec: JailSpec = spec::receive(control).step("read the order")?;
+    if spec.stdin {
+        let (_, input) = sys::receive_descriptor(control.as_fd(), &mut [0u8]).step("receive standard input")?;
+        input.map_or(Ok(()), sys::become_stdin).step("take standard input")?;
+    }
     // Nothing the harness had open goes any further.
     sys::close_on_exec_from(3).step("close descriptors")?;
     let root = sys::is_root();
@@ -69,6 +73,8 @@ fn enter(control: &File) -> Step<i32> {
     ];
     let wanted = flags.iter().filter(|(layer, _)| spec.layers.contains(layer)).fold(0, |all, (_, flag)| all | flag);
     let user = if root || wanted == 0 { 0 } else { libc::CLONE_NEWUSER };
+    // Before the pid namespace: afterwards /proc would speak of other processes by these numbers.
+    let maps = owner_maps(&spec, root)?;
     sys::unshare(wanted | user).step("unshare namespaces")?;
     if user != 0 {
         fs::write("/proc/self/setgroups", "deny").step("deny setgroups")?;
@@ -76,7 +82,7 @@ fn enter(control: &File) -> Step<i32> {
         fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")).step("map the gid")?;
     }
     match sys::fork().step("fork the first process")? {
-        sys::Forked::Child => match first_process(control, &spec, root) {
+        sys::Forked::Child => match first_process(control, &spec, root, &maps) {
             Ok(never) => match never {},
             Err(failed) => give_up(control, failed),
         },
@@ -99,14 +105,26 @@ fn wait_for_first() -> i32 {
     }
 }
 
+/// For each mount that is to be shown under the jail's uid, the map that does it.
+fn owner_maps(spec: &JailSpec, root: bool) -> Step<Vec<Option<OwnedFd>>> {
+    let map = |mount: &spec::Mount| {
+        if !(root && mount.mapped && spec.layers.contains(&Layer::UnprivilegedUid)) {
+            return Ok(None);
+        }
+        let meta = fs::metadata(&mount.source).step("look at the workspace")?;
+        sys::owner_map((meta.uid(), meta.gid()), spec.uid).step("map the workspace's owner").map(Some)
+    };
+    spec.mounts.iter().map(map).collect()
+}
+
 enum Never {}
 
 /// Pid 1: builds the world, drops everything, starts the engine, reaps, and ends all with itself.
-fn first_process(control: &File, spec: &JailSpec, root: bool) -> Step<Never> {
+fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<Never> {
     if spec.layers.contains(&Layer::MountNamespace) {
         sys::mount("none", Path::new("/"), "", libc::MS_REC | libc::MS_PRIVATE, "").step("make mounts private")?;
         if spec.layers.contains(&Layer::PrivateRoot) {
-            build_root(spec, root)?;
+            build_root(spec, root, maps)?;
         }
     }
     if spec.layers.contains(&Layer::UtsNamespace) {
@@ -240,7 +258,7 @@ impl Root {
     }
 }
 
-fn build_root(spec: &JailSpec, root: bool) -> Step<()> {
+fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
     // Sources may lie below the directory that is about to be covered: hold on to them first.
     let mut pinned: Vec<(OwnedFd, bool)> = Vec::new();
     for mount in &spec.mounts {
@@ -259,10 +277,16 @@ fn build_root(spec: &JailSpec, root: bool) -> Step<()> {
         let place = base.dir(target)?;
         sys::mount("tmpfs", &place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, options).step(format!("mount {target}"))?;
     }
-    for (mount, (fd, is_dir)) in spec.mounts.iter().zip(&pinned) {
+    for ((mount, (fd, is_dir)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
         let source = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
         let attributes = if mount.writable { sys::ATTR_NOSUID | sys::ATTR_NODEV } else { READ_ONLY };
-        base.bind(&source, &mount.target, *is_dir, attributes)?;
+        let Some(map) = map else {
+            base.bind(&source, &mount.target, *is_dir, attributes)?;
+            continue;
+        };
+        let place = base.dir(&mount.target)?;
+        sys::bind_as(&source, &place, attributes, Some(map.as_fd()))
+            .step(format!("bind {} as its owner", mount.target.display()))?;
     }
     proc(&base)?;
     std::env::set_current_dir(&base.base).step("enter the new root")?;

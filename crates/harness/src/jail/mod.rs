@@ -49,13 +49,15 @@ pub struct JailPlan {
     pub mounts: Vec<Mount>,
     pub limits: JailLimits,
     pub door: bool,
+    /// Pass on our own standard input.
+    pub stdin: bool,
     /// All of them, but for experiments.
     pub layers: Vec<Layer>,
 }
 
 impl JailPlan {
     pub fn new(mounts: Vec<Mount>) -> Self {
-        Self { mounts, limits: JailLimits::default(), door: false, layers: Layer::ALL.to_vec() }
+        Self { mounts, limits: JailLimits::default(), door: false, stdin: false, layers: Layer::ALL.to_vec() }
     }
 }
 
@@ -98,6 +100,7 @@ pub fn prepare(
         args: args.iter().map(bytes).collect(),
         env: env.iter().map(|(name, value)| (bytes(name), bytes(value))).collect(),
         door: plan.door,
+        stdin: plan.stdin,
         limits: plan.limits,
     };
     let (ours, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
@@ -112,7 +115,10 @@ pub fn prepare(
     let mut child = Guard(Some(child));
     ours.set_read_timeout(Some(ENTRY_LIMIT)).map_err(JailError::Spawn)?;
     // An entry that failed early closes the socket; its own words come with the next read.
-    let sent = spec::send(&ours, &spec);
+    let sent = spec::send(&ours, &spec).and_then(|()| match plan.stdin {
+        true => sys::send_descriptor(ours.as_fd(), &[0], io::stdin().as_fd()),
+        false => Ok(()),
+    });
     let mut door = None;
     let report = loop {
         let (message, fd) = receive(&ours)

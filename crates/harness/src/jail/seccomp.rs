@@ -58,9 +58,10 @@ pub fn install() -> io::Result<()> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
     let program = compile(refused().map_err(io::Error::other)?, libc::EPERM as u32, arch)?;
     apply_filter(&program).map_err(io::Error::other)?;
-    // Its flags are behind a pointer no filter can follow: callers fall back to `clone`, which is filtered.
-    let clone3 = compile(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS as u32, arch)?;
-    apply_filter(&clone3).map_err(io::Error::other)?;
+    // Their flags are behind a pointer no filter can follow: callers fall back to `clone` and `openat`, which are filtered.
+    let hidden = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
+    let hidden = compile(hidden, libc::ENOSYS as u32, arch)?;
+    apply_filter(&hidden).map_err(io::Error::other)?;
     if cfg!(target_arch = "x86_64") {
         apply_filter(&no_x32()).map_err(io::Error::other)?;
     }
@@ -107,8 +108,26 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
         terminal.push(SeccompRule::new(vec![arg(1, SeccompCmpOp::Eq, request as u64)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
+    // A file with a set-id bit would outlive the jail: no call may make one, and `openat2` hides its mode.
+    for (call, index) in set_id_calls() {
+        let mut bits = Vec::new();
+        for bit in [libc::S_ISUID, libc::S_ISGID] {
+            bits.push(SeccompRule::new(vec![arg(index, SeccompCmpOp::MaskedEq(bit.into()), bit.into())?])?);
+        }
+        rules.insert(call, bits);
+    }
     rules.insert(libc::SYS_socket, sockets(&arg)?);
     Ok(rules)
+}
+
+/// Calls that set a file's mode, and which argument the mode is.
+fn set_id_calls() -> Vec<(i64, u8)> {
+    const FCHMODAT2: i64 = 452;
+    let mut calls =
+        vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_openat, 3), (libc::SYS_mknodat, 2)];
+    #[cfg(target_arch = "x86_64")]
+    calls.extend([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
+    calls
 }
 
 /// Unix, IPv4, IPv6 and the routing part of netlink; every other family is refused.

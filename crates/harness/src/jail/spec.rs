@@ -21,6 +21,8 @@ pub struct JailSpec {
     pub args: Vec<Vec<u8>>,
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub door: bool,
+    /// A descriptor for standard input follows this order.
+    pub stdin: bool,
     pub limits: JailLimits,
 }
 
@@ -30,6 +32,8 @@ pub struct Mount {
     pub source: PathBuf,
     pub target: PathBuf,
     pub writable: bool,
+    /// Shown as owned by the jail's uid, for a directory that is not ours to give away.
+    pub mapped: bool,
 }
 
 /// The host's namespaces and a process that must not be reachable, to compare with from inside.

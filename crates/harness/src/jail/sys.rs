@@ -71,13 +71,18 @@ const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
 
 /// Binds a tree elsewhere. Attributes are only added, so flags locked by the host never clash.
 pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
+    bind_as(source, target, attributes, None)
+}
+
+/// Binds a tree; with a user namespace, its owners are shown through that namespace's map.
+pub fn bind_as(source: &Path, target: &Path, attributes: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let (source, target) = (c_path(source)?, c_path(target)?);
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE;
     // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
     let tree = check(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags) })?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it.
     let tree = unsafe { OwnedFd::from_raw_fd(tree as RawFd) };
-    set_attributes(tree.as_raw_fd(), c"", libc::AT_EMPTY_PATH | AT_RECURSIVE, attributes)?;
+    set_attributes(tree.as_raw_fd(), c"", libc::AT_EMPTY_PATH | AT_RECURSIVE, attributes, map)?;
     // SAFETY: valid descriptor and C strings.
     let moved = unsafe {
         libc::syscall(
@@ -94,11 +99,15 @@ pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
 
 /// Makes one mount read-only; what is mounted below it keeps its own attributes.
 pub fn make_read_only(path: &Path) -> io::Result<()> {
-    set_attributes(libc::AT_FDCWD, &c_path(path)?, 0, ATTR_RDONLY)
+    set_attributes(libc::AT_FDCWD, &c_path(path)?, 0, ATTR_RDONLY, None)
 }
 
-fn set_attributes(fd: RawFd, path: &std::ffi::CStr, flags: i32, set: u64) -> io::Result<()> {
-    let attributes = [set, 0u64, 0, 0];
+fn set_attributes(fd: RawFd, path: &std::ffi::CStr, flags: i32, set: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    const ATTR_IDMAP: u64 = 0x0010_0000;
+    let attributes = match map {
+        None => [set, 0u64, 0, 0],
+        Some(namespace) => [set | ATTR_IDMAP, 0, 0, namespace.as_raw_fd() as u64],
+    };
     // SAFETY: the structure is four 64-bit words and its size is passed along.
     let result = unsafe {
         libc::syscall(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, attributes.as_ptr(), std::mem::size_of_val(&attributes))
@@ -281,6 +290,47 @@ pub fn signal_everyone(signal: i32) {
     unsafe {
         libc::kill(-1, signal);
     }
+}
+
+/// A user namespace that exists only for its map: `owner` on disk is shown as `uid`.
+pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
+    let (ready, tell) = io::pipe()?;
+    match fork()? {
+        Forked::Child => {
+            let made = unshare(libc::CLONE_NEWUSER).is_ok();
+            // One byte means the namespace is there to be taken.
+            let _ = io::Write::write(&mut &tell, &[u8::from(made)]);
+            // SAFETY: waits to be killed.
+            unsafe { libc::pause() };
+            exit_now(0)
+        }
+        Forked::Parent(child) => {
+            let map = map_of(child, ready, owner, uid);
+            // SAFETY: our own child, not yet reaped.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, ptr::null_mut(), 0);
+            }
+            map
+        }
+    }
+}
+
+fn map_of(child: i32, mut ready: io::PipeReader, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
+    let mut made = [0u8];
+    io::Read::read_exact(&mut ready, &mut made)?;
+    if made != [1] {
+        return Err(io::Error::other("no user namespace could be made"));
+    }
+    std::fs::write(format!("/proc/{child}/uid_map"), format!("{} {uid} 1", owner.0))?;
+    std::fs::write(format!("/proc/{child}/gid_map"), format!("{} {uid} 1", owner.1))?;
+    Ok(std::fs::File::open(format!("/proc/{child}/ns/user"))?.into())
+}
+
+/// Makes a descriptor standard input.
+pub fn become_stdin(fd: OwnedFd) -> io::Result<()> {
+    // SAFETY: duplicates an open descriptor over 0.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), 0) }).map(drop)
 }
 
 /// Does a process of this number exist for us?

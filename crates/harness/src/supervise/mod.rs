@@ -36,6 +36,8 @@ pub struct Job {
     pub limits: Limits,
     /// The jail to run it in; without one it runs as the operator, and the plan says so.
     pub jail: Option<JailPlan>,
+    /// Let it write to our own output instead of through us.
+    pub inherit_output: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +102,16 @@ pub struct Running {
 
 /// Starts a job. A jailed one is proven contained here, and waits inside for [`Running::finish`].
 pub fn start(job: &Job) -> Result<Running, SuperviseError> {
+    let running = start_unproven(job)?;
+    let missing = running.jail.as_ref().map(|(_, report)| unproven(report)).unwrap_or_default();
+    // Dropping `running` ends the jail; nothing of the contract was started in it.
+    if missing.is_empty() { Ok(running) } else { Err(SuperviseError::NotContained { missing }) }
+}
+
+/// For experiments with single layers: no run ever starts this way.
+pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
     let started = Instant::now();
+    let output = || if job.inherit_output { Stdio::inherit() } else { Stdio::piped() };
     let Some(plan) = &job.jail else {
         let child = Command::new(&job.program)
             .args(&job.args)
@@ -108,19 +119,17 @@ pub fn start(job: &Job) -> Result<Running, SuperviseError> {
             .env_clear()
             .envs(&job.env)
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(output())
+            .stderr(output())
             .process_group(0)
             .spawn()
             .map_err(|source| SuperviseError::Spawn { program: job.program.display().to_string(), source })?;
         return Ok(Running { child, limits: job.limits, started, jail: None, door: None });
     };
-    let ready = jail::prepare(plan, &job.program, &job.args, &job.cwd, &job.env, (Stdio::piped(), Stdio::piped()))?;
+    let ready = jail::prepare(plan, &job.program, &job.args, &job.cwd, &job.env, (output(), output()))?;
     let running =
         Running { child: ready.child, limits: job.limits, started, jail: Some((ready.control, ready.report)), door: ready.door };
-    let missing = running.jail.as_ref().map(|(_, report)| unproven(report)).unwrap_or_default();
-    // Dropping `running` ends the jail; nothing of the contract was started in it.
-    if missing.is_empty() { Ok(running) } else { Err(SuperviseError::NotContained { missing }) }
+    Ok(running)
 }
 
 /// Runs a job to its end; every byte it writes goes to `output` in order of arrival.

@@ -9,6 +9,7 @@ fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) 
         env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
         limits: Limits { wall: Duration::from_millis(wall_ms), idle: Duration::from_millis(idle_ms), memory_kib: u64::MAX },
         jail: None,
+        inherit_output: false,
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = run(&job, &Cancel::never().unwrap(), &mut |stream, bytes| match stream {
@@ -68,6 +69,7 @@ fn a_missing_program_is_said_so() {
         env: BTreeMap::new(),
         limits: Limits { wall: Duration::from_secs(1), idle: Duration::from_secs(1), memory_kib: u64::MAX },
         jail: None,
+        inherit_output: false,
     };
     assert!(matches!(run(&job, &Cancel::never().unwrap(), &mut |_, _| {}), Err(SuperviseError::Spawn { .. })));
 }
