@@ -183,6 +183,10 @@ pub struct Limits {
     pub verification_idle_seconds: u32,
     /// Kept bytes of each output stream; more is counted and digested, not stored.
     pub output_bytes: u32,
+    /// Memory of all processes of a jail together.
+    pub memory_mib: u32,
+    /// Processes and threads of a jail together.
+    pub processes: u32,
 }
 
 impl Default for Limits {
@@ -193,6 +197,8 @@ impl Default for Limits {
             verification_wall_seconds: 600,
             verification_idle_seconds: 300,
             output_bytes: 8 << 20,
+            memory_mib: 4096,
+            processes: 512,
         }
     }
 }
@@ -210,6 +216,8 @@ impl Limits {
         .into_iter()
         .find(|(_, value)| *value == 0 || *value > Self::LONGEST)
         .map(|(name, value)| format!("limits: {name} is {value}; it must be 1 to {} seconds", Self::LONGEST))
+        .or_else(|| (self.memory_mib < 16).then(|| format!("limits: memory_mib is {}; it must be at least 16", self.memory_mib)))
+        .or_else(|| (self.processes < 8).then(|| format!("limits: processes is {}; it must be at least 8", self.processes)))
         .or_else(|| {
             (!(4096..=1 << 30).contains(&self.output_bytes))
                 .then(|| format!("limits: output_bytes is {}; it must be 4096 to {}", self.output_bytes, 1 << 30))
@@ -234,6 +242,8 @@ pub struct Lane {
     pub target_head: Seen<String>,
     /// The script a scripted engine plays, by digest.
     pub script_sha256: Option<Digest>,
+    /// The event by which this engine says that it is done.
+    pub terminal_event: EventType,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -279,8 +289,6 @@ pub struct Circumstances {
     pub hidden_files: BTreeMap<String, Digest>,
     /// Digest of the control patch, when the case names one.
     pub control_patch: Option<Digest>,
-    /// The dialect's terminal event, expected where the case names none.
-    pub terminal_event: EventType,
     pub limits: LimitChanges,
 }
 
@@ -296,7 +304,6 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
-    let expectations = if case.evidence_expectations.is_empty() { vec![with.terminal_event] } else { case.evidence_expectations };
     let mut limits = case.limits;
     limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
     limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
@@ -324,7 +331,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
         toolchains: case.toolchains,
         inputs: case.inputs,
         setup: case.setup,
-        evidence_expectations: expectations,
+        evidence_expectations: case.evidence_expectations,
         success_criteria: case.success_criteria,
         rollback: case.rollback,
         limits,
@@ -463,11 +470,11 @@ rollback = "discard the copy"
                 stage: Stage::Two,
                 target_head: Seen::Known("none".into()),
                 script_sha256: None,
+                terminal_event: EventType::EngineResult,
             },
             start_tree: Seen::Known(Digest::of(b"tree")),
             hidden_files: BTreeMap::new(),
             control_patch: None,
-            terminal_event: EventType::EngineResult,
             limits: LimitChanges::default(),
         }
     }

@@ -22,10 +22,31 @@ pub struct Kit {
     pub failures_added: u64,
 }
 
-const PYTHON_FAILURES: [(&str, &str); 5] = [
-    ("equal", "self.assertEqual(1, 2)"),
+/// Every assertion a test is likely to use, on every type it is likely to use it on: silencing any
+/// one of them is missed in the count.
+const PYTHON_FAILURES: [(&str, &str); 24] = [
+    ("equal_int", "self.assertEqual(1, 2)"),
+    ("equal_str", "self.assertEqual('a', 'b')"),
+    ("equal_empty", "self.assertEqual('', 'b')"),
+    ("equal_bytes", "self.assertEqual(b'a', b'b')"),
+    ("equal_list", "self.assertEqual([1], [2])"),
+    ("equal_tuple", "self.assertEqual((1,), (2,))"),
+    ("equal_dict", "self.assertEqual({'a': 1}, {'a': 2})"),
+    ("equal_set", "self.assertEqual({1}, {2})"),
+    ("equal_none", "self.assertEqual(None, 1)"),
+    ("equal_float", "self.assertEqual(1.0, 2.0)"),
+    ("not_equal", "self.assertNotEqual('a', 'a')"),
+    ("almost", "self.assertAlmostEqual(1.0, 2.0)"),
     ("true", "self.assertTrue(False)"),
+    ("false", "self.assertFalse(True)"),
     ("contains", "self.assertIn(1, [])"),
+    ("lacks", "self.assertNotIn('a', 'a')"),
+    ("none", "self.assertIsNone(1)"),
+    ("same", "self.assertIs(1, 'a')"),
+    ("instance", "self.assertIsInstance(1, str)"),
+    ("greater", "self.assertGreater(1, 2)"),
+    ("regex", "self.assertRegex('a', 'b')"),
+    ("raises", "self.assertRaises(ValueError, int, '1')"),
     ("explicit", "self.fail('must fail')"),
     ("raised", "raise AssertionError('must fail')"),
 ];
@@ -54,9 +75,9 @@ pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
         Runner::Node => Kit {
             edits: vec![Edit::Create {
                 path: format!("cto_control_{nonce}.test.mjs"),
-                text: "import test from 'node:test';\nimport assert from 'node:assert';\n\ntest('cto control equal', () => assert.strictEqual(1, 2));\ntest('cto control throw', () => { throw new Error('must fail'); });\n".into(),
+                text: "import test from 'node:test';\nimport assert from 'node:assert';\n\ntest('cto control equal', () => assert.strictEqual(1, 2));\ntest('cto control deep', () => assert.deepStrictEqual(['a'], ['b']));\ntest('cto control throw', () => { throw new Error('must fail'); });\n".into(),
             }],
-            failures_added: 2,
+            failures_added: 3,
         },
     }
 }
@@ -179,7 +200,10 @@ mod tests {
             })
             .collect();
         assert_eq!(touched, ["test_cto_control_k9.py", "test_strings.py", "tests/unit_test.py"]);
-        assert_eq!(kit.failures_added, 5);
+        assert_eq!(kit.failures_added, 24);
+        let kinds: std::collections::BTreeSet<&str> = PYTHON_FAILURES.iter().map(|(kind, _)| *kind).collect();
+        let prefix = |kind: &&str| kinds.iter().any(|other| other != kind && other.starts_with(*kind));
+        assert!(kinds.len() == 24 && !kinds.iter().any(prefix), "no kind's name begins another's");
     }
 
     #[test]
@@ -206,11 +230,11 @@ mod tests {
                 kinds.iter().map(|kind| format!("FAIL: test_cto_{kind} (m.CtoControl_x.test_cto_{kind})\n")).collect();
             format!("{lines}FAILED (failures={})\n", kinds.len())
         };
-        let all = ["equal", "true", "contains", "explicit", "raised"];
+        let all = PYTHON_FAILURES.map(|(kind, _)| kind);
         let twice = [all, all].concat();
-        assert_eq!(failures_reported(Runner::Unittest, &named(&twice)), Some(10));
-        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all[1..]].concat())), Some(4));
-        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all].concat())), Some(4));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&twice)), Some(48));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all[1..]].concat())), Some(23));
+        assert_eq!(failures_reported(Runner::Unittest, &named(&[&all[1..], &all].concat())), Some(23));
         let pytest = "FAILED test_a.py::CtoControl_x::test_cto_true - AssertionError\n2 failed in 0.1s\n";
         assert_eq!(failures_reported(Runner::Pytest, pytest), Some(1));
     }
@@ -219,9 +243,9 @@ mod tests {
     fn a_searched_directory_was_searched_whole() {
         let baseline = ["strings.py", "test_strings.py", "a_test.py", "sub/test_more.py"].map(TreePath::new);
         let expected = |runner, output| failures_expected(runner, "k9", &baseline, output);
-        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_cto_control_k9.CtoControl_k9)"), 10);
-        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_strings.CtoControl_k9)"), 5);
-        assert_eq!(expected(Runner::Pytest, "FAILED test_cto_control_k9.py::CtoControl_k9::test_cto_equal"), 15);
+        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_cto_control_k9.CtoControl_k9)"), 48);
+        assert_eq!(expected(Runner::Unittest, "FAIL: test_cto_equal (test_strings.CtoControl_k9)"), 24);
+        assert_eq!(expected(Runner::Pytest, "FAILED test_cto_control_k9.py::CtoControl_k9::test_cto_equal"), 72);
         assert_eq!(expected(Runner::Cargo, ""), 2);
     }
 

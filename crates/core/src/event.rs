@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::blocker::Code;
+use crate::containment::Containment;
 use crate::contract::{MutationMode, Stage};
 use crate::digest::Digest;
 use crate::ids::{CaseId, EngineId, RunId};
@@ -118,8 +119,18 @@ pub struct ContractCreated {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlanUpdated {
     pub summary: String,
-    pub containment: String,
+    pub containment: Containment,
     pub approval_required: bool,
+    pub toolchains: Vec<Toolchain>,
+}
+
+/// A program outside the system directories that the run was allowed to see, read-only.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Toolchain {
+    pub name: String,
+    /// The real program, with the operator's home written as `~`.
+    pub program: String,
+    pub sha256: Digest,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -148,7 +159,7 @@ pub struct Approval {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EngineStarted {
     pub engine: EngineId,
-    pub containment: String,
+    pub containment: Containment,
 }
 
 /// What an engine said. Display data: never read by a gate or a check.

@@ -100,7 +100,12 @@ fn limit_word(limit: crate::event::TimeLimit) -> &'static str {
 }
 
 fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
-    let expected = contract.map(|contract| contract.evidence_expectations.as_slice()).unwrap_or_default();
+    // Where the case expects nothing in particular, the engine's own terminal event is expected.
+    let expected = match contract {
+        None => Vec::new(),
+        Some(contract) if contract.evidence_expectations.is_empty() => vec![contract.lane.terminal_event],
+        Some(contract) => contract.evidence_expectations.clone(),
+    };
     expected
         .iter()
         .filter(|event| !facts.engine_events.contains(event))

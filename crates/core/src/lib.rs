@@ -4,6 +4,7 @@
 //! network or randomness (`clippy.toml` beside this crate makes that a build error). The shell in
 //! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
 
+pub mod advice;
 pub mod blocker;
 pub mod bundle;
 pub mod case_file;

@@ -28,6 +28,8 @@ pub enum PatchError {
 pub struct PatchPaths {
     line: Vec<u8>,
     skipping: bool,
+    /// The line just read was a header; the mode lines that belong to it follow at once.
+    in_header: bool,
     paths: BTreeSet<TreePath>,
     /// The path just deleted. A file that became a link is one change in two parts, side by side:
     /// its deletion and its creation.
@@ -43,7 +45,7 @@ impl PatchPaths {
             let (head, rest) = chunk.split_at(end);
             self.push(head);
             self.end_line()?;
-            chunk = &rest[1..];
+            chunk = if self.seen_header() && !self.in_header { &rest[content_end(rest)..] } else { &rest[1..] };
         }
         self.push(chunk);
         Ok(())
@@ -80,6 +82,7 @@ impl PatchPaths {
     fn end_line(&mut self) -> Result<(), PatchError> {
         let line = std::mem::take(&mut self.line);
         let skipped = std::mem::take(&mut self.skipping);
+        self.in_header = !skipped;
         if skipped || !line.starts_with(HEADER) {
             if line.starts_with(DELETED) {
                 self.deleted = self.current.take();
@@ -104,6 +107,13 @@ impl PatchPaths {
         self.current = Some(path);
         Ok(())
     }
+}
+
+/// Where the next line that may be a header begins. `rest` begins with the newline before it, and
+/// after a header and its mode lines the lines in between mean nothing.
+fn content_end(rest: &[u8]) -> usize {
+    let newline = memchr::memmem::find(rest, b"\ndiff --git ").or_else(|| memchr::memrchr(b'\n', rest));
+    newline.map_or(rest.len(), |at| at + 1)
 }
 
 /// `a/X b/X` or `"a/X" "b/X"`: both halves name the same path, so the middle is known.
@@ -171,6 +181,18 @@ mod tests {
             reader.feed(rest).unwrap();
             let got: Vec<String> = reader.finish().unwrap().iter().map(ToString::to_string).collect();
             prop_assert_eq!(got, paths(TWO).unwrap());
+        }
+
+        #[test]
+        fn jumping_over_content_changes_nothing(lines in proptest::collection::vec(0usize..6, 0..12), cut in 0usize..200) {
+            const LINES: [&str; 6] = ["diff --git a/x b/x", "diff --git a/y b/y", "diff --git a/z b/q", "+diff --git a/x b/x", "", "diff --gi"];
+            let text = lines.iter().map(|line| LINES[*line]).collect::<Vec<_>>().join("\n");
+            let mut by_line = PatchPaths::default();
+            let slow = text.split_inclusive('\n').try_for_each(|line| by_line.feed(line.as_bytes())).and_then(|()| by_line.finish());
+            let (head, tail) = text.as_bytes().split_at(cut.min(text.len()));
+            let mut reader = PatchPaths::default();
+            let fast = reader.feed(head).and_then(|()| reader.feed(tail)).and_then(|()| reader.finish());
+            prop_assert_eq!(fast, slow);
         }
 
         #[test]

@@ -4,7 +4,7 @@
 use crate::containment::Containment;
 use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
-use crate::gate::{self, GateInput, GateReport, GateVerdict, Phase};
+use crate::gate::{self, GateInput, GateReport, GateVerdict, Phase, ToolchainUse};
 use crate::seen::Seen;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -12,6 +12,7 @@ pub struct Plan {
     pub contract: Contract,
     pub invocation: Invocation,
     pub containment: Containment,
+    pub toolchains: Vec<ToolchainUse>,
     pub control: Control,
     pub limits: Limits,
 }
@@ -70,11 +71,20 @@ pub fn next(input: &GateInput<'_>) -> Next {
     let plan = Plan {
         contract: contract.clone(),
         invocation: invocation.clone(),
-        containment: Containment::None,
+        containment: containment(input),
+        toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };
     Next::Ready(Box::new(plan), report(gates))
+}
+
+/// Contained wherever the host can; the containment gate has already decided where it must.
+fn containment(input: &GateInput<'_>) -> Containment {
+    match &input.host {
+        Seen::Known(host) if host.jail_missing.is_empty() => Containment::Contained,
+        Seen::Known(_) | Seen::NotSeen => Containment::None,
+    }
 }
 
 fn blocked(gates: &[gate::GateResult]) -> bool {

@@ -10,11 +10,11 @@ use crate::bundle;
 use crate::containment::Containment;
 use crate::contract::{Contract, SealedContract, Stage};
 use crate::digest::Digest;
-use crate::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount};
+use crate::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
 use crate::ids::{CaseId, EngineId, RunId};
 use crate::invariant::{CorePromotion, NeverActivated};
 use crate::json::{self, JsonError};
-use crate::judge::Judgement;
+use crate::judge::{self, Judgement};
 use crate::run::{ApprovalFact, Facts};
 use crate::scope::{PathStanding, TreePath, standing};
 use crate::seen::Seen;
@@ -36,6 +36,7 @@ pub struct Report {
     pub engine: EngineFacts,
     pub stage: Stage,
     pub containment: Containment,
+    pub toolchains: Vec<Toolchain>,
     pub harness_version: String,
     pub run_started_at: Utc,
     pub run_finished_at: Utc,
@@ -209,7 +210,7 @@ pub fn build(
 ) -> Report {
     let mut blockers = judgement.blockers.clone();
     blockers.extend(sealing.late);
-    let tests_passed = tests_passed(facts);
+    let tests_passed = tests_passed(contract, facts);
     let changes = facts.diff.as_ref().map(|diff| diff.changes.clone()).unwrap_or_default();
     let paths = path_results(contract, facts);
     Report {
@@ -223,7 +224,8 @@ pub fn build(
         backend: identity.engine.name.clone(),
         engine: identity.engine.clone(),
         stage: identity.stage,
-        containment: Containment::None,
+        containment: facts.containment.unwrap_or(Containment::None),
+        toolchains: facts.toolchains.clone(),
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,
         run_finished_at: sealing.finished_at,
@@ -285,10 +287,10 @@ pub fn path_results(contract: Option<&Contract>, facts: &Facts) -> Option<(bool,
     Some((!forbidden && !found(PathStanding::Disallowed), !forbidden))
 }
 
-/// Null when nothing ran.
-pub fn tests_passed(facts: &Facts) -> Option<bool> {
-    let done = facts.verification.as_ref().filter(|done| done.not_run.is_none() && !done.checks.is_empty())?;
-    Some(done.checks.iter().all(|check| check.end.succeeded()))
+/// Null when nothing ran. Green checks whose control was not red have not passed anything.
+pub fn tests_passed(contract: Option<&Contract>, facts: &Facts) -> Option<bool> {
+    let done = facts.verification.as_ref().filter(|done| done.not_run.is_none())?;
+    Some(!done.checks.is_empty() && judge::verification_blockers(contract, done).is_empty())
 }
 
 pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {

@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use crate::blocker::Code;
+use crate::containment::Containment;
 use crate::event::{
     Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, EventType, Finding, GateBlocked, PatchApplied,
-    RunCompleted, VerificationCompleted,
+    RunCompleted, Toolchain, VerificationCompleted,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -131,6 +132,9 @@ fn may_complete(state: State, done: &RunCompleted) -> bool {
 pub struct Facts {
     pub contract: Option<ContractCreated>,
     pub gate_blocks: Vec<GateBlocked>,
+    /// Containment of the last plan.
+    pub containment: Option<Containment>,
+    pub toolchains: Vec<Toolchain>,
     pub approval: ApprovalFact,
     /// Engine events seen, by type.
     pub engine_events: BTreeSet<EventType>,
@@ -169,6 +173,10 @@ impl Folded {
         }
         match event {
             Event::TaskContractCreated(created) => facts.contract = Some(created.clone()),
+            Event::PlanUpdated(plan) => {
+                facts.containment = Some(plan.containment);
+                facts.toolchains.clone_from(&plan.toolchains);
+            }
             Event::BackendGateBlocked(block) => facts.gate_blocks.push(block.clone()),
             Event::ApprovalRequested(approval) => facts.approval = ApprovalFact::Requested(approval.clone()),
             Event::ApprovalGranted(approval) => facts.approval = ApprovalFact::Granted(approval.clone()),
@@ -186,7 +194,6 @@ impl Folded {
                 self.completed = Some(done.clone());
             }
             Event::RunStarted(_)
-            | Event::PlanUpdated(_)
             | Event::EngineStarted(_)
             | Event::EngineMessage(_)
             | Event::EnginePlan(_)

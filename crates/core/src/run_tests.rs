@@ -30,7 +30,7 @@ pub fn contracted(blockers: Vec<Code>) -> Event {
 }
 
 pub fn planned(approval_required: bool) -> Event {
-    Event::PlanUpdated(PlanUpdated { summary: "s".into(), containment: "none".into(), approval_required })
+    Event::PlanUpdated(PlanUpdated { summary: "s".into(), containment: Containment::None, approval_required, toolchains: vec![] })
 }
 
 pub fn gate(reason: Code) -> Event {
@@ -56,7 +56,7 @@ fn approval() -> Approval {
 }
 
 pub fn engine_started() -> Event {
-    Event::EngineStarted(EngineStarted { engine: "fake".parse().unwrap(), containment: "none".into() })
+    Event::EngineStarted(EngineStarted { engine: "fake".parse().unwrap(), containment: Containment::None })
 }
 
 pub fn engine_result() -> Event {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocker::{Blocker, Code, headline, worst};
 use crate::bundle;
-use crate::containment::ContainmentReport;
+use crate::containment::{Containment, ContainmentReport};
 use crate::contract::{Contract, ContractDocument};
 use crate::digest::Digest;
 use crate::eligibility::Eligibility;
@@ -21,10 +21,11 @@ use crate::judge::{self, Judgement};
 use crate::patch::PatchError;
 use crate::report::{self, Report};
 use crate::report_md;
-use crate::run::{self, Folded, State};
+use crate::run::{self, Facts, Folded, State};
 use crate::scope::TreePath;
 use crate::sums;
 use crate::trace::TraceLine;
+use crate::verdict::Status;
 
 /// A bundle as found: every file hashed, the small ones also as bytes.
 #[derive(Default)]
@@ -101,6 +102,10 @@ pub struct Checked {
 /// Names of the checks, in order.
 const CHECKS: [&str; 9] = ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness"];
 
+fn process_started(facts: &Facts) -> bool {
+    facts.engine_events.contains(&EventType::EngineStarted)
+}
+
 struct Verifier<'a> {
     found: &'a FoundBundle,
     problems: Vec<Problem>,
@@ -137,6 +142,7 @@ struct Documents {
     task_digest: Digest,
     contract_digest: Digest,
     gates: GateReport,
+    containment: ContainmentReport,
 }
 
 impl Verifier<'_> {
@@ -153,6 +159,7 @@ impl Verifier<'_> {
         let events = self.chain(&documents)?;
         let folded = self.order(&events, &documents)?;
         self.facts(&documents, &folded);
+        self.containment(&documents, &folded);
         let judgement = self.judgement(&documents, &folded);
         self.report(&documents, &folded);
         Some(judgement)
@@ -209,7 +216,7 @@ impl Verifier<'_> {
         let report = self.parsed::<Report>(bundle::REPORT);
         let gates = self.parsed::<GateReport>(bundle::GATES);
         self.parsed::<Eligibility>(bundle::ELIGIBILITY);
-        self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
+        let containment = self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
         self.trace();
         let contract = ContractDocument::read(self.bytes(bundle::CONTRACT));
         let (contract, sealed) = match contract {
@@ -230,6 +237,7 @@ impl Verifier<'_> {
             task_digest: sealed.task_digest,
             contract_digest: sealed.contract_digest,
             gates: gates?,
+            containment: containment?,
         })
     }
 
@@ -345,6 +353,15 @@ impl Verifier<'_> {
         {
             self.problem("judgement", bundle::TEST_LOG, "is not the log the chain names");
         }
+        for output in facts.engine_ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
+            // A capped log is shorter than what was digested; a whole one is exactly that.
+            let whole = output.kept_bytes == output.bytes;
+            let same = self.found.files.get(&output.file).is_some_and(|file| file.sha256 == output.sha256);
+            let withheld = facts.findings.iter().any(|finding| finding.code == Code::SecretLeak);
+            if whole && !same && !withheld {
+                self.problem("judgement", &output.file, "is not the output the chain names");
+            }
+        }
         let blocked: Vec<(String, Option<Code>)> = documents.gates.blocked().map(|gate| (gate.gate.clone(), gate.code)).collect();
         for block in &facts.gate_blocks {
             if block.executed || !blocked.contains(&(block.gate.clone(), Some(block.reason))) {
@@ -357,6 +374,25 @@ impl Verifier<'_> {
         }
         if facts.engine_ended.is_some() && !blocked.is_empty() {
             self.problem("judgement", bundle::GATES, "a gate blocked, yet an engine ran");
+        }
+    }
+
+    /// A pass that was to be contained shows proof for every process of it.
+    fn containment(&mut self, documents: &Documents, folded: &Folded) {
+        let (shown, facts) = (&documents.containment, &folded.facts);
+        let planned = facts.containment.unwrap_or(Containment::None);
+        if shown.asked != planned || documents.report.containment != planned {
+            self.problem("judgement", bundle::CONTAINMENT, "asks for another containment than the plan");
+        }
+        let again = ContainmentReport::summarise(shown.asked, shown.processes.clone(), process_started(facts));
+        if again != *shown {
+            self.problem("judgement", bundle::CONTAINMENT, "its summary is not what its processes measured");
+        }
+        if documents.report.status == Status::Pass && planned == Containment::Contained && again.enforced != planned {
+            self.problem("judgement", bundle::CONTAINMENT, "a contained run passed without proof of containment");
+        }
+        if documents.report.toolchains != facts.toolchains {
+            self.problem("report", bundle::REPORT, "toolchains is not what the evidence says");
         }
     }
 
@@ -422,7 +458,7 @@ impl Verifier<'_> {
             ("allowed_writes_passed", report.allowed_writes_passed != paths.map(|(allowed, _)| allowed)),
             ("forbidden_paths_passed", report.forbidden_paths_passed != paths.map(|(_, forbidden)| forbidden)),
             ("verification", report.verification != report::verification_lines(facts)),
-            ("tests_passed", report.tests_passed != report::tests_passed(facts)),
+            ("tests_passed", report.tests_passed != report::tests_passed(documents.contract.valid(), facts)),
             ("backend_exit_code", report.backend_exit_code != facts.engine_ended.as_ref().and_then(|e| e.end.exit_code())),
             ("process_started", report.process_started != facts.engine_events.contains(&EventType::EngineStarted)),
             ("artifacts_dir", report.artifacts_dir != report.run_id.as_str() || report.artifacts_dir != report.run_artifact_dir),

@@ -92,7 +92,9 @@ impl HarnessRepo {
     ) -> Result<Commit, GitError> {
         const OPERATION: &str = "fast-import";
         let mut command = self.command();
-        command.args(["fast-import", "--quiet", "--done"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // One pack instead of loose objects: no second process to unpack, few files to copy and remove.
+        command.args(["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--done"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
         let written = match child.stdin.take() {
             Some(stdin) => write_commit(BufWriter::new(stdin), branch, parent, edits),
@@ -166,8 +168,8 @@ impl HarnessRepo {
     pub fn furnish(&self, workspace: &Path) -> Result<(), GitError> {
         let layout = |source| GitError::Layout { source };
         let dot_git = workspace.join(".git");
-        copy_dir(&self.dir, &dot_git).map_err(layout)?;
-        fs::remove_file(dot_git.join("info/attributes")).map_err(layout)?;
+        // Our configuration and attributes are not the engine's to see.
+        copy_dir(&self.dir, &dot_git, &["config", "attributes"]).map_err(layout)?;
         let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
         fs::write(dot_git.join("config"), config).map_err(layout)?;
         let mut command = scrubbed(&self.git);
@@ -262,13 +264,15 @@ fn last_line(stderr: &[u8]) -> String {
     line.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
-fn copy_dir(from: &Path, to: &Path) -> io::Result<()> {
+fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let target = to.join(entry.file_name());
+        let name = entry.file_name();
+        let target = to.join(&name);
         match entry.file_type()?.is_dir() {
-            true => copy_dir(&entry.path(), &target)?,
+            true => copy_dir(&entry.path(), &target, without)?,
+            false if without.iter().any(|left_out| name == *left_out) => {}
             false => fs::copy(entry.path(), &target).map(drop)?,
         }
     }

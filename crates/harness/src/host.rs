@@ -44,13 +44,22 @@ fn unreachable_time() -> Utc {
     }
 }
 
+/// In ASCII order, without letters that look alike.
+const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
+
 /// Random lower-case letters and digits, from the kernel.
 pub fn random_name(length: usize) -> Result<String, Failure> {
-    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut bytes = vec![0u8; length];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::internal("no_randomness", "the kernel gave no random bytes").because(&error))?;
     Ok(bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
+}
+
+/// The ending of a run id: two digits for the millisecond, so that names sort in time, and six of chance.
+pub fn run_suffix(started: Utc) -> Result<String, Failure> {
+    let millis = usize::try_from(started.as_millis().rem_euclid(1000)).unwrap_or(0);
+    let digit = |n: usize| char::from(ALPHABET[n % 32]);
+    Ok(format!("{}{}{}", digit(millis / 32), digit(millis), random_name(6)?))
 }
 
 /// The operator's environment, read once at the start.
@@ -60,6 +69,12 @@ pub struct Env(BTreeMap<OsString, OsString>);
 impl Env {
     pub fn of_process() -> Self {
         Self(std::env::vars_os().collect())
+    }
+
+    /// An environment made by hand.
+    #[cfg(test)]
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
+        Self(pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect())
     }
 
     pub fn get(&self, name: &str) -> Option<&OsStr> {
@@ -121,6 +136,14 @@ impl Home {
         self.root.join("work")
     }
 
+    pub fn cache(&self) -> PathBuf {
+        self.root.join("cache")
+    }
+
+    pub fn digests(&self) -> PathBuf {
+        self.cache().join("digests")
+    }
+
     /// One file a live run, so that recovery need not scan every bundle.
     pub fn open_runs(&self) -> PathBuf {
         self.root.join("open")
@@ -158,10 +181,10 @@ pub struct OwnProgram {
 }
 
 impl OwnProgram {
-    pub fn find() -> Result<Self, Failure> {
+    pub fn find(home: &Home) -> Result<Self, Failure> {
         let unreadable = |error: io::Error| Failure::internal("own_program", "this program cannot read itself").because(&error);
         let path = std::env::current_exe().map_err(unreadable)?;
-        let sha256 = crate::files::digest_file(&path).map_err(unreadable)?.sha256;
+        let sha256 = crate::digest_cache::digest(home, &path).map_err(unreadable)?;
         Ok(Self { path, sha256 })
     }
 }
@@ -171,7 +194,7 @@ mod tests {
     use super::*;
 
     fn env(pairs: &[(&str, &str)]) -> Env {
-        Env(pairs.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))).collect())
+        Env::from_pairs(pairs)
     }
 
     #[test]
@@ -189,6 +212,14 @@ mod tests {
         let flagged = Home::find(Some("/f".into()), Some("/r".into()), &env(&[("CTO_STATE_DIR", "/s")])).unwrap();
         assert_eq!((flagged.root.as_path(), flagged.runs.as_path()), (Path::new("/f"), Path::new("/r")));
         assert!(Home::find(None, None, &env(&[])).is_err());
+    }
+
+    #[test]
+    fn suffixes_sort_by_time_within_a_second() {
+        let at = |millis: i64| run_suffix(Utc::from_millis(1_767_323_045_000 + millis).unwrap()).unwrap();
+        let names: Vec<String> = [0, 1, 31, 32, 500, 999].into_iter().map(at).collect();
+        assert!(names.is_sorted(), "{names:?}");
+        assert_ne!(at(7), at(7));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::containment::Containment;
 use cto_core::event::{Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount};
 use cto_core::judge;
 use cto_core::scope::{PathStanding, TreePath, standing};
@@ -16,6 +17,7 @@ use crate::cases::FixtureFile;
 use crate::evidence::OpenBundle;
 use crate::files;
 use crate::git::{Commit, Edit, HarnessRepo};
+use crate::jail;
 use crate::run::{Stage2, Stop};
 use crate::workspace::{self, Walked};
 
@@ -56,6 +58,9 @@ impl Workspace {
         });
         let baseline_commit = repo.import_baseline(files)?;
         repo.furnish(&dir)?;
+        if stage.plan.containment == Containment::Contained {
+            jail::hand_over(&dir).map_err(Stop::Workspace)?;
+        }
         Ok(Self {
             dir,
             work: stage.work.clone(),
@@ -133,7 +138,9 @@ impl Workspace {
         }
         // The engine may have changed its own rules: ask a copy that holds the baseline's.
         let rules = self.work.join("rules");
-        workspace::lay_out(&rules, &self.files, false).map_err(Stop::Workspace)?;
+        if !rules.exists() {
+            workspace::lay_out(&rules, &self.files, false).map_err(Stop::Workspace)?;
+        }
         let ignored = self.repo.ignored(&rules, &new)?;
         let contract = &stage.plan.contract;
         Ok(ignored
@@ -187,6 +194,26 @@ impl Workspace {
             true => Ok(dir),
             false => Err("the patched pristine copy is not the tree that was measured".into()),
         })
+    }
+
+    /// Setup may only have made what the ignore rules cover: anything else would be taken for the engine's.
+    pub fn check_setup(&self, stage: &Stage2<'_>) -> Result<(), Stop> {
+        if stage.plan.contract.setup.is_empty() {
+            return Ok(());
+        }
+        let walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let scratch = self.scratch(stage, &walked)?;
+        let changed: Vec<String> = tree::changes(&self.baseline, &walked.tree)
+            .into_iter()
+            .filter(|change| !scratch.contains(&change.path))
+            .map(|change| change.path.to_string())
+            .collect();
+        match changed.is_empty() {
+            true => Ok(()),
+            false => {
+                Err(Stop::Finding(format!("setup changed paths that are not ignored: {}", changed.join(", ")), Code::Interrupted))
+            }
+        }
     }
 
     /// The workspace once more, after verification: nobody may have touched it since.

@@ -8,6 +8,8 @@ use cto_core::ids::RunId;
 pub trait Progress {
     fn started(&mut self, run_id: &RunId);
     fn step(&mut self, name: &str, detail: &str);
+    /// What the engine says while it says it, for those who asked to see it.
+    fn engine_output(&mut self, _: &[u8]) {}
     fn done(&mut self);
 }
 
@@ -24,6 +26,31 @@ pub struct Terminal {
     step: Option<(String, Instant)>,
 }
 
+/// Also shows the engine's output, made safe for a terminal.
+pub struct Verbose(pub Box<dyn Progress>);
+
+impl Progress for Verbose {
+    fn started(&mut self, run_id: &RunId) {
+        self.0.started(run_id);
+    }
+
+    fn step(&mut self, name: &str, detail: &str) {
+        self.0.step(name, detail);
+    }
+
+    fn engine_output(&mut self, bytes: &[u8]) {
+        let text: String = String::from_utf8_lossy(bytes)
+            .chars()
+            .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+            .collect();
+        let _ = write!(anstream::stderr(), "{text}");
+    }
+
+    fn done(&mut self) {
+        self.0.done();
+    }
+}
+
 /// A person watches, or nobody does.
 pub fn for_stderr(quiet: bool) -> Box<dyn Progress> {
     match !quiet && std::io::stderr().is_terminal() {
@@ -36,11 +63,8 @@ impl Terminal {
     fn finish_step(&mut self) {
         if let Some((text, since)) = self.step.take() {
             // A closed terminal is no reason to stop a run.
-            let _ = writeln!(
-                anstream::stderr(),
-                "\r  \x1b[32m✓\x1b[0m {text} \x1b[2m{} ms\x1b[0m\x1b[K",
-                since.elapsed().as_millis()
-            );
+            let _ =
+                writeln!(anstream::stderr(), "\r  \x1b[2m•\x1b[0m {text} \x1b[2m{} ms\x1b[0m\x1b[K", since.elapsed().as_millis());
         }
     }
 }
@@ -60,5 +84,6 @@ impl Progress for Terminal {
 
     fn done(&mut self) {
         self.finish_step();
+        let _ = writeln!(anstream::stderr());
     }
 }

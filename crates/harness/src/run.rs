@@ -1,11 +1,10 @@
 //! The spine: contract → plan → run → measure → verify → judge → seal, front to back, once.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
@@ -32,12 +31,18 @@ use crate::cases::Case;
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::failure::Failure;
 use crate::host::{self, Env, Home, OwnProgram};
+use crate::jail::probe;
 use crate::measure;
 use crate::progress::Progress;
 use crate::secrets::Secrets;
-use crate::supervise::{self, Capture, Job, Stream, SuperviseError, TimeLimits};
+use crate::supervise::{self, Capture, Stream, SuperviseError};
+use crate::surroundings::{self, Surroundings};
+use crate::toolchains::{self, Resolved};
 use crate::verification;
 use crate::workspace;
+
+/// The script's name in the engine's scratch directory.
+const SCRIPT: &str = "script.toml";
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
@@ -50,6 +55,8 @@ pub struct Request {
     pub engine_opened: bool,
     /// The script a scripted engine plays.
     pub script: Option<Vec<u8>>,
+    /// The script ships with the case.
+    pub own_script: bool,
     pub limits: LimitChanges,
     pub origin: Origin,
 }
@@ -73,6 +80,9 @@ pub enum Stop {
     Evidence(#[from] EvidenceError),
     #[error("{0}")]
     Finding(String, Code),
+    /// A late gate: found closed when it was tried, before anything of the contract ran.
+    #[error("{0}")]
+    LateBlock(String),
     #[error(transparent)]
     Git(#[from] crate::git::GitError),
     #[error("the workspace could not be prepared or read")]
@@ -107,11 +117,11 @@ pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
             stage: request.stage,
             target_head: Seen::Known("none".into()),
             script_sha256: request.script.as_deref().map(Digest::of),
+            terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
         },
         start_tree: Seen::Known(tree::digest(&request.case.baseline())),
         hidden_files: request.case.hidden_digests(),
         control_patch,
-        terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
         limits: request.limits,
     };
     ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))
@@ -125,11 +135,11 @@ pub fn run(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<SealedBundle, Failure> {
-    let own = OwnProgram::find()?;
+    let own = OwnProgram::find(home)?;
     let contract = contract_of(request, &own);
     let sealed_contract =
         contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
-    let (plan, gates) = make_plan(&contract, request, env);
+    let (plan, gates) = make_plan(&contract, request, env, home);
     home.create()?;
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| RunId::new(started_at, &request.case.id, suffix).ok())?;
@@ -171,19 +181,20 @@ fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
         .hint("free space under the runs root, then `cto recover`")
 }
 
-fn make_plan(contract: &ContractDocument, request: &Request, env: &Env) -> (Option<Plan>, GateReport) {
+fn make_plan(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> (Option<Plan>, GateReport) {
     let mut input = GateInput {
         contract,
         manifest: &request.manifest,
         stage: request.stage,
         engine_opened: request.engine_opened,
+        own_script: request.own_script,
         host: Seen::NotSeen,
     };
     match plan::next(&input) {
         Next::Blocked(gates) => (None, gates),
         Next::Ready(plan, gates) => (Some(*plan), gates),
         Next::LookAtHost => {
-            input.host = Seen::Known(look_at_host(contract, env));
+            input.host = Seen::Known(look_at_host(contract, env, home));
             match plan::next(&input) {
                 Next::Ready(plan, gates) => (Some(*plan), gates),
                 Next::Blocked(gates) => (None, gates),
@@ -194,13 +205,25 @@ fn make_plan(contract: &ContractDocument, request: &Request, env: &Env) -> (Opti
     }
 }
 
-fn look_at_host(contract: &ContractDocument, env: &Env) -> HostFacts {
-    let programs = contract.valid().map(gate::programs_needed).unwrap_or_default();
-    let find = |name: String| {
-        let place = env.find_program(&name).map(|path| path.display().to_string());
-        (name, place)
-    };
-    HostFacts { programs: programs.into_iter().map(find).collect() }
+fn look_at_host(contract: &ContractDocument, env: &Env, home: &Home) -> HostFacts {
+    let mut facts = HostFacts { jail_missing: probe::missing(home), ..HostFacts::default() };
+    for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
+        let place = match toolchains::resolve(&name, env, home) {
+            Resolved::Missing => None,
+            Resolved::System(path) => Some(path.display().to_string()),
+            Resolved::Toolchain(toolchain) => {
+                let program = toolchain.record.program.clone();
+                facts.toolchains.push(toolchain);
+                Some(program)
+            }
+            Resolved::Unusable(why) => {
+                facts.unusable.push(why);
+                Some(name.clone())
+            }
+        };
+        facts.programs.insert(name, place);
+    }
+    facts
 }
 
 #[expect(clippy::too_many_arguments, reason = "the one place where everything a run has gathered comes together")]
@@ -215,7 +238,7 @@ fn record_and_execute(
     progress: &mut dyn Progress,
 ) -> Result<Vec<Finding>, Stop> {
     let since = Instant::now();
-    bundle.write_json(bundle::GATES, gates)?;
+    bundle.write_gates(gates.clone())?;
     let decision = eligibility::decide(
         &request.manifest.id,
         request.stage,
@@ -253,8 +276,9 @@ fn record_and_execute(
     };
     bundle.emit(Event::PlanUpdated(PlanUpdated {
         summary: plan.summary(),
-        containment: plan.containment.as_str().to_owned(),
+        containment: plan.containment,
         approval_required: plan.contract.approval_required,
+        toolchains: plan.toolchains.iter().map(|toolchain| toolchain.record.clone()).collect(),
     }))?;
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
@@ -312,10 +336,12 @@ fn execute(
     let since = Instant::now();
     let workspace = measure::Workspace::prepare(stage)?;
     bundle.trace("workspace.prepare", TraceOutcome::Ok, since, None)?;
+    verification::set_up(bundle, stage, workspace.dir(), "setup")?;
+    workspace.check_setup(stage)?;
     stop_if_cancelled(stage)?;
 
     progress.step("engine", request.manifest.id.as_str());
-    let end = run_engine(bundle, request, stage, &workspace)?;
+    let end = run_engine(bundle, request, stage, &workspace, progress)?;
     if let ProcessEnd::TimedOut { .. } = end {
         bundle.write("backend/provider-timeout.txt", b"the engine reached a time limit and was ended\n")?;
     }
@@ -344,54 +370,48 @@ fn run_engine(
     request: &Request,
     stage: &Stage2<'_>,
     workspace: &measure::Workspace,
+    progress: &mut dyn Progress,
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = stage.plan;
     let own = std::env::current_exe().map_err(Stop::Workspace)?;
-    let script = bundle.scratch_dir().join("script.toml");
+    let script = bundle.scratch_dir().join(SCRIPT);
     fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
-    let home = bundle.scratch_dir().join("home");
-    let temp = bundle.scratch_dir().join("tmp");
-    for dir in [&home, &temp] {
-        host::make_private_dir(dir).map_err(Stop::Workspace)?;
-    }
+    let around = Surroundings::new(stage, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
     let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
-        "{script}" => script.clone().into_os_string(),
+        "{script}" => around.scratch().join(SCRIPT).into_os_string(),
         plain => OsString::from(plain),
     });
-    let job = Job {
-        program: own,
-        args: args.collect(),
-        cwd: workspace.dir().to_owned(),
-        env: child_env(stage.env, &home, &temp),
-        limits: TimeLimits {
-            wall: Duration::from_secs(plan.limits.engine_wall_seconds.into()),
-            idle: Duration::from_secs(plan.limits.engine_idle_seconds.into()),
-        },
-    };
+    let job = around.job(&own, args.collect(), surroundings::engine_limits(plan));
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
     let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
     let running = match supervise::start(&job) {
         Ok(running) => running,
+        Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
+            return Err(block_late(bundle, request, &error));
+        }
         Err(error) => {
             bundle.write("backend/provider-unavailable.txt", b"the engine's program could not be started\n")?;
             return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
         }
     };
-    bundle.emit(Event::EngineStarted(EngineStarted {
-        engine: request.manifest.id.clone(),
-        containment: plan.containment.as_str().to_owned(),
-    }))?;
+    bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
     let mut listener = Listener::new(bundle, plan.invocation.dialect);
     let ended = running.finish(stage.cancel, &mut |stream, bytes| match stream {
-        Stream::Stdout => stdout.push(bytes, &mut |clean| listener.hear(clean)),
-        Stream::Stderr => stderr.push(bytes, &mut |_| {}),
+        Stream::Stdout => stdout.push(bytes, &mut |clean| {
+            progress.engine_output(clean);
+            listener.hear(clean);
+        }),
+        Stream::Stderr => stderr.push(bytes, &mut |clean| progress.engine_output(clean)),
     })?;
     let stdout = stdout.finish(&mut |clean| listener.hear(clean));
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
+    if let Some(contained) = ended.contained.clone() {
+        bundle.contained(contained.report("engine"));
+    }
     for captured in [&stdout, &stderr] {
         bundle.note_leak(&captured.record.file, captured.hits);
         if let Some(error) = &captured.error {
@@ -415,19 +435,29 @@ pub fn write_error(artifact: &str, error: &io::Error) -> EvidenceError {
     EvidenceError::Write { artifact: artifact.to_owned(), source }
 }
 
-/// What a contained process may know of its surroundings: an allow-list, not a filter.
-pub fn child_env(env: &Env, home: &Path, temp: &Path) -> BTreeMap<OsString, OsString> {
-    let path = env.get("PATH").map(|path| {
-        let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-        std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from("/usr/local/bin:/usr/bin:/bin"))
+/// The containment gate, found closed when it was tried: recorded as a gate that blocked.
+fn block_late(bundle: &mut OpenBundle, request: &Request, error: &SuperviseError) -> Stop {
+    const GATE: &str = "containment";
+    let detail = error.to_string();
+    let mut gates = bundle.gates.clone();
+    for gate in gates.gates.iter_mut().filter(|gate| gate.gate == GATE) {
+        gate.result = GateVerdict::Blocked;
+        gate.code = Some(Code::ContainmentUnavailable);
+        gate.detail = Some(detail.clone());
+    }
+    let blocked = Event::BackendGateBlocked(GateBlocked {
+        backend: request.manifest.id.clone(),
+        gate: GATE.to_owned(),
+        reason: Code::ContainmentUnavailable,
+        detail: Some(detail.clone()),
+        mutation_mode: bundle.contract.valid().map(|contract| contract.mutation_mode),
+        executed: false,
+        case_executed: None,
     });
-    BTreeMap::from([
-        ("PATH".into(), path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())),
-        ("HOME".into(), home.as_os_str().to_owned()),
-        ("TMPDIR".into(), temp.as_os_str().to_owned()),
-        ("LANG".into(), "C.UTF-8".into()),
-        ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
-    ])
+    match bundle.write_gates(gates).and_then(|()| bundle.emit(blocked)) {
+        Ok(()) => Stop::LateBlock(detail),
+        Err(error) => error.into(),
+    }
 }
 
 /// Turns engine output into events while it arrives.
@@ -507,6 +537,8 @@ fn findings_of(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> 
     let code = match stop {
         Stop::Cancelled => Code::Interrupted,
         Stop::Finding(_, code) => code,
+        // Its event says it; nothing is left to add.
+        Stop::LateBlock(_) => return Vec::new(),
         Stop::Evidence(EvidenceError::Write { .. } | EvidenceError::Open { .. }) => Code::ArtifactWriteFailure,
         Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => Code::Interrupted,
     };

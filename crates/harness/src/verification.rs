@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::containment::ProcessReport;
 use cto_core::contract::{Control, Runner};
 use cto_core::control::{self, Edit};
 use cto_core::digest::Digest;
@@ -21,8 +22,9 @@ use cto_core::tree;
 use crate::evidence::OpenBundle;
 use crate::host;
 use crate::measure::{Measured, Workspace};
-use crate::run::{Stage2, Stop, child_env, stop_if_cancelled, write_error};
-use crate::supervise::{self, Capture, Job, TimeLimits};
+use crate::run::{Stage2, Stop, stop_if_cancelled, write_error};
+use crate::supervise::{self, Capture, Job};
+use crate::surroundings::{self, Surroundings};
 use crate::workspace;
 
 /// Output kept for counting failures.
@@ -65,10 +67,12 @@ pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, m
         workspace,
         measured,
         log: Capture::new(bundle::TEST_LOG, file, stage.plan.limits.output_bytes, &secrets),
-        homes: 0,
+        processes: Vec::new(),
     };
     let mut done = session.verify()?;
-    let captured = session.log.finish(&mut |_| {});
+    let Session { log, processes, .. } = session;
+    let captured = log.finish(&mut |_| {});
+    processes.into_iter().for_each(|process| bundle.contained(process));
     if let Some(error) = &captured.error {
         return Err(write_error(bundle::TEST_LOG, error).into());
     }
@@ -85,12 +89,47 @@ pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, m
     Ok(())
 }
 
+/// Runs the contract's setup commands in a copy, in the same kind of jail.
+pub fn set_up(bundle: &mut OpenBundle, stage: &Stage2<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
+    for command in &stage.plan.contract.setup {
+        stop_if_cancelled(stage)?;
+        let since = Instant::now();
+        let mut output = Vec::new();
+        let ended = supervise::run(&shell_job(stage, copy, command)?, stage.cancel, &mut |_, bytes| {
+            output.extend_from_slice(bytes);
+            let excess = output.len().saturating_sub(RECENT);
+            output.drain(..excess);
+        })?;
+        let (clean, _) = bundle.secrets.redact(&output);
+        bundle.write(&format!("backend/{name}.log"), &clean)?;
+        if let Some(contained) = ended.contained {
+            bundle.contained(contained.report(&format!("setup: {command}")));
+        }
+        bundle.trace("setup.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
+        if !ended.end.succeeded() {
+            let how = cto_core::report_md::describe(ended.end);
+            return Err(Stop::Finding(format!("setup failed ({how}): {command}; see backend/{name}.log"), Code::Interrupted));
+        }
+    }
+    Ok(())
+}
+
+/// A shell command of the contract, in a copy, with a home of its own.
+fn shell_job(stage: &Stage2<'_>, copy: &Path, command: &str) -> Result<Job, Stop> {
+    let scratch = stage
+        .work
+        .join(format!("scratch-{}", host::random_name(8).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?));
+    let around = Surroundings::new(stage, copy, &scratch).map_err(Stop::Workspace)?;
+    let args = vec!["-c".into(), OsString::from(command)];
+    Ok(around.job(Path::new("/bin/sh"), args, surroundings::verification_limits(stage.plan)))
+}
+
 struct Session<'a> {
     stage: &'a Stage2<'a>,
     workspace: &'a Workspace,
     measured: &'a Measured,
     log: Capture<'a>,
-    homes: u32,
+    processes: Vec<ProcessReport>,
 }
 
 impl Session<'_> {
@@ -144,7 +183,7 @@ impl Session<'_> {
         for command in commands {
             stop_if_cancelled(self.stage)?;
             self.say(&format!("\n$ {command}\n"));
-            let job = self.job(copy, command)?;
+            let job = shell_job(self.stage, copy, command)?;
             let log = &mut self.log;
             let ended = supervise::run(&job, self.stage.cancel, &mut |_, bytes| {
                 log.push(bytes, &mut |_| {});
@@ -156,27 +195,12 @@ impl Session<'_> {
             if ended.end == ProcessEnd::Cancelled {
                 return Err(Stop::Cancelled);
             }
+            if let Some(contained) = ended.contained {
+                self.processes.push(contained.report(&format!("verification: {command}")));
+            }
             checks.push(Check { kind, command: command.clone(), end: ended.end, duration_ms: ended.duration_ms });
         }
         Ok((checks, recent))
-    }
-
-    fn job(&mut self, copy: &Path, command: &str) -> Result<Job, Stop> {
-        self.homes += 1;
-        let home = self.stage.work.join(format!("home-{}", self.homes));
-        let temp = home.join("tmp");
-        host::make_private_dir(&temp).map_err(Stop::Workspace)?;
-        let limits = &self.stage.plan.limits;
-        Ok(Job {
-            program: "/bin/sh".into(),
-            args: vec!["-c".into(), OsString::from(command)],
-            cwd: copy.to_owned(),
-            env: child_env(self.stage.env, &home, &temp),
-            limits: TimeLimits {
-                wall: Duration::from_secs(limits.verification_wall_seconds.into()),
-                idle: Duration::from_secs(limits.verification_idle_seconds.into()),
-            },
-        })
     }
 
     /// Checks the engine never saw, in a copy of their own.
@@ -208,7 +232,7 @@ impl Session<'_> {
                 Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
             },
         };
-        self.say("\n== must-fail control: the same commands, with a failing check added ==\n");
+        self.say("\n== must-fail control: the same commands, where they must be red ==\n");
         let added = match &plan.control {
             Control::Runner(runner) => Some((*runner, self.add_failures(&copy, *runner)?)),
             Control::Patch(patch) => {

@@ -34,10 +34,12 @@ pub fn locate(dir: &Path, path: &TreePath) -> PathBuf {
 /// Writes fixture files below `dir`; nothing that exists is overwritten unless `replace`.
 pub fn lay_out(dir: &Path, files: &[FixtureFile], replace: bool) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
+    let mut made = dir.to_owned();
     for file in files {
         let path = locate(dir, &file.path);
-        if let Some(parent) = path.parent() {
+        if let Some(parent) = path.parent().filter(|parent| *parent != made) {
             DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+            made = parent.to_owned();
         }
         if replace {
             match fs::remove_file(&path) {

@@ -49,7 +49,7 @@ pub fn engine(input: &GateInput<'_>) -> Outcome {
 pub fn stage(input: &GateInput<'_>) -> Outcome {
     match input.stage {
         _ if closed(input) => ENGINE_CLOSED,
-        Stage::One => Outcome::Blocked(Code::StageGateClosed, Some("stage 1 never executes".into())),
+        Stage::One => Outcome::Blocked(Code::StageGateClosed, None),
         Stage::Two | Stage::Three | Stage::Four | Stage::Five | Stage::Six => Outcome::Pass,
     }
 }
@@ -107,13 +107,14 @@ pub fn approval(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Setup and inputs may only be prepared inside containment, which this version does not have.
+/// Setup runs in the jail; inputs come from a source repository, and a fixture has none.
 pub fn setup(input: &GateInput<'_>) -> Outcome {
-    with_contract(input, |contract| match contract.setup.is_empty() && contract.inputs.is_empty() {
-        true => Outcome::NotApplicable("the contract prepares nothing"),
-        false => Outcome::Blocked(
+    with_contract(input, |contract| match (contract.setup.is_empty(), contract.inputs.is_empty()) {
+        (true, true) => Outcome::NotApplicable("the contract prepares nothing"),
+        (false, true) => Outcome::Pass,
+        (_, false) => Outcome::Blocked(
             Code::ToolchainUnavailable,
-            Some("setup and inputs need containment, which this version does not have".into()),
+            Some("inputs are mounted from a source repository, and this contract has none".into()),
         ),
     })
 }
@@ -127,20 +128,30 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
             .into_iter()
             .filter(|program| !host.programs.get(program).is_some_and(Option::is_some))
             .collect();
-        match missing.is_empty() {
+        let mut problems: Vec<String> = host.unusable.clone();
+        if !missing.is_empty() {
+            problems.insert(0, format!("not found on PATH: {}", missing.join(", ")));
+        }
+        match problems.is_empty() {
             true => Outcome::Pass,
-            false => Outcome::Blocked(Code::ToolchainUnavailable, Some(format!("not found on PATH: {}", missing.join(", ")))),
+            false => Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; "))),
         }
     })
 }
 
-/// No jail exists in this version: only `fake` at stage 2 may run, reported as uncontained.
+/// Every lane needs the whole jail. One exception, said out loud wherever it shows: `fake` at
+/// stage 2 playing a script that ships with its case.
 pub fn containment(input: &GateInput<'_>) -> Outcome {
-    match (input.manifest.is_gated(), input.stage) {
-        (false, Stage::Two) => Outcome::Pass,
-        (_, _) => Outcome::Blocked(
+    let Seen::Known(host) = &input.host else {
+        return Outcome::Blocked(Code::ContainmentUnavailable, Some("the host was not looked at".into()));
+    };
+    let excepted = !input.manifest.is_gated() && input.stage == Stage::Two && input.own_script;
+    match host.jail_missing.is_empty() {
+        true => Outcome::Pass,
+        false if excepted => Outcome::NotApplicable("fake plays its own script at stage 2; it runs WITHOUT containment"),
+        false => Outcome::Blocked(
             Code::ContainmentUnavailable,
-            Some("this version has no containment; only fake at stage 2 may run without".into()),
+            Some(format!("not proven on this host: {}", host.jail_missing.join(", "))),
         ),
     }
 }

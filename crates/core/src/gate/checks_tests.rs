@@ -21,7 +21,21 @@ fn gated() -> Manifest {
 
 fn host() -> Seen<HostFacts> {
     let programs = ["git", "python3", "sh"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
-    Seen::Known(HostFacts { programs: BTreeMap::from(programs) })
+    Seen::Known(HostFacts { programs: BTreeMap::from(programs), ..HostFacts::default() })
+}
+
+fn changed_host(change: impl FnOnce(&mut HostFacts)) -> Seen<HostFacts> {
+    let Seen::Known(mut facts) = host() else { unreachable!() };
+    change(&mut facts);
+    Seen::Known(facts)
+}
+
+fn no_jail() -> Seen<HostFacts> {
+    changed_host(|host| host.jail_missing = vec!["layer seccomp".into()])
+}
+
+fn unusable() -> Seen<HostFacts> {
+    changed_host(|host| host.unusable = vec!["python3 is a file in the home directory".into()])
 }
 
 struct World {
@@ -29,6 +43,7 @@ struct World {
     manifest: Manifest,
     stage: Stage,
     opened: bool,
+    own_script: bool,
     host: Seen<HostFacts>,
 }
 
@@ -40,6 +55,7 @@ impl World {
             manifest: fake(),
             stage: Stage::Two,
             opened: false,
+            own_script: true,
             host: host(),
         }
     }
@@ -55,6 +71,7 @@ impl World {
             contract: &self.contract,
             manifest: &self.manifest,
             stage: self.stage,
+            own_script: self.own_script,
             engine_opened: self.opened,
             host: self.host.clone(),
         }
@@ -106,7 +123,10 @@ fn truth_table() {
             &["missing_test_command"],
         ),
         ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
-        ("setup", World::contract(|c| c.setup = vec!["npm ci".into()]), &["toolchain_unavailable"]),
+        ("setup runs in the jail", World::contract(|c| c.setup = vec!["npm ci".into()]), &[]),
+        ("no jail, own script", World { host: no_jail(), ..World::good() }, &[]),
+        ("no jail, foreign script", World { host: no_jail(), own_script: false, ..World::good() }, &["containment_unavailable"]),
+        ("unusable toolchain", World { host: unusable(), ..World::good() }, &["toolchain_unavailable"]),
         ("inputs", World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]), &["toolchain_unavailable"]),
         ("missing program", World::contract(|c| c.verification_commands = vec!["nosuch -q".into()]), &["toolchain_unavailable"]),
         ("missing toolchain", World::contract(|c| c.toolchains = vec!["node".into()]), &["toolchain_unavailable"]),
@@ -134,11 +154,24 @@ fn phases_stand_in_order() {
 }
 
 #[test]
-fn no_gated_engine_is_ever_ready_without_containment() {
-    for stage in [Stage::Two, Stage::Three, Stage::Four, Stage::Five, Stage::Six] {
-        let world = World { manifest: gated(), stage, opened: true, ..World::good() };
-        assert!(matches!(containment(&world.input()), Outcome::Blocked(Code::ContainmentUnavailable, _)));
-        assert!(!world.codes().is_empty(), "{stage:?}");
+fn only_fakes_own_script_at_stage_two_runs_without_a_jail() {
+    for (manifest, own_script) in [(gated(), true), (gated(), false), (fake(), false)] {
+        for stage in [Stage::Two, Stage::Three, Stage::Four, Stage::Five, Stage::Six] {
+            let world = World { manifest: manifest.clone(), stage, own_script, opened: true, host: no_jail(), ..World::good() };
+            assert!(matches!(containment(&world.input()), Outcome::Blocked(Code::ContainmentUnavailable, _)), "{stage:?}");
+        }
+    }
+    let world = World { stage: Stage::Three, host: no_jail(), ..World::good() };
+    assert!(matches!(containment(&world.input()), Outcome::Blocked(Code::ContainmentUnavailable, _)));
+}
+
+#[test]
+fn the_plan_says_what_the_host_can_prove() {
+    use crate::containment::Containment;
+    for (host, want) in [(host(), Containment::Contained), (no_jail(), Containment::None)] {
+        let world = World { host, ..World::good() };
+        let Next::Ready(plan, _) = plan::next(&world.input()) else { panic!("blocked") };
+        assert_eq!(plan.containment, want);
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocker::Code;
 use crate::contract::{ContractDocument, Stage};
 use crate::engine::manifest::Manifest;
+use crate::event::Toolchain;
 use crate::seen::Seen;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
@@ -31,6 +32,8 @@ pub struct GateInput<'a> {
     pub contract: &'a ContractDocument,
     pub manifest: &'a Manifest,
     pub stage: Stage,
+    /// The engine plays a script that ships with its case, not one of the operator's.
+    pub own_script: bool,
     /// The operator opened this engine, by flag or variable.
     pub engine_opened: bool,
     pub host: Seen<HostFacts>,
@@ -41,6 +44,22 @@ pub struct GateInput<'a> {
 pub struct HostFacts {
     /// Program name to where it was found.
     pub programs: BTreeMap<String, Option<String>>,
+    /// Programs outside the system directories, and what of them a jail must be shown.
+    pub toolchains: Vec<ToolchainUse>,
+    /// Why a program that was found cannot be used in a jail.
+    pub unusable: Vec<String>,
+    /// What a jail on this host cannot prove; empty when it can prove everything.
+    pub jail_missing: Vec<String>,
+}
+
+/// A program that lives outside the system directories, resolved to what a jail needs of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolchainUse {
+    pub record: Toolchain,
+    /// The directory to search for it.
+    pub bin: String,
+    /// The directory or file to mount read-only, at the same path.
+    pub mount: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

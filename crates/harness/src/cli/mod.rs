@@ -1,7 +1,9 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
 mod contract;
+mod doctor;
 mod engines;
+mod exec;
 mod output;
 mod recover;
 mod run;
@@ -59,11 +61,18 @@ enum Command {
     Contract(contract::Args),
     /// List the engines and their gates
     Engines(engines::Args),
+    /// Run any command in the jail
+    Exec(exec::Args),
+    /// Say what this host can contain, and how to fix what it cannot
+    Doctor(doctor::Args),
     /// Print the JSON Schema of an artifact
     Schema(schema::Args),
     /// Play a script as the `fake` engine
     #[command(name = "__fake", hide = true)]
     Fake { script: PathBuf },
+    /// Enter a jail; the order comes over standard input
+    #[command(name = "__jail", hide = true)]
+    Jail,
 }
 
 /// What every command is given.
@@ -82,12 +91,20 @@ impl Context {
 
 /// Parses, dispatches, and turns whatever comes back into an exit code.
 pub fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|arg| arg == "__jail") {
+        // Before anything could start a thread.
+        crate::jail::enter_main();
+    }
     let Cli { global, command } = Cli::parse();
     if let Command::Fake { script } = &command {
         return ExitCode::from(doubles::fake::play(script));
     }
-    let context =
-        Context { env: Env::of_process(), home: global.home, runs_dir: global.runs_dir, output: Output::new(global.json) };
+    let context = Context {
+        env: Env::of_process(),
+        output: Output::new(global.json, global.home.as_deref(), global.runs_dir.as_deref()),
+        home: global.home,
+        runs_dir: global.runs_dir,
+    };
     let code = match dispatch(&context, command) {
         Ok(code) => code,
         Err(failure) => {
@@ -107,9 +124,11 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
         Command::Engines(args) => engines::run(context, &args),
+        Command::Exec(args) => Ok(exec::run(context, args)),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. } => Ok(0),
+        Command::Fake { .. } | Command::Jail => Ok(0),
     }
 }
 

@@ -11,11 +11,19 @@ use crate::failure::Failure;
 
 pub struct Output {
     pub json: bool,
+    /// Flags that a suggested command needs to find the same state.
+    state_flags: String,
 }
 
 impl Output {
-    pub fn new(json: bool) -> Self {
-        Self { json }
+    pub fn new(json: bool, home: Option<&Path>, runs_dir: Option<&Path>) -> Self {
+        let flag = |name: &str, dir: Option<&Path>| dir.map(|dir| format!(" {name} {}", dir.display())).unwrap_or_default();
+        Self { json, state_flags: format!("{}{}", flag("--home", home), flag("--runs-dir", runs_dir)) }
+    }
+
+    /// A command that can be typed as it stands.
+    pub fn command(&self, rest: &str) -> String {
+        format!("{}{} {rest}", own_command(), self.state_flags)
     }
 
     /// A line of data. A reader that went away is no failure of ours.
@@ -63,8 +71,8 @@ pub fn tame(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// How the person reached this program, so that a suggested command can be typed as it stands.
-pub fn own_command() -> String {
+/// How the person reached this program.
+fn own_command() -> String {
     let typed = std::env::args_os().next().map(PathBuf::from).unwrap_or_else(|| "cto".into());
     if typed.components().count() < 2 {
         return typed.display().to_string();

@@ -12,7 +12,6 @@ use cto_core::verify::Standing;
 use serde_json::json;
 
 use super::Context;
-use super::output::own_command;
 use super::show;
 use crate::cancel::Cancel;
 use crate::cases::{self, Case};
@@ -32,6 +31,9 @@ pub struct Args {
     /// A built-in case, or a path to a case directory
     #[arg(default_value = cases::DEFAULT_CASE)]
     case: String,
+    /// Show the engine's output while it runs
+    #[arg(long, short)]
+    verbose: bool,
     #[command(flatten)]
     task: TaskArgs,
 }
@@ -67,10 +69,11 @@ impl TaskArgs {
         let case = cases::find(case, self.cases.as_deref())?;
         let manifest = engines::find(&self.engine)?;
         let stage = stage(&manifest, self.stage, context)?;
+        let own_script = self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
         let limits = LimitChanges { engine_wall_seconds: self.timeout, engine_idle_seconds: self.idle };
-        Ok(Request { case, manifest, stage, engine_opened, script, limits, origin: Origin::Operator })
+        Ok(Request { case, manifest, stage, engine_opened, script, own_script, limits, origin: Origin::Operator })
     }
 }
 
@@ -149,12 +152,15 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let cancel =
         Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
     let mut progress = progress::for_stderr(context.output.json);
+    if args.verbose {
+        progress = Box::new(progress::Verbose(progress));
+    }
     let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
     let report = &sealed.report;
+    let next = context.output.command(&format!("verify {}", report.run_id));
     if report.status == Status::Pass {
         confirm(&sealed.dir)?;
     }
-    let next = format!("{} verify {}", own_command(), report.run_id);
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1,

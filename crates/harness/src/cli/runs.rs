@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Context;
-use super::output::{dim, own_command, status_style, tame};
+use super::output::{dim, status_style, tame};
 use crate::failure::Failure;
 use crate::reader::{self, ListedState};
 
@@ -23,7 +23,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         return Ok(0);
     }
     if runs.is_empty() {
-        context.output.line(&format!("No runs yet.\n\nnext: {} run", own_command()));
+        context.output.line(&format!("No runs yet.\n\nnext: {}", context.output.command("run")));
         return Ok(0);
     }
     let dim = dim();

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use cto_core::containment::Containment;
 use cto_core::event::{CheckKind, Event};
 use cto_core::report::Report;
 use cto_core::report_md;
 use serde_json::json;
 
 use super::Context;
-use super::output::{dim, own_command, status_style, tame};
+use super::output::{dim, status_style, tame};
 use crate::evidence::{Liveness, liveness};
 use crate::failure::Failure;
 use crate::reader;
@@ -45,7 +46,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.events {
         events(context, &dir)?;
     }
-    context.output.line(&format!("\nnext: {} verify {}", own_command(), report.run_id));
+    context.output.line(&format!("\nnext: {}", context.output.command(&format!("verify {}", report.run_id))));
     Ok(0)
 }
 
@@ -67,7 +68,7 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
             Liveness::Interrupted | Liveness::Sealed => "This run was interrupted and never sealed; it proves nothing.",
         });
         if state != Liveness::Live {
-            context.output.line(&format!("\nnext: {} recover", own_command()));
+            context.output.line(&format!("\nnext: {}", context.output.command("recover")));
         }
     }
     Ok(3)
@@ -84,7 +85,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         report.case_id,
         report.backend,
         report.stage.number(),
-        report.containment.as_str().to_uppercase(),
+        containment(report),
     ));
     out("");
     for blocker in &report.blockers {
@@ -106,8 +107,18 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     }
 }
 
+/// Where nothing was started, nothing had to be contained.
+fn containment(report: &Report) -> String {
+    match (report.process_started, report.containment) {
+        (false, _) => "not needed".into(),
+        (true, Containment::None) => "NONE".into(),
+        (true, contained) => contained.as_str().into(),
+    }
+}
+
 fn changed(report: &Report) -> String {
     match report.changed_files.as_slice() {
+        [] if report.process_started && report.result.is_none() => "not measured".into(),
         [] => "nothing".into(),
         files => {
             let shown = files.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -133,8 +144,8 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
     }
     match report.verification_control.as_ref().map(|control| (control.red, control.reason.as_deref())) {
         None => {}
-        Some((Some(true), _)) => row("control", "red with failing checks added, as it must be"),
-        Some((Some(false), _)) => row("control", "GREEN with failing checks added: the checks prove nothing"),
+        Some((Some(true), _)) => row("control", "red where it must be red"),
+        Some((Some(false), _)) => row("control", "GREEN where it must be red: the checks prove nothing"),
         Some((None, reason)) => row("control", &format!("NONE: {}", tame(reason.unwrap_or("no reason given")))),
     }
 }
@@ -152,6 +163,14 @@ fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
             Event::EngineEnded(ended) => report_md::describe(ended.end),
             Event::BackendGateBlocked(block) => block.reason.as_str().to_owned(),
             Event::PlanUpdated(plan) => plan.summary.clone(),
+            Event::GitDiffChecked(diff) => {
+                let names = diff.changes.iter().map(|change| change.path.to_string()).collect::<Vec<_>>().join(", ");
+                format!("{} changed: {names}", diff.changes.len())
+            }
+            Event::VerificationCompleted(done) => match &done.not_run {
+                Some(reason) => format!("not run: {reason}"),
+                None => format!("{} of {} green", done.checks.iter().filter(|c| c.end.succeeded()).count(), done.checks.len()),
+            },
             Event::RunCompleted(done) => done.status.as_str().to_owned(),
             _ => String::new(),
         };

@@ -7,7 +7,7 @@ use cto_core::verify::{Signature, Standing, Verification};
 use serde_json::json;
 
 use super::Context;
-use super::output::{dim, own_command, status_style, tame};
+use super::output::{dim, status_style, tame};
 use crate::evidence::{Liveness, liveness};
 use crate::failure::Failure;
 use crate::reader;
@@ -78,7 +78,7 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> serde_json::Value
             dir.file_name().unwrap_or_default().display()
         ));
         if state == Liveness::Interrupted {
-            context.output.line(&format!("\nhint: `{} recover` closes interrupted runs", own_command()));
+            context.output.line(&format!("\nhint: `{}` closes interrupted runs", context.output.command("recover")));
         }
     }
     json!({"bundle": dir.display().to_string(), "exit_code": 3, "verification": null, "state": word})

@@ -14,9 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
+use cto_core::containment::ProcessReport;
 use cto_core::contract::{ContractDocument, SealedContract};
 use cto_core::digest::Digest;
 use cto_core::event::{self, Event, EventLine, EventType};
+use cto_core::gate::GateReport;
 use cto_core::json::JsonError;
 use cto_core::report::{Claimed, RunIdentity};
 use cto_core::run::{Folded, OutOfOrder};
@@ -55,6 +57,9 @@ pub struct OpenBundle {
     pub secrets: Secrets,
     /// Secrets seen in engine output or patch, even where they were taken out.
     pub leaks: Vec<String>,
+    /// The gates as last written.
+    pub gates: GateReport,
+    processes: Vec<ProcessReport>,
     folded: Folded,
     claimed: Claimed,
     events: Appended,
@@ -133,6 +138,8 @@ impl OpenBundle {
             sealed_contract: opening.sealed_contract,
             secrets: opening.secrets,
             leaks: Vec::new(),
+            gates: GateReport { schema_version: 1, gates: Vec::new() },
+            processes: Vec::new(),
             folded: Folded::default(),
             claimed: Claimed::default(),
             head,
@@ -228,6 +235,17 @@ impl OpenBundle {
         self.write(name, &cto_core::json::pretty(value)?)
     }
 
+    pub fn write_gates(&mut self, gates: GateReport) -> Result<(), EvidenceError> {
+        self.write_json(bundle::GATES, &gates)?;
+        self.gates = gates;
+        Ok(())
+    }
+
+    /// Keeps what was measured about one contained process, for `containment.json`.
+    pub fn contained(&mut self, process: ProcessReport) {
+        self.processes.push(process);
+    }
+
     /// Creates an artifact to be filled by a stream.
     pub fn create(&self, name: &str) -> Result<File, EvidenceError> {
         OpenOptions::new()
@@ -277,7 +295,7 @@ pub fn reserve_run_dir(
 ) -> Result<(cto_core::ids::RunId, PathBuf), crate::failure::Failure> {
     use std::os::unix::fs::DirBuilderExt;
     for _ in 0..16 {
-        let suffix = host::random_name(8)?;
+        let suffix = host::run_suffix(host::now())?;
         let Some(run_id) = id(&suffix) else { continue };
         let dir = home.runs.join(run_id.as_str());
         match fs::DirBuilder::new().mode(0o700).create(&dir) {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use cto_core::blocker::{Blocker, Code};
 use cto_core::bundle;
-use cto_core::containment::ContainmentReport;
+use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::digest::Digest;
 use cto_core::event::{Event, EventType, Finding, RunCompleted};
 use cto_core::judge::{self, Judgement};
@@ -112,7 +112,12 @@ impl OpenBundle {
     /// Every artifact exists in every bundle; those a run never reached say so.
     fn complete_artifacts(&mut self) -> Vec<Finding> {
         let started = self.folded.facts.engine_events.contains(&EventType::EngineStarted);
-        let containment = cto_core::json::pretty(&ContainmentReport::none(started)).unwrap_or_default();
+        let containment = cto_core::json::pretty(&ContainmentReport::summarise(
+            self.folded.facts.containment.unwrap_or(Containment::None),
+            self.processes.clone(),
+            started,
+        ))
+        .unwrap_or_default();
         let gates =
             cto_core::json::pretty(&cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() }).unwrap_or_default();
         let eligibility = cto_core::json::pretty(&cto_core::eligibility::decide(

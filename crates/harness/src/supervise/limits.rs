@@ -2,20 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use cto_core::event::{ProcessEnd, TimeLimit};
+use cto_core::event::{MemoryMeter, ProcessEnd, TimeLimit};
 
 use super::{DRAIN, GRACE};
 
 #[derive(Clone, Copy, Debug)]
-pub struct TimeLimits {
+pub struct Limits {
     pub wall: Duration,
     pub idle: Duration,
+    /// Of the whole tree, looked at in samples; only a jail's tree can be looked at.
+    pub memory_kib: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     Tick,
     Cancelled,
+    MemoryExceeded,
     Exited,
     OutputClosed,
 }
@@ -31,13 +34,14 @@ pub enum Decision {
 /// Why a process is being ended by us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Cause {
+    Memory,
     Time(TimeLimit),
     Cancel,
 }
 
 #[derive(Debug)]
 pub struct Watch {
-    limits: TimeLimits,
+    limits: Limits,
     started: Instant,
     last_output: Instant,
     ending: Option<(Cause, Instant)>,
@@ -47,7 +51,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub fn new(limits: TimeLimits, now: Instant) -> Self {
+    pub fn new(limits: Limits, now: Instant) -> Self {
         Self { limits, started: now, last_output: now, ending: None, killed: false, exited: None, closed: false }
     }
 
@@ -59,7 +63,7 @@ impl Watch {
         match input {
             Input::Exited => self.exited = self.exited.or(Some(now)),
             Input::OutputClosed => self.closed = true,
-            Input::Cancelled | Input::Tick => {}
+            Input::Cancelled | Input::MemoryExceeded | Input::Tick => {}
         }
         if let Some(exited) = self.exited {
             let left = DRAIN.saturating_sub(now - exited);
@@ -88,6 +92,9 @@ impl Watch {
         if input == Input::Cancelled {
             return Some(Cause::Cancel);
         }
+        if input == Input::MemoryExceeded {
+            return Some(Cause::Memory);
+        }
         if now - self.started >= self.limits.wall {
             return Some(Cause::Time(TimeLimit::Wall));
         }
@@ -98,6 +105,7 @@ impl Watch {
     pub fn verdict(&self, status: Option<(Option<i32>, Option<i32>)>) -> ProcessEnd {
         match (self.ending, status) {
             (Some((Cause::Time(limit), _)), _) => ProcessEnd::TimedOut { limit },
+            (Some((Cause::Memory, _)), _) => ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled },
             (Some((Cause::Cancel, _)), _) => ProcessEnd::Cancelled,
             (None, Some((Some(code), _))) => u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code }),
             (None, Some((None, Some(signal)))) => ProcessEnd::Signalled { signal },
@@ -114,7 +122,7 @@ mod tests {
 
     fn watch() -> (Watch, Instant) {
         let t0 = Instant::now();
-        (Watch::new(TimeLimits { wall: 10 * S, idle: 3 * S }, t0), t0)
+        (Watch::new(Limits { wall: 10 * S, idle: 3 * S, memory_kib: u64::MAX }, t0), t0)
     }
 
     #[test]
@@ -157,6 +165,13 @@ mod tests {
         let (mut w, t0) = watch();
         assert_eq!(w.decide(t0, Input::Cancelled), Decision::Terminate);
         assert_eq!(w.verdict(Some((Some(0), None))), ProcessEnd::Cancelled);
+    }
+
+    #[test]
+    fn too_much_memory_ends_it() {
+        let (mut w, t0) = watch();
+        assert_eq!(w.decide(t0, Input::MemoryExceeded), Decision::Terminate);
+        assert_eq!(w.verdict(Some((None, Some(9)))), ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled });
     }
 
     #[test]

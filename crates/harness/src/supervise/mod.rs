@@ -8,20 +8,23 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use cto_core::containment::{JailReport, ProcessReport, unproven};
 use cto_core::event::ProcessEnd;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use capture::Capture;
-pub use limits::TimeLimits;
+pub use limits::Limits;
 use limits::{Decision, Input, Watch};
 
 use crate::cancel::Cancel;
+use crate::jail::{self, Door, ExitWord, JailError, JailPlan};
 
 /// A process to run, fully decided.
 pub struct Job {
@@ -30,7 +33,11 @@ pub struct Job {
     pub cwd: PathBuf,
     /// The whole environment; nothing is inherited.
     pub env: BTreeMap<OsString, OsString>,
-    pub limits: TimeLimits,
+    pub limits: Limits,
+    /// The jail to run it in; without one it runs as the operator, and the plan says so.
+    pub jail: Option<JailPlan>,
+    /// Let it write to our own output instead of through us.
+    pub inherit_output: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,10 +46,33 @@ pub enum Stream {
     Stderr,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ended {
     pub end: ProcessEnd,
     pub duration_ms: u64,
+    /// How the jail held, for a process that had one.
+    pub contained: Option<Contained>,
+}
+
+/// What was measured about a jail after its end.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contained {
+    pub jail: JailReport,
+    pub survivors: u64,
+    pub ended_with_it: u64,
+    pub peak_memory_kib: Option<u64>,
+}
+
+impl Contained {
+    pub fn report(self, process: &str) -> ProcessReport {
+        ProcessReport {
+            process: process.to_owned(),
+            jail: self.jail,
+            survivors: Some(self.survivors),
+            ended_with_it: self.ended_with_it,
+            peak_memory_kib: self.peak_memory_kib,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +81,10 @@ pub enum SuperviseError {
     Spawn { program: String, source: io::Error },
     #[error("the process could not be watched")]
     Watch { source: io::Error },
+    #[error(transparent)]
+    Jail(#[from] JailError),
+    #[error("containment is not proven: {}", missing.join(", "))]
+    NotContained { missing: Vec<String> },
 }
 
 const GRACE: Duration = Duration::from_millis(500);
@@ -60,25 +94,42 @@ const DRAIN: Duration = Duration::from_millis(200);
 /// A process that was started and must be watched to its end. Dropping it ends it.
 pub struct Running {
     child: Child,
-    limits: TimeLimits,
+    limits: Limits,
     started: Instant,
+    jail: Option<(UnixStream, JailReport)>,
+    door: Option<Door>,
 }
 
-/// Starts a job.
+/// Starts a job. A jailed one is proven contained here, and waits inside for [`Running::finish`].
 pub fn start(job: &Job) -> Result<Running, SuperviseError> {
+    let running = start_unproven(job)?;
+    let missing = running.jail.as_ref().map(|(_, report)| unproven(report)).unwrap_or_default();
+    // Dropping `running` ends the jail; nothing of the contract was started in it.
+    if missing.is_empty() { Ok(running) } else { Err(SuperviseError::NotContained { missing }) }
+}
+
+/// For experiments with single layers: no run ever starts this way.
+pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
     let started = Instant::now();
-    let child = Command::new(&job.program)
-        .args(&job.args)
-        .current_dir(&job.cwd)
-        .env_clear()
-        .envs(&job.env)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .map_err(|source| SuperviseError::Spawn { program: job.program.display().to_string(), source })?;
-    Ok(Running { child, limits: job.limits, started })
+    let output = || if job.inherit_output { Stdio::inherit() } else { Stdio::piped() };
+    let Some(plan) = &job.jail else {
+        let child = Command::new(&job.program)
+            .args(&job.args)
+            .current_dir(&job.cwd)
+            .env_clear()
+            .envs(&job.env)
+            .stdin(Stdio::null())
+            .stdout(output())
+            .stderr(output())
+            .process_group(0)
+            .spawn()
+            .map_err(|source| SuperviseError::Spawn { program: job.program.display().to_string(), source })?;
+        return Ok(Running { child, limits: job.limits, started, jail: None, door: None });
+    };
+    let ready = jail::prepare(plan, &job.program, &job.args, &job.cwd, &job.env, (output(), output()))?;
+    let running =
+        Running { child: ready.child, limits: job.limits, started, jail: Some((ready.control, ready.report)), door: ready.door };
+    Ok(running)
 }
 
 /// Runs a job to its end; every byte it writes goes to `output` in order of arrival.
@@ -87,28 +138,99 @@ pub fn run(job: &Job, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) ->
 }
 
 impl Running {
+    /// The gateway's door, when the plan asked for one.
+    pub fn take_door(&mut self) -> Option<Door> {
+        self.door.take()
+    }
+
     pub fn finish(mut self, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, SuperviseError> {
-        let end = watch(&mut self.child, self.limits, cancel, output).map_err(|source| SuperviseError::Watch { source })?;
+        let watched = |source| SuperviseError::Watch { source };
+        if let Some((control, _)) = &self.jail {
+            jail::go(control).map_err(watched)?;
+        }
+        let mut peak = None;
+        let end = watch(&mut self, cancel, output, &mut peak).map_err(watched)?;
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(Ended { end, duration_ms })
+        let Some((control, report)) = self.jail.take() else {
+            return Ok(Ended { end, duration_ms, contained: None });
+        };
+        // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before that.
+        let word = jail::last_word(&control);
+        drop(control);
+        let survivors = jail::tally(&report.pid_namespace).alive;
+        let end = match (end, word) {
+            (ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } | ProcessEnd::Lost, Some((word, _))) => from_word(word),
+            // Ended by us: what it left as a code does not matter. Ended without a word: nobody knows how.
+            (end @ (ProcessEnd::TimedOut { .. } | ProcessEnd::MemoryLimit { .. } | ProcessEnd::Cancelled), _) => end,
+            (_, None) => ProcessEnd::Lost,
+        };
+        let ended_with_it = word.map_or(0, |(_, count)| count);
+        Ok(Ended {
+            end,
+            duration_ms,
+            contained: Some(Contained { jail: report, survivors, ended_with_it, peak_memory_kib: peak }),
+        })
+    }
+}
+
+fn from_word(word: ExitWord) -> ProcessEnd {
+    match word {
+        ExitWord::Exited(code) => u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code }),
+        ExitWord::Signalled(signal) => ProcessEnd::Signalled { signal },
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // On every road, also where watching failed: the group is ended, the child reaped.
-        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-        let _ = self.child.kill();
+        // On every road, also where watching failed: the tree is ended, the child reaped.
+        match self.jail.take() {
+            // Pid 1 ends the namespace when its lifeline is cut.
+            Some((control, _)) => jail::sever(&control),
+            None => {
+                let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+                let _ = self.child.kill();
+            }
+        }
         let _ = self.child.wait();
     }
 }
 
+/// How a process is told to end: its group when it runs bare, its pid 1 when it is jailed.
+struct Reach<'a> {
+    pid: Pid,
+    control: Option<&'a UnixStream>,
+}
+
+impl Reach<'_> {
+    fn terminate(&self) {
+        // Gone already is what we want.
+        let _ = match self.control {
+            Some(control) => jail::terminate(control),
+            None => kill_process_group(self.pid, Signal::TERM).map_err(io::Error::from),
+        };
+    }
+
+    fn kill(&self) {
+        match self.control {
+            Some(control) => jail::sever(control),
+            None => {
+                let _ = kill_process_group(self.pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// How often the memory of a jail is looked at.
+const SAMPLE: Duration = Duration::from_millis(250);
+
 fn watch(
-    child: &mut Child,
-    limits: TimeLimits,
+    running: &mut Running,
     cancel: &Cancel,
     output: &mut dyn FnMut(Stream, &[u8]),
+    peak: &mut Option<u64>,
 ) -> io::Result<ProcessEnd> {
+    let Running { child, limits, jail, .. } = running;
+    let limits = *limits;
     let mut stdout = child.stdout.take();
     let mut stderr = child.stderr.take();
     for pipe in [stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)].into_iter().flatten() {
@@ -117,23 +239,31 @@ fn watch(
     let pid = Pid::from_child(child);
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     let mut buffer = vec![0u8; 64 * 1024];
+    let reach = Reach { pid, control: jail.as_ref().map(|(control, _)| control) };
+    let namespace = jail.as_ref().map(|(_, report)| report.pid_namespace.as_str());
+    let mut sampled = Instant::now();
     let mut watch = Watch::new(limits, Instant::now());
     let mut status: Option<ExitStatus> = None;
     loop {
         let now = Instant::now();
-        let decision = watch.decide(now, if cancel.requested() { Input::Cancelled } else { Input::Tick });
+        let mut input = if cancel.requested() { Input::Cancelled } else { Input::Tick };
+        if let Some(namespace) = namespace.filter(|_| now - sampled >= SAMPLE && status.is_none()) {
+            sampled = now;
+            let memory = jail::tally(namespace).memory_kib;
+            *peak = Some(memory.max(peak.unwrap_or(0)));
+            if memory > limits.memory_kib {
+                input = Input::MemoryExceeded;
+            }
+        }
+        let decision = watch.decide(now, input);
         match decision {
             Decision::Wait(_) => {}
-            Decision::Terminate => {
-                // The group may already be gone.
-                let _ = kill_process_group(pid, Signal::TERM);
-            }
-            Decision::Kill => {
-                let _ = kill_process_group(pid, Signal::KILL);
-            }
+            Decision::Terminate => reach.terminate(),
+            Decision::Kill => reach.kill(),
             Decision::Finish => break,
         }
         let wait = match decision {
+            Decision::Wait(wait) if namespace.is_some() => wait.min(SAMPLE),
             Decision::Wait(wait) => wait,
             _ => Duration::from_millis(20),
         };
@@ -158,8 +288,10 @@ fn watch(
                 Ready::Exit => {
                     status = child.try_wait()?;
                     if status.is_some() {
-                        // Whatever it left in its group holds the pipes open and must not outlive it.
-                        let _ = kill_process_group(pid, Signal::KILL);
+                        // Whatever a bare process left in its group holds the pipes open and must not outlive it.
+                        if reach.control.is_none() {
+                            reach.kill();
+                        }
                         watch.decide(Instant::now(), Input::Exited);
                     }
                 }

@@ -7,7 +7,9 @@ fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) 
         args: vec!["-c".into(), script.into()],
         cwd: "/".into(),
         env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-        limits: TimeLimits { wall: Duration::from_millis(wall_ms), idle: Duration::from_millis(idle_ms) },
+        limits: Limits { wall: Duration::from_millis(wall_ms), idle: Duration::from_millis(idle_ms), memory_kib: u64::MAX },
+        jail: None,
+        inherit_output: false,
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = run(&job, &Cancel::never().unwrap(), &mut |stream, bytes| match stream {
@@ -65,7 +67,9 @@ fn a_missing_program_is_said_so() {
         args: vec![],
         cwd: "/".into(),
         env: BTreeMap::new(),
-        limits: TimeLimits { wall: Duration::from_secs(1), idle: Duration::from_secs(1) },
+        limits: Limits { wall: Duration::from_secs(1), idle: Duration::from_secs(1), memory_kib: u64::MAX },
+        jail: None,
+        inherit_output: false,
     };
     assert!(matches!(run(&job, &Cancel::never().unwrap(), &mut |_, _| {}), Err(SuperviseError::Spawn { .. })));
 }

@@ -25,7 +25,7 @@ fn in_file(house: &House, what: &str, code: &str) -> Bundle {
 #[test]
 fn the_scripts_of_the_case_mean_what_they_are_called() {
     let house = house();
-    for (name, exit, code) in [("oracle", 0, None), ("nop", 1, Some("no_diff")), ("cheat", 1, Some("verification_untrusted"))] {
+    for (name, exit, code) in [("oracle", 0, None), ("nop", 1, Some("no_diff")), ("cheat", 1, Some("verification_failed"))] {
         let (answer, bundle) = house.run_args(&["run", "--script", name, "--json"]);
         assert_eq!(answer.code, Some(exit), "{name}: {answer:?}");
         assert_eq!(bundle.codes().first().map(String::as_str), code, "{name}");
@@ -183,7 +183,8 @@ fn writing_into_the_evidence() {
     }
 }
 
-/// The same reach, by an engine that solved the task: evidence that was touched is never a good pass.
+/// The same reach, by an engine that solved the task: in a jail it reaches nothing and passes honestly,
+/// and evidence that was touched all the same is never a good pass.
 #[test]
 fn evidence_that_was_touched_is_no_good_pass() {
     for trick in ["echo forged >> $d/events.normalized.jsonl", "echo '{}' > $d/gates.json", "echo x > $d/contract.json"] {
@@ -194,9 +195,10 @@ fn evidence_that_was_touched_is_no_good_pass() {
         assert!(!answer.panicked(), "{trick}: {answer:?}");
         let last = house.run_dirs().pop().unwrap();
         let found = cto_harness::reader::verify_dir(&last).unwrap();
-        let good_pass = answer.code == Some(0) && found.status == Some(cto_core::verdict::Status::Pass);
-        assert!(!good_pass, "{trick}: exit {:?}, verified {:?}", answer.code, found.status);
-        assert_ne!(answer.code, Some(0), "{trick}: `cto run` said pass over evidence that does not verify: {:?}", found.problems);
+        let touched = !found.problems.is_empty();
+        let contained = answer.json()["report"]["containment"] == "contained";
+        assert!(!(contained && touched), "{trick}: a contained engine reached its evidence: {:?}", found.problems);
+        assert!(!(touched && answer.code == Some(0)), "{trick}: a pass was printed over evidence that does not verify");
     }
 }
 

@@ -1,0 +1,468 @@
+//! Entering the jail: a hidden, single-threaded re-exec of this binary. The order of steps is the
+//! design (`docs/decisions/0002-jail-entry.md`); each step names itself when it fails.
+
+use std::ffi::{CString, OsStr};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use cto_core::containment::Layer;
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::spec::{self, ExitWord, FromJail, GO, JailSpec, TERMINATE};
+use super::{canary, landlock, seccomp, sys};
+
+/// A step of the entry that failed.
+pub struct Failed {
+    step: String,
+    error: io::Error,
+}
+
+type Step<T> = Result<T, Failed>;
+
+trait Named<T> {
+    fn step(self, name: impl Into<String>) -> Step<T>;
+}
+
+impl<T> Named<T> for io::Result<T> {
+    fn step(self, name: impl Into<String>) -> Step<T> {
+        self.map_err(|error| Failed { step: name.into(), error })
+    }
+}
+
+const FAILED: i32 = 125;
+/// A directory that exists everywhere; covered by the new root in our own mount namespace only.
+const STAGE: &str = "/tmp";
+
+/// `cto __jail`: never returns.
+pub fn main() -> ! {
+    let Ok(control) = sys::take_stdin() else { sys::exit_now(FAILED) };
+    let control = File::from(control);
+    match enter(&control) {
+        Ok(code) => sys::exit_now(code),
+        Err(failed) => give_up(&control, failed),
+    }
+}
+
+fn give_up(control: &File, failed: Failed) -> ! {
+    // Nobody to tell is no reason to go on.
+    let _ = spec::send(control, &FromJail::Failed { step: failed.step, error: failed.error.to_string() });
+    sys::exit_now(FAILED)
+}
+
+fn enter(control: &File) -> Step<i32> {
+    let spec: JailSpec = spec::receive(control).step("read the order")?;
+    if spec.stdin {
+        let (_, input) = sys::receive_descriptor(control.as_fd(), &mut [0u8]).step("receive standard input")?;
+        input.map_or(Ok(()), sys::become_stdin).step("take standard input")?;
+    }
+    // Nothing the harness had open goes any further.
+    sys::close_on_exec_from(3).step("close descriptors")?;
+    let root = sys::is_root();
+    let (uid, gid) = sys::effective_ids();
+    let flags = [
+        (Layer::MountNamespace, libc::CLONE_NEWNS),
+        (Layer::PidNamespace, libc::CLONE_NEWPID),
+        (Layer::IpcNamespace, libc::CLONE_NEWIPC),
+        (Layer::UtsNamespace, libc::CLONE_NEWUTS),
+        (Layer::NetworkNamespace, libc::CLONE_NEWNET),
+    ];
+    let wanted = flags.iter().filter(|(layer, _)| spec.layers.contains(layer)).fold(0, |all, (_, flag)| all | flag);
+    let user = if root || wanted == 0 { 0 } else { libc::CLONE_NEWUSER };
+    // Before the pid namespace: afterwards /proc would speak of other processes by these numbers.
+    let maps = owner_maps(&spec, root)?;
+    sys::unshare(wanted | user).step("unshare namespaces")?;
+    if user != 0 {
+        fs::write("/proc/self/setgroups", "deny").step("deny setgroups")?;
+        fs::write("/proc/self/uid_map", format!("{uid} {uid} 1")).step("map the uid")?;
+        fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")).step("map the gid")?;
+    }
+    match sys::fork().step("fork the first process")? {
+        sys::Forked::Child => match first_process(control, &spec, root, &maps) {
+            Ok(never) => match never {},
+            Err(failed) => give_up(control, failed),
+        },
+        sys::Forked::Parent(_) => {
+            sys::let_go_of_output().step("let go of output")?;
+            Ok(wait_for_first())
+        }
+    }
+}
+
+/// The outer process only waits; what happened is told over the control socket.
+fn wait_for_first() -> i32 {
+    loop {
+        match sys::reap(true) {
+            sys::Reaped::Exited(_, code) => return code,
+            sys::Reaped::Signalled(_, signal) => return 128 + signal,
+            sys::Reaped::NoneYet => {}
+            sys::Reaped::NoChildren => return FAILED,
+        }
+    }
+}
+
+/// For each mount that is to be shown under the jail's uid, the map that does it.
+fn owner_maps(spec: &JailSpec, root: bool) -> Step<Vec<Option<OwnedFd>>> {
+    let map = |mount: &spec::Mount| {
+        if !(root && mount.mapped && spec.layers.contains(&Layer::UnprivilegedUid)) {
+            return Ok(None);
+        }
+        let meta = fs::metadata(&mount.source).step("look at the workspace")?;
+        sys::owner_map((meta.uid(), meta.gid()), spec.uid).step("map the workspace's owner").map(Some)
+    };
+    spec.mounts.iter().map(map).collect()
+}
+
+enum Never {}
+
+/// Pid 1: builds the world, drops everything, starts the engine, reaps, and ends all with itself.
+fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<Never> {
+    if spec.layers.contains(&Layer::MountNamespace) {
+        sys::mount("none", Path::new("/"), "", libc::MS_REC | libc::MS_PRIVATE, "").step("make mounts private")?;
+        if spec.layers.contains(&Layer::PrivateRoot) {
+            build_root(spec, root, maps)?;
+        }
+    }
+    if spec.layers.contains(&Layer::UtsNamespace) {
+        sys::set_host_name("cto").step("set the host name")?;
+    }
+    if spec.layers.contains(&Layer::NetworkNamespace) {
+        sys::loopback_up().step("bring loopback up")?;
+        if spec.door {
+            open_door(control)?;
+        }
+    }
+    drop_privilege(spec, root)?;
+    let watch = sys::child_watch().step("watch children")?;
+    if spec.layers.contains(&Layer::UnprivilegedUid) {
+        // Others of this uid may not look into pid 1; `exec` of the engine sets it back for the engine.
+        sys::not_dumpable().step("close pid 1 to others")?;
+    }
+    match sys::fork().step("fork the engine")? {
+        sys::Forked::Child => match become_engine(control, spec) {
+            Ok(never) => match never {},
+            Err(failed) => give_up(control, failed),
+        },
+        sys::Forked::Parent(engine) => {
+            sys::let_go_of_output().step("let go of output")?;
+            reap_until_end(control, &watch, engine)
+        }
+    }
+}
+
+fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
+    if spec.layers.contains(&Layer::ResourceLimits) {
+        sys::limit(libc::RLIMIT_CORE as u32, 0).step("forbid core dumps")?;
+        sys::limit(libc::RLIMIT_NOFILE as u32, spec.limits.open_files).step("limit open files")?;
+    }
+    if spec.layers.contains(&Layer::NoCapabilities) {
+        sys::drop_capabilities().step("empty the bounding set")?;
+    }
+    if root && spec.layers.contains(&Layer::UnprivilegedUid) {
+        for output in [1, 2] {
+            // So that /dev/stdout can be opened by the new uid; a terminal or file of the operator's is left alone.
+            let _ = chown_if_pipe(output, spec.uid);
+        }
+        sys::become_uid(spec.uid).step("become an unprivileged uid")?;
+    }
+    if spec.layers.contains(&Layer::ResourceLimits) {
+        // After the uid change: the limit counts that uid's processes.
+        sys::limit(libc::RLIMIT_NPROC as u32, spec.limits.processes).step("limit processes")?;
+    }
+    if spec.layers.contains(&Layer::NoCapabilities) {
+        sys::clear_capabilities().step("clear capabilities")?;
+    }
+    if spec.layers.contains(&Layer::NoNewPrivileges) {
+        sys::no_new_privileges().step("forbid new privileges")?;
+    }
+    Ok(())
+}
+
+fn chown_if_pipe(fd: i32, uid: u32) -> io::Result<()> {
+    let target = fs::read_link(format!("/proc/self/fd/{fd}"))?;
+    match target.as_os_str().as_bytes().starts_with(b"pipe:") {
+        true => sys::chown_descriptor(fd, uid),
+        false => Ok(()),
+    }
+}
+
+fn open_door(control: &File) -> Step<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").step("open the door")?;
+    let port = listener.local_addr().step("open the door")?.port();
+    let message = spec::frame(&FromJail::Door { port }).step("open the door")?;
+    sys::send_descriptor(control.as_fd(), &message, listener.as_fd()).step("pass the door out")
+}
+
+/// Read-only places of the host's /etc that programs need to find libraries, certificates and the time.
+const ETC: [&str; 7] = [
+    "/etc/ssl",
+    "/etc/ca-certificates",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+];
+const SYSTEM_LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Parts of /proc that speak of, or to, the whole host.
+const MASKED: [&str; 13] = [
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kcore",
+    "/proc/timer_list",
+    "/proc/irq",
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/acpi",
+    "/proc/scsi",
+    "/proc/kmsg",
+    "/proc/config.gz",
+];
+const READ_ONLY: u64 = sys::ATTR_RDONLY | sys::ATTR_NOSUID | sys::ATTR_NODEV;
+
+struct Root {
+    base: PathBuf,
+}
+
+impl Root {
+    fn at(&self, path: &Path) -> PathBuf {
+        self.base.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    fn dir(&self, path: impl AsRef<Path>) -> Step<PathBuf> {
+        let place = self.at(path.as_ref());
+        fs::create_dir_all(&place).step(format!("make {}", path.as_ref().display()))?;
+        Ok(place)
+    }
+
+    fn file(&self, path: impl AsRef<Path>, text: &str) -> Step<PathBuf> {
+        let place = self.at(path.as_ref());
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent).step(format!("make {}", path.as_ref().display()))?;
+        }
+        fs::write(&place, text).step(format!("make {}", path.as_ref().display()))?;
+        Ok(place)
+    }
+
+    /// Binds a source of the host at the same or another path inside.
+    fn bind(&self, source: &Path, target: &Path, is_dir: bool, attributes: u64) -> Step<()> {
+        let place = if is_dir { self.dir(target)? } else { self.file(target, "")? };
+        sys::bind(source, &place, attributes).step(format!("bind {}", target.display()))
+    }
+}
+
+fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
+    // Sources may lie below the directory that is about to be covered: hold on to them first.
+    let mut pinned: Vec<(OwnedFd, bool)> = Vec::new();
+    for mount in &spec.mounts {
+        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+        let fd = rustix::fs::open(&mount.source, flags, rustix::fs::Mode::empty()).map_err(io::Error::from);
+        let is_dir = mount.source.is_dir();
+        pinned.push((fd.step(format!("find {}", mount.target.display()))?, is_dir));
+    }
+    let (uid, gid) = if root { (spec.uid, spec.uid) } else { sys::effective_ids() };
+    let base = Root { base: STAGE.into() };
+    sys::mount("tmpfs", &base.base, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=16m").step("make a new root")?;
+    system(&base)?;
+    own_etc(&base, uid, gid)?;
+    devices(&base)?;
+    for (target, options) in [("/dev/shm", "mode=1777,size=256m"), ("/tmp", "mode=1777,size=2g")] {
+        let place = base.dir(target)?;
+        sys::mount("tmpfs", &place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, options).step(format!("mount {target}"))?;
+    }
+    for ((mount, (fd, is_dir)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
+        let source = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        let attributes = if mount.writable { sys::ATTR_NOSUID | sys::ATTR_NODEV } else { READ_ONLY };
+        let Some(map) = map else {
+            base.bind(&source, &mount.target, *is_dir, attributes)?;
+            continue;
+        };
+        let place = base.dir(&mount.target)?;
+        sys::bind_as(&source, &place, attributes, Some(map.as_fd()))
+            .step(format!("bind {} as its owner", mount.target.display()))?;
+    }
+    proc(&base)?;
+    std::env::set_current_dir(&base.base).step("enter the new root")?;
+    sys::pivot_here().step("pivot")?;
+    sys::make_read_only(Path::new("/")).step("make the root read-only")
+}
+
+fn system(base: &Root) -> Step<()> {
+    base.bind(Path::new("/usr"), Path::new("/usr"), true, READ_ONLY)?;
+    for name in SYSTEM_LINKS {
+        let path = Path::new("/").join(name);
+        match fs::read_link(&path) {
+            Ok(target) => symlink(target, base.at(&path)).step(format!("link /{name}"))?,
+            Err(_) if path.is_dir() => base.bind(&path, &path, true, READ_ONLY)?,
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
+    base.dir("/etc")?;
+    for path in ETC.map(Path::new) {
+        if path.exists() {
+            base.bind(path, path, path.is_dir(), READ_ONLY)?;
+        }
+    }
+    base.file("/etc/passwd", &format!("engine:x:{uid}:{gid}::/scratch/home:/bin/sh\n"))?;
+    base.file("/etc/group", &format!("engine:x:{gid}:\n"))?;
+    base.file("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n")?;
+    base.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")?;
+    base.file("/etc/resolv.conf", "")?;
+    Ok(())
+}
+
+fn devices(base: &Root) -> Step<()> {
+    for name in DEVICES {
+        let path = Path::new("/dev").join(name);
+        if path.exists() {
+            base.bind(&path, &path, false, sys::ATTR_NOSUID)?;
+        }
+    }
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ] {
+        symlink(target, base.at(&Path::new("/dev").join(name))).step(format!("link /dev/{name}"))?;
+    }
+    let pts = base.dir("/dev/pts")?;
+    let options = "newinstance,ptmxmode=0666,mode=620";
+    sys::mount("devpts", &pts, "devpts", libc::MS_NOSUID | libc::MS_NOEXEC, options).step("mount /dev/pts")
+}
+
+fn proc(base: &Root) -> Step<()> {
+    let place = base.dir("/proc")?;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
+    let empty = base.dir("/run/empty")?;
+    for path in MASKED.map(Path::new) {
+        let target = base.at(path);
+        let Ok(meta) = fs::symlink_metadata(&target) else { continue };
+        let cover = if meta.is_dir() { empty.as_path() } else { Path::new("/dev/null") };
+        sys::bind(cover, &target, READ_ONLY).step(format!("mask {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The engine's own process: restricted, measured, and then the engine.
+fn become_engine(control: &File, spec: &JailSpec) -> Step<Never> {
+    sys::die_with_parent().step("tie to pid 1")?;
+    sys::reset_signals().step("reset signals")?;
+    sys::new_session().step("start a session")?;
+    let mut notes = Vec::new();
+    if spec.layers.contains(&Layer::Landlock) {
+        notes.push((Layer::Landlock, landlock::restrict(&spec.mounts).step("apply Landlock")?));
+    }
+    if spec.layers.contains(&Layer::Seccomp) {
+        seccomp::install().step("apply seccomp")?;
+    }
+    std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
+    let report = canary::report(spec, &notes);
+    spec::send(control, &FromJail::Ready(report)).step("report")?;
+    let mut word = [0u8];
+    (&mut &*control).read_exact(&mut word).step("wait for the word")?;
+    if word != [GO] {
+        sys::exit_now(FAILED);
+    }
+    let error = exec(spec);
+    // The caller reads this like a shell's complaint: 127 for a program that is not there.
+    let _ = writeln!(io::stderr(), "cto: {}: {error}", String::from_utf8_lossy(&spec.program));
+    sys::exit_now(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+fn exec(spec: &JailSpec) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    let text = |bytes: &Vec<u8>| OsStr::from_bytes(bytes).to_owned();
+    if CString::new(spec.program.clone()).is_err() {
+        return io::Error::from(io::ErrorKind::InvalidInput);
+    }
+    std::process::Command::new(text(&spec.program))
+        .args(spec.args.iter().map(text))
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (text(name), text(value))))
+        .exec()
+}
+
+/// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
+fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
+    let mut listening = true;
+    loop {
+        let mut fds = vec![PollFd::new(watch, PollFlags::IN)];
+        fds.push(PollFd::new(control, if listening { PollFlags::IN } else { PollFlags::empty() }));
+        if poll(&mut fds, None).is_err() {
+            continue;
+        }
+        let (children, harness) = (fds[0].revents(), fds[1].revents());
+        if harness.intersects(PollFlags::HUP | PollFlags::ERR) {
+            // The exit of pid 1 is the kernel's word to end the namespace.
+            sys::signal_everyone(libc::SIGKILL);
+            sys::exit_now(FAILED);
+        }
+        if harness.contains(PollFlags::IN) {
+            listening = hear(control);
+        }
+        if !children.is_empty() {
+            let mut sink = [0u8; 128];
+            let _ = rustix::io::read(watch, &mut sink);
+            if let Some(status) = reap_ready(engine) {
+                finish(control, status);
+            }
+        }
+    }
+}
+
+/// Before the engine has its word to go, the bytes are for it; afterwards they are for us.
+fn hear(control: &File) -> bool {
+    let mut word = [0u8];
+    let got = rustix::net::recv(control, &mut word, rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT);
+    match got {
+        Ok((1, _)) if word == [TERMINATE] => {
+            let _ = (&mut &*control).read(&mut word);
+            sys::signal_everyone(libc::SIGTERM);
+            true
+        }
+        // The engine's word: let it read it, and look again in a moment.
+        Ok((1, _)) => {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+            true
+        }
+        _ => false,
+    }
+}
+
+fn reap_ready(engine: i32) -> Option<ExitWord> {
+    loop {
+        match sys::reap(false) {
+            sys::Reaped::Exited(pid, code) if pid == engine => return Some(ExitWord::Exited(code)),
+            sys::Reaped::Signalled(pid, signal) if pid == engine => return Some(ExitWord::Signalled(signal)),
+            sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) => {}
+            sys::Reaped::NoneYet | sys::Reaped::NoChildren => return None,
+        }
+    }
+}
+
+fn finish(control: &File, status: ExitWord) -> ! {
+    sys::signal_everyone(libc::SIGKILL);
+    let mut ended_with_it = 0;
+    while !matches!(sys::reap(true), sys::Reaped::NoChildren) {
+        ended_with_it += 1;
+    }
+    let _ = spec::send(control, &FromJail::Ended { status, ended_with_it });
+    sys::exit_now(match status {
+        ExitWord::Exited(code) => code,
+        ExitWord::Signalled(signal) => 128 + signal,
+    })
+}

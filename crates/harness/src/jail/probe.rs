@@ -1,0 +1,64 @@
+//! Can this host contain a process? Found out by doing it: a jail is entered, measured and left.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cto_core::containment::{JailReport, unproven};
+
+use crate::host::Home;
+
+use super::{JailError, JailPlan, null_output, prepare, sever};
+
+/// What a probe found.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub report: Option<JailReport>,
+    /// Empty when everything is proven.
+    pub missing: Vec<String>,
+}
+
+impl Probe {
+    pub fn works(&self) -> bool {
+        self.missing.is_empty()
+    }
+}
+
+/// What a jail on this host cannot prove. A host that could once, since it was started and with this
+/// very program, is not asked again: every jail proves itself anew before anything runs in it.
+pub fn missing(home: &Home) -> Vec<String> {
+    let Some(marker) = marker(home) else { return probe().missing };
+    if marker.exists() {
+        return Vec::new();
+    }
+    let found = probe().missing;
+    if found.is_empty() {
+        // Not remembering only costs the next run a probe.
+        let _ = crate::host::make_private_dir(&home.cache()).and_then(|()| std::fs::write(marker, b""));
+    }
+    found
+}
+
+fn marker(home: &Home) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let own = std::fs::metadata("/proc/self/exe").ok()?;
+    let name = format!("jail-{}-{}-{}-{}", boot.trim(), rustix::process::geteuid().as_raw(), own.ino(), own.ctime_nsec());
+    Some(home.cache().join(name))
+}
+
+/// Enters a jail around nothing.
+pub fn probe() -> Probe {
+    match try_probe() {
+        Ok(report) => Probe { missing: unproven(&report), report: Some(report) },
+        Err(error) => Probe { missing: vec![error.to_string()], report: None },
+    }
+}
+
+fn try_probe() -> Result<JailReport, JailError> {
+    let output = || null_output().map_err(JailError::Spawn);
+    let plan = JailPlan::new(Vec::new());
+    let mut ready = prepare(&plan, Path::new("/bin/true"), &[], Path::new("/"), &BTreeMap::new(), (output()?, output()?))?;
+    sever(&ready.control);
+    let _ = ready.child.wait();
+    Ok(ready.report)
+}

@@ -1,0 +1,151 @@
+//! The system-call filter: what no engine, compiler or test run needs.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+    apply_filter, sock_filter,
+};
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Refused outright: keys, tracing of the kernel, new mounts, modules, and the calls filters cannot see into.
+const REFUSED: &[i64] = &[
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_clock_settime,
+    libc::SYS_settimeofday,
+    libc::SYS_fanotify_init,
+];
+
+/// Installs the filter for this process and everything it starts.
+pub fn install() -> io::Result<()> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let program = compile(refused().map_err(io::Error::other)?, libc::EPERM as u32, arch)?;
+    apply_filter(&program).map_err(io::Error::other)?;
+    // Their flags are behind a pointer no filter can follow: callers fall back to `clone` and `openat`, which are filtered.
+    let hidden = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
+    let hidden = compile(hidden, libc::ENOSYS as u32, arch)?;
+    apply_filter(&hidden).map_err(io::Error::other)?;
+    if cfg!(target_arch = "x86_64") {
+        apply_filter(&no_x32()).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// The x32 numbers name the same calls a second time, past every rule above.
+fn no_x32() -> BpfProgram {
+    const X32_BIT: u32 = 0x4000_0000;
+    let step = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
+    vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+fn compile(rules: Rules, errno: u32, arch: TargetArch) -> io::Result<BpfProgram> {
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch).map_err(io::Error::other)?;
+    filter.try_into().map_err(|error: seccompiler::BackendError| io::Error::other(error))
+}
+
+fn refused() -> Result<Rules, seccompiler::BackendError> {
+    let arg = |index: u8, op: SeccompCmpOp, value: u64| SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value);
+    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let namespaces = [
+        libc::CLONE_NEWUSER,
+        libc::CLONE_NEWNS,
+        libc::CLONE_NEWPID,
+        libc::CLONE_NEWNET,
+        libc::CLONE_NEWIPC,
+        libc::CLONE_NEWUTS,
+        libc::CLONE_NEWCGROUP,
+    ];
+    let mut new_namespace = Vec::new();
+    for flag in namespaces {
+        new_namespace.push(SeccompRule::new(vec![arg(0, SeccompCmpOp::MaskedEq(flag as u64), flag as u64)?])?);
+    }
+    rules.insert(libc::SYS_clone, new_namespace);
+    rules.insert(libc::SYS_unshare, Vec::new());
+    let mut terminal = Vec::new();
+    for request in [libc::TIOCSTI, libc::TIOCLINUX] {
+        terminal.push(SeccompRule::new(vec![arg(1, SeccompCmpOp::Eq, request as u64)?])?);
+    }
+    rules.insert(libc::SYS_ioctl, terminal);
+    // A file with a set-id bit would outlive the jail: no call may make one, and `openat2` hides its mode.
+    for (call, index) in set_id_calls() {
+        let mut bits = Vec::new();
+        for bit in [libc::S_ISUID, libc::S_ISGID] {
+            bits.push(SeccompRule::new(vec![arg(index, SeccompCmpOp::MaskedEq(bit.into()), bit.into())?])?);
+        }
+        rules.insert(call, bits);
+    }
+    rules.insert(libc::SYS_socket, sockets(&arg)?);
+    Ok(rules)
+}
+
+/// Calls that set a file's mode, and which argument the mode is.
+fn set_id_calls() -> Vec<(i64, u8)> {
+    const FCHMODAT2: i64 = 452;
+    let mut calls =
+        vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_openat, 3), (libc::SYS_mknodat, 2)];
+    #[cfg(target_arch = "x86_64")]
+    calls.extend([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
+    calls
+}
+
+/// Unix, IPv4, IPv6 and the routing part of netlink; every other family is refused.
+fn sockets(
+    arg: &dyn Fn(u8, SeccompCmpOp, u64) -> Result<SeccompCondition, seccompiler::BackendError>,
+) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    let allowed = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let mut other = Vec::new();
+    for family in allowed {
+        other.push(arg(0, SeccompCmpOp::Ne, family as u64)?);
+    }
+    let netlink = vec![arg(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?, arg(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?];
+    // Raw sockets would need a capability; refused here as well.
+    let raw = |family: i32| -> Result<SeccompRule, seccompiler::BackendError> {
+        SeccompRule::new(vec![
+            arg(0, SeccompCmpOp::Eq, family as u64)?,
+            arg(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_RAW as u64)?,
+        ])
+    };
+    Ok(vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?, raw(libc::AF_INET)?, raw(libc::AF_INET6)?])
+}

@@ -1,0 +1,108 @@
+//! What a jail is told, and what it answers: plain data over one socket.
+
+use std::collections::BTreeSet;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use cto_core::containment::{JailReport, Layer};
+use serde::{Deserialize, Serialize};
+
+/// Everything the entry needs. Sent over the control socket, never in argv.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JailSpec {
+    /// Layers to put up; all of them but for the table in the threat model.
+    pub layers: BTreeSet<Layer>,
+    pub outside: Outside,
+    /// The uid the process gets when the harness is root.
+    pub uid: u32,
+    pub mounts: Vec<Mount>,
+    pub cwd: PathBuf,
+    pub program: Vec<u8>,
+    pub args: Vec<Vec<u8>>,
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    pub door: bool,
+    /// A descriptor for standard input follows this order.
+    pub stdin: bool,
+    pub limits: JailLimits,
+}
+
+/// A directory or file of the host, visible inside.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mount {
+    pub source: PathBuf,
+    pub target: PathBuf,
+    pub writable: bool,
+    /// Shown as owned by the jail's uid, for a directory that is not ours to give away.
+    pub mapped: bool,
+}
+
+/// The host's namespaces and a process that must not be reachable, to compare with from inside.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outside {
+    pub namespaces: Vec<(String, String)>,
+    pub pid: u32,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct JailLimits {
+    pub processes: u64,
+    pub open_files: u64,
+}
+
+impl Default for JailLimits {
+    fn default() -> Self {
+        Self { processes: 1024, open_files: 4096 }
+    }
+}
+
+/// From the jail to the harness.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FromJail {
+    /// A listening socket inside the network namespace rides along with this message.
+    Door { port: u16 },
+    /// Inside, restricted, canaries tried; waiting for the word to go.
+    Ready(JailReport),
+    /// Entry failed at a step; nothing of the contract was started.
+    Failed { step: String, error: String },
+    /// The main process is gone and so is everything it left.
+    Ended { status: ExitWord, ended_with_it: u64 },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitWord {
+    Exited(i32),
+    Signalled(i32),
+}
+
+/// From the harness to the jail, one byte each.
+pub const GO: u8 = b'g';
+pub const TERMINATE: u8 = b't';
+
+const MAX_FRAME: usize = 16 << 20;
+
+/// A length and a JSON document: one `write`, so frames of two writers never mix.
+pub fn frame<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(value)?;
+    let length = u32::try_from(json.len()).map_err(|_| io::Error::other("frame too large"))?;
+    let mut bytes = length.to_le_bytes().to_vec();
+    bytes.extend(json);
+    Ok(bytes)
+}
+
+pub fn send<T: Serialize>(mut to: impl Write, value: &T) -> io::Result<()> {
+    to.write_all(&frame(value)?)
+}
+
+pub fn receive<T: for<'de> Deserialize<'de>>(mut from: impl Read) -> io::Result<T> {
+    let mut length = [0u8; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::Error::other("frame too large"));
+    }
+    let mut json = vec![0u8; length];
+    from.read_exact(&mut json)?;
+    Ok(serde_json::from_slice(&json)?)
+}

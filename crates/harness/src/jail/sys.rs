@@ -1,0 +1,389 @@
+//! The system calls of the jail: every `unsafe` block of the project is in this file.
+//!
+//! Each wrapper does one thing, checks its result and names no policy. What is called when, and
+//! why, is in `enter.rs`.
+
+#![expect(unsafe_code, reason = "namespaces, mounts and forks have no safe interface; this file is their only home")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+fn check(result: impl Into<i64>) -> io::Result<i64> {
+    let result = result.into();
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other)
+}
+
+pub fn is_root() -> bool {
+    effective_ids().0 == 0
+}
+
+pub fn effective_ids() -> (u32, u32) {
+    // SAFETY: both calls only read the caller's ids and cannot fail.
+    unsafe { (libc::geteuid(), libc::getegid()) }
+}
+
+pub fn unshare(flags: i32) -> io::Result<()> {
+    // SAFETY: takes plain flags; the caller is single-threaded.
+    check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+pub enum Forked {
+    Child,
+    Parent(i32),
+}
+
+/// The caller has one thread, so the child may go on using the whole program.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: single-threaded by construction (a re-exec that starts no thread).
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid as i32)),
+    }
+}
+
+/// Ends this process without running anything of the parent's.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: never returns and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+pub fn mount(source: &str, target: &Path, kind: &str, flags: u64, data: &str) -> io::Result<()> {
+    let (source, target) = (CString::new(source)?, c_path(target)?);
+    let (kind, data) = (CString::new(kind)?, CString::new(data)?);
+    // SAFETY: all pointers are valid NUL-terminated strings for the duration of the call.
+    check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast()) }).map(drop)
+}
+
+pub const ATTR_RDONLY: u64 = 1;
+pub const ATTR_NOSUID: u64 = 2;
+pub const ATTR_NODEV: u64 = 4;
+const AT_RECURSIVE: i32 = 0x8000;
+const OPEN_TREE_CLONE: i32 = 1;
+const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
+
+/// Binds a tree elsewhere. Attributes are only added, so flags locked by the host never clash.
+pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
+    bind_as(source, target, attributes, None)
+}
+
+/// Binds a tree; with a user namespace, its owners are shown through that namespace's map.
+pub fn bind_as(source: &Path, target: &Path, attributes: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let (source, target) = (c_path(source)?, c_path(target)?);
+    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE;
+    // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
+    let tree = check(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags) })?;
+    // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    let tree = unsafe { OwnedFd::from_raw_fd(tree as RawFd) };
+    set_attributes(tree.as_raw_fd(), c"", libc::AT_EMPTY_PATH | AT_RECURSIVE, attributes, map)?;
+    // SAFETY: valid descriptor and C strings.
+    let moved = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    };
+    check(moved).map(drop)
+}
+
+/// Makes one mount read-only; what is mounted below it keeps its own attributes.
+pub fn make_read_only(path: &Path) -> io::Result<()> {
+    set_attributes(libc::AT_FDCWD, &c_path(path)?, 0, ATTR_RDONLY, None)
+}
+
+fn set_attributes(fd: RawFd, path: &std::ffi::CStr, flags: i32, set: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    const ATTR_IDMAP: u64 = 0x0010_0000;
+    let attributes = match map {
+        None => [set, 0u64, 0, 0],
+        Some(namespace) => [set | ATTR_IDMAP, 0, 0, namespace.as_raw_fd() as u64],
+    };
+    // SAFETY: the structure is four 64-bit words and its size is passed along.
+    let result = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, attributes.as_ptr(), std::mem::size_of_val(&attributes))
+    };
+    check(result).map(drop)
+}
+
+/// The current directory becomes the root, and the old root is gone.
+pub fn pivot_here() -> io::Result<()> {
+    // SAFETY: valid C strings; pivoting onto itself stacks the old root, which is then detached.
+    unsafe {
+        check(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()))?;
+        check(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
+        check(libc::chdir(c"/".as_ptr())).map(drop)
+    }
+}
+
+pub fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: pointer and length belong to one string.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
+}
+
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: an ioctl on a fresh socket with a properly initialised ifreq.
+    unsafe {
+        let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))? as RawFd);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request)).map(drop)
+    }
+}
+
+/// Gives up every way back to more privilege: bounding set, ids, ambient and current capabilities.
+pub fn drop_capabilities() -> io::Result<()> {
+    for capability in 0..=63 {
+        // SAFETY: plain integers.
+        unsafe {
+            if libc::prctl(libc::PR_CAPBSET_READ, capability) < 0 {
+                break;
+            }
+            check(libc::prctl(libc::PR_CAPBSET_DROP, capability))?;
+        }
+    }
+    Ok(())
+}
+
+pub fn clear_capabilities() -> io::Result<()> {
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let none = [0u32; 6];
+    // SAFETY: header and data have the sizes version 3 asks for.
+    unsafe {
+        libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        check(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())).map(drop)
+    }
+}
+
+pub fn become_uid(uid: u32) -> io::Result<()> {
+    // SAFETY: plain integers; groups first, then gid, then uid, each checked.
+    unsafe {
+        check(libc::setgroups(0, ptr::null()))?;
+        check(libc::setresgid(uid, uid, uid))?;
+        check(libc::setresuid(uid, uid, uid)).map(drop)
+    }
+}
+
+pub fn no_new_privileges() -> io::Result<()> {
+    // SAFETY: plain integers.
+    check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Others of the same uid may not look into this process.
+pub fn not_dumpable() -> io::Result<()> {
+    // SAFETY: plain integers.
+    check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }).map(drop)
+}
+
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: plain integers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
+}
+
+pub fn limit(resource: u32, value: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    // SAFETY: a valid rlimit structure.
+    check(unsafe { libc::setrlimit(resource as _, &limit) }).map(drop)
+}
+
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: no arguments.
+    check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Closes every descriptor on the next `exec`.
+pub fn close_on_exec_from(first: u32) -> io::Result<()> {
+    const CLOSE_RANGE_CLOEXEC: u32 = 4;
+    // SAFETY: only marks descriptors.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) }).map(drop)
+}
+
+/// Takes over descriptor 0, which the harness made the control socket.
+pub fn take_stdin() -> io::Result<OwnedFd> {
+    // SAFETY: duplicates descriptor 0 and then points 0 at /dev/null; both results are checked.
+    unsafe {
+        let control = check(libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 10))?;
+        let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC))? as RawFd;
+        check(libc::dup2(null, 0))?;
+        libc::close(null);
+        Ok(OwnedFd::from_raw_fd(control as RawFd))
+    }
+}
+
+pub fn chown_descriptor(fd: RawFd, uid: u32) -> io::Result<()> {
+    // SAFETY: plain integers.
+    check(unsafe { libc::fchown(fd, uid, uid) }).map(drop)
+}
+
+/// Points standard output and error at nothing, so that this process holds no pipe open.
+pub fn let_go_of_output() -> io::Result<()> {
+    // SAFETY: duplicates a fresh descriptor over 1 and 2.
+    unsafe {
+        let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))? as RawFd;
+        check(libc::dup2(null, 1))?;
+        check(libc::dup2(null, 2))?;
+        libc::close(null);
+    }
+    Ok(())
+}
+
+/// Blocks SIGCHLD and gives a descriptor that is readable when a child changed.
+pub fn child_watch() -> io::Result<OwnedFd> {
+    // SAFETY: the signal set is initialised before use; the descriptor is new.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        check(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
+        let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
+/// The next program starts with no signal blocked or ignored.
+pub fn reset_signals() -> io::Result<()> {
+    // SAFETY: an empty set and default actions.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        check(libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut()))?;
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+    Ok(())
+}
+
+/// One child that has ended, if any.
+pub enum Reaped {
+    Exited(i32, i32),
+    Signalled(i32, i32),
+    NoneYet,
+    NoChildren,
+}
+
+pub fn reap(wait: bool) -> Reaped {
+    let mut status = 0;
+    let flags = if wait { 0 } else { libc::WNOHANG };
+    // SAFETY: the status pointer is valid.
+    match unsafe { libc::waitpid(-1, &mut status, flags) } {
+        0 => Reaped::NoneYet,
+        pid if pid > 0 && libc::WIFEXITED(status) => Reaped::Exited(pid, libc::WEXITSTATUS(status)),
+        pid if pid > 0 => Reaped::Signalled(pid, libc::WTERMSIG(status)),
+        _ => Reaped::NoChildren,
+    }
+}
+
+/// Signals every process of this pid namespace but its first.
+pub fn signal_everyone(signal: i32) {
+    // SAFETY: plain integers; no process left is no error here.
+    unsafe {
+        libc::kill(-1, signal);
+    }
+}
+
+/// A user namespace that exists only for its map: `owner` on disk is shown as `uid`.
+pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
+    let (ready, tell) = io::pipe()?;
+    match fork()? {
+        Forked::Child => {
+            let made = unshare(libc::CLONE_NEWUSER).is_ok();
+            // One byte means the namespace is there to be taken.
+            let _ = io::Write::write(&mut &tell, &[u8::from(made)]);
+            // SAFETY: waits to be killed.
+            unsafe { libc::pause() };
+            exit_now(0)
+        }
+        Forked::Parent(child) => {
+            let map = map_of(child, ready, owner, uid);
+            // SAFETY: our own child, not yet reaped.
+            unsafe {
+                libc::kill(child, libc::SIGKILL);
+                libc::waitpid(child, ptr::null_mut(), 0);
+            }
+            map
+        }
+    }
+}
+
+fn map_of(child: i32, mut ready: io::PipeReader, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
+    let mut made = [0u8];
+    io::Read::read_exact(&mut ready, &mut made)?;
+    if made != [1] {
+        return Err(io::Error::other("no user namespace could be made"));
+    }
+    std::fs::write(format!("/proc/{child}/uid_map"), format!("{} {uid} 1", owner.0))?;
+    std::fs::write(format!("/proc/{child}/gid_map"), format!("{} {uid} 1", owner.1))?;
+    Ok(std::fs::File::open(format!("/proc/{child}/ns/user"))?.into())
+}
+
+/// Makes a descriptor standard input.
+pub fn become_stdin(fd: OwnedFd) -> io::Result<()> {
+    // SAFETY: duplicates an open descriptor over 0.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), 0) }).map(drop)
+}
+
+/// Does a process of this number exist for us?
+pub fn can_see_pid(pid: u32) -> io::Result<()> {
+    // SAFETY: signal 0 only asks.
+    check(unsafe { libc::kill(pid as i32, 0) }).map(drop)
+}
+
+pub fn open_socket(family: i32, kind: i32) -> io::Result<()> {
+    // SAFETY: the descriptor is owned and closed at once.
+    unsafe { check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0)).map(|fd| drop(OwnedFd::from_raw_fd(fd as RawFd))) }
+}
+
+/// Sends bytes with one descriptor along.
+pub fn send_descriptor(socket: BorrowedFd<'_>, bytes: &[u8], fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut space = [0u64; 4];
+    let (mut message, size) = control_message(&mut vector, &mut space);
+    // SAFETY: the control buffer is large enough for one descriptor and correctly aligned.
+    unsafe {
+        let header = libc::CMSG_FIRSTHDR(&message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(size) as _;
+        ptr::write_unaligned(libc::CMSG_DATA(header).cast::<RawFd>(), fd.as_raw_fd());
+        let sent = check(libc::sendmsg(socket.as_raw_fd(), &mut message, libc::MSG_NOSIGNAL) as i64)?;
+        if sent as usize == bytes.len() { Ok(()) } else { Err(io::Error::other("message sent in part")) }
+    }
+}
+
+/// Receives up to `bytes.len()` bytes, and a descriptor if one came along.
+pub fn receive_descriptor(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut space = [0u64; 4];
+    let (mut message, _) = control_message(&mut vector, &mut space);
+    // SAFETY: buffers outlive the call; a received descriptor is new and becomes owned.
+    unsafe {
+        let got = check(libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as i64)?;
+        let header = libc::CMSG_FIRSTHDR(&message);
+        let fd = (!header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS)
+            .then(|| OwnedFd::from_raw_fd(ptr::read_unaligned(libc::CMSG_DATA(header).cast::<RawFd>())));
+        Ok((got as usize, fd))
+    }
+}
+
+fn control_message(vector: &mut libc::iovec, space: &mut [u64; 4]) -> (libc::msghdr, u32) {
+    const SIZE: u32 = std::mem::size_of::<RawFd>() as u32;
+    // SAFETY: an all-zero msghdr is valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = vector;
+    message.msg_iovlen = 1;
+    message.msg_control = space.as_mut_ptr().cast();
+    // SAFETY: pure arithmetic.
+    message.msg_controllen = unsafe { libc::CMSG_SPACE(SIZE) } as _;
+    (message, SIZE)
+}

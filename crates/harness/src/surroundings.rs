@@ -1,0 +1,135 @@
+//! What a process of a run sees: in a jail or, where the plan says so, as the operator.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cto_core::containment::Containment;
+use cto_core::plan::Plan;
+
+use crate::host::{self, Env};
+use crate::jail::{self, JailLimits, JailPlan, Mount};
+use crate::run::Stage2;
+use crate::supervise::{Job, Limits};
+
+const WORKSPACE: &str = "/workspace";
+const SCRATCH: &str = "/scratch";
+/// Where a jail finds the engine's own program.
+const ENGINE: &str = "/engine";
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// One copy and one scratch directory, as a process will know them.
+pub struct Surroundings<'a> {
+    stage: &'a Stage2<'a>,
+    copy: PathBuf,
+    scratch: PathBuf,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Makes the scratch directory and hands both directories to the uid that will use them.
+    pub fn new(stage: &'a Stage2<'a>, copy: &Path, scratch: &Path) -> io::Result<Self> {
+        for dir in ["home", "tmp"] {
+            host::make_private_dir(&scratch.join(dir))?;
+        }
+        if contained(stage) {
+            jail::hand_over(scratch)?;
+            jail::hand_over(copy)?;
+        }
+        Ok(Self { stage, copy: copy.to_owned(), scratch: scratch.to_owned() })
+    }
+
+    /// The scratch directory under the name the process knows.
+    pub fn scratch(&self) -> PathBuf {
+        if contained(self.stage) { SCRATCH.into() } else { self.scratch.clone() }
+    }
+
+    pub fn job(&self, program: &Path, args: Vec<OsString>, limits: Limits) -> Job {
+        if !contained(self.stage) {
+            let env = bare_env(self.stage.env, &self.scratch);
+            return Job {
+                program: program.to_owned(),
+                args,
+                cwd: self.copy.clone(),
+                env,
+                limits,
+                jail: None,
+                inherit_output: false,
+            };
+        }
+        let mount = |source: &Path, target: &str, writable| Mount {
+            source: source.to_owned(),
+            target: target.into(),
+            writable,
+            mapped: false,
+        };
+        let mut mounts = vec![mount(&self.copy, WORKSPACE, true), mount(&self.scratch, SCRATCH, true)];
+        mounts.extend(
+            self.stage.plan.toolchains.iter().map(|toolchain| mount(Path::new(&toolchain.mount), &toolchain.mount, false)),
+        );
+        let inside = if program.starts_with("/bin") || program.starts_with("/usr") {
+            program.to_owned()
+        } else {
+            let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
+            mounts.push(Mount { source: program.to_owned(), target: target.clone(), writable: false, mapped: false });
+            target
+        };
+        let mut plan = JailPlan::new(mounts);
+        plan.limits = JailLimits { processes: self.stage.plan.limits.processes.into(), ..JailLimits::default() };
+        Job {
+            program: inside,
+            args,
+            cwd: WORKSPACE.into(),
+            env: self.jail_env(),
+            limits,
+            jail: Some(plan),
+            inherit_output: false,
+        }
+    }
+
+    /// An allow-list, not a filter.
+    fn jail_env(&self) -> BTreeMap<OsString, OsString> {
+        let mut path: Vec<&str> = self.stage.plan.toolchains.iter().map(|toolchain| toolchain.bin.as_str()).collect();
+        path.push(SYSTEM_PATH);
+        environment(path.join(":").into(), Path::new(SCRATCH).join("home"), "/tmp".into())
+    }
+}
+
+fn contained(stage: &Stage2<'_>) -> bool {
+    stage.plan.containment == Containment::Contained
+}
+
+fn bare_env(env: &Env, scratch: &Path) -> BTreeMap<OsString, OsString> {
+    let path = env.get("PATH").map(|path| {
+        let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+        std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from(SYSTEM_PATH))
+    });
+    environment(path.unwrap_or_else(|| SYSTEM_PATH.into()), scratch.join("home"), scratch.join("tmp"))
+}
+
+fn environment(path: OsString, home: PathBuf, temp: PathBuf) -> BTreeMap<OsString, OsString> {
+    BTreeMap::from([
+        ("PATH".into(), path),
+        ("HOME".into(), home.into_os_string()),
+        ("TMPDIR".into(), temp.into_os_string()),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
+    ])
+}
+
+pub fn engine_limits(plan: &Plan) -> Limits {
+    limits(plan, plan.limits.engine_wall_seconds, plan.limits.engine_idle_seconds)
+}
+
+pub fn verification_limits(plan: &Plan) -> Limits {
+    limits(plan, plan.limits.verification_wall_seconds, plan.limits.verification_idle_seconds)
+}
+
+fn limits(plan: &Plan, wall: u32, idle: u32) -> Limits {
+    Limits {
+        wall: Duration::from_secs(wall.into()),
+        idle: Duration::from_secs(idle.into()),
+        memory_kib: u64::from(plan.limits.memory_mib) * 1024,
+    }
+}

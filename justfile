@@ -1,0 +1,42 @@
+# Recipes for daily work. `just` alone lists them.
+
+_list:
+    @just --list --unsorted
+
+# Build and run the built-in case; arguments go to `cto run`
+demo *args:
+    scripts/demo {{args}}
+
+# Everything CI checks: format, lints, all tests
+test:
+    scripts/test
+
+# Format and lints only
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Format in place
+fmt:
+    cargo fmt --all
+
+# Write the generated pages of docs/ and schemas/ anew
+docs:
+    CTO_REGENERATE=1 cargo nextest run tidy
+
+# The numbers, as interleaved pairs
+bench *args:
+    scripts/bench {{args}}
+
+# Mutation tests of the code that decides
+mutants *args:
+    cargo mutants --package cto-core \
+        --file 'crates/core/src/gate/*.rs' \
+        --file 'crates/core/src/judge.rs' \
+        --file 'crates/core/src/scope.rs' \
+        --file 'crates/core/src/verdict.rs' \
+        --file 'crates/core/src/run.rs' {{args}}
+
+# Licenses, advisories, duplicate and foreign crates
+deny:
+    cargo deny check

@@ -1,0 +1,293 @@
+"""Measures `cto` against its promises and writes docs/performance.md. Called by scripts/bench.
+
+usage: measure.py CTO WORK PAIRS DOCUMENT
+"""
+
+import ctypes
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CASE = """\
+schema_version = 1
+task_id = "{name}"
+title = "One line"
+objective = "Make note.txt say done."
+risk_class = "low"
+allowed_paths = ["note.txt", "big.txt"]
+forbidden_actions = ["push"]
+mutation_mode = "copied-fixture"
+verification_commands = ["grep -q done note.txt"]
+verification_control = {{ patch = "control.patch" }}
+success_criteria = ["note.txt says done"]
+rollback = "Nothing to roll back."
+
+[limits]
+engine_wall_seconds = 600
+engine_idle_seconds = 600
+verification_wall_seconds = 600
+verification_idle_seconds = 600
+output_bytes = 1073741824
+"""
+SCRIPT = """\
+[[step]]
+do = "write"
+path = "note.txt"
+text = "done\\n"
+"""
+CONTROL = """\
+diff --git a/note.txt b/note.txt
+--- a/note.txt
++++ b/note.txt
+@@ -1 +1 @@
+-done
++gone
+"""
+# 79 characters and a newline, 6,250,000 times: 500 MB.
+BIG = "yes 'a line of text as an engine or a person might write it, 79 characters wide, ok..' | head -n 6250000"
+BIG = BIG.replace("ok..", "ok" + "." * (79 - len(BIG.split("'")[1]) + 2))
+
+ENV = {"PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"), "LANG": "C.UTF-8"}
+NULL = os.open(os.devnull, os.O_RDWR)
+
+
+def make_case(root, name, extra=""):
+    case = root / name
+    (case / "workspace").mkdir(parents=True)
+    (case / "scripts").mkdir()
+    (case / "case.toml").write_text(CASE.format(name=name))
+    (case / "control.patch").write_text(CONTROL)
+    (case / "workspace" / "note.txt").write_text("hello\n")
+    (case / "scripts" / "oracle.toml").write_text(SCRIPT + extra)
+    return case
+
+
+class Ran:
+    """Wall in ms, own CPU in ms (None where the kernel does not say), and standard output."""
+
+    def __init__(self, argv, expect=0):
+        argv = [str(arg) for arg in argv]
+        read, write = os.pipe()
+        actions = [(os.POSIX_SPAWN_DUP2, NULL, 0), (os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_CLOSE, read)]
+        started = time.perf_counter()
+        pid = os.posix_spawnp(argv[0], argv, ENV, file_actions=actions)
+        # Left as a zombie, so that the kernel still has its accounts.
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        self.wall = (time.perf_counter() - started) * 1e3
+        self.cpu = own_cpu(pid)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            self.output = pipe.read()
+        if code != expect:
+            sys.exit(f"measure.py: {' '.join(argv)}: exit code {code}\n{self.output}")
+
+
+def own_cpu(pid):
+    """Time on a CPU without children, in ms: the scheduler's own nanosecond account of the main thread.
+
+    `cto` has no other thread; getrusage's own figures come in the same account, but a parent can only
+    read them with the children's added.
+    """
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e6
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def peak_rss(argv):
+    """VmHWM in MB, read while the process stands still at its exit.
+
+    ru_maxrss would not do: it also counts the pages of the program that spawned it, and its children.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    traceme, cont, setoptions, traceexit, exitkill = 0, 7, 0x4200, 0x40, 0x100000
+    argv = [str(arg) for arg in argv]
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(NULL, 1)
+        libc.ptrace(traceme, 0, None, None)
+        try:
+            os.execvpe(argv[0], argv, ENV)
+        finally:
+            os._exit(127)
+    _, status = os.waitpid(pid, 0)
+    libc.ptrace(setoptions, pid, None, traceexit | exitkill)
+    peak, signal = None, 0
+    while not (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
+        if status >> 8 == (5 | 6 << 8):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            peak = next(int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM"))
+        elif os.WSTOPSIG(status) != 5:
+            signal = os.WSTOPSIG(status)
+        libc.ptrace(cont, pid, None, signal or None)
+        signal = 0
+        _, status = os.waitpid(pid, 0)
+    if os.waitstatus_to_exitcode(status) != 0 or peak is None:
+        sys.exit(f"measure.py: {' '.join(argv)}: could not be traced")
+    return peak
+
+
+class Many:
+    def __init__(self, values):
+        self.values = sorted(values)
+        self.median = statistics.median(self.values)
+
+    def at(self, part):
+        return self.values[min(len(self.values) - 1, round(part * (len(self.values) - 1)))]
+
+    def text(self, unit="", digits=1):
+        unit = unit and " " + unit
+        return f"{self.median:.{digits}f}{unit} ({self.at(0.1):.{digits}f}–{self.at(0.9):.{digits}f})"
+
+
+class Bench:
+    def __init__(self, cto, work, pairs):
+        self.cto, self.work, self.pairs = cto, work, pairs
+        self.home = work / "home"
+        self.rows = []
+        self.notes = []
+
+    def run(self, case):
+        return Ran([self.cto, "run", f"{case}/", "--home", self.home])
+
+    def bundle(self, name):
+        return max((self.home / "harness-runs").glob(f"*-{name}-*"), key=lambda path: path.stat().st_mtime_ns)
+
+    def row(self, what, measured, compared, target, met):
+        self.rows.append((what, measured, compared, target, "met" if met else "**missed**"))
+        print(f"{what:<48} {measured:<28} {compared:<34} {target:<12} {'met' if met else 'MISSED'}", flush=True)
+
+    def runs(self):
+        case = make_case(self.work, "small")
+        by_hand = Path(__file__).with_name("by-hand")
+        cto, hand, cpu, tools = [], [], [], []
+        for number in range(self.pairs + 3):
+            # The order changes from pair to pair, so that neither side always comes second.
+            for side in ("cto", "hand") if number % 2 else ("hand", "cto"):
+                if side == "cto":
+                    ran = self.run(case)
+                    if number >= 3:
+                        cto.append(ran.wall)
+                        cpu.append(ran.cpu)
+                else:
+                    ran = Ran([by_hand, self.cto, case, self.work / "by-hand"])
+                    if number >= 3:
+                        hand.append(ran.wall)
+                        tools.append(int(ran.output) / 1e3)
+        ratio = Many(a / b for a, b in zip(cto, hand))
+        strict = Many(a / (b - c) for a, b, c in zip(cto, hand, tools))
+        self.row("`cto run`, wall", Many(cto).text("ms"), f"by hand {Many(hand).text('ms')}", "—", True)
+        self.row("… ratio of each pair", ratio.text("×", 2), "", "≤ 1.5 ×", ratio.median <= 1.5)
+        self.notes.append(
+            f"`mkdir`, `cp` and `rm` take {Many(tools).text('ms')} of the script's wall, because a shell needs a process for "
+            f"what `cto` does itself. Taking them off the script's side, work included, the ratio is {strict.text('×', 2)}."
+        )
+        if None in cpu:
+            self.row("`cto run`, own CPU", "not known", "no /proc/PID/schedstat", "≤ 12 ms", False)
+        else:
+            self.row("`cto run`, own CPU", Many(cpu).text("ms"), "", "≤ 12 ms", Many(cpu).median <= 12)
+
+    def verify_small(self):
+        bundle = self.bundle("small")
+        argv = [self.cto, "verify", f"{bundle}/", "--home", self.home]
+        wall = Many([Ran(argv).wall for _ in range(self.pairs + 3)][3:])
+        self.row("`cto verify`, small bundle, wall", wall.text("ms"), "", "≤ 5 ms", wall.median <= 5)
+
+    def rss(self):
+        for what, argv in (
+            ("run", [self.cto, "run", f"{self.work / 'small'}/", "--home", self.home]),
+            ("verify", [self.cto, "verify", f"{self.bundle('small')}/", "--home", self.home]),
+        ):
+            peak = Many(peak_rss(argv) for _ in range(min(self.pairs, 10)))
+            self.row(f"`cto {what}`, peak RSS", peak.text("MB"), "", "≤ 20 MB", peak.median <= 20)
+
+    def verify_large(self, name, what, shell):
+        step = f'\n[[step]]\ndo = "shell"\ncommand = """{shell}"""\n'
+        self.run(make_case(self.work, name, step))
+        bundle = self.bundle(name)
+        files = sorted(path for path in bundle.rglob("*") if path.is_file())
+        megabytes = sum(path.stat().st_size for path in files) / 1e6
+        os.sync()
+        argv = [self.cto, "verify", f"{bundle}/", "--home", self.home]
+        ours, theirs = [], []
+        for number in range(max(5, self.pairs // 2) + 1):
+            for side in (0, 1) if number % 2 else (1, 0):
+                ran = Ran(argv) if side == 0 else Ran(["openssl", "dgst", "-sha256", *files])
+                if number:
+                    (ours, theirs)[side].append(ran.wall)
+        ratio = Many(b / a for a, b in zip(ours, theirs))
+        speed = [Many(megabytes / wall for wall in walls) for walls in (ours, theirs)]
+        self.row(
+            f"`cto verify`, {megabytes:.0f} MB bundle, {what}",
+            speed[0].text("GB/s", 2),
+            f"openssl {speed[1].text('GB/s', 2)}",
+            "—",
+            True,
+        )
+        self.row("… throughput against openssl", ratio.text("×", 2), "", "≥ 0.9 ×", ratio.median >= 0.9)
+        shutil.rmtree(bundle)
+
+    def document(self):
+        lines = [
+            "# Performance",
+            "",
+            f"Generated by `scripts/bench {self.pairs}`; do not edit.",
+            "",
+            f"Machine class: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release().split('-')[0]}, {file_system(self.work)}; "
+            f"{version(['git', '--version'])}, {version(['openssl', 'version'])}.",
+            "Numbers are medians with the 10th to 90th percentile in brackets. Compared numbers were taken in interleaved",
+            "pairs on the same file system, page cache warm; ratios are medians of the ratios of pairs.",
+            "",
+            "| What | Measured | Compared with | Target | |",
+            "|---|---|---|---|---|",
+            *(f"| {' | '.join(row[:4])} | {row[4] if row[3] != '—' else ''} |" for row in self.rows),
+            "",
+            *self.notes,
+            "",
+            "## How",
+            "",
+            "- **`cto run`**: `cto run CASE/ --home DIR` on a case of one file, whose engine is an instant `fake` script, whose check is",
+            "  `grep -q done note.txt` and whose must-fail control is a patch. **By hand** is `scripts/bench.d/by-hand`: one bash",
+            "  script that starts the same git commands with the same options, the same engine and the same checks, and does",
+            "  nothing of what makes a run evidence: no contract, gates, chain, digests, secret scan, judgement, seal or sync.",
+            "- **Own CPU** is RUSAGE_SELF without children: after exit the process is held as a zombie",
+            "  (`waitid` with `WNOWAIT`) and `/proc/PID/schedstat` read, the scheduler's account in nanoseconds, before it is reaped.",
+            "  It includes the kernel's work on its behalf (files made, synced and removed) and hashing the `cto` executable.",
+            "- **`cto verify`**: `cto verify BUNDLE/` against `openssl dgst -sha256` over the same files. The large bundles are real ones:",
+            "  an engine that printed 500 MB, and one that added a file of 500 MB.",
+            "- **Peak RSS** is VmHWM, read at the process's exit (`PTRACE_O_TRACEEXIT`).",
+            "",
+        ]
+        return "\n".join(lines)
+
+
+def version(argv):
+    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    return " ".join(text.split("(")[0].split()[:3]).replace(" version", "")
+
+
+def file_system(path):
+    return subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def main():
+    cto, work, pairs, document = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    bench = Bench(cto, work, pairs)
+    bench.runs()
+    bench.verify_small()
+    bench.rss()
+    bench.verify_large("printed", "a log", BIG)
+    bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
+    document.parent.mkdir(exist_ok=True)
+    document.write_text(bench.document())
+    print(f"written: {document}")
+
+
+main()
