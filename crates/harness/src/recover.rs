@@ -8,6 +8,7 @@ use std::time::Instant;
 use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::case_file::ContractIssue;
+use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::contract::{ContractDocument, InvalidContract, SealedContract, Stage};
 use cto_core::event::{self, Event, EventLine, Finding, Origin, RunStarted};
 use cto_core::ids::{BadName, RunId};
@@ -83,7 +84,7 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
         remove_if_there(&dir.join(leftover))?;
     }
     // Killed between making a document and filling it: what is torn says nothing and is written anew at the seal.
-    for document in [bundle::GATES, bundle::ELIGIBILITY, bundle::CONTAINMENT] {
+    for document in [bundle::GATES, bundle::ELIGIBILITY] {
         let path = dir.join(document);
         let whole = files::read_limited(&path, 64 << 20).is_ok_and(|bytes| cto_core::json::parse_strict(&bytes).is_ok());
         if !whole {
@@ -93,6 +94,9 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
     host::make_private_dir(&dir.join(bundle::SCRATCH_DIR))?;
     let (contract, sealed_contract) = contract(&dir)?;
     let (lines, lost) = chain(&dir, run_id, &sealed_contract)?;
+    if !containment_fits(&dir, &lines) {
+        remove_if_there(&dir.join(bundle::CONTAINMENT))?;
+    }
     let identity = identity(run_id, &contract, &lines, &dir)?;
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::default() };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
@@ -105,6 +109,16 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
     };
     bundle.close(vec![Finding { code: Code::Interrupted, detail: Some(detail) }])?;
     Ok(())
+}
+
+/// Written while sealing, so it may tell of more than the part of the chain that reached the disk.
+fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
+    let found = files::read_limited(&dir.join(bundle::CONTAINMENT), 64 << 20).ok();
+    let Some(shown) = found.and_then(|bytes| cto_core::json::read::<ContainmentReport>(&bytes).ok()) else { return false };
+    let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else { return false };
+    let planned = folded.facts.containment.unwrap_or(Containment::None);
+    let started = folded.facts.engine_events.contains(&event::EventType::EngineStarted);
+    shown == ContainmentReport::summarise(planned, shown.processes.clone(), started)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
