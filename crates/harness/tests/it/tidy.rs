@@ -8,10 +8,13 @@ const MAX_LINES: usize = 500;
 const MAX_FUNCTION: usize = 70;
 
 /// Known to be too long, and not excused: an entry that is no longer true fails as well.
-const OWED: [&str; 3] = [
+const OWED: [&str; 6] = [
     "crates/core/src/case_file.rs: functions: fn case",
+    "crates/core/src/event.rs: size",
     "crates/core/src/report.rs: functions: fn build",
+    "crates/core/src/verify.rs: size",
     "crates/harness/src/run.rs: size",
+    "crates/harness/src/supervise/mod.rs: functions: fn watch",
 ];
 
 struct Source {
@@ -146,13 +149,14 @@ fn reader_imports(source: &Source) -> Vec<String> {
 }
 
 fn spawners(source: &Source) -> Vec<String> {
-    let may = ["crates/harness/src/git.rs", "crates/harness/src/supervise/", "crates/harness/src/doubles/"];
+    let may =
+        ["crates/harness/src/git.rs", "crates/harness/src/supervise/", "crates/harness/src/doubles/", "crates/harness/src/jail/"];
     if source.is_test() || source.starts(&may) {
         return Vec::new();
     }
     let text = source.product();
     let spawns = text.contains("process::Command") || text.contains("Command::new") || text.contains("process::{Child, Command");
-    spawns.then(|| "only git.rs, supervise/ and doubles/ start processes".to_owned()).into_iter().collect()
+    spawns.then(|| "only git.rs, supervise/, jail/ and doubles/ start processes".to_owned()).into_iter().collect()
 }
 
 fn broken(source: &Source) -> Vec<String> {
@@ -187,7 +191,7 @@ fn every_rule_can_fail() {
         (
             "crates/harness/src/run.rs",
             "//! x\nuse std::process::Command;\n",
-            "who spawns: only git.rs, supervise/ and doubles/ start processes",
+            "who spawns: only git.rs, supervise/, jail/ and doubles/ start processes",
         ),
     ] {
         let source = Source { path: path.to_owned(), text: text.to_owned() };
