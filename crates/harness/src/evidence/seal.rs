@@ -224,7 +224,8 @@ impl OpenBundle {
             let artifact = artifact.to_owned();
             move |source| EvidenceError::Write { artifact, source }
         };
-        for name in list(&self.dir) {
+        // The lock is no evidence and goes in a moment; everything else must be on the disk first.
+        for name in list(&self.dir).into_iter().filter(|name| name != bundle::LOCK) {
             File::open(self.dir.join(&name)).and_then(|file| file.sync_data()).map_err(failed(&name))?;
         }
         // The commit point: before this rename there is no result, after it there is exactly one.

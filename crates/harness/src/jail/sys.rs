@@ -284,11 +284,14 @@ pub fn reap(wait: bool) -> Reaped {
     }
 }
 
-/// Signals every process of this pid namespace but its first.
+/// Signals every process of this pid namespace but its first. Only pid 1 may: for anyone else
+/// "everyone" would be the host.
 pub fn signal_everyone(signal: i32) {
     // SAFETY: plain integers; no process left is no error here.
     unsafe {
-        libc::kill(-1, signal);
+        if libc::getpid() == 1 {
+            libc::kill(-1, signal);
+        }
     }
 }
 
