@@ -70,6 +70,19 @@ enum Command {
     /// Play a script as the `fake` engine
     #[command(name = "__fake", hide = true)]
     Fake { script: PathBuf },
+    /// Try to get past the jail in one way
+    #[command(name = "__attack", hide = true)]
+    Attack {
+        name: String,
+        #[arg(default_value = "")]
+        argument: String,
+    },
+    /// Run a command in a jail with an echo behind its door
+    #[command(name = "__echo-door", hide = true)]
+    EchoDoor {
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// Enter a jail; the order comes over standard input
     #[command(name = "__jail", hide = true)]
     Jail,
@@ -96,8 +109,11 @@ pub fn main() -> ExitCode {
         crate::jail::enter_main();
     }
     let Cli { global, command } = Cli::parse();
-    if let Command::Fake { script } = &command {
-        return ExitCode::from(doubles::fake::play(script));
+    match &command {
+        Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
+        Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
+        Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
+        _ => {}
     }
     let context = Context {
         env: Env::of_process(),
@@ -128,7 +144,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. } | Command::Jail => Ok(0),
+        Command::Fake { .. } | Command::Attack { .. } | Command::EchoDoor { .. } | Command::Jail => Ok(0),
     }
 }
 

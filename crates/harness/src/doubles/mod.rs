@@ -1,3 +1,6 @@
-//! Stand-ins that ship in the binary, reachable only by naming them: the scripted engine.
+//! Stand-ins that ship in the binary, reachable only by naming them: the scripted engine, attempts
+//! to get past the jail, an echo behind its door.
 
+pub mod attacks;
+pub mod echo_door;
 pub mod fake;

@@ -130,10 +130,11 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
     if spec.layers.contains(&Layer::UtsNamespace) {
         sys::set_host_name("cto").step("set the host name")?;
     }
+    let mut port = None;
     if spec.layers.contains(&Layer::NetworkNamespace) {
         sys::loopback_up().step("bring loopback up")?;
         if spec.door {
-            open_door(control)?;
+            port = Some(open_door(control)?);
         }
     }
     drop_privilege(spec, root)?;
@@ -143,7 +144,7 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
         sys::not_dumpable().step("close pid 1 to others")?;
     }
     match sys::fork().step("fork the engine")? {
-        sys::Forked::Child => match become_engine(control, spec) {
+        sys::Forked::Child => match become_engine(control, spec, port) {
             Ok(never) => match never {},
             Err(failed) => give_up(control, failed),
         },
@@ -190,11 +191,12 @@ fn chown_if_pipe(fd: i32, uid: u32) -> io::Result<()> {
     }
 }
 
-fn open_door(control: &File) -> Step<()> {
+fn open_door(control: &File) -> Step<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").step("open the door")?;
     let port = listener.local_addr().step("open the door")?.port();
     let message = spec::frame(&FromJail::Door { port }).step("open the door")?;
-    sys::send_descriptor(control.as_fd(), &message, listener.as_fd()).step("pass the door out")
+    sys::send_descriptor(control.as_fd(), &message, listener.as_fd()).step("pass the door out")?;
+    Ok(port)
 }
 
 /// Read-only places of the host's /etc that programs need to find libraries, certificates and the time.
@@ -358,7 +360,7 @@ fn proc(base: &Root) -> Step<()> {
 }
 
 /// The engine's own process: restricted, measured, and then the engine.
-fn become_engine(control: &File, spec: &JailSpec) -> Step<Never> {
+fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Never> {
     sys::die_with_parent().step("tie to pid 1")?;
     sys::reset_signals().step("reset signals")?;
     sys::new_session().step("start a session")?;
@@ -377,13 +379,13 @@ fn become_engine(control: &File, spec: &JailSpec) -> Step<Never> {
     if word != [GO] {
         sys::exit_now(FAILED);
     }
-    let error = exec(spec);
+    let error = exec(spec, door);
     // The caller reads this like a shell's complaint: 127 for a program that is not there.
     let _ = writeln!(io::stderr(), "cto: {}: {error}", String::from_utf8_lossy(&spec.program));
     sys::exit_now(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-fn exec(spec: &JailSpec) -> io::Error {
+fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
     use std::os::unix::process::CommandExt;
     let text = |bytes: &Vec<u8>| OsStr::from_bytes(bytes).to_owned();
     if CString::new(spec.program.clone()).is_err() {
@@ -393,6 +395,7 @@ fn exec(spec: &JailSpec) -> io::Error {
         .args(spec.args.iter().map(text))
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (text(name), text(value))))
+        .envs(door.map(|port| ("CTO_DOOR", format!("127.0.0.1:{port}"))))
         .exec()
 }
 

@@ -146,11 +146,11 @@ pub fn loopback_up() -> io::Result<()> {
 pub fn drop_capabilities() -> io::Result<()> {
     for capability in 0..=63 {
         // SAFETY: plain integers.
-        unsafe {
-            if libc::prctl(libc::PR_CAPBSET_READ, capability) < 0 {
-                break;
-            }
-            check(libc::prctl(libc::PR_CAPBSET_DROP, capability))?;
+        match check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability) }) {
+            Ok(_) => {}
+            // Past the last capability this kernel knows.
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && capability > 0 => break,
+            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -7,6 +7,8 @@ mod cheats;
 mod contract;
 mod engines;
 mod faults;
+mod jail;
+mod layers;
 mod limits;
 mod matrix;
 mod measure;

@@ -1,0 +1,60 @@
+//! `cto __echo-door CMD…`: a command in a jail with a door, and an echo behind the door. The
+//! gateway will stand there; this stands in for it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cancel::Cancel;
+use crate::jail::{Door, JailPlan, Mount};
+use crate::supervise::{self, Job, Limits, SuperviseError};
+
+/// Runs a command whose `CTO_DOOR` names the door; its exit code is ours.
+pub fn play(command: &[OsString]) -> u8 {
+    match run(command) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "echo door: {error}");
+            125
+        }
+    }
+}
+
+fn run(command: &[OsString]) -> Result<u8, SuperviseError> {
+    let watch = |source| SuperviseError::Watch { source };
+    let [program, args @ ..] = command else { return Ok(125) };
+    let own = std::env::current_exe().map_err(watch)?;
+    let mounts = vec![Mount { source: own, target: "/engine/cto".into(), writable: false, mapped: false }];
+    let mut plan = JailPlan::new(mounts);
+    plan.door = true;
+    let forever = Duration::from_secs(60);
+    let job = Job {
+        program: PathBuf::from(program),
+        args: args.to_vec(),
+        cwd: "/tmp".into(),
+        env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
+        limits: Limits { wall: forever, idle: forever, memory_kib: u64::MAX },
+        jail: Some(plan),
+        inherit_output: true,
+    };
+    let mut running = supervise::start(&job)?;
+    let door = running.take_door().ok_or_else(|| watch(io::Error::other("the jail passed no door out")))?;
+    std::thread::spawn(move || echo(&door));
+    let ended = running.finish(&Cancel::never().map_err(watch)?, &mut |_, _| {})?;
+    Ok(ended.end.exit_code().unwrap_or(125))
+}
+
+/// Answers every connection with what it said.
+fn echo(door: &Door) {
+    for stream in door.listener.incoming().flatten() {
+        let mut stream = stream;
+        let mut buffer = [0u8; 4096];
+        while let Ok(n @ 1..) = stream.read(&mut buffer) {
+            if stream.write_all(&buffer[..n]).is_err() {
+                break;
+            }
+        }
+    }
+}
