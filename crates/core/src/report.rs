@@ -238,24 +238,14 @@ pub fn build(
         backend_scratch: sealing.backend_scratch,
         allowed_writes_passed: paths.map(|(allowed, _)| allowed),
         forbidden_paths_passed: paths.map(|(_, forbidden)| forbidden),
-        approval_status: match &facts.approval {
-            ApprovalFact::NotRequired => ApprovalStatus::NotRequired,
-            ApprovalFact::Requested(_) => ApprovalStatus::Requested,
-            ApprovalFact::Granted(_) => ApprovalStatus::Granted,
-            ApprovalFact::Denied(_) => ApprovalStatus::Denied,
-        },
+        approval_status: approval_status(facts),
         verification: verification_lines(facts),
         verification_control: control_line(facts),
         tests_command: contract.and_then(|contract| contract.verification_commands.first().cloned()),
         tests_passed,
         required_events_passed: !blockers.iter().any(|blocker| blocker.code == Code::MissingRequiredEvent),
         claimed: sealing.claimed,
-        observed: Observed {
-            engine_end: facts.engine_ended.as_ref().map(|ended| ended.end),
-            changes,
-            verification_passed: tests_passed,
-            changed_test_files: facts.verification.as_ref().map(|v| v.changed_test_files.clone()).unwrap_or_default(),
-        },
+        observed: observed(contract, facts),
         blockers,
         artifact_paths: BTreeMap::new(),
         artifact_digests: BTreeMap::new(),
@@ -266,15 +256,54 @@ pub fn build(
         allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
         process_started: facts.engine_events.contains(&crate::event::EventType::EngineStarted),
         source_admission_status: if identity.gated { SourceAdmission::NotAdmitted } else { SourceAdmission::Admitted },
-        result: facts
-            .diff
-            .as_ref()
-            .map(|diff| ResultTree { tree: diff.result_tree.clone(), commit: Some(diff.result_commit.clone()) }),
+        result: result_tree(facts),
         relies_on: Vec::new(),
         events: sealing.head,
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
     }
+}
+
+fn approval_status(facts: &Facts) -> ApprovalStatus {
+    match &facts.approval {
+        ApprovalFact::NotRequired => ApprovalStatus::NotRequired,
+        ApprovalFact::Requested(_) => ApprovalStatus::Requested,
+        ApprovalFact::Granted(_) => ApprovalStatus::Granted,
+        ApprovalFact::Denied(_) => ApprovalStatus::Denied,
+    }
+}
+
+fn result_tree(facts: &Facts) -> Option<ResultTree> {
+    let diff = facts.diff.as_ref()?;
+    Some(ResultTree { tree: diff.result_tree.clone(), commit: Some(diff.result_commit.clone()) })
+}
+
+fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
+    Observed {
+        engine_end: facts.engine_ended.as_ref().map(|ended| ended.end),
+        changes: facts.diff.as_ref().map(|diff| diff.changes.clone()).unwrap_or_default(),
+        verification_passed: tests_passed(contract, facts),
+        changed_test_files: facts.verification.as_ref().map(|v| v.changed_test_files.clone()).unwrap_or_default(),
+    }
+}
+
+/// Fields that only repeat what the chain and the contract say, and do not.
+pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) -> Vec<&'static str> {
+    let lane = contract.map(|contract| contract.lane.executable_sha256);
+    let command = contract.and_then(|contract| contract.verification_commands.first());
+    [
+        ("engine", report.engine.name != report.backend || lane.is_some_and(|known| known != report.engine.executable_sha256)),
+        ("runtime_workspace_root", report.runtime_workspace_root != format!("home:work/{}", report.run_id)),
+        ("workspace_scratch", report.workspace_scratch != facts.diff.as_ref().map(|diff| diff.scratch).unwrap_or_default()),
+        ("approval_status", report.approval_status != approval_status(facts)),
+        ("verification_control", report.verification_control != control_line(facts)),
+        ("tests_command", report.tests_command.as_ref() != command),
+        ("observed", report.observed != observed(contract, facts)),
+        ("result", report.result != result_tree(facts)),
+    ]
+    .into_iter()
+    .filter_map(|(field, is_wrong)| is_wrong.then_some(field))
+    .collect()
 }
 
 /// (allowed writes passed, forbidden paths passed), once a tree was measured.

@@ -454,7 +454,6 @@ impl Verifier<'_> {
             ("blockers", shown != judged.codes()),
             ("failure_reason", report.failure_reason != headline(&report.blockers).map(|b| b.message.clone())),
             ("changed_files", !report.changed_files.iter().eq(measured)),
-            ("observed", facts.diff.as_ref().map(|d| &d.changes).is_some_and(|changes| *changes != report.observed.changes)),
             ("allowed_writes_passed", report.allowed_writes_passed != paths.map(|(allowed, _)| allowed)),
             ("forbidden_paths_passed", report.forbidden_paths_passed != paths.map(|(_, forbidden)| forbidden)),
             ("verification", report.verification != report::verification_lines(facts)),
@@ -463,16 +462,14 @@ impl Verifier<'_> {
             ("process_started", report.process_started != facts.engine_events.contains(&EventType::EngineStarted)),
             ("artifacts_dir", report.artifacts_dir != report.run_id.as_str() || report.artifacts_dir != report.run_artifact_dir),
             ("allowed_mutation_scope", report.allowed_mutation_scope != report.stage.allowed_mutation_scope()),
-            ("result", report.result.as_ref().map(|r| &r.tree) != facts.diff.as_ref().map(|d| &d.result_tree)),
             (
                 "required_events_passed",
                 report.required_events_passed == report.blockers.iter().any(|b| b.code == Code::MissingRequiredEvent),
             ),
         ];
-        for (field, is_wrong) in wrong {
-            if is_wrong {
-                self.problem("report", bundle::REPORT, format!("{field} is not what the evidence says"));
-            }
+        let misquoted = report::misquoted(report, documents.contract.valid(), facts);
+        for field in wrong.into_iter().filter_map(|(field, is_wrong)| is_wrong.then_some(field)).chain(misquoted) {
+            self.problem("report", bundle::REPORT, format!("{field} is not what the evidence says"));
         }
         let title = report_md::title(report.status, report.case_id.as_str());
         if !self.bytes(bundle::REPORT_MD).starts_with(format!("{title}\n").as_bytes()) {
