@@ -65,6 +65,10 @@ impl Secrets {
         (out, hits)
     }
 
+    fn may_cross_lines(&self, text: &[u8]) -> bool {
+        self.known.iter().any(|value| value.contains(&b'\n')) || find_bytes(text, b"-----BEGIN").is_some()
+    }
+
     fn longest(&self) -> usize {
         self.known.iter().map(Vec::len).max().unwrap_or(0)
     }
@@ -161,7 +165,14 @@ impl Redactor<'_> {
     pub fn push(&mut self, chunk: &[u8], out: &mut dyn FnMut(&[u8])) {
         self.held.extend_from_slice(chunk);
         let window = self.secrets.longest().max(MIN_WINDOW);
-        if let Some(cut) = self.held.len().checked_sub(window).filter(|cut| *cut > 0) {
+        let by_window = self.held.len().saturating_sub(window);
+        // Whole lines need not wait: but for keys in PEM form, nothing we look for crosses a line end.
+        let by_line = match self.secrets.may_cross_lines(&self.held) {
+            true => 0,
+            false => self.held.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
+        };
+        let cut = by_window.max(by_line);
+        if cut > 0 {
             self.emit(cut, false, out);
         }
     }
@@ -270,6 +281,22 @@ mod tests {
     fn ordinary_text_is_left_alone() {
         let text = b"task-sk-1 https://example.com/x?key=1 AKIA short ghp_short eyJ.eyJ";
         assert_eq!(secrets(&[]).redact(text).0, text);
+    }
+
+    #[test]
+    fn whole_lines_do_not_wait_and_keys_do() {
+        let s = secrets(&[]);
+        let mut redactor = s.redactor();
+        let mut out = Vec::new();
+        redactor.push(b"said\nhalf", &mut |b| out.extend_from_slice(b));
+        assert_eq!(out, b"said\n");
+        let header = format!("-----BEGIN {} KEY-----\n", "PRIVATE");
+        let mut redactor = s.redactor();
+        let mut out = Vec::new();
+        redactor.push(header.as_bytes(), &mut |b| out.extend_from_slice(b));
+        redactor.push(b"c2VjcmV0\n", &mut |b| out.extend_from_slice(b));
+        assert_eq!(redactor.finish(&mut |b| out.extend_from_slice(b)).shapes, 1);
+        assert_eq!(out, SHAPE_MARK);
     }
 
     #[test]

@@ -38,9 +38,9 @@ pub struct Args {
     /// The network it has
     #[arg(long, value_enum, default_value_t = Net::None)]
     net: Net,
-    /// Put up only these layers, to see what each of them stops
-    #[arg(long, value_name = "LAYER", value_delimiter = ',', hide = true)]
-    layers: Option<Vec<Layer>>,
+    /// Put up only these layers (or `none`), to see what each of them stops
+    #[arg(long, value_name = "LAYERS", hide = true)]
+    layers: Option<String>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -95,8 +95,10 @@ fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
     let mut plan = JailPlan::new(mounts);
     plan.stdin = true;
     let experiment = args.layers.is_some();
-    if let Some(layers) = args.layers {
-        plan.layers = layers;
+    if let Some(names) = args.layers {
+        let names = names.split(',').filter(|name| *name != "none");
+        let layers = names.map(str::parse).collect::<Result<Vec<Layer>, String>>();
+        plan.layers = layers.map_err(|error| Failure::usage("bad_layer", error).so("nothing ran"))?;
     }
     let [program, rest @ ..] = args.command.as_slice() else { return Ok(OWN_FAILURE) };
     let job = Job {

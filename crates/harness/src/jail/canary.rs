@@ -59,7 +59,7 @@ fn read_back(layer: Layer, spec: &JailSpec, status: &str, notes: &[(Layer, Strin
         Layer::Landlock => (note.is_some(), note.unwrap_or_else(|| "not applied".into())),
         Layer::Seccomp => (field("Seccomp") == "2", format!("mode {}, {} filters", field("Seccomp"), field("Seccomp_filters"))),
         Layer::NoCapabilities => {
-            let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].map(|set| field(set));
+            let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].map(&field);
             (sets.iter().all(|set| !set.is_empty() && set.bytes().all(|b| b == b'0')), format!("bounding {}", sets[3]))
         }
         Layer::NoNewPrivileges => (field("NoNewPrivs") == "1", format!("NoNewPrivs {}", field("NoNewPrivs"))),
@@ -114,7 +114,7 @@ fn try_one(canary: Canary, spec: &JailSpec) -> CanaryResult {
         // A number of the host's that means nothing here, unless this namespace has one of its own.
         Canary::ForeignPid => match spec.outside.pid > 64 {
             true => outcome(sys::can_see_pid(spec.outside.pid)),
-            false => (namespace("pid") != "", "the harness has a low pid; compared by namespace".into()),
+            false => (!namespace("pid").is_empty(), "the harness has a low pid; compared by namespace".into()),
         },
         Canary::HostUid => match host_uid() {
             Some(uid) => (uid != 0, format!("host uid {uid}")),

@@ -157,8 +157,8 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
 
 fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     if spec.layers.contains(&Layer::ResourceLimits) {
-        sys::limit(libc::RLIMIT_CORE as u32, 0).step("forbid core dumps")?;
-        sys::limit(libc::RLIMIT_NOFILE as u32, spec.limits.open_files).step("limit open files")?;
+        sys::limit(libc::RLIMIT_CORE, 0).step("forbid core dumps")?;
+        sys::limit(libc::RLIMIT_NOFILE, spec.limits.open_files).step("limit open files")?;
     }
     if spec.layers.contains(&Layer::NoCapabilities) {
         sys::drop_capabilities().step("empty the bounding set")?;
@@ -172,7 +172,7 @@ fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     }
     if spec.layers.contains(&Layer::ResourceLimits) {
         // After the uid change: the limit counts that uid's processes.
-        sys::limit(libc::RLIMIT_NPROC as u32, spec.limits.processes).step("limit processes")?;
+        sys::limit(libc::RLIMIT_NPROC, spec.limits.processes).step("limit processes")?;
     }
     if spec.layers.contains(&Layer::NoCapabilities) {
         sys::clear_capabilities().step("clear capabilities")?;

@@ -105,7 +105,7 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_unshare, Vec::new());
     let mut terminal = Vec::new();
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
-        terminal.push(SeccompRule::new(vec![arg(1, SeccompCmpOp::Eq, request as u64)?])?);
+        terminal.push(SeccompRule::new(vec![arg(1, SeccompCmpOp::Eq, request)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
     // A file with a set-id bit would outlive the jail: no call may make one, and `openat2` hides its mode.

@@ -192,10 +192,10 @@ pub fn die_with_parent() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
 }
 
-pub fn limit(resource: u32, value: u64) -> io::Result<()> {
+pub fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: a valid rlimit structure.
-    check(unsafe { libc::setrlimit(resource as _, &limit) }).map(drop)
+    check(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
 }
 
 pub fn new_session() -> io::Result<()> {
@@ -351,7 +351,7 @@ pub fn open_socket(family: i32, kind: i32) -> io::Result<()> {
 pub fn send_descriptor(socket: BorrowedFd<'_>, bytes: &[u8], fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
     let mut space = [0u64; 4];
-    let (mut message, size) = control_message(&mut vector, &mut space);
+    let (message, size) = control_message(&mut vector, &mut space);
     // SAFETY: the control buffer is large enough for one descriptor and correctly aligned.
     unsafe {
         let header = libc::CMSG_FIRSTHDR(&message);
@@ -359,7 +359,7 @@ pub fn send_descriptor(socket: BorrowedFd<'_>, bytes: &[u8], fd: BorrowedFd<'_>)
         (*header).cmsg_type = libc::SCM_RIGHTS;
         (*header).cmsg_len = libc::CMSG_LEN(size) as _;
         ptr::write_unaligned(libc::CMSG_DATA(header).cast::<RawFd>(), fd.as_raw_fd());
-        let sent = check(libc::sendmsg(socket.as_raw_fd(), &mut message, libc::MSG_NOSIGNAL) as i64)?;
+        let sent = check(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as i64)?;
         if sent as usize == bytes.len() { Ok(()) } else { Err(io::Error::other("message sent in part")) }
     }
 }

@@ -185,8 +185,11 @@ fn the_harness_state_is_never_shown() {
 fn standard_streams_work() {
     use std::io::Write;
     for person in people() {
+        // Reopening a pipe needs its owner, and here the other person's pipes are ours.
+        let line =
+            if person.as_user { "cat; echo out; echo err >&2" } else { "cat; echo out > /dev/stdout; echo err > /dev/stderr" };
         let mut child = person
-            .command(&["exec", "--", "sh", "-c", "cat; echo out > /dev/stdout; echo err > /dev/stderr"])
+            .command(&["exec", "--", "sh", "-c", line])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
