@@ -167,61 +167,17 @@ impl Check<'_> {
     }
 
     fn case(&mut self, raw: Raw) -> Option<CaseFile> {
-        if *raw.schema_version.get_ref() != 1 {
-            self.wrong(
-                &raw.schema_version,
-                format!("schema_version {} is not known; this version reads 1", raw.schema_version.get_ref()),
-            );
-        }
-        let task_id = match raw.task_id.get_ref().parse::<CaseId>() {
-            Ok(id) => Some(id),
-            Err(error) => {
-                self.wrong(&raw.task_id, error.to_string());
-                None
-            }
-        };
-        for (name, value) in [("title", &raw.title), ("objective", &raw.objective)] {
-            if value.get_ref().trim().is_empty() {
-                self.wrong(value, format!("{name} is empty"));
-            }
-        }
-        if raw.allowed_paths.get_ref().is_empty() {
-            self.wrong(&raw.allowed_paths, "allowed_paths is empty: a task that may change nothing cannot be done".into());
-        }
-        if raw.forbidden_actions.get_ref().is_empty() {
-            self.wrong(&raw.forbidden_actions, "forbidden_actions is empty: name at least push, merge and deploy".into());
-        }
+        let task_id = self.head(&raw);
         let allowed_paths = self.rules("allowed_paths", raw.allowed_paths.get_ref(), true);
         let forbidden_paths = self.rules("forbidden_paths", &raw.forbidden_paths, false);
         let inputs = self.rules("inputs", &raw.inputs, true);
-        for path in raw.allowed_paths.get_ref() {
-            if raw.forbidden_paths.iter().any(|other| other.get_ref() == path.get_ref()) {
-                self.wrong(path, format!("{:?} is both allowed and forbidden", path.get_ref()));
-            }
-        }
+        self.contradictions(&raw);
         let verification_commands = self.commands("verification_commands", &raw.verification_commands);
         let hidden_commands = self.commands("hidden_verification", &raw.hidden_verification);
         let setup = self.commands("setup", &raw.setup);
         self.rationale(&raw);
         self.control(&raw);
-        for expected in &raw.evidence_expectations {
-            if !expected.get_ref().is_engine() {
-                self.wrong(
-                    expected,
-                    "evidence_expectations may name engine.* events only; the others are always required".into(),
-                );
-            }
-        }
-        for tool in &raw.toolchains {
-            if !is_program_name(tool.get_ref()) {
-                self.wrong(tool, format!("{:?} is not a program name", tool.get_ref()));
-            }
-        }
-        if let Some(limits) = &raw.limits
-            && let Some(problem) = limits.get_ref().problem()
-        {
-            self.wrong(limits, problem);
-        }
+        self.surroundings(&raw);
         Some(CaseFile {
             task_id: task_id?,
             title: raw.title.into_inner(),
@@ -248,6 +204,51 @@ impl Check<'_> {
             rollback: raw.rollback,
             limits: raw.limits.map(Spanned::into_inner).unwrap_or_default(),
         })
+    }
+
+    /// Version, name and words.
+    fn head(&mut self, raw: &Raw) -> Option<CaseId> {
+        let version = raw.schema_version.get_ref();
+        if *version != 1 {
+            self.wrong(&raw.schema_version, format!("schema_version {version} is not known; this version reads 1"));
+        }
+        for (name, value) in [("title", &raw.title), ("objective", &raw.objective)] {
+            if value.get_ref().trim().is_empty() {
+                self.wrong(value, format!("{name} is empty"));
+            }
+        }
+        let task_id = raw.task_id.get_ref().parse::<CaseId>();
+        task_id.map_err(|error| self.wrong(&raw.task_id, error.to_string())).ok()
+    }
+
+    /// Lists that may not be empty, and paths that are in both.
+    fn contradictions(&mut self, raw: &Raw) {
+        if raw.allowed_paths.get_ref().is_empty() {
+            self.wrong(&raw.allowed_paths, "allowed_paths is empty: a task that may change nothing cannot be done".into());
+        }
+        if raw.forbidden_actions.get_ref().is_empty() {
+            self.wrong(&raw.forbidden_actions, "forbidden_actions is empty: name at least push, merge and deploy".into());
+        }
+        for path in raw.allowed_paths.get_ref() {
+            if raw.forbidden_paths.iter().any(|other| other.get_ref() == path.get_ref()) {
+                self.wrong(path, format!("{:?} is both allowed and forbidden", path.get_ref()));
+            }
+        }
+    }
+
+    /// Events, programs and limits the run depends on.
+    fn surroundings(&mut self, raw: &Raw) {
+        for expected in raw.evidence_expectations.iter().filter(|expected| !expected.get_ref().is_engine()) {
+            self.wrong(expected, "evidence_expectations may name engine.* events only; the others are always required".into());
+        }
+        for tool in raw.toolchains.iter().filter(|tool| !is_program_name(tool.get_ref())) {
+            self.wrong(tool, format!("{:?} is not a program name", tool.get_ref()));
+        }
+        if let Some(limits) = &raw.limits
+            && let Some(problem) = limits.get_ref().problem()
+        {
+            self.wrong(limits, problem);
+        }
     }
 
     fn rules(&mut self, field: &str, paths: &[Spanned<String>], protect_git: bool) -> Vec<PathRule> {

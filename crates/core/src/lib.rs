@@ -8,6 +8,7 @@ pub mod advice;
 pub mod blocker;
 pub mod bundle;
 pub mod case_file;
+pub mod chain;
 pub mod containment;
 pub mod contract;
 pub mod control;

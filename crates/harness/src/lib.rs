@@ -7,6 +7,7 @@ pub mod digest_cache;
 pub mod docs;
 pub mod doctor;
 pub mod doubles;
+pub mod engine_run;
 pub mod engines;
 pub mod evidence;
 pub mod failure;

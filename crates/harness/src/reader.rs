@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::event::{self, EventLine, Kind};
+use cto_core::chain::{self, EventLine};
+use cto_core::event::Kind;
 use cto_core::ids::RunId;
 use cto_core::patch::PatchPaths;
 use cto_core::report::Report;
@@ -102,8 +103,8 @@ pub fn event_lines(dir: &Path) -> Result<Vec<EventLine>, Failure> {
             .because(error)
     };
     let bytes = files::read_limited(&dir.join(bundle::EVENTS), MAX_DOCUMENT).map_err(|error| bad(&error))?;
-    let start = event::chain_start(&report.run_id, &report.contract_digest);
-    event::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))
+    let start = chain::chain_start(&report.run_id, &report.contract_digest);
+    chain::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))
 }
 
 /// One line of `cto runs`.

@@ -8,9 +8,10 @@ use std::time::Instant;
 use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::case_file::ContractIssue;
+use cto_core::chain::{self, EventLine};
 use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::contract::{ContractDocument, InvalidContract, SealedContract, Stage};
-use cto_core::event::{self, Event, EventLine, Finding, Origin, RunStarted};
+use cto_core::event::{self, Event, Finding, Origin, RunStarted};
 use cto_core::ids::{BadName, RunId};
 use cto_core::report::{EngineFacts, RunIdentity};
 use cto_core::seen::Seen;
@@ -153,8 +154,8 @@ fn chain(dir: &Path, run_id: &RunId, contract: &SealedContract) -> Result<(Vec<E
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let start = event::chain_start(run_id, &contract.contract_digest);
-    let readable = event::read_prefix(&bytes, start, run_id)
+    let start = chain::chain_start(run_id, &contract.contract_digest);
+    let readable = chain::read_prefix(&bytes, start, run_id)
         .ok()
         .filter(|(lines, _)| cto_core::run::fold(lines.iter().map(|l| &l.event)).is_ok());
     match readable {

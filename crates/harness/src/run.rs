@@ -1,7 +1,5 @@
 //! The spine: contract → plan → run → measure → verify → judge → seal, front to back, once.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,11 +10,9 @@ use cto_core::case_file::{self, ControlSource};
 use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane, LimitChanges, Stage};
 use cto_core::digest::Digest;
 use cto_core::eligibility;
-use cto_core::engine::dialect::{self, Said};
-use cto_core::engine::manifest::{Dialect, Manifest};
+use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
-    ContractCreated, EngineEnded, EngineStarted, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd,
-    RunStarted,
+    ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
 use cto_core::gate::{self, GateInput, GateReport, GateVerdict, HostFacts};
 use cto_core::ids::RunId;
@@ -28,6 +24,7 @@ use cto_core::tree;
 
 use crate::cancel::Cancel;
 use crate::cases::Case;
+use crate::engine_run::run_engine;
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::failure::Failure;
 use crate::host::{self, Env, Home, OwnProgram};
@@ -35,17 +32,10 @@ use crate::jail::probe;
 use crate::measure;
 use crate::progress::Progress;
 use crate::secrets::Secrets;
-use crate::supervise::{self, Capture, Stream, SuperviseError};
-use crate::surroundings::{self, Surroundings};
+use crate::supervise::SuperviseError;
 use crate::toolchains::{self, Resolved};
 use crate::verification;
 use crate::workspace;
-
-/// The script's name in the engine's scratch directory.
-const SCRIPT: &str = "script.toml";
-
-/// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
-const MAX_ENGINE_EVENTS: u64 = 2_000;
 
 /// What the operator asked for.
 pub struct Request {
@@ -365,165 +355,9 @@ pub fn stop_if_cancelled(stage: &Stage2<'_>) -> Result<(), Stop> {
     if stage.cancel.requested() { Err(Stop::Cancelled) } else { Ok(()) }
 }
 
-fn run_engine(
-    bundle: &mut OpenBundle,
-    request: &Request,
-    stage: &Stage2<'_>,
-    workspace: &measure::Workspace,
-    progress: &mut dyn Progress,
-) -> Result<ProcessEnd, Stop> {
-    let since = Instant::now();
-    let plan = stage.plan;
-    let own = std::env::current_exe().map_err(Stop::Workspace)?;
-    let script = bundle.scratch_dir().join(SCRIPT);
-    fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
-    let around = Surroundings::new(stage, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
-    let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
-        "{script}" => around.scratch().join(SCRIPT).into_os_string(),
-        plain => OsString::from(plain),
-    });
-    let job = around.job(&own, args.collect(), surroundings::engine_limits(plan));
-    let secrets = bundle.secrets.clone();
-    let limit = plan.limits.output_bytes;
-    let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
-    let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
-    let running = match supervise::start(&job) {
-        Ok(running) => running,
-        Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
-            return Err(block_late(bundle, request, &error));
-        }
-        Err(error) => {
-            bundle.write("backend/provider-unavailable.txt", b"the engine's program could not be started\n")?;
-            return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
-        }
-    };
-    bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
-    let mut listener = Listener::new(bundle, plan.invocation.dialect);
-    let ended = running.finish(stage.cancel, &mut |stream, bytes| match stream {
-        Stream::Stdout => stdout.push(bytes, &mut |clean| {
-            progress.engine_output(clean);
-            listener.hear(clean);
-        }),
-        Stream::Stderr => stderr.push(bytes, &mut |clean| progress.engine_output(clean)),
-    })?;
-    let stdout = stdout.finish(&mut |clean| listener.hear(clean));
-    let stderr = stderr.finish(&mut |_| {});
-    let heard = listener.finish()?;
-    if let Some(contained) = ended.contained.clone() {
-        bundle.contained(contained.report("engine"));
-    }
-    for captured in [&stdout, &stderr] {
-        bundle.note_leak(&captured.record.file, captured.hits);
-        if let Some(error) = &captured.error {
-            return Err(write_error(&captured.record.file, error).into());
-        }
-    }
-    bundle.emit(Event::EngineEnded(EngineEnded {
-        end: ended.end,
-        duration_ms: ended.duration_ms,
-        stdout: stdout.record,
-        stderr: stderr.record,
-        unknown_lines: heard.unknown,
-        events_not_recorded: heard.dropped,
-    }))?;
-    bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
-    Ok(ended.end)
-}
-
 pub fn write_error(artifact: &str, error: &io::Error) -> EvidenceError {
     let source = io::Error::new(error.kind(), error.to_string());
     EvidenceError::Write { artifact: artifact.to_owned(), source }
-}
-
-/// The containment gate, found closed when it was tried: recorded as a gate that blocked.
-fn block_late(bundle: &mut OpenBundle, request: &Request, error: &SuperviseError) -> Stop {
-    const GATE: &str = "containment";
-    let detail = error.to_string();
-    let mut gates = bundle.gates.clone();
-    for gate in gates.gates.iter_mut().filter(|gate| gate.gate == GATE) {
-        gate.result = GateVerdict::Blocked;
-        gate.code = Some(Code::ContainmentUnavailable);
-        gate.detail = Some(detail.clone());
-    }
-    let blocked = Event::BackendGateBlocked(GateBlocked {
-        backend: request.manifest.id.clone(),
-        gate: GATE.to_owned(),
-        reason: Code::ContainmentUnavailable,
-        detail: Some(detail.clone()),
-        mutation_mode: bundle.contract.valid().map(|contract| contract.mutation_mode),
-        executed: false,
-        case_executed: None,
-    });
-    match bundle.write_gates(gates).and_then(|()| bundle.emit(blocked)) {
-        Ok(()) => Stop::LateBlock(detail),
-        Err(error) => error.into(),
-    }
-}
-
-/// Turns engine output into events while it arrives.
-struct Listener<'b> {
-    bundle: &'b mut OpenBundle,
-    dialect: Dialect,
-    line: Vec<u8>,
-    unknown: u64,
-    recorded: u64,
-    dropped: u64,
-    error: Option<EvidenceError>,
-}
-
-struct Heard {
-    unknown: u64,
-    dropped: u64,
-}
-
-/// A line longer than this is no event of any dialect.
-const MAX_LINE: usize = 1 << 20;
-
-impl<'b> Listener<'b> {
-    fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
-        Self { bundle, dialect, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
-    }
-
-    fn hear(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|b| *b == b'\n') {
-            if self.line.len() < MAX_LINE {
-                self.line.extend_from_slice(piece);
-            }
-            if piece.ends_with(b"\n") {
-                self.end_line();
-            }
-        }
-    }
-
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
-        match dialect::read_line(self.dialect, line.trim_ascii_end()) {
-            Said::Blank => {}
-            Said::Unknown => self.unknown += 1,
-            // The terminal event is always kept, however much was said before it.
-            Said::Event(event) if self.recorded < MAX_ENGINE_EVENTS || event.kind() == self.dialect.terminal_event() => {
-                self.record(*event);
-            }
-            Said::Event(_) => self.dropped += 1,
-        }
-    }
-
-    fn record(&mut self, event: Event) {
-        self.recorded += 1;
-        if self.error.is_none() {
-            self.error = self.bundle.emit(event).err();
-        }
-    }
-
-    fn finish(mut self) -> Result<Heard, EvidenceError> {
-        if !self.line.is_empty() {
-            self.end_line();
-        }
-        match self.error {
-            Some(error) => Err(error),
-            None => Ok(Heard { unknown: self.unknown, dropped: self.dropped }),
-        }
-    }
 }
 
 /// What a stop means for the verdict. No road leads around the seal.

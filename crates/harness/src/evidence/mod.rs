@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
+use cto_core::chain::{self, EventLine};
 use cto_core::containment::ProcessReport;
 use cto_core::contract::{ContractDocument, SealedContract};
 use cto_core::digest::Digest;
-use cto_core::event::{self, Event, EventLine, EventType};
+use cto_core::event::{Event, EventType};
 use cto_core::gate::GateReport;
 use cto_core::json::JsonError;
 use cto_core::report::{Claimed, RunIdentity};
@@ -127,7 +128,7 @@ impl OpenBundle {
 
     fn attach(dir: PathBuf, open_entry: PathBuf, opening: Opening, lock: RunLock) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
-        let head = event::chain_start(&opening.identity.run_id, &opening.sealed_contract.contract_digest);
+        let head = chain::chain_start(&opening.identity.run_id, &opening.sealed_contract.contract_digest);
         Ok(Self {
             events: Appended::open(&dir, bundle::EVENTS).map_err(failed)?,
             trace: Appended::open(&dir, bundle::TRACE).map_err(failed)?,

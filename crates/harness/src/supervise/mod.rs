@@ -3,11 +3,12 @@
 
 mod capture;
 mod limits;
+mod pipes;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -16,12 +17,12 @@ use std::time::{Duration, Instant};
 
 use cto_core::containment::{JailReport, ProcessReport, unproven};
 use cto_core::event::ProcessEnd;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use capture::Capture;
 pub use limits::Limits;
 use limits::{Decision, Input, Watch};
+use pipes::{Pipes, Ready};
 
 use crate::cancel::Cancel;
 use crate::jail::{self, Door, ExitWord, JailError, JailPlan};
@@ -148,8 +149,7 @@ impl Running {
         if let Some((control, _)) = &self.jail {
             jail::go(control).map_err(watched)?;
         }
-        let mut peak = None;
-        let end = watch(&mut self, cancel, output, &mut peak).map_err(watched)?;
+        let (end, peak) = watch(&mut self, cancel, output).map_err(watched)?;
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let Some((control, report)) = self.jail.take() else {
             return Ok(Ended { end, duration_ms, contained: None });
@@ -223,129 +223,82 @@ impl Reach<'_> {
 /// How often the memory of a jail is looked at.
 const SAMPLE: Duration = Duration::from_millis(250);
 
-fn watch(
-    running: &mut Running,
-    cancel: &Cancel,
-    output: &mut dyn FnMut(Stream, &[u8]),
-    peak: &mut Option<u64>,
-) -> io::Result<ProcessEnd> {
-    let Running { child, limits, jail, .. } = running;
-    let limits = *limits;
-    let mut stdout = child.stdout.take();
-    let mut stderr = child.stderr.take();
-    for pipe in [stdout.as_ref().map(AsFd::as_fd), stderr.as_ref().map(AsFd::as_fd)].into_iter().flatten() {
-        rustix::fs::fcntl_setfl(pipe, rustix::fs::OFlags::NONBLOCK)?;
+/// Looks at the memory of a jail's tree now and then.
+struct Sampler<'a> {
+    namespace: Option<&'a str>,
+    last: Instant,
+    peak_kib: Option<u64>,
+}
+
+impl Sampler<'_> {
+    /// Memory now, when it is time to look.
+    fn look(&mut self, now: Instant) -> Option<u64> {
+        let namespace = self.namespace.filter(|_| now - self.last >= SAMPLE)?;
+        self.last = now;
+        let memory = jail::tally(namespace).memory_kib;
+        self.peak_kib = self.peak_kib.max(Some(memory));
+        Some(memory)
     }
+
+    fn bound(&self, wait: Duration) -> Duration {
+        if self.namespace.is_some() { wait.min(SAMPLE) } else { wait }
+    }
+}
+
+/// Watches a process to its end; also tells the most memory that was seen.
+fn watch(running: &mut Running, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> io::Result<(ProcessEnd, Option<u64>)> {
+    let Running { child, limits, jail, .. } = running;
+    let mut pipes = Pipes::of(child)?;
     let pid = Pid::from_child(child);
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut buffer = vec![0u8; 64 * 1024];
     let reach = Reach { pid, control: jail.as_ref().map(|(control, _)| control) };
     let namespace = jail.as_ref().map(|(_, report)| report.pid_namespace.as_str());
-    let mut sampled = Instant::now();
-    let mut watch = Watch::new(limits, Instant::now());
+    let mut sampler = Sampler { namespace, last: Instant::now(), peak_kib: None };
+    let mut watch = Watch::new(*limits, Instant::now());
     let mut status: Option<ExitStatus> = None;
     loop {
         let now = Instant::now();
-        let mut input = if cancel.requested() { Input::Cancelled } else { Input::Tick };
-        if let Some(namespace) = namespace.filter(|_| now - sampled >= SAMPLE && status.is_none()) {
-            sampled = now;
-            let memory = jail::tally(namespace).memory_kib;
-            *peak = Some(memory.max(peak.unwrap_or(0)));
-            if memory > limits.memory_kib {
-                input = Input::MemoryExceeded;
+        let too_much = status.is_none() && sampler.look(now).is_some_and(|memory| memory > limits.memory_kib);
+        let input = match (cancel.requested(), too_much) {
+            (true, _) => Input::Cancelled,
+            (false, true) => Input::MemoryExceeded,
+            (false, false) => Input::Tick,
+        };
+        let wait = match watch.decide(now, input) {
+            Decision::Wait(wait) => sampler.bound(wait),
+            Decision::Terminate => {
+                reach.terminate();
+                Duration::ZERO
             }
-        }
-        let decision = watch.decide(now, input);
-        match decision {
-            Decision::Wait(_) => {}
-            Decision::Terminate => reach.terminate(),
-            Decision::Kill => reach.kill(),
+            Decision::Kill => {
+                reach.kill();
+                Duration::ZERO
+            }
             Decision::Finish => break,
-        }
-        let wait = match decision {
-            Decision::Wait(wait) if namespace.is_some() => wait.min(SAMPLE),
-            Decision::Wait(wait) => wait,
-            _ => Duration::from_millis(20),
         };
-        let ready = {
-            let mut fds: Vec<(Ready, BorrowedFd<'_>)> = Vec::with_capacity(4);
-            if let Some(pipe) = &stdout {
-                fds.push((Ready::Stdout, pipe.as_fd()));
-            }
-            if let Some(pipe) = &stderr {
-                fds.push((Ready::Stderr, pipe.as_fd()));
-            }
-            if status.is_none() {
-                fds.push((Ready::Exit, pidfd.as_fd()));
-                fds.push((Ready::Cancel, cancel.fd()));
-            }
-            wait_ready(&fds, wait)?
-        };
-        for which in ready {
-            match which {
-                Ready::Stdout => drain(&mut stdout, &mut buffer, |bytes| output(Stream::Stdout, bytes), &mut watch)?,
-                Ready::Stderr => drain(&mut stderr, &mut buffer, |bytes| output(Stream::Stderr, bytes), &mut watch)?,
+        let process = [(Ready::Exit, pidfd.as_fd()), (Ready::Cancel, cancel.fd())];
+        for ready in pipes.wait(if status.is_none() { &process } else { &[] }, wait)? {
+            match ready {
+                Ready::Output(stream) => pipes.drain(stream, output, &mut watch)?,
+                Ready::Cancel => cancel.drain(),
                 Ready::Exit => {
                     status = child.try_wait()?;
                     if status.is_some() {
-                        // Whatever a bare process left in its group holds the pipes open and must not outlive it.
+                        // What a bare process left in its group holds the pipes open and must not outlive it.
                         if reach.control.is_none() {
                             reach.kill();
                         }
                         watch.decide(Instant::now(), Input::Exited);
                     }
                 }
-                Ready::Cancel => cancel.drain(),
             }
         }
-        if stdout.is_none() && stderr.is_none() {
+        if pipes.closed() {
             watch.decide(Instant::now(), Input::OutputClosed);
         }
     }
-    Ok(watch.verdict(status.map(|status| (status.code(), status.signal()))))
-}
-
-enum Ready {
-    Stdout,
-    Stderr,
-    Exit,
-    Cancel,
-}
-
-fn wait_ready(fds: &[(Ready, BorrowedFd<'_>)], wait: Duration) -> io::Result<Vec<Ready>> {
-    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-    let timeout = rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-    match poll(&mut polled, Some(&timeout)) {
-        Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    }
-    Ok(fds
-        .iter()
-        .zip(&polled)
-        .filter(|(_, polled)| !polled.revents().is_empty())
-        .map(|((which, _), _)| match which {
-            Ready::Stdout => Ready::Stdout,
-            Ready::Stderr => Ready::Stderr,
-            Ready::Exit => Ready::Exit,
-            Ready::Cancel => Ready::Cancel,
-        })
-        .collect())
-}
-
-/// Reads what is there; closes the pipe at its end.
-fn drain<R: Read>(pipe: &mut Option<R>, buffer: &mut [u8], mut output: impl FnMut(&[u8]), watch: &mut Watch) -> io::Result<()> {
-    let Some(reader) = pipe.as_mut() else { return Ok(()) };
-    match reader.read(buffer) {
-        Ok(0) => *pipe = None,
-        Ok(n) => {
-            watch.saw_output(Instant::now());
-            output(&buffer[..n]);
-        }
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-        Err(error) => return Err(error),
-    }
-    Ok(())
+    let end = watch.verdict(status.map(|status| (status.code(), status.signal())));
+    Ok((end, sampler.peak_kib))
 }
 
 #[cfg(test)]

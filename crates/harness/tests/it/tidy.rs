@@ -7,15 +7,6 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 500;
 const MAX_FUNCTION: usize = 70;
 
-/// Known to be too long, and not excused: an entry that is no longer true fails as well.
-const OWED: [&str; 5] = [
-    "crates/core/src/case_file.rs: functions: fn case",
-    "crates/core/src/event.rs: size",
-    "crates/core/src/verify.rs: size",
-    "crates/harness/src/run.rs: size",
-    "crates/harness/src/supervise/mod.rs: functions: fn watch",
-];
-
 struct Source {
     /// Relative to the repository.
     path: String,
@@ -166,10 +157,7 @@ fn broken(source: &Source) -> Vec<String> {
 fn every_source_file_is_tidy() {
     let wrong: Vec<String> =
         sources().iter().flat_map(|s| broken(s).into_iter().map(|what| format!("{}: {what}", s.path))).collect();
-    let new: Vec<&String> = wrong.iter().filter(|what| !OWED.iter().any(|owed| what.starts_with(owed))).collect();
-    assert!(new.is_empty(), "{new:#?}");
-    let paid: Vec<&&str> = OWED.iter().filter(|owed| !wrong.iter().any(|what| what.starts_with(**owed))).collect();
-    assert!(paid.is_empty(), "no longer owed, take them off the list: {paid:?}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -3,29 +3,30 @@
 //! It shares types and the state machine with the run, but nothing of the run path: it believes no
 //! field of the report that it can compute itself.
 
+mod consistency;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blocker::{Blocker, Code, headline, worst};
+use crate::blocker::Code;
 use crate::bundle;
-use crate::containment::{Containment, ContainmentReport};
-use crate::contract::{Contract, ContractDocument};
+use crate::chain;
+use crate::containment::ContainmentReport;
+use crate::contract::ContractDocument;
 use crate::digest::Digest;
 use crate::eligibility::Eligibility;
-use crate::event::{self, Event, EventType};
+use crate::event::{Event, EventType};
 use crate::gate::GateReport;
 use crate::json;
-use crate::judge::{self, Judgement};
+use crate::judge::Judgement;
 use crate::patch::PatchError;
 use crate::report::{self, Report};
-use crate::report_md;
 use crate::run::{self, Facts, Folded, State};
 use crate::scope::TreePath;
 use crate::sums;
 use crate::trace::TraceLine;
-use crate::verdict::Status;
 
 /// A bundle as found: every file hashed, the small ones also as bytes.
 #[derive(Default)]
@@ -272,8 +273,8 @@ impl Verifier<'_> {
 
     fn chain(&mut self, documents: &Documents) -> Option<Vec<Event>> {
         let report = &documents.report;
-        let start = event::chain_start(&report.run_id, &documents.contract_digest);
-        match event::read_chain(self.bytes(bundle::EVENTS), start, &report.run_id) {
+        let start = chain::chain_start(&report.run_id, &documents.contract_digest);
+        match chain::read_chain(self.bytes(bundle::EVENTS), start, &report.run_id) {
             Ok(lines) => {
                 let head = lines.last().map_or(start, |line| line.hash);
                 if report.events.count != lines.len() as u64 || report.events.head != head {
@@ -320,187 +321,5 @@ impl Verifier<'_> {
             }
         }
         Some(folded)
-    }
-
-    /// The files the events speak of are the files in the bundle.
-    fn facts(&mut self, documents: &Documents, folded: &Folded) {
-        let facts = &folded.facts;
-        if let Some(patch) = &facts.patch {
-            // A patch that held a secret was replaced by a tombstone; its digest stays in the chain.
-            let tombstoned = facts.findings.iter().any(|finding| finding.code == Code::SecretLeak);
-            let found = self.found.files.get(bundle::PATCH);
-            if !tombstoned && found.is_none_or(|file| file.sha256 != patch.sha256 || file.bytes != patch.bytes) {
-                self.problem("judgement", bundle::PATCH, "is not the patch the chain captured");
-            }
-            let measured: BTreeSet<TreePath> = facts
-                .diff
-                .iter()
-                .flat_map(|diff| &diff.changes)
-                .filter(|change| change.kind != event::ChangeKind::Unrecordable)
-                .map(|change| change.path.clone())
-                .collect();
-            if !tombstoned
-                && facts.diff.is_some()
-                && self.found.patch_paths.as_ref().and_then(|p| p.as_ref().ok()) != Some(&measured)
-            {
-                self.problem("judgement", bundle::PATCH, "does not change the paths the chain measured");
-            }
-        } else if self.found.files.get(bundle::PATCH).is_some_and(|file| file.bytes != 0) {
-            self.problem("judgement", bundle::PATCH, "has content although no change was captured");
-        }
-        if let Some(done) = &facts.verification
-            && self.found.files.get(bundle::TEST_LOG).is_none_or(|file| file.sha256 != done.log_sha256)
-        {
-            self.problem("judgement", bundle::TEST_LOG, "is not the log the chain names");
-        }
-        for output in facts.engine_ended.iter().flat_map(|ended| [&ended.stdout, &ended.stderr]) {
-            // A capped log is shorter than what was digested; a whole one is exactly that.
-            let whole = output.kept_bytes == output.bytes;
-            let same = self.found.files.get(&output.file).is_some_and(|file| file.sha256 == output.sha256);
-            let withheld = facts.findings.iter().any(|finding| finding.code == Code::SecretLeak);
-            if whole && !same && !withheld {
-                self.problem("judgement", &output.file, "is not the output the chain names");
-            }
-        }
-        let blocked: Vec<(String, Option<Code>)> = documents.gates.blocked().map(|gate| (gate.gate.clone(), gate.code)).collect();
-        for block in &facts.gate_blocks {
-            if block.executed || !blocked.contains(&(block.gate.clone(), Some(block.reason))) {
-                self.problem(
-                    "judgement",
-                    bundle::GATES,
-                    format!("does not show {} blocking at gate {}", block.reason.as_str(), block.gate),
-                );
-            }
-        }
-        if facts.engine_ended.is_some() && !blocked.is_empty() {
-            self.problem("judgement", bundle::GATES, "a gate blocked, yet an engine ran");
-        }
-    }
-
-    /// A pass that was to be contained shows proof for every process of it.
-    fn containment(&mut self, documents: &Documents, folded: &Folded) {
-        let (shown, facts) = (&documents.containment, &folded.facts);
-        let planned = facts.containment.unwrap_or(Containment::None);
-        if shown.asked != planned || documents.report.containment != planned {
-            self.problem("judgement", bundle::CONTAINMENT, "asks for another containment than the plan");
-        }
-        let again = ContainmentReport::summarise(shown.asked, shown.processes.clone(), process_started(facts));
-        if again != *shown {
-            self.problem("judgement", bundle::CONTAINMENT, "its summary is not what its processes measured");
-        }
-        if documents.report.status == Status::Pass && planned == Containment::Contained && again.enforced != planned {
-            self.problem("judgement", bundle::CONTAINMENT, "a contained run passed without proof of containment");
-        }
-        if documents.report.toolchains != facts.toolchains {
-            self.problem("report", bundle::REPORT, "toolchains is not what the evidence says");
-        }
-    }
-
-    /// Judges again from the facts; the worse of chain and report counts.
-    fn judgement(&mut self, documents: &Documents, folded: &Folded) -> Judgement {
-        let contract = documents.contract.valid();
-        let mut judgement = judge::judge(contract, &folded.facts);
-        if let Some(done) = &folded.completed
-            && (done.status != judgement.status || done.blockers != judgement.codes())
-        {
-            self.problem(
-                "judgement",
-                bundle::EVENTS,
-                format!("run.completed says {}, the facts say {}", done.status.as_str(), judgement.status.as_str()),
-            );
-        }
-        self.event_codes(contract, folded);
-        let late: Vec<Blocker> = documents.report.blockers.iter().filter(|b| b.event.is_none()).cloned().collect();
-        for blocker in &late {
-            if !matches!(blocker.code, Code::ArtifactWriteFailure | Code::Interrupted) {
-                self.problem(
-                    "judgement",
-                    bundle::REPORT,
-                    format!("{} cannot be found after the chain ended", blocker.code.as_str()),
-                );
-            }
-        }
-        judgement.blockers.extend(late);
-        judgement.status = worst(&judgement.blockers);
-        judgement
-    }
-
-    /// Codes an event carries are the codes its own facts mean.
-    fn event_codes(&mut self, contract: Option<&Contract>, folded: &Folded) {
-        let facts = &folded.facts;
-        let ended_well = facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
-        if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
-            let codes: Vec<Code> = judge::diff_blockers(contract, diff, ended_well).iter().map(|b| b.code).collect();
-            if codes != diff.blockers {
-                self.problem("judgement", bundle::EVENTS, "git.diff.checked carries codes its facts do not mean");
-            }
-        }
-        if let Some(done) = facts.verification.as_ref().filter(|_| facts.diff.is_some())
-            && judge::verification_codes(contract, &facts.reviews, done) != done.blockers
-        {
-            self.problem("judgement", bundle::EVENTS, "verification.completed carries codes its facts do not mean");
-        }
-    }
-
-    fn report(&mut self, documents: &Documents, folded: &Folded) {
-        let facts = &folded.facts;
-        let report = &documents.report;
-        let judged = judge::judge(documents.contract.valid(), facts);
-        let shown: Vec<Code> = report.blockers.iter().filter(|b| b.event.is_some()).map(|b| b.code).collect();
-        let measured: Vec<&TreePath> = facts.diff.iter().flat_map(|diff| &diff.changes).map(|change| &change.path).collect();
-        let paths = report::path_results(documents.contract.valid(), facts);
-        let wrong = [
-            ("status", report.status != worst(&report.blockers) || report.status < judged.status),
-            ("blockers", shown != judged.codes()),
-            ("failure_reason", report.failure_reason != headline(&report.blockers).map(|b| b.message.clone())),
-            ("changed_files", !report.changed_files.iter().eq(measured)),
-            ("allowed_writes_passed", report.allowed_writes_passed != paths.map(|(allowed, _)| allowed)),
-            ("forbidden_paths_passed", report.forbidden_paths_passed != paths.map(|(_, forbidden)| forbidden)),
-            ("verification", report.verification != report::verification_lines(facts)),
-            ("tests_passed", report.tests_passed != report::tests_passed(documents.contract.valid(), facts)),
-            ("backend_exit_code", report.backend_exit_code != facts.engine_ended.as_ref().and_then(|e| e.end.exit_code())),
-            ("process_started", report.process_started != facts.engine_events.contains(&EventType::EngineStarted)),
-            ("artifacts_dir", report.artifacts_dir != report.run_id.as_str() || report.artifacts_dir != report.run_artifact_dir),
-            ("allowed_mutation_scope", report.allowed_mutation_scope != report.stage.allowed_mutation_scope()),
-            (
-                "required_events_passed",
-                report.required_events_passed == report.blockers.iter().any(|b| b.code == Code::MissingRequiredEvent),
-            ),
-        ];
-        let misquoted = report::misquoted(report, documents.contract.valid(), facts);
-        for field in wrong.into_iter().filter_map(|(field, is_wrong)| is_wrong.then_some(field)).chain(misquoted) {
-            self.problem("report", bundle::REPORT, format!("{field} is not what the evidence says"));
-        }
-        let title = report_md::title(report.status, report.case_id.as_str());
-        if !self.bytes(bundle::REPORT_MD).starts_with(format!("{title}\n").as_bytes()) {
-            self.problem("report", bundle::REPORT_MD, "does not begin with the report's verdict");
-        }
-    }
-
-    /// Recorded times only: copies change real ones.
-    fn freshness(&mut self, report: &Report) {
-        let stale_reported = report.blockers.iter().any(|blocker| blocker.code == Code::StaleArtifact);
-        let old: Vec<String> = report
-            .freshness
-            .artifacts
-            .iter()
-            .filter(|(_, mtime)| **mtime < report.run_started_at)
-            .map(|(name, _)| name.clone())
-            .collect();
-        if report.freshness.checked_at < report.run_started_at {
-            self.problem("freshness", bundle::REPORT, "was checked before the run started");
-        }
-        for name in old.iter().filter(|_| !stale_reported) {
-            self.problem("freshness", name, "is older than the run");
-        }
-        let missing: Vec<&str> = bundle::ALWAYS
-            .into_iter()
-            .filter(|name| !matches!(*name, bundle::REPORT | bundle::REPORT_MD | bundle::SUMS | bundle::EVENTS | bundle::TRACE))
-            .filter(|name| !report.freshness.artifacts.contains_key(*name))
-            .collect();
-        let excused = report.blockers.iter().any(|b| matches!(b.code, Code::Interrupted | Code::ArtifactWriteFailure));
-        for name in missing.iter().filter(|_| !excused) {
-            self.problem("freshness", name, "has no recorded time");
-        }
     }
 }

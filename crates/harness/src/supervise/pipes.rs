@@ -1,0 +1,79 @@
+//! The two output pipes of a process: waited for together with its end, drained without blocking.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::{Child, ChildStderr, ChildStdout};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+
+use super::Stream;
+use super::limits::Watch;
+
+pub struct Pipes {
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    buffer: Vec<u8>,
+}
+
+/// What woke the watcher.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ready {
+    Output(Stream),
+    Exit,
+    Cancel,
+}
+
+impl Pipes {
+    pub fn of(child: &mut Child) -> io::Result<Self> {
+        let pipes = Self { stdout: child.stdout.take(), stderr: child.stderr.take(), buffer: vec![0u8; 64 * 1024] };
+        for (_, pipe) in pipes.open() {
+            rustix::fs::fcntl_setfl(pipe, rustix::fs::OFlags::NONBLOCK)?;
+        }
+        Ok(pipes)
+    }
+
+    fn open(&self) -> impl Iterator<Item = (Ready, BorrowedFd<'_>)> {
+        let stdout = self.stdout.as_ref().map(|pipe| (Ready::Output(Stream::Stdout), pipe.as_fd()));
+        let stderr = self.stderr.as_ref().map(|pipe| (Ready::Output(Stream::Stderr), pipe.as_fd()));
+        stdout.into_iter().chain(stderr)
+    }
+
+    pub fn closed(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none()
+    }
+
+    /// Waits for output or for one of `others`; an interrupted wait is an empty answer.
+    pub fn wait(&self, others: &[(Ready, BorrowedFd<'_>)], wait: Duration) -> io::Result<Vec<Ready>> {
+        let fds: Vec<(Ready, BorrowedFd<'_>)> = self.open().chain(others.iter().copied()).collect();
+        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        let timeout = rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(fds.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty()).map(|((ready, _), _)| *ready).collect())
+    }
+
+    /// Reads what is there; a pipe at its end is closed.
+    pub fn drain(&mut self, stream: Stream, output: &mut dyn FnMut(Stream, &[u8]), watch: &mut Watch) -> io::Result<()> {
+        let read = match stream {
+            Stream::Stdout => self.stdout.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+            Stream::Stderr => self.stderr.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+        };
+        match read {
+            None => {}
+            Some(Ok(0)) => match stream {
+                Stream::Stdout => self.stdout = None,
+                Stream::Stderr => self.stderr = None,
+            },
+            Some(Ok(n)) => {
+                watch.saw_output(Instant::now());
+                output(stream, &self.buffer[..n]);
+            }
+            Some(Err(error)) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Some(Err(error)) => return Err(error),
+        }
+        Ok(())
+    }
+}
