@@ -15,7 +15,7 @@ use cto_core::trace::TraceOutcome;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::measure::Workspace;
 use crate::progress::Progress;
-use crate::run::{Request, Stage2, Stop, write_error};
+use crate::run::{Execution, Request, Stop, write_error};
 use crate::supervise::{self, Capture, Stream, SuperviseError};
 use crate::surroundings::{self, Surroundings};
 
@@ -29,16 +29,16 @@ const MAX_ENGINE_EVENTS: u64 = 2_000;
 pub fn run_engine(
     bundle: &mut OpenBundle,
     request: &Request,
-    stage: &Stage2<'_>,
+    execution: &Execution<'_>,
     workspace: &Workspace,
     progress: &mut dyn Progress,
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
-    let plan = stage.plan;
+    let plan = execution.plan;
     let own = std::env::current_exe().map_err(Stop::Workspace)?;
     let script = bundle.scratch_dir().join(SCRIPT);
     fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
-    let around = Surroundings::new(stage, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
+    let around = Surroundings::new(execution, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
     let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
         "{script}" => around.scratch().join(SCRIPT).into_os_string(),
         plain => OsString::from(plain),
@@ -60,7 +60,7 @@ pub fn run_engine(
     };
     bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
     let mut listener = Listener::new(bundle, plan.invocation.dialect);
-    let ended = running.finish(stage.cancel, &mut |stream, bytes| match stream {
+    let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
         Stream::Stdout => stdout.push(bytes, &mut |clean| {
             progress.engine_output(clean);
             listener.hear(clean);

@@ -18,7 +18,7 @@ use crate::evidence::OpenBundle;
 use crate::files;
 use crate::git::{Commit, Edit, HarnessRepo};
 use crate::jail;
-use crate::run::{Stage2, Stop};
+use crate::run::{Execution, Stop};
 use crate::workspace::{self, Walked};
 
 const PATCH_TOMBSTONE: &[u8] = b"withheld by CTO Harness: this patch held a secret (secret_leak)\n";
@@ -46,28 +46,28 @@ pub struct Measured {
 }
 
 impl Workspace {
-    pub fn prepare(stage: &Stage2<'_>) -> Result<Self, Stop> {
-        crate::host::make_private_dir(&stage.work).map_err(Stop::Workspace)?;
-        let dir = stage.work.join("workspace");
-        workspace::lay_out(&dir, &stage.case.workspace, false).map_err(Stop::Workspace)?;
-        let repo = HarnessRepo::init(&stage.git, &stage.work.join("harness.git"))?;
-        let files = stage.case.workspace.iter().map(|file| {
+    pub fn prepare(execution: &Execution<'_>) -> Result<Self, Stop> {
+        crate::host::make_private_dir(&execution.work).map_err(Stop::Workspace)?;
+        let dir = execution.work.join("workspace");
+        workspace::lay_out(&dir, &execution.case.workspace, false).map_err(Stop::Workspace)?;
+        let repo = HarnessRepo::init(&execution.git, &execution.work.join("harness.git"))?;
+        let files = execution.case.workspace.iter().map(|file| {
             let entry = file.entry();
             let edit = Edit::Write { kind: entry.kind, bytes: entry.bytes, content: Box::new(file.bytes.as_slice()) };
             (&file.path, edit)
         });
         let baseline_commit = repo.import_baseline(files)?;
         repo.furnish(&dir)?;
-        if stage.plan.containment == Containment::Contained {
+        if execution.plan.containment == Containment::Contained {
             jail::hand_over(&dir).map_err(Stop::Workspace)?;
         }
         Ok(Self {
             dir,
-            work: stage.work.clone(),
+            work: execution.work.clone(),
             repo,
-            baseline: stage.case.baseline(),
+            baseline: execution.case.baseline(),
             baseline_commit,
-            files: stage.case.workspace.clone(),
+            files: execution.case.workspace.clone(),
         })
     }
 
@@ -84,10 +84,10 @@ impl Workspace {
     }
 
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
-    pub fn measure(&self, bundle: &mut OpenBundle, stage: &Stage2<'_>) -> Result<Measured, Stop> {
+    pub fn measure(&self, bundle: &mut OpenBundle, execution: &Execution<'_>) -> Result<Measured, Stop> {
         let since = Instant::now();
         let walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
-        let scratch = self.scratch(stage, &walked)?;
+        let scratch = self.scratch(execution, &walked)?;
         let mut count = ScratchCount::default();
         let mut tree = Tree::new();
         for (path, entry) in &walked.tree {
@@ -117,8 +117,8 @@ impl Workspace {
             blockers: Vec::new(),
         };
         let ended_well = bundle.folded().facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
-        diff.blockers = judge::diff_blockers(&stage.plan.contract, &diff, ended_well).iter().map(|b| b.code).collect();
-        let contract = &stage.plan.contract;
+        diff.blockers = judge::diff_blockers(&execution.plan.contract, &diff, ended_well).iter().map(|b| b.code).collect();
+        let contract = &execution.plan.contract;
         let in_scope = changes
             .iter()
             .all(|change| standing(&change.path, &contract.allowed_paths, &contract.forbidden_paths) == PathStanding::Allowed);
@@ -130,7 +130,7 @@ impl Workspace {
     }
 
     /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
-    fn scratch(&self, stage: &Stage2<'_>, walked: &Walked) -> Result<Vec<TreePath>, Stop> {
+    fn scratch(&self, execution: &Execution<'_>, walked: &Walked) -> Result<Vec<TreePath>, Stop> {
         let new: Vec<TreePath> = walked.tree.keys().filter(|path| !self.baseline.contains_key(*path)).cloned().collect();
         let has_rules = self.baseline.keys().any(|path| path.as_bytes().ends_with(b".gitignore"));
         if new.is_empty() || !has_rules {
@@ -142,7 +142,7 @@ impl Workspace {
             workspace::lay_out(&rules, &self.files, false).map_err(Stop::Workspace)?;
         }
         let ignored = self.repo.ignored(&rules, &new)?;
-        let contract = &stage.plan.contract;
+        let contract = &execution.plan.contract;
         Ok(ignored
             .into_iter()
             .filter(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) != PathStanding::Forbidden)
@@ -197,12 +197,12 @@ impl Workspace {
     }
 
     /// Setup may only have made what the ignore rules cover: anything else would be taken for the engine's.
-    pub fn check_setup(&self, stage: &Stage2<'_>) -> Result<(), Stop> {
-        if stage.plan.contract.setup.is_empty() {
+    pub fn check_setup(&self, execution: &Execution<'_>) -> Result<(), Stop> {
+        if execution.plan.contract.setup.is_empty() {
             return Ok(());
         }
         let walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
-        let scratch = self.scratch(stage, &walked)?;
+        let scratch = self.scratch(execution, &walked)?;
         let changed: Vec<String> = tree::changes(&self.baseline, &walked.tree)
             .into_iter()
             .filter(|change| !scratch.contains(&change.path))

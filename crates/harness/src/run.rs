@@ -51,8 +51,8 @@ pub struct Request {
     pub origin: Origin,
 }
 
-/// What every step of an executing run needs.
-pub struct Stage2<'a> {
+/// A planned run under way: what every step of it needs.
+pub struct Execution<'a> {
     pub env: &'a Env,
     pub cancel: &'a Cancel,
     pub case: &'a Case,
@@ -272,8 +272,8 @@ fn record_and_execute(
     }))?;
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
-    let stage = Stage2 { env, cancel, case: &request.case, plan: &plan, work: work.to_owned(), git };
-    execute(bundle, request, &stage, progress)
+    let execution = Execution { env, cancel, case: &request.case, plan: &plan, work: work.to_owned(), git };
+    execute(bundle, request, &execution, progress)
 }
 
 /// The events of a run that no gate let through: one a blocked gate, in the event its code belongs to.
@@ -318,41 +318,41 @@ fn gate_log(gates: &GateReport) -> String {
 fn execute(
     bundle: &mut OpenBundle,
     request: &Request,
-    stage: &Stage2<'_>,
+    execution: &Execution<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Finding>, Stop> {
     let mut findings = Vec::new();
     progress.step("workspace", "private copy");
     let since = Instant::now();
-    let workspace = measure::Workspace::prepare(stage)?;
+    let workspace = measure::Workspace::prepare(execution)?;
     bundle.trace("workspace.prepare", TraceOutcome::Ok, since, None)?;
-    verification::set_up(bundle, stage, workspace.dir(), "setup")?;
-    workspace.check_setup(stage)?;
-    stop_if_cancelled(stage)?;
+    verification::set_up(bundle, execution, workspace.dir(), "setup")?;
+    workspace.check_setup(execution)?;
+    stop_if_cancelled(execution)?;
 
     progress.step("engine", request.manifest.id.as_str());
-    let end = run_engine(bundle, request, stage, &workspace, progress)?;
+    let end = run_engine(bundle, request, execution, &workspace, progress)?;
     if let ProcessEnd::TimedOut { .. } = end {
         bundle.write("backend/provider-timeout.txt", b"the engine reached a time limit and was ended\n")?;
     }
 
     progress.step("measure", "what really changed");
-    let measured = workspace.measure(bundle, stage)?;
+    let measured = workspace.measure(bundle, execution)?;
     findings.extend(measured.findings.clone());
     if end == ProcessEnd::Cancelled {
         return Err(Stop::Cancelled);
     }
 
     progress.step("verify", "in a pristine copy");
-    verification::run(bundle, stage, &workspace, &measured)?;
-    stop_if_cancelled(stage)?;
+    verification::run(bundle, execution, &workspace, &measured)?;
+    stop_if_cancelled(execution)?;
 
     findings.extend(workspace.unchanged_since(&measured)?);
     Ok(findings)
 }
 
-pub fn stop_if_cancelled(stage: &Stage2<'_>) -> Result<(), Stop> {
-    if stage.cancel.requested() { Err(Stop::Cancelled) } else { Ok(()) }
+pub fn stop_if_cancelled(execution: &Execution<'_>) -> Result<(), Stop> {
+    if execution.cancel.requested() { Err(Stop::Cancelled) } else { Ok(()) }
 }
 
 pub fn write_error(artifact: &str, error: &io::Error) -> EvidenceError {

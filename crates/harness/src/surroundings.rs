@@ -11,7 +11,7 @@ use cto_core::plan::Plan;
 
 use crate::host::{self, Env};
 use crate::jail::{self, JailLimits, JailPlan, Mount};
-use crate::run::Stage2;
+use crate::run::Execution;
 use crate::supervise::{Job, Limits};
 
 const WORKSPACE: &str = "/workspace";
@@ -22,32 +22,32 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// One copy and one scratch directory, as a process will know them.
 pub struct Surroundings<'a> {
-    stage: &'a Stage2<'a>,
+    execution: &'a Execution<'a>,
     copy: PathBuf,
     scratch: PathBuf,
 }
 
 impl<'a> Surroundings<'a> {
     /// Makes the scratch directory and hands both directories to the uid that will use them.
-    pub fn new(stage: &'a Stage2<'a>, copy: &Path, scratch: &Path) -> io::Result<Self> {
+    pub fn new(execution: &'a Execution<'a>, copy: &Path, scratch: &Path) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
         }
-        if contained(stage) {
+        if contained(execution) {
             jail::hand_over(scratch)?;
             jail::hand_over(copy)?;
         }
-        Ok(Self { stage, copy: copy.to_owned(), scratch: scratch.to_owned() })
+        Ok(Self { execution, copy: copy.to_owned(), scratch: scratch.to_owned() })
     }
 
     /// The scratch directory under the name the process knows.
     pub fn scratch(&self) -> PathBuf {
-        if contained(self.stage) { SCRATCH.into() } else { self.scratch.clone() }
+        if contained(self.execution) { SCRATCH.into() } else { self.scratch.clone() }
     }
 
     pub fn job(&self, program: &Path, args: Vec<OsString>, limits: Limits) -> Job {
-        if !contained(self.stage) {
-            let env = bare_env(self.stage.env, &self.scratch);
+        if !contained(self.execution) {
+            let env = bare_env(self.execution.env, &self.scratch);
             return Job {
                 program: program.to_owned(),
                 args,
@@ -66,7 +66,7 @@ impl<'a> Surroundings<'a> {
         };
         let mut mounts = vec![mount(&self.copy, WORKSPACE, true), mount(&self.scratch, SCRATCH, true)];
         mounts.extend(
-            self.stage.plan.toolchains.iter().map(|toolchain| mount(Path::new(&toolchain.mount), &toolchain.mount, false)),
+            self.execution.plan.toolchains.iter().map(|toolchain| mount(Path::new(&toolchain.mount), &toolchain.mount, false)),
         );
         let inside = if program.starts_with("/bin") || program.starts_with("/usr") {
             program.to_owned()
@@ -76,7 +76,7 @@ impl<'a> Surroundings<'a> {
             target
         };
         let mut plan = JailPlan::new(mounts);
-        plan.limits = JailLimits { processes: self.stage.plan.limits.processes.into(), ..JailLimits::default() };
+        plan.limits = JailLimits { processes: self.execution.plan.limits.processes.into(), ..JailLimits::default() };
         Job {
             program: inside,
             args,
@@ -90,14 +90,14 @@ impl<'a> Surroundings<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let mut path: Vec<&str> = self.stage.plan.toolchains.iter().map(|toolchain| toolchain.bin.as_str()).collect();
+        let mut path: Vec<&str> = self.execution.plan.toolchains.iter().map(|toolchain| toolchain.bin.as_str()).collect();
         path.push(SYSTEM_PATH);
         environment(path.join(":").into(), Path::new(SCRATCH).join("home"), "/tmp".into())
     }
 }
 
-fn contained(stage: &Stage2<'_>) -> bool {
-    stage.plan.containment == Containment::Contained
+fn contained(execution: &Execution<'_>) -> bool {
+    execution.plan.containment == Containment::Contained
 }
 
 fn bare_env(env: &Env, scratch: &Path) -> BTreeMap<OsString, OsString> {

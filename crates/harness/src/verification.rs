@@ -22,7 +22,7 @@ use cto_core::tree;
 use crate::evidence::OpenBundle;
 use crate::host;
 use crate::measure::{Measured, Workspace};
-use crate::run::{Stage2, Stop, stop_if_cancelled, write_error};
+use crate::run::{Execution, Stop, stop_if_cancelled, write_error};
 use crate::supervise::{self, Capture, Job};
 use crate::surroundings::{self, Surroundings};
 use crate::workspace;
@@ -52,7 +52,7 @@ pub fn record_not_run(bundle: &mut OpenBundle, reason: &str, blockers: Vec<Code>
 }
 
 /// Runs everything the contract asks for and emits `verification.completed`.
-pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, measured: &Measured) -> Result<(), Stop> {
+pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Workspace, measured: &Measured) -> Result<(), Stop> {
     let since = Instant::now();
     if measured.changes.is_empty() {
         return record_not_run(bundle, "nothing changed", Vec::new());
@@ -63,10 +63,10 @@ pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, m
     let secrets = bundle.secrets.clone();
     let file = bundle.create(bundle::TEST_LOG)?;
     let mut session = Session {
-        stage,
+        execution,
         workspace,
         measured,
-        log: Capture::new(bundle::TEST_LOG, file, stage.plan.limits.output_bytes, &secrets),
+        log: Capture::new(bundle::TEST_LOG, file, execution.plan.limits.output_bytes, &secrets),
         processes: Vec::new(),
     };
     let mut done = session.verify()?;
@@ -80,7 +80,7 @@ pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, m
     done.log_sha256 = crate::files::scan_file(&bundle.dir().join(bundle::TEST_LOG), |_| {})
         .map_err(|error| write_error(bundle::TEST_LOG, &error))?
         .sha256;
-    done.blockers = judge::verification_codes(Some(&stage.plan.contract), &bundle.folded().facts.reviews, &done);
+    done.blockers = judge::verification_codes(Some(&execution.plan.contract), &bundle.folded().facts.reviews, &done);
     if done.checks.iter().any(|check| matches!(check.end, ProcessEnd::TimedOut { .. })) {
         bundle.write("backend/provider-timeout.txt", b"a verification command reached a time limit and was ended\n")?;
     }
@@ -90,12 +90,12 @@ pub fn run(bundle: &mut OpenBundle, stage: &Stage2<'_>, workspace: &Workspace, m
 }
 
 /// Runs the contract's setup commands in a copy, in the same kind of jail.
-pub fn set_up(bundle: &mut OpenBundle, stage: &Stage2<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
-    for command in &stage.plan.contract.setup {
-        stop_if_cancelled(stage)?;
+pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
+    for command in &execution.plan.contract.setup {
+        stop_if_cancelled(execution)?;
         let since = Instant::now();
         let mut output = Vec::new();
-        let ended = supervise::run(&shell_job(stage, copy, command)?, stage.cancel, &mut |_, bytes| {
+        let ended = supervise::run(&shell_job(execution, copy, command)?, execution.cancel, &mut |_, bytes| {
             output.extend_from_slice(bytes);
             let excess = output.len().saturating_sub(RECENT);
             output.drain(..excess);
@@ -115,17 +115,17 @@ pub fn set_up(bundle: &mut OpenBundle, stage: &Stage2<'_>, copy: &Path, name: &s
 }
 
 /// A shell command of the contract, in a copy, with a home of its own.
-fn shell_job(stage: &Stage2<'_>, copy: &Path, command: &str) -> Result<Job, Stop> {
-    let scratch = stage
+fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str) -> Result<Job, Stop> {
+    let scratch = execution
         .work
         .join(format!("scratch-{}", host::random_name(8).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?));
-    let around = Surroundings::new(stage, copy, &scratch).map_err(Stop::Workspace)?;
+    let around = Surroundings::new(execution, copy, &scratch).map_err(Stop::Workspace)?;
     let args = vec!["-c".into(), OsString::from(command)];
-    Ok(around.job(Path::new("/bin/sh"), args, surroundings::verification_limits(stage.plan)))
+    Ok(around.job(Path::new("/bin/sh"), args, surroundings::verification_limits(execution.plan)))
 }
 
 struct Session<'a> {
-    stage: &'a Stage2<'a>,
+    execution: &'a Execution<'a>,
     workspace: &'a Workspace,
     measured: &'a Measured,
     log: Capture<'a>,
@@ -134,7 +134,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn verify(&mut self) -> Result<VerificationCompleted, Stop> {
-        let contract = &self.stage.plan.contract;
+        let contract = &self.execution.plan.contract;
         let changed_test_files: Vec<TreePath> = self
             .measured
             .changes
@@ -181,11 +181,11 @@ impl Session<'_> {
         let mut checks = Vec::new();
         let mut recent: Vec<u8> = Vec::new();
         for command in commands {
-            stop_if_cancelled(self.stage)?;
+            stop_if_cancelled(self.execution)?;
             self.say(&format!("\n$ {command}\n"));
-            let job = shell_job(self.stage, copy, command)?;
+            let job = shell_job(self.execution, copy, command)?;
             let log = &mut self.log;
-            let ended = supervise::run(&job, self.stage.cancel, &mut |_, bytes| {
+            let ended = supervise::run(&job, self.execution.cancel, &mut |_, bytes| {
                 log.push(bytes, &mut |_| {});
                 recent.extend_from_slice(bytes);
                 let excess = recent.len().saturating_sub(RECENT);
@@ -205,7 +205,7 @@ impl Session<'_> {
 
     /// Checks the engine never saw, in a copy of their own.
     fn hidden(&mut self) -> Result<Vec<Check>, Stop> {
-        let commands = &self.stage.plan.contract.hidden_verification.commands;
+        let commands = &self.execution.plan.contract.hidden_verification.commands;
         if commands.is_empty() {
             return Ok(Vec::new());
         }
@@ -218,13 +218,13 @@ impl Session<'_> {
                 return Ok(Vec::new());
             }
         };
-        workspace::lay_out(&copy, &self.stage.case.hidden, true).map_err(Stop::Workspace)?;
+        workspace::lay_out(&copy, &self.execution.case.hidden, true).map_err(Stop::Workspace)?;
         Ok(self.commands(&copy, CheckKind::Hidden, commands)?.0)
     }
 
     /// The same commands where they must be red.
     fn control(&mut self) -> Result<ControlRun, Stop> {
-        let plan = self.stage.plan;
+        let plan = self.execution.plan;
         let copy = match &plan.control {
             Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
             Control::Runner(_) | Control::Patch(_) => match self.workspace.pristine("control", self.measured)? {
@@ -236,8 +236,8 @@ impl Session<'_> {
         let added = match &plan.control {
             Control::Runner(runner) => Some((*runner, self.add_failures(&copy, *runner)?)),
             Control::Patch(patch) => {
-                let file = self.stage.work.join("control.patch");
-                std::fs::write(&file, self.stage.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
+                let file = self.execution.work.join("control.patch");
+                std::fs::write(&file, self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
                     .map_err(Stop::Workspace)?;
                 if let Err(error) = self.workspace.repo().apply(&copy, &[&file]) {
                     return Ok(ControlRun::CouldNotRun { reason: format!("the control patch does not apply: {error}") });
