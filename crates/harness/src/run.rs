@@ -5,11 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::blocker::Code;
-use cto_core::bundle;
 use cto_core::case_file::{self, ControlSource};
 use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane, LimitChanges, Stage};
 use cto_core::digest::Digest;
-use cto_core::eligibility;
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
@@ -229,14 +227,6 @@ fn record_and_execute(
 ) -> Result<Vec<Finding>, Stop> {
     let since = Instant::now();
     bundle.write_gates(gates.clone())?;
-    let decision = eligibility::decide(
-        &request.manifest.id,
-        request.stage,
-        bundle.contract.valid(),
-        &bundle.sealed_contract.contract_digest,
-        gates,
-    );
-    bundle.write_json(bundle::ELIGIBILITY, &decision)?;
     bundle.write(&format!("backend/{}-gate.log", request.manifest.id), gate_log(gates).as_bytes())?;
     bundle.emit(Event::RunStarted(RunStarted {
         kind: Kind::Run,

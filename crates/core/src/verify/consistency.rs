@@ -8,6 +8,7 @@ use crate::bundle;
 use crate::containment::{Containment, ContainmentReport};
 use crate::contract::Contract;
 use crate::event::{self, EventType};
+use crate::gate::{GateResult, GateVerdict};
 use crate::judge::{self, Judgement};
 use crate::report::{self, Report};
 use crate::report_md;
@@ -65,8 +66,25 @@ impl Verifier<'_> {
                 );
             }
         }
-        if facts.engine_ended.is_some() && !blocked.is_empty() {
-            self.problem("judgement", bundle::GATES, "a gate blocked, yet an engine ran");
+        self.permission(documents, folded);
+    }
+
+    /// An engine ran only where every gate let it, and the decision names it.
+    fn permission(&mut self, documents: &Documents, folded: &Folded) {
+        let gates = &documents.gates.gates;
+        let ran = process_started(&folded.facts);
+        let open = |gate: &GateResult| matches!(gate.result, GateVerdict::Pass | GateVerdict::NotApplicable);
+        let asked = |id: &str| gates.iter().any(|gate| gate.gate == id);
+        // A run that was cut short may have lost its gates; one that passed may not.
+        let passed = documents.report.status == Status::Pass;
+        let complete = !passed || ["contract", "engine", "stage", "containment"].into_iter().all(asked);
+        if ran && !(gates.iter().all(open) && complete) {
+            self.problem("judgement", bundle::GATES, "an engine ran although not every gate let it");
+        }
+        let selected = documents.eligibility.selected_backend.as_str();
+        let denied = !folded.facts.gate_blocks.is_empty();
+        if (ran && selected != documents.report.backend.as_str()) || (denied && selected != "none") {
+            self.problem("judgement", bundle::ELIGIBILITY, "does not select what ran");
         }
     }
 

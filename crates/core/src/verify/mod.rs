@@ -143,6 +143,7 @@ struct Documents {
     task_digest: Digest,
     contract_digest: Digest,
     gates: GateReport,
+    eligibility: Eligibility,
     containment: ContainmentReport,
 }
 
@@ -216,7 +217,7 @@ impl Verifier<'_> {
     fn schema(&mut self) -> Option<Documents> {
         let report = self.parsed::<Report>(bundle::REPORT);
         let gates = self.parsed::<GateReport>(bundle::GATES);
-        self.parsed::<Eligibility>(bundle::ELIGIBILITY);
+        let eligibility = self.parsed::<Eligibility>(bundle::ELIGIBILITY);
         let containment = self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
         self.trace();
         let contract = ContractDocument::read(self.bytes(bundle::CONTRACT));
@@ -238,6 +239,7 @@ impl Verifier<'_> {
             task_digest: sealed.task_digest,
             contract_digest: sealed.contract_digest,
             gates: gates?,
+            eligibility: eligibility?,
             containment: containment?,
         })
     }

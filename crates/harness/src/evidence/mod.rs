@@ -18,6 +18,7 @@ use cto_core::chain::{self, EventLine};
 use cto_core::containment::ProcessReport;
 use cto_core::contract::{ContractDocument, SealedContract};
 use cto_core::digest::Digest;
+use cto_core::eligibility;
 use cto_core::event::{Event, EventType};
 use cto_core::gate::GateReport;
 use cto_core::json::JsonError;
@@ -236,8 +237,12 @@ impl OpenBundle {
         self.write(name, &cto_core::json::pretty(value)?)
     }
 
+    /// Writes the gates, and the backend decision that follows from them.
     pub fn write_gates(&mut self, gates: GateReport) -> Result<(), EvidenceError> {
         self.write_json(bundle::GATES, &gates)?;
+        let (engine, stage) = (&self.identity.engine.name, self.identity.stage);
+        let decision = eligibility::decide(engine, stage, self.contract.valid(), &self.sealed_contract.contract_digest, &gates);
+        self.write_json(bundle::ELIGIBILITY, &decision)?;
         self.gates = gates;
         Ok(())
     }

@@ -7,6 +7,7 @@ mod cheats;
 mod contract;
 mod engines;
 mod faults;
+mod golden;
 mod jail;
 mod layers;
 mod limits;

@@ -192,6 +192,40 @@ fn a_failed_run_cannot_be_made_a_pass() {
 }
 
 #[test]
+fn permission_and_containment_of_a_pass_cannot_be_rewritten() {
+    let (_house, bundle) = passed();
+    forgeries(
+        &bundle,
+        &[
+            ("no gates", |f| {
+                f.edit("gates.json", |g| g["gates"] = json!([]));
+            }),
+            ("a gate nobody looked at", |f| {
+                f.edit("gates.json", |g| g["gates"][8]["result"] = "not_seen".into());
+            }),
+            ("another backend was selected", |f| {
+                f.edit("eligibility.json", |e| e["selected_backend"] = "none".into());
+            }),
+            ("a layer was missing", |f| {
+                f.edit("containment.json", |c| c["processes"][0]["jail"]["layers"][0]["enforced"] = false.into());
+            }),
+            ("a canary got through", |f| {
+                f.edit("containment.json", |c| c["processes"][0]["jail"]["canaries"][0]["refused"] = false.into());
+            }),
+            ("no process was contained", |f| {
+                f.edit("containment.json", |c| c["processes"] = json!([]));
+            }),
+            ("survivors", |f| {
+                f.edit("containment.json", |c| c["survivors"] = 3.into());
+            }),
+            ("another plan", |f| {
+                f.edit_event("plan.updated", |d| d["containment"] = "none".into());
+            }),
+        ],
+    );
+}
+
+#[test]
 fn facts_of_a_pass_cannot_be_rewritten() {
     let (_house, bundle) = passed();
     forgeries(
