@@ -76,7 +76,12 @@ impl<'a> Surroundings<'a> {
             target
         };
         let mut plan = JailPlan::new(mounts);
-        plan.limits = JailLimits { processes: self.execution.plan.limits.processes.into(), ..JailLimits::default() };
+        let asked = &self.execution.plan.limits;
+        plan.limits = JailLimits {
+            processes: asked.processes.into(),
+            data_bytes: u64::from(asked.memory_mib) << 20,
+            ..JailLimits::default()
+        };
         Job {
             program: inside,
             args,

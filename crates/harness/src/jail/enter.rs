@@ -159,6 +159,7 @@ fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     if spec.layers.contains(&Layer::ResourceLimits) {
         sys::limit(libc::RLIMIT_CORE, 0).step("forbid core dumps")?;
         sys::limit(libc::RLIMIT_NOFILE, spec.limits.open_files).step("limit open files")?;
+        sys::limit(libc::RLIMIT_DATA, spec.limits.data_bytes).step("limit memory")?;
     }
     if spec.layers.contains(&Layer::NoCapabilities) {
         sys::drop_capabilities().step("empty the bounding set")?;

@@ -47,11 +47,13 @@ pub struct Outside {
 pub struct JailLimits {
     pub processes: u64,
     pub open_files: u64,
+    /// Private memory of one process. Not its address space: Node reserves more of that than any limit allows.
+    pub data_bytes: u64,
 }
 
 impl Default for JailLimits {
     fn default() -> Self {
-        Self { processes: 1024, open_files: 4096 }
+        Self { processes: 1024, open_files: 4096, data_bytes: u64::MAX }
     }
 }
 
