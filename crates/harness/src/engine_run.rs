@@ -8,8 +8,7 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::engine::dialect::{self, Said};
 use cto_core::engine::manifest::Dialect;
-use cto_core::event::{EngineEnded, EngineStarted, Event, GateBlocked, ProcessEnd};
-use cto_core::gate::GateVerdict;
+use cto_core::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, OpenBundle};
@@ -51,7 +50,7 @@ pub fn run_engine(
     let running = match supervise::start(&job) {
         Ok(running) => running,
         Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
-            return Err(block_late(bundle, request, &error));
+            return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail: error.to_string() });
         }
         Err(error) => {
             bundle.write("backend/provider-unavailable.txt", b"the engine's program could not be started\n")?;
@@ -89,31 +88,6 @@ pub fn run_engine(
     }))?;
     bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
     Ok(ended.end)
-}
-
-/// The containment gate, found closed when it was tried: recorded as a gate that blocked.
-fn block_late(bundle: &mut OpenBundle, request: &Request, error: &SuperviseError) -> Stop {
-    const GATE: &str = "containment";
-    let detail = error.to_string();
-    let mut gates = bundle.gates.clone();
-    for gate in gates.gates.iter_mut().filter(|gate| gate.gate == GATE) {
-        gate.result = GateVerdict::Blocked;
-        gate.code = Some(Code::ContainmentUnavailable);
-        gate.detail = Some(detail.clone());
-    }
-    let blocked = Event::BackendGateBlocked(GateBlocked {
-        backend: request.manifest.id.clone(),
-        gate: GATE.to_owned(),
-        reason: Code::ContainmentUnavailable,
-        detail: Some(detail.clone()),
-        mutation_mode: bundle.contract.valid().map(|contract| contract.mutation_mode),
-        executed: false,
-        case_executed: None,
-    });
-    match bundle.write_gates(gates).and_then(|()| bundle.emit(blocked)) {
-        Ok(()) => Stop::LateBlock(detail),
-        Err(error) => error.into(),
-    }
 }
 
 /// Turns engine output into events while it arrives.

@@ -211,7 +211,8 @@ impl Workspace {
         match changed.is_empty() {
             true => Ok(()),
             false => {
-                Err(Stop::Finding(format!("setup changed paths that are not ignored: {}", changed.join(", ")), Code::Interrupted))
+                let detail = format!("setup changed paths that are not ignored: {}", changed.join(", "));
+                Err(Stop::LateGate { gate: "setup", code: Code::ToolchainUnavailable, detail })
             }
         }
     }

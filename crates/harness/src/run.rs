@@ -68,9 +68,9 @@ pub enum Stop {
     Evidence(#[from] EvidenceError),
     #[error("{0}")]
     Finding(String, Code),
-    /// A late gate: found closed when it was tried, before anything of the contract ran.
-    #[error("{0}")]
-    LateBlock(String),
+    /// A gate found closed when it was tried, before anything of the contract ran.
+    #[error("{detail}")]
+    LateGate { gate: &'static str, code: Code, detail: String },
     #[error(transparent)]
     Git(#[from] crate::git::GitError),
     #[error("the workspace could not be prepared or read")]
@@ -263,7 +263,26 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let execution = Execution { env, cancel, case: &request.case, plan: &plan, work: work.to_owned(), git };
-    execute(bundle, request, &execution, progress)
+    match execute(bundle, request, &execution, progress) {
+        Err(Stop::LateGate { gate, code, detail }) => {
+            block_late(bundle, request, gate, code, detail)?;
+            Ok(Vec::new())
+        }
+        other => other,
+    }
+}
+
+/// A gate that had let the plan through, found closed when it was tried: recorded as one that blocked.
+fn block_late(bundle: &mut OpenBundle, request: &Request, gate: &str, code: Code, detail: String) -> Result<(), Stop> {
+    let mut gates = bundle.gates.clone();
+    for row in gates.gates.iter_mut().filter(|row| row.gate == gate) {
+        row.result = GateVerdict::Blocked;
+        row.code = Some(code);
+        row.detail = Some(detail.clone());
+    }
+    bundle.write_gates(gates)?;
+    let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
+    record_blocks(bundle, request, &blocked)
 }
 
 /// The events of a run that no gate let through: one a blocked gate, in the event its code belongs to.
@@ -361,8 +380,8 @@ fn findings_of(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> 
     let code = match stop {
         Stop::Cancelled => Code::Interrupted,
         Stop::Finding(_, code) => code,
-        // Its event says it; nothing is left to add.
-        Stop::LateBlock(_) => return Vec::new(),
+        // Recorded as its own event where it was caught; here only its recording can have failed.
+        Stop::LateGate { .. } => Code::Interrupted,
         Stop::Evidence(EvidenceError::Write { .. } | EvidenceError::Open { .. }) => Code::ArtifactWriteFailure,
         Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => Code::Interrupted,
     };

