@@ -93,7 +93,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("why", &format!("{style}{}{style:#}: {}{detail}", blocker.code.as_str(), blocker.message));
     }
     if report.blockers.is_empty() {
-        row("why", "every gate passed, only allowed paths changed, checks green where the engine never was");
+        row("why", "gates passed, scope kept, checks green where the engine never was");
     }
     row("changed", &changed(report));
     tests(report, &row);
@@ -174,10 +174,11 @@ fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
             Event::RunCompleted(done) => done.status.as_str().to_owned(),
             _ => String::new(),
         };
+        // The day is in the run id; here the time of day is enough.
+        let time: String = line.ts.to_string().chars().skip(11).take(12).collect();
         context.output.line(&format!(
-            "  {style}{:>3}  {}{style:#}  {:<23} {}",
+            "  {style}{:>3}  {time}{style:#}  {:<23} {}",
             line.seq,
-            line.ts,
             event.kind().as_str(),
             tame(&detail)
         ));
