@@ -22,7 +22,7 @@ fmt:
 
 # Write the generated pages of docs/ and schemas/ anew
 docs:
-    CTO_REGENERATE=1 cargo nextest run tidy
+    CTO_REGENERATE=1 cargo nextest run tidy layers
 
 # The numbers, as interleaved pairs
 bench *args:
