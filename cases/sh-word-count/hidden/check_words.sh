@@ -1,5 +1,8 @@
-#!/bin/sh
-# Texts the engine has not seen; the program under test only answers, it does not judge.
+# Texts the engine has not seen. Read whole and removed before the program under test is started, in a
+# directory that holds nothing else; the program only answers, it does not judge.
+place=$(mktemp -d)
+cp words.sh "$place"
+cd "$place" || exit 2
 failed=0
 expect() {
     got=$(printf '%s' "$1" | sh words.sh)

@@ -28,8 +28,8 @@ pub struct Advice {
     pub fix: String,
 }
 
-/// The oldest kernel with every call the jail makes (`mount_setattr`, `close_range`, Landlock).
-const OLDEST_KERNEL: (u64, u64) = (5, 13);
+/// The oldest kernel with every call the jail makes and process limits that count per user namespace.
+const OLDEST_KERNEL: (u64, u64) = (5, 14);
 
 /// What to do, most likely cause first. Empty when everything is proven.
 pub fn advise(signs: &HostSigns) -> Vec<Advice> {
@@ -39,7 +39,7 @@ pub fn advise(signs: &HostSigns) -> Vec<Advice> {
     }
     let mut say = |problem: &str, fix: &str| out.push(Advice { problem: problem.to_owned(), fix: fix.to_owned() });
     if kernel_version(&signs.kernel).is_some_and(|version| version < OLDEST_KERNEL) {
-        say("this kernel is older than 5.13", "use a newer kernel; nothing else replaces it");
+        say("this kernel is older than 5.14", "use a newer kernel; nothing else replaces it");
     }
     if !signs.is_root && signs.userns_clone == Some(0) {
         say("unprivileged user namespaces are switched off", "sudo sysctl -w kernel.unprivileged_userns_clone=1");

@@ -128,10 +128,10 @@ blockers! {
         "the model answered without assistant content; choose another model or settings";
     ToolchainUnavailable "toolchain_unavailable" BackendGateBlocked Blocked
         "a program the contract needs was not found"
-        "install it, or put it on PATH";
+        "install it or put it on PATH; `cto doctor` shows what a jail can see";
     ContainmentUnavailable "containment_unavailable" BackendGateBlocked Blocked
         "the containment this run needs cannot be proven on this host"
-        "see containment.json for the missing layer";
+        "`cto doctor` says which layer is missing and how to fix it";
     TargetAdmissionMissing "target_admission_missing" BackendGateBlocked Blocked
         "no target-repository admission was given"
         "write one and pass it, or stay at stage 4";
@@ -188,7 +188,7 @@ blockers! {
         "raise the budget in the contract";
     ResourceLimit "resource_limit" RunCompleted Fail
         "a resource limit ended the process"
-        "see containment.json for the limit";
+        "the limits are in contract.json, the peak that was seen in containment.json";
     ForbiddenPathChange "forbidden_path_change" GitDiffChecked Fail
         "a forbidden path was changed"
         "forbidden paths win over allowed ones; the diff shows the change";

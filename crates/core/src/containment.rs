@@ -107,7 +107,7 @@ canaries! {
     ForbiddenRead "forbidden-read";
     Connect "connect";
     ForeignPid "foreign-pid";
-    HostUid "host-uid-is-root";
+    HostUid "root-on-the-host";
     CorePattern "core-pattern";
     Vsock "vsock";
 }
@@ -182,6 +182,7 @@ pub struct Axis {
 impl ContainmentReport {
     /// Sums up the processes of a run. `asked` comes from the plan; `started` says whether anything ran at all.
     pub fn summarise(asked: Containment, processes: Vec<ProcessReport>, started: bool) -> Self {
+        let started = started || !processes.is_empty();
         let proven = !processes.is_empty() && processes.iter().all(|process| unproven(&process.jail).is_empty());
         let enforced = if proven && asked == Containment::Contained { Containment::Contained } else { Containment::None };
         let everywhere = |layer: Layer| {
@@ -196,6 +197,9 @@ impl ContainmentReport {
         let notes = match (asked, started) {
             (_, false) => vec!["no process of the contract was started".to_owned()],
             (Containment::None, true) => vec!["the engine ran as the operator's own user, without containment".to_owned()],
+            (Containment::Contained, true) if processes.is_empty() => {
+                vec!["the run was cut short before what contained it was written down".to_owned()]
+            }
             (Containment::Contained, true) => Vec::new(),
         };
         let survivors = match (started, asked) {

@@ -112,6 +112,13 @@ fn is_run_id(text: &str) -> bool {
 }
 
 impl RunId {
+    /// Orders runs by when they began: the second, then what the suffix says of the millisecond.
+    pub fn time_key(&self) -> (&str, &str) {
+        let stamp = self.0.split('-').next().unwrap_or_default();
+        let suffix = self.0.rsplit('-').next().unwrap_or_default();
+        (stamp, suffix)
+    }
+
     pub fn new(started: Utc, case: &CaseId, suffix: &str) -> Result<Self, BadName> {
         format!("{}-{case}-{suffix}", started.compact()).parse()
     }

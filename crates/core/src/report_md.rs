@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::event::ProcessEnd;
+use crate::event::{CheckKind, ProcessEnd};
 use crate::report::Report;
 use crate::verdict::Status;
 
@@ -21,13 +21,13 @@ pub fn render(report: &Report) -> String {
 
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "{}\n", title(report.status, report.case_id.as_str()))?;
+    let containment = if report.process_started { report.containment.as_str() } else { "not needed: no engine was started" };
     writeln!(
         out,
-        "Run `{}`, engine `{}`, stage {}, containment **{}**.",
+        "Run `{}`, engine `{}`, stage {}, containment **{containment}**.",
         report.run_id,
         report.backend,
         report.stage.number(),
-        report.containment.as_str()
     )?;
     writeln!(out, "Started {}, finished {}.\n", report.run_started_at, report.run_finished_at)?;
     why(out, report)?;
@@ -38,7 +38,8 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     if let Some(summary) = &report.claimed.summary {
         writeln!(out, "Its words: {}", code(summary))?;
     }
-    writeln!(out, "The harness observed: {}.\n", report.observed.engine_end.map_or("no engine ran".into(), describe))?;
+    let unseen = if report.process_started { "an engine was started; its end was not observed" } else { "no engine ran" };
+    writeln!(out, "The harness observed: {}.\n", report.observed.engine_end.map_or(unseen.into(), describe))?;
     writeln!(out, "## Where to look\n")?;
     for (file, what) in [
         ("contract.json", "what was asked"),
@@ -97,7 +98,8 @@ fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     for line in &report.verification {
         let mark = if line.passed { "pass" } else { "FAIL" };
-        writeln!(out, "- {mark}: {} ({}, {} ms)", code(&line.command), describe(line.end), line.duration_ms)?;
+        let hidden = if line.kind == CheckKind::Hidden { "hidden check " } else { "" };
+        writeln!(out, "- {mark}: {hidden}{} ({}, {} ms)", code(&line.command), describe(line.end), line.duration_ms)?;
     }
     match &report.verification_control {
         None => writeln!(out, "- must-fail control: not run")?,

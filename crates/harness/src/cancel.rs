@@ -4,12 +4,13 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 pub struct Cancel {
-    flag: Arc<AtomicBool>,
+    /// The signal that came, or 0.
+    signal: Arc<AtomicUsize>,
     wake: UnixStream,
     // Kept open so that the read end never reports an end of file.
     _other: UnixStream,
@@ -20,7 +21,8 @@ impl Cancel {
     pub fn on_signals() -> io::Result<Self> {
         let cancel = Self::never()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&cancel.flag))?;
+            let number = usize::try_from(signal).unwrap_or(usize::MAX);
+            signal_hook::flag::register_usize(signal, Arc::clone(&cancel.signal), number)?;
             signal_hook::low_level::pipe::register(signal, cancel._other.try_clone()?)?;
         }
         Ok(cancel)
@@ -31,11 +33,16 @@ impl Cancel {
         let (wake, other) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         other.set_nonblocking(true)?;
-        Ok(Self { flag: Arc::new(AtomicBool::new(false)), wake, _other: other })
+        Ok(Self { signal: Arc::new(AtomicUsize::new(0)), wake, _other: other })
     }
 
     pub fn requested(&self) -> bool {
-        self.flag.load(Ordering::SeqCst)
+        self.signal() != 0
+    }
+
+    /// Which signal asked, or 0.
+    pub fn signal(&self) -> i32 {
+        i32::try_from(self.signal.load(Ordering::SeqCst)).unwrap_or(i32::MAX)
     }
 
     /// Readable when a signal came.
@@ -45,7 +52,7 @@ impl Cancel {
 
     pub fn drain(&self) {
         let mut buffer = [0u8; 64];
-        // Only the wake-up matters; the flag says what happened.
+        // Only the wake-up matters; the number says what happened.
         while matches!((&self.wake).read(&mut buffer), Ok(n) if n > 0) {}
     }
 }

@@ -24,6 +24,8 @@ const MAX_FILE: u64 = 64 << 20;
 pub struct Case {
     /// From the directory name; the contract's own id is checked separately.
     pub id: CaseId,
+    /// Ships with this binary.
+    pub built_in: bool,
     /// How errors name the case file: relative, never a path of this machine.
     pub label: String,
     pub text: Vec<u8>,
@@ -97,7 +99,7 @@ fn built_in(name: &str) -> Result<Option<Case>, Failure> {
     let mut loader = Loader::default();
     embedded(dir, dir.path(), &mut loader);
     let id = name.parse().map_err(|error| Failure::internal("bad_built_in", "a built-in case has a bad name").because(&error))?;
-    loader.finish(id, format!("cases/{name}/case.toml")).map(Some)
+    loader.finish(id, true, format!("cases/{name}/case.toml")).map(Some)
 }
 
 fn embedded(dir: &Dir<'_>, root: &Path, loader: &mut Loader) {
@@ -147,7 +149,7 @@ fn from_directory(dir: &Path) -> Result<Case, Failure> {
             }
         }
     }
-    loader.finish(id, format!("{name}/case.toml"))
+    loader.finish(id, false, format!("{name}/case.toml"))
 }
 
 #[derive(Default)]
@@ -175,11 +177,20 @@ impl Loader {
         }
     }
 
-    fn finish(mut self, id: CaseId, label: String) -> Result<Case, Failure> {
+    fn finish(mut self, id: CaseId, built_in: bool, label: String) -> Result<Case, Failure> {
         self.workspace.sort_by(|a, b| a.path.cmp(&b.path));
         self.hidden.sort_by(|a, b| a.path.cmp(&b.path));
         let text = self.text.ok_or_else(|| Failure::usage("unknown_case", format!("{id} has no case.toml")).so("nothing ran"))?;
-        Ok(Case { id, label, text, workspace: self.workspace, hidden: self.hidden, scripts: self.scripts, beside: self.beside })
+        Ok(Case {
+            id,
+            built_in,
+            label,
+            text,
+            workspace: self.workspace,
+            hidden: self.hidden,
+            scripts: self.scripts,
+            beside: self.beside,
+        })
     }
 }
 

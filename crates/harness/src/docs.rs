@@ -61,7 +61,8 @@ fn exit_codes() -> String {
          | 1 | fail; `verify`: bad |\n\
          | 2 | usage: wrong flags, unknown case, invalid contract in `cto contract` |\n\
          | 3 | blocked; interrupted and sealed; `verify` and `show`: unknown or unsealed |\n\
-         | 70 | internal: the harness could not do its job; nothing counts as passed |\n"
+         | 70 | internal: the harness could not do its job; nothing counts as passed |\n\n\
+         `cto exec` passes on the code of the command it ran (128 + n for signal n) and uses 125 for its own failures.\n"
     )
 }
 

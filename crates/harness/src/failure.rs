@@ -23,6 +23,8 @@ pub struct Failure {
     pub because: Vec<String>,
     pub so: Option<String>,
     pub hint: Option<String>,
+    /// An exit code of its own, for commands that pass on somebody else's.
+    pub exits_with: Option<u8>,
 }
 
 impl Failure {
@@ -35,7 +37,7 @@ impl Failure {
     }
 
     fn new(kind: FailureKind, code: &'static str, what: String) -> Self {
-        Self { kind, code, what, place: None, because: Vec::new(), so: None, hint: None }
+        Self { kind, code, what, place: None, because: Vec::new(), so: None, hint: None, exits_with: None }
     }
 
     pub fn at(mut self, place: impl Into<String>) -> Self {
@@ -72,9 +74,10 @@ impl Failure {
     }
 
     pub fn exit_code(&self) -> u8 {
-        match self.kind {
-            FailureKind::Usage => 2,
-            FailureKind::Internal => 70,
+        match (self.exits_with, self.kind) {
+            (Some(code), _) => code,
+            (None, FailureKind::Usage) => 2,
+            (None, FailureKind::Internal) => 70,
         }
     }
 

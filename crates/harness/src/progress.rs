@@ -27,15 +27,24 @@ pub struct Terminal {
 }
 
 /// Also shows the engine's output, made safe for a terminal.
-pub struct Verbose(pub Box<dyn Progress>);
+pub struct Verbose {
+    inner: Box<dyn Progress>,
+    spoke: bool,
+}
+
+impl Verbose {
+    pub fn over(inner: Box<dyn Progress>) -> Self {
+        Self { inner, spoke: false }
+    }
+}
 
 impl Progress for Verbose {
     fn started(&mut self, run_id: &RunId) {
-        self.0.started(run_id);
+        self.inner.started(run_id);
     }
 
     fn step(&mut self, name: &str, detail: &str) {
-        self.0.step(name, detail);
+        self.inner.step(name, detail);
     }
 
     fn engine_output(&mut self, bytes: &[u8]) {
@@ -43,11 +52,13 @@ impl Progress for Verbose {
             .chars()
             .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
             .collect();
-        let _ = write!(anstream::stderr(), "{text}");
+        // The engine begins on a line of its own, below the step that is under way.
+        let begin = if std::mem::replace(&mut self.spoke, true) { "" } else { "\n" };
+        let _ = write!(anstream::stderr(), "{begin}{text}");
     }
 
     fn done(&mut self) {
-        self.0.done();
+        self.inner.done();
     }
 }
 

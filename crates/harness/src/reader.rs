@@ -1,6 +1,5 @@
 //! Reading bundles, ours and strangers'. Nothing here writes, and nothing here is used by a run.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -134,13 +133,12 @@ pub struct Summary {
 
 /// Every run, newest first.
 pub fn list(home: &Home) -> Vec<Listed> {
-    let mut found: BTreeMap<RunId, PathBuf> = BTreeMap::new();
-    for entry in fs::read_dir(&home.runs).into_iter().flatten().flatten() {
-        if let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
-            found.insert(id, entry.path());
-        }
-    }
-    found.into_iter().rev().map(|(run_id, dir)| Listed { state: state(&dir), run_id, dir }).collect()
+    let newest_first = run_ids(home).into_iter().rev();
+    let listed = |run_id: RunId| {
+        let dir = home.runs.join(run_id.as_str());
+        Listed { state: state(&dir), run_id, dir }
+    };
+    newest_first.map(listed).collect()
 }
 
 fn state(dir: &Path) -> ListedState {
@@ -166,16 +164,22 @@ fn state(dir: &Path) -> ListedState {
 pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     let as_path = Path::new(name);
     if (name.contains('/') || name == "." || name == "..") && as_path.is_dir() {
-        return Ok(as_path.to_owned());
+        let looks_like_one =
+            [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
+        return match looks_like_one {
+            true => Ok(as_path.to_owned()),
+            false => Err(Failure::usage("not_a_bundle", format!("{name} is not a bundle"))
+                .hint("a bundle has report.json, contract.json and events.normalized.jsonl")),
+        };
     }
     let exact = home.runs.join(name);
     if name.parse::<RunId>().is_ok() && exact.is_dir() {
         return Ok(exact);
     }
-    let names = run_names(home);
-    let matching: Vec<&String> = match name {
-        "last" => names.last().into_iter().collect(),
-        part => names.iter().filter(|candidate| !part.is_empty() && candidate.contains(part)).collect(),
+    let ids = run_ids(home);
+    let matching: Vec<&str> = match name {
+        "last" => ids.last().map(RunId::as_str).into_iter().collect(),
+        part => ids.iter().map(RunId::as_str).filter(|candidate| !part.is_empty() && candidate.contains(part)).collect(),
     };
     match matching.as_slice() {
         [one] => Ok(home.runs.join(one)),
@@ -188,10 +192,10 @@ pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-fn run_names(home: &Home) -> Vec<String> {
+/// Every run id, oldest first.
+fn run_ids(home: &Home) -> Vec<RunId> {
     let entries = fs::read_dir(&home.runs).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.parse::<RunId>().is_ok()).collect();
-    names.sort();
-    names
+    let mut ids: Vec<RunId> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    ids.sort_by(|a, b| a.time_key().cmp(&b.time_key()));
+    ids
 }

@@ -245,7 +245,7 @@ fn record_and_execute(
         contract_digest: bundle.sealed_contract.contract_digest,
         blockers: carried(EventType::TaskContractCreated),
     }))?;
-    for gate in &gates.gates {
+    for gate in gates.gates.iter().filter(|gate| gate.result != GateVerdict::NotSeen) {
         let outcome = if gate.result == GateVerdict::Blocked { TraceOutcome::Refused } else { TraceOutcome::Ok };
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }

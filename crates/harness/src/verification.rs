@@ -91,8 +91,9 @@ pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Works
 
 /// Runs the contract's setup commands in a copy, in the same kind of jail.
 pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
-    for command in &execution.plan.contract.setup {
+    for (index, command) in execution.plan.contract.setup.iter().enumerate() {
         stop_if_cancelled(execution)?;
+        let name = format!("{name}-{}", index + 1);
         let since = Instant::now();
         let mut output = Vec::new();
         let ended = supervise::run(&shell_job(execution, copy, command)?, execution.cancel, &mut |_, bytes| {
@@ -162,7 +163,7 @@ impl Session<'_> {
             }
         };
         self.say(&format!("tree {}\n", tree::digest(&self.measured.tree)));
-        done.checks = self.commands(&copy, CheckKind::Visible, &contract.verification_commands)?.0;
+        done.checks = self.commands(&copy, "check", CheckKind::Visible, &contract.verification_commands)?.0;
         if !green(&done.checks) {
             return Ok(done);
         }
@@ -180,7 +181,7 @@ impl Session<'_> {
             Err(mismatch) => return Ok(Err(mismatch)),
         };
         let setup = &self.execution.plan.contract.setup;
-        let (done, _) = self.commands(&copy, CheckKind::Visible, setup)?;
+        let (done, _) = self.commands(&copy, "setup", CheckKind::Visible, setup)?;
         Ok(match done.iter().find(|check| !check.end.succeeded()) {
             None => Ok(copy),
             Some(failed) => Err(format!("setup failed in the pristine copy: {}", failed.command)),
@@ -192,7 +193,13 @@ impl Session<'_> {
     }
 
     /// Runs commands in order in one copy; the output of the last is returned for counting.
-    fn commands(&mut self, copy: &Path, kind: CheckKind, commands: &[String]) -> Result<(Vec<Check>, Vec<u8>), Stop> {
+    fn commands(
+        &mut self,
+        copy: &Path,
+        label: &str,
+        kind: CheckKind,
+        commands: &[String],
+    ) -> Result<(Vec<Check>, Vec<u8>), Stop> {
         let mut checks = Vec::new();
         let mut recent: Vec<u8> = Vec::new();
         for command in commands {
@@ -211,7 +218,7 @@ impl Session<'_> {
                 return Err(Stop::Cancelled);
             }
             if let Some(contained) = ended.contained {
-                self.processes.push(contained.report(&format!("verification: {command}")));
+                self.processes.push(contained.report(&format!("{label}: {command}")));
             }
             checks.push(Check { kind, command: command.clone(), end: ended.end, duration_ms: ended.duration_ms });
         }
@@ -234,7 +241,7 @@ impl Session<'_> {
             }
         };
         workspace::lay_out(&copy, &self.execution.case.hidden, true).map_err(Stop::Workspace)?;
-        Ok(self.commands(&copy, CheckKind::Hidden, commands)?.0)
+        Ok(self.commands(&copy, "hidden check", CheckKind::Hidden, commands)?.0)
     }
 
     /// The same commands where they must be red.
@@ -261,7 +268,8 @@ impl Session<'_> {
             }
             Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
         };
-        let (checks, recent) = self.commands(&copy, CheckKind::Visible, &plan.contract.verification_commands)?;
+        let (checks, recent) =
+            self.commands(&copy, "must-fail control", CheckKind::Visible, &plan.contract.verification_commands)?;
         let output = String::from_utf8_lossy(&recent);
         let Some((runner, nonce)) = added else {
             return Ok(ControlRun::Ran { checks, failures_added: None, failures_reported: None });

@@ -158,7 +158,7 @@ pub fn containment(input: &GateInput<'_>) -> Outcome {
 
 /// What the harness itself needs, declared toolchains, and the program each verification command begins with.
 pub fn programs_needed(contract: &Contract) -> Vec<String> {
-    let commands = contract.verification_commands.iter().chain(&contract.hidden_verification.commands);
+    let commands = contract.setup.iter().chain(&contract.verification_commands).chain(&contract.hidden_verification.commands);
     let mut programs: Vec<String> = vec!["git".to_owned(), "sh".to_owned()];
     programs.extend(contract.toolchains.iter().cloned());
     programs.extend(commands.filter_map(|command| first_program(command)));

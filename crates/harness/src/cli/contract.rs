@@ -28,7 +28,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         ContractDocument::Invalid(invalid) => {
             let mut failure = Failure::usage("contract_invalid", "the contract is not valid")
                 .at(request.case.label)
-                .so("no run could start from it");
+                .so("no run could start from it")
+                .hint("the README shows a whole case.toml");
             failure.because = invalid.errors.iter().map(ToString::to_string).collect();
             return Err(failure);
         }

@@ -56,7 +56,7 @@ pub fn run(context: &Context, args: Args) -> u8 {
     match execute(context, args) {
         Ok(code) => code,
         Err(failure) => {
-            context.output.failure(&failure);
+            context.output.failure(&Failure { exits_with: Some(OWN_FAILURE), ..failure });
             OWN_FAILURE
         }
     }
@@ -72,6 +72,9 @@ fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
         for path in paths {
             let real = real_path(path)?;
             refuse_state(&home, &real)?;
+            if is_system(&real)? {
+                continue;
+            }
             // A file cannot be shown under another owner; it keeps the one it has.
             mounts.push(Mount { mapped: writable && real.is_dir(), source: real.clone(), target: real, writable });
         }
@@ -117,7 +120,7 @@ fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
     Ok(match ended.end {
         ProcessEnd::Exited { code } => code,
         ProcessEnd::Signalled { signal } => u8::try_from(128 + signal).unwrap_or(OWN_FAILURE),
-        ProcessEnd::Cancelled => 130,
+        ProcessEnd::Cancelled => u8::try_from(128 + cancel.signal()).unwrap_or(OWN_FAILURE),
         ProcessEnd::TimedOut { .. } | ProcessEnd::MemoryLimit { .. } | ProcessEnd::Lost => OWN_FAILURE,
     })
 }
@@ -145,6 +148,18 @@ fn real_dir(path: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
+/// What every jail has anyway needs no mount; what it makes for itself cannot be replaced.
+fn is_system(path: &Path) -> Result<bool, Failure> {
+    let own = ["/proc", "/dev", "/sys"].iter().any(|dir| path.starts_with(dir))
+        || ["/", "/etc", "/tmp"].iter().any(|dir| path == Path::new(dir));
+    match own {
+        true => Err(Failure::usage("bad_path", "a jail has this directory of its own; the host's cannot be shown")
+            .at(path.display().to_string())
+            .so("nothing ran")),
+        false => Ok(["/usr", "/bin", "/sbin", "/lib", "/lib64"].iter().any(|dir| path.starts_with(dir))),
+    }
+}
+
 /// Evidence, keys and approvals are never shown to anything in a jail.
 fn refuse_state(home: &Home, path: &Path) -> Result<(), Failure> {
     let near = |dir: &Path| dir.canonicalize().is_ok_and(|dir| dir.starts_with(path) || path.starts_with(&dir));
@@ -153,7 +168,7 @@ fn refuse_state(home: &Home, path: &Path) -> Result<(), Failure> {
         true => Err(Failure::usage("state_exposed", "this path would show the harness's own state to the command")
             .at(path.display().to_string())
             .so("nothing ran")
-            .hint("choose a directory that neither holds nor lies in the state home")),
+            .hint("choose another one with --workspace, or move the state with --home")),
     }
 }
 

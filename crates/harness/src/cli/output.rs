@@ -78,7 +78,8 @@ fn own_command() -> String {
         return typed.display().to_string();
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let shown = typed.strip_prefix(&here).map_or(typed.clone(), Path::to_owned);
+    let near = typed.strip_prefix(&here).ok().filter(|_| here.parent().is_some());
+    let shown = near.map_or(typed.clone(), Path::to_owned);
     match shown.components().count() {
         1 => format!("./{}", shown.display()),
         _ => shown.display().to_string(),

@@ -69,7 +69,7 @@ impl TaskArgs {
         let case = cases::find(case, self.cases.as_deref())?;
         let manifest = engines::find(&self.engine)?;
         let stage = stage(&manifest, self.stage, context)?;
-        let own_script = self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
+        let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
         let limits = LimitChanges { engine_wall_seconds: self.timeout, engine_idle_seconds: self.idle };
@@ -153,7 +153,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
     let mut progress = progress::for_stderr(context.output.json);
     if args.verbose {
-        progress = Box::new(progress::Verbose(progress));
+        progress = Box::new(progress::Verbose::over(progress));
     }
     let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
     let report = &sealed.report;

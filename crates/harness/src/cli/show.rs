@@ -80,7 +80,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, text: &str| context.output.line(&format!("  {dim}{name:<9}{dim:#} {text}"));
     out(&format!(
-        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}  {dim}containment{dim:#} {}",
+        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}",
         report.status.as_str().to_uppercase(),
         report.case_id,
         report.backend,
@@ -109,10 +109,11 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
 
 /// Where nothing was started, nothing had to be contained.
 fn containment(report: &Report) -> String {
+    let dim = dim();
     match (report.process_started, report.containment) {
-        (false, _) => "not needed".into(),
-        (true, Containment::None) => "NONE".into(),
-        (true, contained) => contained.as_str().into(),
+        (false, _) => String::new(),
+        (true, Containment::None) => format!("  {dim}containment{dim:#} NONE"),
+        (true, contained) => format!("  {dim}containment{dim:#} {}", contained.as_str()),
     }
 }
 

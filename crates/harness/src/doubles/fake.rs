@@ -118,7 +118,8 @@ pub fn play(script_file: &Path) -> u8 {
 }
 
 fn say(line: serde_json::Value) -> io::Result<()> {
-    writeln!(io::stdout(), "{line}")
+    // On a line of its own, whatever a tool left unfinished before it.
+    writeln!(io::stdout(), "\n{line}")
 }
 
 fn changed(path: &str) -> io::Result<()> {

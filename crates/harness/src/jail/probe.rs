@@ -33,9 +33,18 @@ pub fn missing(home: &Home) -> Vec<String> {
     let found = probe().missing;
     if found.is_empty() {
         // Not remembering only costs the next run a probe.
+        forget_others(home);
         let _ = crate::host::make_private_dir(&home.cache()).and_then(|()| std::fs::write(marker, b""));
     }
     found
+}
+
+/// Markers of earlier boots and binaries mean nothing any more.
+fn forget_others(home: &Home) {
+    let entries = std::fs::read_dir(home.cache()).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("jail-")) {
+        let _ = std::fs::remove_file(entry.path());
+    }
 }
 
 fn marker(home: &Home) -> Option<PathBuf> {

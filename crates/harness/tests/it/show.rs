@@ -60,7 +60,7 @@ fn unknown_and_ambiguous_names_are_usage_errors() {
     for _ in 0..2 {
         house.run(&case, cto_testkit::ORACLE, &[]);
     }
-    for (name, code) in [("quick", "ambiguous_run"), ("nope", "unknown_run"), ("../..", "unreadable"), ("", "unknown_run")] {
+    for (name, code) in [("quick", "ambiguous_run"), ("nope", "unknown_run"), ("../..", "not_a_bundle"), ("", "unknown_run")] {
         let answer = house.cto(&["show", name]);
         assert!(!answer.panicked(), "{name}: {answer:?}");
         assert!(matches!(answer.code, Some(2 | 3)), "{name}: {answer:?}");

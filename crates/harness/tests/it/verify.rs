@@ -39,6 +39,7 @@ fn the_worst_of_many_decides() {
     forged.put("test.log", b"x");
     let unsealed = house.root().join("elsewhere/unsealed");
     std::fs::create_dir(&unsealed).unwrap();
+    std::fs::write(unsealed.join("events.normalized.jsonl"), "").unwrap();
     let (bad, unsealed) = (forged.dir.display().to_string(), unsealed.display().to_string());
     let good = bundle.run_id();
     assert_eq!(house.cto(&["verify", &good, &unsealed]).code, Some(3));
