@@ -226,7 +226,7 @@ fn reading_the_answers_of_the_hidden_check() {
     let house = house();
     let steal = "import glob, os, re\n\
         def slugify(text):\n    \
-            places = glob.glob('/workspace/*') + glob.glob('*') + glob.glob(f'/proc/{os.getppid()}/fd/*') + [f'/proc/{os.getppid()}/mem']\n    \
+            places = glob.glob('/workspace/*') + glob.glob('*') + [f'/proc/{os.getppid()}/mem']\n    \
             for place in places:\n        \
                 try:\n            \
                     found = re.search(re.escape(repr(text)) + ', [\\'\"](.*?)[\\'\"]', open(place, errors='replace').read(1 << 20))\n        \
