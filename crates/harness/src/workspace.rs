@@ -24,7 +24,13 @@ pub struct Walked {
     pub unrecordable: Vec<TreePath>,
     /// Files this user cannot read.
     pub unreadable: Vec<TreePath>,
+    /// Files past what is measured; a file full of holes costs an engine nothing, and reading it hours.
+    pub too_large: Vec<TreePath>,
+    bytes: u64,
 }
+
+/// The most one walk reads, of all files together.
+const MAX_BYTES: u64 = 8 << 30;
 
 /// The file a measured path names below `dir`.
 pub fn locate(dir: &Path, path: &TreePath) -> PathBuf {
@@ -106,6 +112,7 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
     found.nested_repositories.sort();
     found.unrecordable.sort();
     found.unreadable.sort();
+    found.too_large.sort();
     Ok(found)
 }
 
@@ -118,6 +125,12 @@ fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metadata)
     }
     if !meta.is_file() {
         found.unrecordable.push(name);
+        return Ok(());
+    }
+    found.bytes = found.bytes.saturating_add(meta.len());
+    if found.bytes > MAX_BYTES {
+        found.bytes -= meta.len();
+        found.too_large.push(name);
         return Ok(());
     }
     match files::scan_file(path, |_| {}) {

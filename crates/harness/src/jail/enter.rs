@@ -154,6 +154,9 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
             port = Some(open_door(control)?);
         }
     }
+    // Where memory runs out, the jail goes first: its files in memory are charged to no process. While still
+    // root the engine cannot lower it; otherwise pid 1 keeps it, being closed to the engine.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     drop_privilege(spec, root)?;
     let watch = sys::child_watch().step("watch children")?;
     if spec.layers.contains(&Layer::UnprivilegedUid) {
