@@ -23,6 +23,8 @@ const SCRIPT: &str = "script.toml";
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
+/// Terminal events kept beyond that.
+const MAX_LATE_ENDINGS: u64 = 100;
 
 /// Starts the engine, listens to it, and records how it ended.
 pub fn run_engine(
@@ -130,8 +132,11 @@ impl<'b> Listener<'b> {
         match dialect::read_line(self.dialect, line.trim_ascii_end()) {
             Said::Blank => {}
             Said::Unknown => self.unknown += 1,
-            // The terminal event is always kept, however much was said before it.
-            Said::Event(event) if self.recorded < MAX_ENGINE_EVENTS || event.kind() == self.dialect.terminal_event() => {
+            Said::Event(event) if self.recorded < MAX_ENGINE_EVENTS => self.record(*event),
+            // The terminal event is kept however much was said before it; a flood of them is a flood.
+            Said::Event(event)
+                if self.recorded < MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS && event.kind() == self.dialect.terminal_event() =>
+            {
                 self.record(*event);
             }
             Said::Event(_) => self.dropped += 1,

@@ -249,7 +249,11 @@ fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
     if !unfinished.is_empty() {
         found.push(format!("unfinished in .git: {}", unfinished.join(", ")));
     }
-    for (what, paths) in [("nested repository", &walked.nested_repositories), ("unreadable", &walked.unreadable)] {
+    for (what, paths) in [
+        ("nested repository", &walked.nested_repositories),
+        ("unreadable", &walked.unreadable),
+        ("too large to measure", &walked.too_large),
+    ] {
         if !paths.is_empty() {
             let list = paths.iter().take(10).map(ToString::to_string).collect::<Vec<_>>().join(", ");
             found.push(format!("{what}: {list}"));

@@ -126,7 +126,12 @@ fn installation_root(real: &Path, env: &Env, home: &Home) -> PathBuf {
     let in_bin = real.parent().filter(|dir| dir.ends_with("bin")).and_then(Path::parent);
     let too_wide = |root: &Path| {
         let kept: [Option<PathBuf>; 3] = [env.path("HOME"), Some(home.root.clone()), Some(home.runs.clone())];
-        root == Path::new("/") || kept.iter().flatten().any(|dir| dir.starts_with(root))
+        // Tools of a user share these with keyrings and registry tokens.
+        let personal = [".local", ".cargo", ".config"].map(|name| env.path("HOME").map(|home| home.join(name)));
+        let personal = personal.into_iter().chain([env.path("CARGO_HOME")]).flatten();
+        root == Path::new("/")
+            || personal.into_iter().any(|dir| dir.canonicalize().is_ok_and(|dir| dir == root))
+            || kept.iter().flatten().any(|dir| dir.starts_with(root))
     };
     match in_bin {
         Some(root) if !too_wide(root) => root.to_owned(),
@@ -207,9 +212,11 @@ mod tests {
         lab.program("bin/tool");
         lab.program(".local/bin/tool2");
         lab.program(".nvm/v20/bin/node2");
+        lab.program(".cargo/bin/tool3");
         let real = |path: &str| lab.at(path).canonicalize().unwrap().display().to_string();
         assert_eq!(mount(lab.resolve("tool", &["bin"])), real("bin/tool"), "root would be HOME");
         assert_eq!(mount(lab.resolve("tool2", &[".local/bin"])), real(".local/bin/tool2"), "root would hold our state");
+        assert_eq!(mount(lab.resolve("tool3", &[".cargo/bin"])), real(".cargo/bin/tool3"), "root would hold registry tokens");
         assert_eq!(mount(lab.resolve("node2", &[".nvm/v20/bin"])), real(".nvm/v20"));
     }
 

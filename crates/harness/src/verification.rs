@@ -3,7 +3,8 @@
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -240,7 +241,16 @@ impl Session<'_> {
                 return Ok(Vec::new());
             }
         };
-        workspace::lay_out(&copy, &self.execution.case.hidden, true).map_err(Stop::Workspace)?;
+        if let Err(error) = workspace::lay_out(&copy, &self.execution.case.hidden, true) {
+            self.say(&format!("hidden checks cannot be put into the copy: {error}\n"));
+            let refused = |command: &String| Check {
+                kind: CheckKind::Hidden,
+                command: command.clone(),
+                end: ProcessEnd::Lost,
+                duration_ms: 0,
+            };
+            return Ok(commands.iter().map(refused).collect());
+        }
         Ok(self.commands(&copy, "hidden check", CheckKind::Hidden, commands)?.0)
     }
 
@@ -256,7 +266,13 @@ impl Session<'_> {
         };
         self.say("\n== must-fail control: the same commands, where they must be red ==\n");
         let added = match &plan.control {
-            Control::Runner(runner) => Some((*runner, self.add_failures(&copy, *runner)?)),
+            Control::Runner(runner) => {
+                let nonce = host::random_name(10).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?;
+                if let Err(error) = self.add_failures(&copy, *runner, &nonce) {
+                    return Ok(ControlRun::CouldNotRun { reason: format!("failing tests cannot be added: {error}") });
+                }
+                Some((*runner, nonce))
+            }
             Control::Patch(patch) => {
                 let file = self.execution.work.join("control.patch");
                 std::fs::write(&file, self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
@@ -286,27 +302,26 @@ impl Session<'_> {
         self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect()
     }
 
-    /// Adds the failing tests; returns the word their names hold.
-    fn add_failures(&self, copy: &Path, runner: Runner) -> Result<String, Stop> {
-        let nonce = host::random_name(10).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?;
-        let kit = control::kit(runner, &nonce, &self.present());
+    /// Adds the failing tests, named after `nonce`. The copy holds what the engine made: no link in it is followed.
+    fn add_failures(&self, copy: &Path, runner: Runner, nonce: &str) -> io::Result<()> {
+        let kit = control::kit(runner, nonce, &self.present());
         for edit in &kit.edits {
             match edit {
                 Edit::Create { path, text } => {
                     let place = copy.join(path);
-                    if let Some(parent) = place.parent() {
-                        std::fs::create_dir_all(parent).map_err(Stop::Workspace)?;
-                    }
-                    std::fs::write(place, text).map_err(Stop::Workspace)?;
+                    workspace::make_parent(copy, &place)?;
+                    OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
                 }
-                Edit::Append { path, text } => OpenOptions::new()
-                    .append(true)
-                    .open(workspace::locate(copy, path))
-                    .and_then(|mut file| file.write_all(text.as_bytes()))
-                    .map_err(Stop::Workspace)?,
+                Edit::Append { path, text } => {
+                    let place = workspace::locate(copy, path);
+                    workspace::make_parent(copy, &place)?;
+                    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+                    let mut file = OpenOptions::new().append(true).custom_flags(no_link.bits() as i32).open(place)?;
+                    file.write_all(text.as_bytes())?;
+                }
             }
         }
-        Ok(nonce)
+        Ok(())
     }
 }
 

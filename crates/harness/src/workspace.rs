@@ -24,7 +24,13 @@ pub struct Walked {
     pub unrecordable: Vec<TreePath>,
     /// Files this user cannot read.
     pub unreadable: Vec<TreePath>,
+    /// Files past what is measured; a file full of holes costs an engine nothing, and reading it hours.
+    pub too_large: Vec<TreePath>,
+    bytes: u64,
 }
+
+/// The most one walk reads, of all files together.
+const MAX_BYTES: u64 = 8 << 30;
 
 /// The file a measured path names below `dir`.
 pub fn locate(dir: &Path, path: &TreePath) -> PathBuf {
@@ -38,7 +44,7 @@ pub fn lay_out(dir: &Path, files: &[FixtureFile], replace: bool) -> io::Result<(
     for file in files {
         let path = locate(dir, &file.path);
         if let Some(parent) = path.parent().filter(|parent| *parent != made) {
-            DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+            make_parent(dir, &path)?;
             made = parent.to_owned();
         }
         if replace {
@@ -52,6 +58,23 @@ pub fn lay_out(dir: &Path, files: &[FixtureFile], replace: bool) -> io::Result<(
         out.write_all(&file.bytes)?;
         // The mode must not depend on the operator's umask.
         out.set_permissions(Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// Makes the directories between `dir` and `path`, and refuses a link among them: in a copy that holds an
+/// engine's result, it may lead anywhere on the host.
+pub fn make_parent(dir: &Path, path: &Path) -> io::Result<()> {
+    let below = path.parent().and_then(|parent| parent.strip_prefix(dir).ok()).ok_or(io::ErrorKind::InvalidInput)?;
+    let mut place = dir.to_owned();
+    for part in below.components() {
+        place.push(part);
+        match fs::symlink_metadata(&place) {
+            Ok(meta) if meta.is_dir() && matches!(part, std::path::Component::Normal(_)) => {}
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no directory", below.display()))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new().mode(0o755).create(&place)?,
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
@@ -89,6 +112,7 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
     found.nested_repositories.sort();
     found.unrecordable.sort();
     found.unreadable.sort();
+    found.too_large.sort();
     Ok(found)
 }
 
@@ -101,6 +125,12 @@ fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metadata)
     }
     if !meta.is_file() {
         found.unrecordable.push(name);
+        return Ok(());
+    }
+    found.bytes = found.bytes.saturating_add(meta.len());
+    if found.bytes > MAX_BYTES {
+        found.bytes -= meta.len();
+        found.too_large.push(name);
         return Ok(());
     }
     match files::scan_file(path, |_| {}) {

@@ -86,9 +86,26 @@ fn enter(control: &File) -> Step<i32> {
             Ok(never) => match never {},
             Err(failed) => give_up(control, failed),
         },
-        sys::Forked::Parent(_) => {
+        sys::Forked::Parent(first) => {
             sys::let_go_of_output().step("let go of output")?;
+            end_with_harness(control, first).step("watch the first process")?;
             Ok(wait_for_first())
+        }
+    }
+}
+
+/// Waits for the end of pid 1 or of the lifeline. Whoever shares a uid with pid 1 can hinder it
+/// (limits, priorities); nobody inside can name this process, so this one has the last word.
+fn end_with_harness(control: &File, first: i32) -> io::Result<()> {
+    let ended = sys::process_watch(first)?;
+    loop {
+        let mut fds = [PollFd::new(&ended, PollFlags::IN), PollFd::new(control, PollFlags::empty())];
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(_) if fds[0].revents().is_empty() && fds[1].revents().is_empty() => continue,
+            Ok(_) if !fds[0].revents().is_empty() => return Ok(()),
+            // Not reaped yet, so the number is still its own; its end is the end of the namespace.
+            Ok(_) | Err(_) => return sys::kill_child(first),
         }
     }
 }
@@ -137,6 +154,9 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
             port = Some(open_door(control)?);
         }
     }
+    // Where memory runs out, the jail goes first: its files in memory are charged to no process. While still
+    // root the engine cannot lower it; otherwise pid 1 keeps it, being closed to the engine.
+    let _ = fs::write("/proc/self/oom_score_adj", "1000");
     drop_privilege(spec, root)?;
     let watch = sys::child_watch().step("watch children")?;
     if spec.layers.contains(&Layer::UnprivilegedUid) {
@@ -406,8 +426,14 @@ fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
     loop {
         let mut fds = vec![PollFd::new(watch, PollFlags::IN)];
         fds.push(PollFd::new(control, if listening { PollFlags::IN } else { PollFlags::empty() }));
-        if poll(&mut fds, None).is_err() {
-            continue;
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            // Something inside took from us what waiting needs: nothing can be supervised any more.
+            Err(_) => {
+                sys::signal_everyone(libc::SIGKILL);
+                sys::exit_now(FAILED);
+            }
         }
         let (children, harness) = (fds[0].revents(), fds[1].revents());
         if harness.intersects(PollFlags::HUP | PollFlags::ERR) {

@@ -117,6 +117,8 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
         rules.insert(call, bits);
     }
     rules.insert(libc::SYS_socket, sockets(&arg)?);
+    let not_unix = arg(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)?;
+    rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![not_unix])?]);
     Ok(rules)
 }
 

@@ -252,6 +252,18 @@ pub fn child_watch() -> io::Result<OwnedFd> {
     }
 }
 
+/// A descriptor that is readable when a child of ours has ended.
+pub fn process_watch(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain integers; the descriptor is new and close-on-exec by the kernel's doing.
+    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as RawFd)) }
+}
+
+/// Ends a child that was not reaped yet.
+pub fn kill_child(pid: i32) -> io::Result<()> {
+    // SAFETY: plain integers; the child is ours, so the number is not another's.
+    check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
+}
+
 /// The next program starts with no signal blocked or ignored.
 pub fn reset_signals() -> io::Result<()> {
     // SAFETY: an empty set and default actions.

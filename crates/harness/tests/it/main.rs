@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
+mod attacks;
 mod cheats;
 mod contract;
 mod engines;
