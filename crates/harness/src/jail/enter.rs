@@ -5,7 +5,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
@@ -86,20 +86,21 @@ fn enter(control: &File) -> Step<i32> {
             Ok(never) => match never {},
             Err(failed) => give_up(control, failed),
         },
-        sys::Forked::Parent(_) => {
+        sys::Forked::Parent(first) => {
             sys::let_go_of_output().step("let go of output")?;
-            Ok(wait_for_first())
+            Ok(wait_for(first))
         }
     }
 }
 
 /// The outer process only waits; what happened is told over the control socket.
-fn wait_for_first() -> i32 {
+fn wait_for(first: i32) -> i32 {
     loop {
         match sys::reap(true) {
-            sys::Reaped::Exited(_, code) => return code,
-            sys::Reaped::Signalled(_, signal) => return 128 + signal,
-            sys::Reaped::NoneYet => {}
+            sys::Reaped::Exited(pid, code) if pid == first => return code,
+            sys::Reaped::Signalled(pid, signal) if pid == first => return 128 + signal,
+            // Those that only held a map.
+            sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) | sys::Reaped::NoneYet => {}
             sys::Reaped::NoChildren => return FAILED,
         }
     }
@@ -143,6 +144,8 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
         // Others of this uid may not look into pid 1; `exec` of the engine sets it back for the engine.
         sys::not_dumpable().step("close pid 1 to others")?;
     }
+    // Closed by the engine's `exec`, or its end: from then on the harness's words are for pid 1.
+    let (started, starting) = io::pipe().step("watch the start")?;
     match sys::fork().step("fork the engine")? {
         sys::Forked::Child => match become_engine(control, spec, port) {
             Ok(never) => match never {},
@@ -150,7 +153,8 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
         },
         sys::Forked::Parent(engine) => {
             sys::let_go_of_output().step("let go of output")?;
-            reap_until_end(control, &watch, engine)
+            drop(starting);
+            reap_until_end(control, &watch, started.as_fd(), engine)
         }
     }
 }
@@ -373,7 +377,7 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     }
     std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
     let report = canary::report(spec, &notes);
-    spec::send(control, &FromJail::Ready(report)).step("report")?;
+    send_report(control, spec, FromJail::Ready(report)).step("report")?;
     let mut word = [0u8];
     (&mut &*control).read_exact(&mut word).step("wait for the word")?;
     if word != [GO] {
@@ -383,6 +387,14 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     // The caller reads this like a shell's complaint: 127 for a program that is not there.
     let _ = writeln!(io::stderr(), "cto: {}: {error}", String::from_utf8_lossy(&spec.program));
     sys::exit_now(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+/// With a /proc of its own, that rides along: it is where the harness counts who is alive in here.
+fn send_report(control: &File, spec: &JailSpec, report: FromJail) -> io::Result<()> {
+    if !(spec.layers.contains(&Layer::PidNamespace) && spec.layers.contains(&Layer::PrivateRoot)) {
+        return spec::send(control, &report);
+    }
+    sys::send_descriptor(control.as_fd(), &spec::frame(&report)?, File::open("/proc")?.as_fd())
 }
 
 fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
@@ -400,15 +412,18 @@ fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
 }
 
 /// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
-fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
-    let mut listening = true;
+fn reap_until_end(control: &File, watch: &OwnedFd, started: BorrowedFd<'_>, engine: i32) -> Step<Never> {
+    let (mut waiting, mut listening) = (true, false);
     loop {
-        let mut fds = vec![PollFd::new(watch, PollFlags::IN)];
-        fds.push(PollFd::new(control, if listening { PollFlags::IN } else { PollFlags::empty() }));
-        if poll(&mut fds, None).is_err() {
+        let words = if listening { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = [PollFd::new(watch, PollFlags::IN), PollFd::new(control, words), PollFd::new(&started, PollFlags::IN)];
+        if poll(if waiting { &mut fds } else { &mut fds[..2] }, None).is_err() {
             continue;
         }
         let (children, harness) = (fds[0].revents(), fds[1].revents());
+        if waiting && !fds[2].revents().is_empty() {
+            (waiting, listening) = (false, true);
+        }
         if harness.intersects(PollFlags::HUP | PollFlags::ERR) {
             // The exit of pid 1 is the kernel's word to end the namespace.
             sys::signal_everyone(libc::SIGKILL);
@@ -427,21 +442,17 @@ fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
     }
 }
 
-/// Before the engine has its word to go, the bytes are for it; afterwards they are for us.
+/// One word of the harness's. The engine's word to go was read by the engine before it started.
 fn hear(control: &File) -> bool {
     let mut word = [0u8];
-    let got = rustix::net::recv(control, &mut word, rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT);
-    match got {
-        Ok((1, _)) if word == [TERMINATE] => {
-            let _ = (&mut &*control).read(&mut word);
-            sys::signal_everyone(libc::SIGTERM);
-            true
-        }
-        // The engine's word: let it read it, and look again in a moment.
+    match rustix::net::recv(control, &mut word, rustix::net::RecvFlags::DONTWAIT) {
         Ok((1, _)) => {
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            if word == [TERMINATE] {
+                sys::signal_everyone(libc::SIGTERM);
+            }
             true
         }
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => true,
         _ => false,
     }
 }
