@@ -1,12 +1,15 @@
 """Measures `cto` against its promises and writes docs/performance.md. Called by scripts/bench.
 
 usage: measure.py CTO WORK PAIRS DOCUMENT
+       measure.py --starts CTO WORK PAIRS      (used by itself, as another user)
 """
 
 import ctypes
+import json
 import os
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -33,7 +36,7 @@ engine_wall_seconds = 600
 engine_idle_seconds = 600
 verification_wall_seconds = 600
 verification_idle_seconds = 600
-output_bytes = 1073741824
+output_bytes = {keep}
 """
 SCRIPT = """\
 [[step]]
@@ -53,15 +56,33 @@ diff --git a/note.txt b/note.txt
 BIG = "yes 'a line of text as an engine or a person might write it, 79 characters wide, ok..' | head -n 6250000"
 BIG = BIG.replace("ok..", "ok" + "." * (79 - len(BIG.split("'")[1]) + 2))
 
+# The same lines, 1 GB of them.
+FLOOD = BIG.replace("head -n 6250000", "head -c 1000000000")
+# Nothing else on the machine sleeps for exactly this long.
+MARK = f"86399.{os.getpid()}"
+LEAVE_BEHIND = f"sleep {MARK} & sleep {MARK} & (setsid sleep {MARK} &) ; exit 0"
+STAY = f"sleep {MARK} & (setsid sleep {MARK} &) ; sleep {MARK}"
+
 ENV = {"PATH": os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin"), "LANG": "C.UTF-8"}
 NULL = os.open(os.devnull, os.O_RDWR)
 
 
-def make_case(root, name, extra=""):
+def descends(pid, ancestor):
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            return False
+    return False
+
+
+def make_case(root, name, extra="", keep=1 << 30):
     case = root / name
     (case / "workspace").mkdir(parents=True)
     (case / "scripts").mkdir()
-    (case / "case.toml").write_text(CASE.format(name=name))
+    (case / "case.toml").write_text(CASE.format(name=name, keep=keep))
     (case / "control.patch").write_text(CONTROL)
     (case / "workspace" / "note.txt").write_text("hello\n")
     (case / "scripts" / "oracle.toml").write_text(SCRIPT + extra)
@@ -87,6 +108,64 @@ class Ran:
             self.output = pipe.read()
         if code != expect:
             sys.exit(f"measure.py: {' '.join(argv)}: exit code {code}\n{self.output}")
+
+
+def bwrap(workspace):
+    """Debian's bubblewrap with the namespaces and the view of the system a jail of ours has."""
+    links = [word for name in ("bin", "lib", "lib64") for word in ("--symlink", f"usr/{name}", f"/{name}")]
+    return [
+        *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", *links, "--proc", "/proc", "--dev", "/dev"),
+        *("--tmpfs", "/tmp", "--bind", workspace, workspace, "--chdir", workspace, "true"),
+    ]
+
+
+def starts(cto, work, pairs):
+    """Walls of `cto exec -- true` and of bubblewrap's `true`, in pairs."""
+    workspace = work / "workspace"
+    workspace.mkdir(exist_ok=True)
+    ours = [cto, "exec", "--home", work / "state", "--workspace", workspace, "--", "true"]
+    walls = {"cto": [], "bwrap": []}
+    for number in range(pairs + 3):
+        for side in ("cto", "bwrap") if number % 2 else ("bwrap", "cto"):
+            wall = Ran(ours if side == "cto" else bwrap(workspace)).wall
+            if number >= 3:
+                walls[side].append(wall)
+    return walls
+
+
+def starts_as_user(cto, pairs):
+    """The same as an ordinary user, with a copy of the program that user can reach; None where that cannot be."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        return None
+    uid = 54321
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        os.chown(place, uid, uid)
+        for source in (cto, Path(__file__)):
+            shutil.copy(source, place)
+        argv = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "python3", f"{place}/measure.py", "--starts"]
+        ran = subprocess.run([*argv, f"{place}/{cto.name}", place, str(pairs)], capture_output=True, text=True, env=ENV)
+        return json.loads(ran.stdout) if ran.returncode == 0 else None
+
+
+def alive(words):
+    """Processes, zombies aside, whose command line has one of these words."""
+    found = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                line = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+                if any(word.encode() in line for word in words) and is_alive(int(entry)):
+                    found.add(int(entry))
+            except OSError:
+                pass
+    return found
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def own_cpu(pid):
@@ -204,6 +283,131 @@ class Bench:
             f"what `cto` does itself. Taking them off the script's side, work included, the ratio is {strict.text('×', 2)}."
         )
 
+    def jail_starts(self):
+        """`cto exec -- true` against bubblewrap, as who we are and as an ordinary user."""
+        self.bwrap_start = None
+        for who, walls in (
+            ("as root" if os.geteuid() == 0 else "as a user", starts(self.cto, self.subdir("starts"), self.pairs * 2)),
+            ("as an ordinary user", starts_as_user(self.cto, self.pairs * 2)),
+        ):
+            if walls is None:
+                self.notes.append(f"`cto exec` {who}: not measured here (needs root, `setpriv` and user namespaces).")
+                continue
+            ours, theirs = Many(walls["cto"]), Many(walls["bwrap"])
+            self.bwrap_start = self.bwrap_start or theirs.median
+            ratio = Many(a / b for a, b in zip(walls["cto"], walls["bwrap"]))
+            self.row(f"`cto exec -- true` {who}, wall", ours.text("ms"), f"bubblewrap {theirs.text('ms')}", "—", True)
+            self.row("… ratio of each pair", ratio.text("×", 2), f"of the 10th percentiles {ours.at(0.1) / theirs.at(0.1):.2f} ×", "≤ 1.2 ×", ratio.median <= 1.2)
+
+    def contained_over_bare(self):
+        """What the jails of one run (engine, check, control) add to it."""
+        bare = self.bare_argv()
+        if bare is None or not self.bwrap_start:
+            self.notes.append("A contained run over the bare one: not measured here (needs root and `setpriv`).")
+            return
+        case = self.work / "small"
+        walls = ([], [])
+        for number in range(self.pairs + 3):
+            for side in (0, 1) if number % 2 else (1, 0):
+                home = self.work / ("home", "home-bare")[side]
+                ran = Ran([*(bare if side else []), self.cto, "run", f"{case}/", "--home", home])
+                if number >= 3:
+                    walls[side].append(ran.wall)
+        added = Many(a - b for a, b in zip(*walls))
+        self.row(
+            "Contained run over the bare one, wall",
+            added.text("ms"),
+            f"contained {Many(walls[0]).text('ms')}, bare {Many(walls[1]).text('ms')}",
+            f"≤ 2 × {self.bwrap_start:.1f} ms",
+            added.median <= 2 * self.bwrap_start,
+        )
+
+    def bare_argv(self):
+        """A way to start `cto` where no jail can be made: then `fake` at stage 2 runs bare, and says so."""
+        if os.geteuid() != 0 or not shutil.which("setpriv"):
+            return None
+        argv = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+        home = self.work / "home-bare"
+        Ran([*argv, self.cto, "run", f"{self.work / 'small'}/", "--home", home])
+        bundle = max((home / "harness-runs").glob("*-small-*"), key=lambda path: path.stat().st_mtime_ns)
+        contained = json.loads((bundle / "containment.json").read_text()).get("enforced")
+        return argv if contained == "none" else None
+
+    def flood(self):
+        """1 GB of output of a contained engine through `cto run`, against tee and openssl."""
+        case = make_case(self.work, "flood", f'\n[[step]]\ndo = "shell"\ncommand = """{FLOOD}"""\n', keep=8 << 20)
+        small = self.work / "small"
+        theirs = ["sh", "-c", f"{FLOOD} | tee {self.work / 'tee'} | openssl dgst -sha256"]
+        walls, own = ([], [], []), []
+        for number in range(max(5, self.pairs // 3) + 1):
+            for side in (0, 1, 2) if number % 2 else (2, 1, 0):
+                ran = (lambda: self.run(case), lambda: Ran(theirs), lambda: self.run(small))[side]()
+                if number:
+                    walls[side].append(ran.wall)
+                    if side == 0:
+                        own.append(ran.cpu or 0)
+        (self.work / "tee").unlink()
+        ratio = Many(a / b for a, b in zip(walls[0], walls[1]))
+        self.row("1 GB of output through `cto run`, wall", Many(walls[0]).text("ms", 0), f"tee and openssl {Many(walls[1]).text('ms', 0)}", "—", True)
+        self.row("… ratio of each pair", ratio.text("×", 2), f"own CPU {Many(own).text('ms', 0)}", "≤ 1.1 ×", ratio.median <= 1.1)
+
+    def leaks(self):
+        """Many contained processes that leave children behind: what is left of them afterwards."""
+        place = self.subdir("leaks")
+        temp, workspace = place / "tmp", place / "workspace"
+        temp.mkdir()
+        workspace.mkdir()
+        case = make_case(place, "leak", f'\n[[step]]\ndo = "shell"\ncommand = """{LEAVE_BEHIND}"""\n')
+        mounts = lambda: len(Path("/proc/self/mountinfo").read_text().splitlines())
+        temps = lambda: len(os.listdir(temp)) + len(os.listdir("/tmp"))
+        before = (mounts(), temps(), len(os.listdir("/proc/self/fd")))
+        env, ENV["TMPDIR"] = dict(ENV), str(temp)
+        # Every one of them also says what descriptors it was given: 0, 1, 2 and the directory it reads.
+        count = "set -- /proc/self/fd/*; echo $#"
+        argv = [self.cto, "exec", "--home", self.home, "--workspace", workspace, "--", "sh", "-c", f"{LEAVE_BEHIND[:-6]} {count}"]
+        descriptors = {int(Ran(argv).output) for _ in range(300)}
+        started = [
+            subprocess.Popen([self.cto, "run", f"{case}/", "--home", place / "home"], env=ENV, stdin=NULL, stdout=NULL, stderr=NULL)
+            for _ in range(32)
+        ]
+        failed = sum(process.wait() != 0 for process in started)
+        ENV.clear()
+        ENV.update(env)
+        left = len(alive([MARK, str(self.cto)]))
+        after = (mounts(), temps(), len(os.listdir("/proc/self/fd")))
+        scratch = sum(1 for path in (place / "home").rglob("*") if path.is_dir() and path.name in ("scratch", "workspace", "verify", "control"))
+        self.row("300 `cto exec` in a row and 32 `cto run` at once", f"{left} survivors", f"{failed} of 32 runs failed", "0", left + failed == 0)
+        self.row("… mounts, temporary files, working copies left", f"{after[0] - before[0]}, {after[1] - before[1]}, {scratch}", "", "0", (after[0], after[1], scratch) == (before[0], before[1], 0))
+        extra = max(descriptors) - 4
+        self.row("… descriptors given to a jail beyond 0, 1, 2", str(extra), f"our own {after[2] - before[2]} more", "0", extra <= 0 and after[2] == before[2])
+
+    def killed(self):
+        """From SIGKILL of the harness to no process of its run alive."""
+        place = self.subdir("killed")
+        case = make_case(place, "killed", f'\n[[step]]\ndo = "shell"\ncommand = """{STAY}"""\n')
+        times = []
+        for _ in range(self.pairs):
+            process = subprocess.Popen([self.cto, "run", f"{case}/", "--home", place / "home"], env=ENV, stdin=NULL, stdout=NULL, stderr=NULL)
+            while len(alive([MARK])) < 3:
+                if process.poll() is not None:
+                    sys.exit("measure.py: the run to be killed ended by itself")
+                time.sleep(0.005)
+            tree = alive([MARK, str(self.cto), "/engine/cto", "__jail"]) - {process.pid}
+            tree = {pid for pid in tree if descends(pid, process.pid)}
+            process.send_signal(signal.SIGKILL)
+            started = time.perf_counter()
+            while any(is_alive(pid) for pid in tree):
+                pass
+            times.append((time.perf_counter() - started) * 1e3)
+            process.wait()
+        times = Many(times)
+        self.row("SIGKILL of `cto run` to no process of it alive", times.text("ms"), f"worst of {self.pairs}: {times.values[-1]:.1f} ms; {len(tree)} processes", "≤ 50 ms", times.values[-1] <= 50)
+
+    def subdir(self, name):
+        path = self.work / name
+        path.mkdir()
+        return path
+
     def cpu_on_tmpfs(self, case):
         """The same without a disk's file system: the difference is the kernel making and removing files."""
         if not os.access("/dev/shm", os.W_OK) or file_system("/dev/shm") != "tmpfs":
@@ -274,7 +478,7 @@ class Bench:
             f"Generated by `scripts/bench {self.pairs}`; do not edit.",
             "",
             f"Machine class: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release().split('-')[0]}, {file_system(self.work)}; "
-            f"{version(['git', '--version'])}, {version(['openssl', 'version'])}; load {self.load:.1f} before.",
+            f"{version(['git', '--version'])}, {version(['openssl', 'version'])}, {version(['bwrap', '--version'])}; load {self.load:.1f} before.",
             "Numbers are medians with the 10th to 90th percentile in brackets. Compared numbers were taken in interleaved",
             "pairs on the same file system, page cache warm; ratios are medians of the ratios of pairs.",
             "",
@@ -319,10 +523,18 @@ def file_system(path):
 
 
 def main():
+    if sys.argv[1] == "--starts":
+        print(json.dumps(starts(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))))
+        return
     cto, work, pairs, document = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     bench = Bench(cto, work, pairs)
     bench.cpu()
     bench.runs()
+    bench.jail_starts()
+    bench.contained_over_bare()
+    bench.flood()
+    bench.leaks()
+    bench.killed()
     bench.sync_cost()
     bench.verify_small()
     bench.rss()

@@ -117,18 +117,35 @@ impl<'b> Listener<'b> {
     }
 
     fn hear(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|b| *b == b'\n') {
-            if self.line.len() < MAX_LINE {
-                self.line.extend_from_slice(piece);
-            }
-            if piece.ends_with(b"\n") {
+        let mut from = 0;
+        for at in memchr::memchr_iter(b'\n', bytes) {
+            let piece = &bytes[from..at];
+            from = at + 1;
+            // A line that came whole is read where it is.
+            if self.line.is_empty() {
+                self.hear_line(piece);
+            } else {
+                self.hold(piece);
                 self.end_line();
             }
+        }
+        self.hold(&bytes[from..]);
+    }
+
+    fn hold(&mut self, piece: &[u8]) {
+        if self.line.len() < MAX_LINE {
+            self.line.extend_from_slice(piece);
         }
     }
 
     fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.line);
+        let mut line = std::mem::take(&mut self.line);
+        self.hear_line(&line);
+        line.clear();
+        self.line = line;
+    }
+
+    fn hear_line(&mut self, line: &[u8]) {
         match dialect::read_line(self.dialect, line.trim_ascii_end()) {
             Said::Blank => {}
             Said::Unknown => self.unknown += 1,

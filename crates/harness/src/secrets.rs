@@ -116,15 +116,8 @@ struct Hit {
 }
 
 fn find_bytes(text: &[u8], value: &[u8]) -> Option<usize> {
-    let first = *value.first()?;
-    let mut from = 0;
-    while let Some(at) = text.get(from..)?.iter().position(|b| *b == first) {
-        if text[from + at..].starts_with(value) {
-            return Some(from + at);
-        }
-        from += at + 1;
-    }
-    None
+    // An empty value is nowhere, not everywhere.
+    if value.is_empty() { None } else { memchr::memmem::find(text, value) }
 }
 
 fn name_looks_secret(name: &str) -> bool {
@@ -162,23 +155,47 @@ pub struct Redactor<'a> {
 }
 
 impl Redactor<'_> {
-    pub fn push(&mut self, chunk: &[u8], out: &mut dyn FnMut(&[u8])) {
-        self.held.extend_from_slice(chunk);
-        let window = self.secrets.longest().max(MIN_WINDOW);
-        let by_window = self.held.len().saturating_sub(window);
-        // Whole lines need not wait: but for keys in PEM form, nothing we look for crosses a line end.
-        let by_line = match self.secrets.may_cross_lines(&self.held) {
-            true => 0,
-            false => self.held.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1),
-        };
-        let cut = by_window.max(by_line);
-        if cut > 0 {
-            self.emit(cut, false, out);
+    pub fn push(&mut self, mut chunk: &[u8], out: &mut dyn FnMut(&[u8])) {
+        // A large chunk is looked at where it is, once the line begun before it is whole.
+        if !self.held.is_empty()
+            && let Some(at) = memchr::memchr(b'\n', chunk).filter(|at| *at < MAX_HELD)
+        {
+            let (line, rest) = chunk.split_at(at + 1);
+            self.join(line, out);
+            chunk = rest;
+        }
+        if self.held.is_empty() {
+            let done = self.settle(chunk, out);
+            self.held.extend_from_slice(&chunk[done..]);
+        } else {
+            self.join(chunk, out);
         }
     }
 
+    fn join(&mut self, more: &[u8], out: &mut dyn FnMut(&[u8])) {
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(more);
+        let done = self.settle(&held, out);
+        held.drain(..done);
+        self.held = held;
+    }
+
+    /// Lets go of what needs not wait for more; returns how much that was.
+    fn settle(&mut self, text: &[u8], out: &mut dyn FnMut(&[u8])) -> usize {
+        let window = self.secrets.longest().max(MIN_WINDOW);
+        let by_window = text.len().saturating_sub(window);
+        // Whole lines need not wait: but for keys in PEM form, nothing we look for crosses a line end.
+        let by_line = match self.secrets.may_cross_lines(text) {
+            true => 0,
+            false => memchr::memrchr(b'\n', text).map_or(0, |at| at + 1),
+        };
+        let cut = by_window.max(by_line);
+        if cut > 0 { self.emit(text, cut, false, out) } else { 0 }
+    }
+
     pub fn finish(mut self, out: &mut dyn FnMut(&[u8])) -> Hits {
-        self.emit(self.held.len(), true, out);
+        let held = std::mem::take(&mut self.held);
+        self.emit(&held, held.len(), true, out);
         self.hits
     }
 
@@ -186,11 +203,10 @@ impl Redactor<'_> {
         self.hits
     }
 
-    /// Lets go of everything before `cut`, moved so that no match is split.
-    fn emit(&mut self, mut cut: usize, last: bool, out: &mut dyn FnMut(&[u8])) {
-        let held = std::mem::take(&mut self.held);
+    /// Lets go of everything before `cut`, moved so that no match is split; returns where that was.
+    fn emit(&mut self, held: &[u8], mut cut: usize, last: bool, out: &mut dyn FnMut(&[u8])) -> usize {
         let mut from = 0;
-        for hit in self.secrets.find(&held) {
+        for hit in self.secrets.find(held) {
             if hit.start >= cut {
                 break;
             }
@@ -209,7 +225,7 @@ impl Redactor<'_> {
             cut = cut.max(from);
         }
         out(&held[from..cut]);
-        self.held = held[cut..].to_vec();
+        cut
     }
 }
 
@@ -224,7 +240,7 @@ impl PatchScan<'_> {
     pub fn push(&mut self, chunk: &[u8]) {
         self.tail.extend_from_slice(chunk);
         // Whole lines only; one line of unreasonable length is looked at in pieces.
-        let cut = match self.tail.iter().rposition(|b| *b == b'\n') {
+        let cut = match memchr::memrchr(b'\n', &self.tail) {
             Some(at) => at + 1,
             None if self.tail.len() > 1 << 20 => self.tail.len(),
             None => return,
@@ -330,7 +346,7 @@ mod tests {
     proptest! {
         /// However a stream is cut, the same bytes come out and no secret survives.
         #[test]
-        fn chunking_never_matters(before in "[a-z ]{0,700}", after in "[a-z ]{0,700}", cuts in proptest::collection::vec(1usize..200, 1..20)) {
+        fn chunking_never_matters(before in "[a-z \n]{0,700}", after in "[a-z \n]{0,700}", cuts in proptest::collection::vec(1usize..200, 1..20)) {
             let s = secrets(&["hunter2-hunter2"]);
             let text = format!("{before}hunter2-hunter2{} {after}", token());
             let whole = s.redact(text.as_bytes()).0;

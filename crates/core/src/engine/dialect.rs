@@ -37,8 +37,11 @@ enum FakeLine {
 }
 
 fn fake_line(line: &[u8]) -> Said {
-    if line.iter().all(u8::is_ascii_whitespace) {
-        return Said::Blank;
+    match line.iter().find(|b| !b.is_ascii_whitespace()) {
+        None => return Said::Blank,
+        // What could be an event; a flood of anything else is not worth a parser.
+        Some(b'{' | b'[') => {}
+        Some(_) => return Said::Unknown,
     }
     let Ok(parsed) = serde_json::from_slice::<FakeLine>(line) else { return Said::Unknown };
     Said::Event(Box::new(match parsed {
@@ -75,6 +78,7 @@ mod tests {
             Said::Event(Box::new(Event::EngineResult(EngineResult { claimed: "completed".into(), summary: "done".into() })))
         );
         assert_eq!(read_line(Dialect::Fake, b"  \r"), Said::Blank);
+        assert!(matches!(read_line(Dialect::Fake, br#"  {"type":"message","text":"hi"}"#), Said::Event(_)));
         for unknown in [&b"hello"[..], b"{\"type\":\"run.completed\"}", b"{\"type\":\"result\"}", b"\xff\xff", b"[]"] {
             assert_eq!(read_line(Dialect::Fake, unknown), Said::Unknown, "{unknown:?}");
         }

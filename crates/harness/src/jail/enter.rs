@@ -5,26 +5,27 @@ use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use cto_core::containment::Layer;
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::root::build_root;
 use super::spec::{self, ExitWord, FromJail, GO, JailSpec, TERMINATE};
 use super::{canary, landlock, seccomp, sys};
 
 /// A step of the entry that failed.
 pub struct Failed {
-    step: String,
-    error: io::Error,
+    pub step: String,
+    pub error: io::Error,
 }
 
-type Step<T> = Result<T, Failed>;
+pub type Step<T> = Result<T, Failed>;
 
-trait Named<T> {
+pub trait Named<T> {
     fn step(self, name: impl Into<String>) -> Step<T>;
 }
 
@@ -35,8 +36,6 @@ impl<T> Named<T> for io::Result<T> {
 }
 
 const FAILED: i32 = 125;
-/// A directory that exists everywhere; covered by the new root in our own mount namespace only.
-const STAGE: &str = "/tmp";
 
 /// `cto __jail`: never returns.
 pub fn main() -> ! {
@@ -89,7 +88,7 @@ fn enter(control: &File) -> Step<i32> {
         sys::Forked::Parent(first) => {
             sys::let_go_of_output().step("let go of output")?;
             end_with_harness(control, first).step("watch the first process")?;
-            Ok(wait_for_first())
+            Ok(wait_for(first))
         }
     }
 }
@@ -111,12 +110,13 @@ fn end_with_harness(control: &File, first: i32) -> io::Result<()> {
 }
 
 /// The outer process only waits; what happened is told over the control socket.
-fn wait_for_first() -> i32 {
+fn wait_for(first: i32) -> i32 {
     loop {
         match sys::reap(true) {
-            sys::Reaped::Exited(_, code) => return code,
-            sys::Reaped::Signalled(_, signal) => return 128 + signal,
-            sys::Reaped::NoneYet => {}
+            sys::Reaped::Exited(pid, code) if pid == first => return code,
+            sys::Reaped::Signalled(pid, signal) if pid == first => return 128 + signal,
+            // Those that only held a map.
+            sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) | sys::Reaped::NoneYet => {}
             sys::Reaped::NoChildren => return FAILED,
         }
     }
@@ -163,6 +163,8 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
         // Others of this uid may not look into pid 1; `exec` of the engine sets it back for the engine.
         sys::not_dumpable().step("close pid 1 to others")?;
     }
+    // Closed by the engine's `exec`, or its end: from then on the harness's words are for pid 1.
+    let (started, starting) = io::pipe().step("watch the start")?;
     match sys::fork().step("fork the engine")? {
         sys::Forked::Child => match become_engine(control, spec, port) {
             Ok(never) => match never {},
@@ -170,7 +172,8 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
         },
         sys::Forked::Parent(engine) => {
             sys::let_go_of_output().step("let go of output")?;
-            reap_until_end(control, &watch, engine)
+            drop(starting);
+            reap_until_end(control, &watch, started.as_fd(), engine)
         }
     }
 }
@@ -220,166 +223,6 @@ fn open_door(control: &File) -> Step<u16> {
     Ok(port)
 }
 
-/// Read-only places of the host's /etc that programs need to find libraries, certificates and the time.
-const ETC: [&str; 7] = [
-    "/etc/ssl",
-    "/etc/ca-certificates",
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-];
-const SYSTEM_LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
-const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
-/// Parts of /proc that speak of, or to, the whole host.
-const MASKED: [&str; 13] = [
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-    "/proc/keys",
-    "/proc/key-users",
-    "/proc/kcore",
-    "/proc/timer_list",
-    "/proc/irq",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/acpi",
-    "/proc/scsi",
-    "/proc/kmsg",
-    "/proc/config.gz",
-];
-const READ_ONLY: u64 = sys::ATTR_RDONLY | sys::ATTR_NOSUID | sys::ATTR_NODEV;
-
-struct Root {
-    base: PathBuf,
-}
-
-impl Root {
-    fn at(&self, path: &Path) -> PathBuf {
-        self.base.join(path.strip_prefix("/").unwrap_or(path))
-    }
-
-    fn dir(&self, path: impl AsRef<Path>) -> Step<PathBuf> {
-        let place = self.at(path.as_ref());
-        fs::create_dir_all(&place).step(format!("make {}", path.as_ref().display()))?;
-        Ok(place)
-    }
-
-    fn file(&self, path: impl AsRef<Path>, text: &str) -> Step<PathBuf> {
-        let place = self.at(path.as_ref());
-        if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).step(format!("make {}", path.as_ref().display()))?;
-        }
-        fs::write(&place, text).step(format!("make {}", path.as_ref().display()))?;
-        Ok(place)
-    }
-
-    /// Binds a source of the host at the same or another path inside.
-    fn bind(&self, source: &Path, target: &Path, is_dir: bool, attributes: u64) -> Step<()> {
-        let place = if is_dir { self.dir(target)? } else { self.file(target, "")? };
-        sys::bind(source, &place, attributes).step(format!("bind {}", target.display()))
-    }
-}
-
-fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
-    // Sources may lie below the directory that is about to be covered: hold on to them first.
-    let mut pinned: Vec<(OwnedFd, bool)> = Vec::new();
-    for mount in &spec.mounts {
-        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-        let fd = rustix::fs::open(&mount.source, flags, rustix::fs::Mode::empty()).map_err(io::Error::from);
-        let is_dir = mount.source.is_dir();
-        pinned.push((fd.step(format!("find {}", mount.target.display()))?, is_dir));
-    }
-    let (uid, gid) = if root { (spec.uid, spec.uid) } else { sys::effective_ids() };
-    let base = Root { base: STAGE.into() };
-    sys::mount("tmpfs", &base.base, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=16m").step("make a new root")?;
-    system(&base)?;
-    own_etc(&base, uid, gid)?;
-    devices(&base)?;
-    for (target, options) in [("/dev/shm", "mode=1777,size=256m"), ("/tmp", "mode=1777,size=2g")] {
-        let place = base.dir(target)?;
-        sys::mount("tmpfs", &place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, options).step(format!("mount {target}"))?;
-    }
-    for ((mount, (fd, is_dir)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
-        let source = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        let attributes = if mount.writable { sys::ATTR_NOSUID | sys::ATTR_NODEV } else { READ_ONLY };
-        let Some(map) = map else {
-            base.bind(&source, &mount.target, *is_dir, attributes)?;
-            continue;
-        };
-        let place = base.dir(&mount.target)?;
-        sys::bind_as(&source, &place, attributes, Some(map.as_fd()))
-            .step(format!("bind {} as its owner", mount.target.display()))?;
-    }
-    proc(&base)?;
-    std::env::set_current_dir(&base.base).step("enter the new root")?;
-    sys::pivot_here().step("pivot")?;
-    sys::make_read_only(Path::new("/")).step("make the root read-only")
-}
-
-fn system(base: &Root) -> Step<()> {
-    base.bind(Path::new("/usr"), Path::new("/usr"), true, READ_ONLY)?;
-    for name in SYSTEM_LINKS {
-        let path = Path::new("/").join(name);
-        match fs::read_link(&path) {
-            Ok(target) => symlink(target, base.at(&path)).step(format!("link /{name}"))?,
-            Err(_) if path.is_dir() => base.bind(&path, &path, true, READ_ONLY)?,
-            Err(_) => {}
-        }
-    }
-    Ok(())
-}
-
-fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
-    base.dir("/etc")?;
-    for path in ETC.map(Path::new) {
-        if path.exists() {
-            base.bind(path, path, path.is_dir(), READ_ONLY)?;
-        }
-    }
-    base.file("/etc/passwd", &format!("engine:x:{uid}:{gid}::/scratch/home:/bin/sh\n"))?;
-    base.file("/etc/group", &format!("engine:x:{gid}:\n"))?;
-    base.file("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n")?;
-    base.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")?;
-    base.file("/etc/resolv.conf", "")?;
-    Ok(())
-}
-
-fn devices(base: &Root) -> Step<()> {
-    for name in DEVICES {
-        let path = Path::new("/dev").join(name);
-        if path.exists() {
-            base.bind(&path, &path, false, sys::ATTR_NOSUID)?;
-        }
-    }
-    for (name, target) in [
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-        ("ptmx", "pts/ptmx"),
-    ] {
-        symlink(target, base.at(&Path::new("/dev").join(name))).step(format!("link /dev/{name}"))?;
-    }
-    let pts = base.dir("/dev/pts")?;
-    let options = "newinstance,ptmxmode=0666,mode=620";
-    sys::mount("devpts", &pts, "devpts", libc::MS_NOSUID | libc::MS_NOEXEC, options).step("mount /dev/pts")
-}
-
-fn proc(base: &Root) -> Step<()> {
-    let place = base.dir("/proc")?;
-    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
-    let empty = base.dir("/run/empty")?;
-    for path in MASKED.map(Path::new) {
-        let target = base.at(path);
-        let Ok(meta) = fs::symlink_metadata(&target) else { continue };
-        let cover = if meta.is_dir() { empty.as_path() } else { Path::new("/dev/null") };
-        sys::bind(cover, &target, READ_ONLY).step(format!("mask {}", path.display()))?;
-    }
-    Ok(())
-}
-
 /// The engine's own process: restricted, measured, and then the engine.
 fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Never> {
     sys::die_with_parent().step("tie to pid 1")?;
@@ -394,7 +237,7 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     }
     std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
     let report = canary::report(spec, &notes);
-    spec::send(control, &FromJail::Ready(report)).step("report")?;
+    send_report(control, spec, FromJail::Ready(report)).step("report")?;
     let mut word = [0u8];
     (&mut &*control).read_exact(&mut word).step("wait for the word")?;
     if word != [GO] {
@@ -404,6 +247,14 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     // The caller reads this like a shell's complaint: 127 for a program that is not there.
     let _ = writeln!(io::stderr(), "cto: {}: {error}", String::from_utf8_lossy(&spec.program));
     sys::exit_now(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+/// With a /proc of its own, that rides along: it is where the harness counts who is alive in here.
+fn send_report(control: &File, spec: &JailSpec, report: FromJail) -> io::Result<()> {
+    if !(spec.layers.contains(&Layer::PidNamespace) && spec.layers.contains(&Layer::PrivateRoot)) {
+        return spec::send(control, &report);
+    }
+    sys::send_descriptor(control.as_fd(), &spec::frame(&report)?, File::open("/proc")?.as_fd())
 }
 
 fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
@@ -421,12 +272,12 @@ fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
 }
 
 /// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
-fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
-    let mut listening = true;
+fn reap_until_end(control: &File, watch: &OwnedFd, started: BorrowedFd<'_>, engine: i32) -> Step<Never> {
+    let (mut waiting, mut listening) = (true, false);
     loop {
-        let mut fds = vec![PollFd::new(watch, PollFlags::IN)];
-        fds.push(PollFd::new(control, if listening { PollFlags::IN } else { PollFlags::empty() }));
-        match poll(&mut fds, None) {
+        let words = if listening { PollFlags::IN } else { PollFlags::empty() };
+        let mut fds = [PollFd::new(watch, PollFlags::IN), PollFd::new(control, words), PollFd::new(&started, PollFlags::IN)];
+        match poll(if waiting { &mut fds } else { &mut fds[..2] }, None) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             // Something inside took from us what waiting needs: nothing can be supervised any more.
@@ -436,6 +287,9 @@ fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
             }
         }
         let (children, harness) = (fds[0].revents(), fds[1].revents());
+        if waiting && !fds[2].revents().is_empty() {
+            (waiting, listening) = (false, true);
+        }
         if harness.intersects(PollFlags::HUP | PollFlags::ERR) {
             // The exit of pid 1 is the kernel's word to end the namespace.
             sys::signal_everyone(libc::SIGKILL);
@@ -454,21 +308,17 @@ fn reap_until_end(control: &File, watch: &OwnedFd, engine: i32) -> Step<Never> {
     }
 }
 
-/// Before the engine has its word to go, the bytes are for it; afterwards they are for us.
+/// One word of the harness's. The engine's word to go was read by the engine before it started.
 fn hear(control: &File) -> bool {
     let mut word = [0u8];
-    let got = rustix::net::recv(control, &mut word, rustix::net::RecvFlags::PEEK | rustix::net::RecvFlags::DONTWAIT);
-    match got {
-        Ok((1, _)) if word == [TERMINATE] => {
-            let _ = (&mut &*control).read(&mut word);
-            sys::signal_everyone(libc::SIGTERM);
-            true
-        }
-        // The engine's word: let it read it, and look again in a moment.
+    match rustix::net::recv(control, &mut word, rustix::net::RecvFlags::DONTWAIT) {
         Ok((1, _)) => {
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            if word == [TERMINATE] {
+                sys::signal_everyone(libc::SIGTERM);
+            }
             true
         }
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => true,
         _ => false,
     }
 }

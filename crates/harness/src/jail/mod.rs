@@ -5,6 +5,7 @@ mod canary;
 mod enter;
 mod landlock;
 pub mod probe;
+mod root;
 mod seccomp;
 pub mod spec;
 mod survivors;
@@ -27,7 +28,7 @@ use cto_core::containment::{JailReport, Layer};
 pub use enter::main as enter_main;
 pub use spec::{ExitWord, JailLimits, Mount};
 use spec::{FromJail, GO, JailSpec, TERMINATE};
-pub use survivors::{Tally, tally};
+pub use survivors::{Census, Tally};
 pub use sys::is_root;
 
 /// Longest an entry may take before it is given up.
@@ -66,6 +67,7 @@ pub struct Ready {
     pub child: Child,
     pub control: UnixStream,
     pub report: JailReport,
+    pub census: Census,
     /// The listening socket inside the network namespace, when one was asked for.
     pub door: Option<Door>,
 }
@@ -120,19 +122,22 @@ pub fn prepare(
         false => Ok(()),
     });
     let mut door = None;
-    let report = loop {
+    let (report, census) = loop {
         let (message, fd) = receive(&ours)
             .map_err(|error| JailError::Silent(sent.as_ref().err().map_or(error, |e| io::Error::new(e.kind(), e.to_string()))))?;
         match message {
             FromJail::Door { port } => door = fd.map(|fd| Door { listener: TcpListener::from(fd), port }),
-            FromJail::Ready(report) => break report,
+            FromJail::Ready(report) => {
+                let census = Census::new(fd, &report.pid_namespace);
+                break (report, census);
+            }
             FromJail::Failed { step, error } => return Err(JailError::Entry { step, error }),
             FromJail::Ended { .. } => return Err(JailError::Silent(io::Error::other("it ended before it began"))),
         }
     };
     ours.set_read_timeout(None).map_err(JailError::Spawn)?;
     let child = child.0.take().ok_or_else(|| JailError::Spawn(io::Error::other("no child")))?;
-    Ok(Ready { child, control: ours, report, door })
+    Ok(Ready { child, control: ours, report, census, door })
 }
 
 /// Ends an entry that went wrong: closing the socket ends pid 1, and the outer process is reaped.

@@ -307,36 +307,24 @@ pub fn signal_everyone(signal: i32) {
     }
 }
 
-/// A user namespace that exists only for its map: `owner` on disk is shown as `uid`.
+/// A user namespace that exists only for its map: `owner` on disk is shown as `uid`. The child that
+/// held it is ended here and left for the caller to reap.
 pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
-    let (ready, tell) = io::pipe()?;
-    match fork()? {
-        Forked::Child => {
-            let made = unshare(libc::CLONE_NEWUSER).is_ok();
-            // One byte means the namespace is there to be taken.
-            let _ = io::Write::write(&mut &tell, &[u8::from(made)]);
-            // SAFETY: waits to be killed.
+    // SAFETY: a fork with a new user namespace; the child touches nothing and waits to be killed.
+    let child = match check(unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD, 0, 0, 0, 0) })? {
+        0 => loop {
+            // SAFETY: no arguments.
             unsafe { libc::pause() };
-            exit_now(0)
-        }
-        Forked::Parent(child) => {
-            let map = map_of(child, ready, owner, uid);
-            // SAFETY: our own child, not yet reaped.
-            unsafe {
-                libc::kill(child, libc::SIGKILL);
-                libc::waitpid(child, ptr::null_mut(), 0);
-            }
-            map
-        }
-    }
+        },
+        pid => pid as i32,
+    };
+    let map = map_of(child, owner, uid);
+    // SAFETY: our own child, not yet reaped.
+    check(unsafe { libc::kill(child, libc::SIGKILL) })?;
+    map
 }
 
-fn map_of(child: i32, mut ready: io::PipeReader, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
-    let mut made = [0u8];
-    io::Read::read_exact(&mut ready, &mut made)?;
-    if made != [1] {
-        return Err(io::Error::other("no user namespace could be made"));
-    }
+fn map_of(child: i32, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
     std::fs::write(format!("/proc/{child}/uid_map"), format!("{} {uid} 1", owner.0))?;
     std::fs::write(format!("/proc/{child}/gid_map"), format!("{} {uid} 1", owner.1))?;
     Ok(std::fs::File::open(format!("/proc/{child}/ns/user"))?.into())

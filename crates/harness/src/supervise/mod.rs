@@ -25,7 +25,7 @@ use limits::{Decision, Input, Watch};
 use pipes::{Pipes, Ready};
 
 use crate::cancel::Cancel;
-use crate::jail::{self, Door, ExitWord, JailError, JailPlan};
+use crate::jail::{self, Census, Door, ExitWord, JailError, JailPlan};
 
 /// A process to run, fully decided.
 pub struct Job {
@@ -92,19 +92,26 @@ const GRACE: Duration = Duration::from_millis(500);
 /// How long output may still trickle in after the process itself has ended.
 const DRAIN: Duration = Duration::from_millis(200);
 
+/// The harness's side of a jail.
+struct Jailed {
+    control: UnixStream,
+    report: JailReport,
+    census: Census,
+}
+
 /// A process that was started and must be watched to its end. Dropping it ends it.
 pub struct Running {
     child: Child,
     limits: Limits,
     started: Instant,
-    jail: Option<(UnixStream, JailReport)>,
+    jail: Option<Jailed>,
     door: Option<Door>,
 }
 
 /// Starts a job. A jailed one is proven contained here, and waits inside for [`Running::finish`].
 pub fn start(job: &Job) -> Result<Running, SuperviseError> {
     let running = start_unproven(job)?;
-    let missing = running.jail.as_ref().map(|(_, report)| unproven(report)).unwrap_or_default();
+    let missing = running.jail.as_ref().map(|jail| unproven(&jail.report)).unwrap_or_default();
     // Dropping `running` ends the jail; nothing of the contract was started in it.
     if missing.is_empty() { Ok(running) } else { Err(SuperviseError::NotContained { missing }) }
 }
@@ -128,9 +135,8 @@ pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
         return Ok(Running { child, limits: job.limits, started, jail: None, door: None });
     };
     let ready = jail::prepare(plan, &job.program, &job.args, &job.cwd, &job.env, (output(), output()))?;
-    let running =
-        Running { child: ready.child, limits: job.limits, started, jail: Some((ready.control, ready.report)), door: ready.door };
-    Ok(running)
+    let jail = Jailed { control: ready.control, report: ready.report, census: ready.census };
+    Ok(Running { child: ready.child, limits: job.limits, started, jail: Some(jail), door: ready.door })
 }
 
 /// Runs a job to its end; every byte it writes goes to `output` in order of arrival.
@@ -146,18 +152,18 @@ impl Running {
 
     pub fn finish(mut self, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, SuperviseError> {
         let watched = |source| SuperviseError::Watch { source };
-        if let Some((control, _)) = &self.jail {
-            jail::go(control).map_err(watched)?;
+        if let Some(jail) = &self.jail {
+            jail::go(&jail.control).map_err(watched)?;
         }
         let (end, peak) = watch(&mut self, cancel, output).map_err(watched)?;
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Some((control, report)) = self.jail.take() else {
+        let Some(Jailed { control, report, census }) = self.jail.take() else {
             return Ok(Ended { end, duration_ms, contained: None });
         };
         // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before that.
         let word = jail::last_word(&control);
         drop(control);
-        let survivors = jail::tally(&report.pid_namespace).alive;
+        let survivors = census.tally().map_err(watched)?.alive;
         let end = match (end, word) {
             (ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } | ProcessEnd::Lost, Some((word, _))) => from_word(word),
             // Ended by us: what it left as a code does not matter. Ended without a word: nobody knows how.
@@ -185,7 +191,7 @@ impl Drop for Running {
         // On every road, also where watching failed: the tree is ended, the child reaped.
         match self.jail.take() {
             // Pid 1 ends the namespace when its lifeline is cut.
-            Some((control, _)) => jail::sever(&control),
+            Some(jail) => jail::sever(&jail.control),
             None => {
                 let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
                 let _ = self.child.kill();
@@ -225,7 +231,7 @@ const SAMPLE: Duration = Duration::from_millis(250);
 
 /// Looks at the memory of a jail's tree now and then.
 struct Sampler<'a> {
-    namespace: Option<&'a str>,
+    census: Option<&'a Census>,
     last: Instant,
     peak_kib: Option<u64>,
 }
@@ -233,15 +239,16 @@ struct Sampler<'a> {
 impl Sampler<'_> {
     /// Memory now, when it is time to look.
     fn look(&mut self, now: Instant) -> Option<u64> {
-        let namespace = self.namespace.filter(|_| now - self.last >= SAMPLE)?;
+        let census = self.census.filter(|_| now - self.last >= SAMPLE)?;
         self.last = now;
-        let memory = jail::tally(namespace).memory_kib;
+        // A look that failed is made again at the next sample.
+        let memory = census.tally().ok()?.memory_kib;
         self.peak_kib = self.peak_kib.max(Some(memory));
         Some(memory)
     }
 
     fn bound(&self, wait: Duration) -> Duration {
-        if self.namespace.is_some() { wait.min(SAMPLE) } else { wait }
+        if self.census.is_some() { wait.min(SAMPLE) } else { wait }
     }
 }
 
@@ -251,9 +258,8 @@ fn watch(running: &mut Running, cancel: &Cancel, output: &mut dyn FnMut(Stream, 
     let mut pipes = Pipes::of(child)?;
     let pid = Pid::from_child(child);
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    let reach = Reach { pid, control: jail.as_ref().map(|(control, _)| control) };
-    let namespace = jail.as_ref().map(|(_, report)| report.pid_namespace.as_str());
-    let mut sampler = Sampler { namespace, last: Instant::now(), peak_kib: None };
+    let reach = Reach { pid, control: jail.as_ref().map(|jail| &jail.control) };
+    let mut sampler = Sampler { census: jail.as_ref().map(|jail| &jail.census), last: Instant::now(), peak_kib: None };
     let mut watch = Watch::new(*limits, Instant::now());
     let mut status: Option<ExitStatus> = None;
     loop {

@@ -10,6 +10,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::Stream;
 use super::limits::Watch;
 
+/// Of each pipe, and read at once.
+const BUFFER: usize = 256 * 1024;
+
 pub struct Pipes {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -26,8 +29,10 @@ pub enum Ready {
 
 impl Pipes {
     pub fn of(child: &mut Child) -> io::Result<Self> {
-        let pipes = Self { stdout: child.stdout.take(), stderr: child.stderr.take(), buffer: vec![0u8; 64 * 1024] };
+        let pipes = Self { stdout: child.stdout.take(), stderr: child.stderr.take(), buffer: vec![0u8; BUFFER] };
         for (_, pipe) in pipes.open() {
+            // Fewer turns between writer and reader; where the kernel refuses, the usual size does as well.
+            let _ = rustix::pipe::fcntl_setpipe_size(pipe, BUFFER);
             rustix::fs::fcntl_setfl(pipe, rustix::fs::OFlags::NONBLOCK)?;
         }
         Ok(pipes)
