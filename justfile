@@ -7,6 +7,10 @@ _list:
 demo *args:
     scripts/demo {{args}}
 
+# The release binary
+build:
+    scripts/build
+
 # Everything CI checks: format, lints, all tests
 test:
     scripts/test

@@ -57,7 +57,7 @@ BIG = "yes 'a line of text as an engine or a person might write it, 79 character
 BIG = BIG.replace("ok..", "ok" + "." * (79 - len(BIG.split("'")[1]) + 2))
 
 # The same lines, 1 GB of them.
-FLOOD = BIG.replace("head -n 6250000", "head -c 1000000000")
+FLOOD = BIG.replace("| head -n 6250000", "2>/dev/null | head -c 1000000000")
 # Nothing else on the machine sleeps for exactly this long.
 MARK = f"86399.{os.getpid()}"
 LEAVE_BEHIND = f"sleep {MARK} & sleep {MARK} & (setsid sleep {MARK} &) ; exit 0"
@@ -90,19 +90,30 @@ def make_case(root, name, extra="", keep=1 << 30):
 
 
 class Ran:
-    """Wall in ms, own CPU in ms (None where the kernel does not say), and standard output."""
+    """Wall in ms, CPU in ms of its own (None where the kernel does not say) and of its tree, and standard output."""
 
     def __init__(self, argv, expect=0):
         argv = [str(arg) for arg in argv]
         read, write = os.pipe()
         actions = [(os.POSIX_SPAWN_DUP2, NULL, 0), (os.POSIX_SPAWN_DUP2, write, 1), (os.POSIX_SPAWN_CLOSE, read)]
+        if expect:
+            actions.append((os.POSIX_SPAWN_DUP2, NULL, 2))
         started = time.perf_counter()
         pid = os.posix_spawnp(argv[0], argv, ENV, file_actions=actions)
         # Left as a zombie, so that the kernel still has its accounts.
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         self.wall = (time.perf_counter() - started) * 1e3
         self.cpu = own_cpu(pid)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        _, status, usage = os.wait4(pid, 0)
+        # With every process below it, those it did not wait for included: they became our children.
+        self.tree_cpu = (usage.ru_utime + usage.ru_stime) * 1e3
+        while True:
+            try:
+                usage = os.wait4(-1, 0)[2]
+            except ChildProcessError:
+                break
+            self.tree_cpu += (usage.ru_utime + usage.ru_stime) * 1e3
+        code = os.waitstatus_to_exitcode(status)
         os.close(write)
         with os.fdopen(read) as pipe:
             self.output = pipe.read()
@@ -124,12 +135,13 @@ def starts(cto, work, pairs):
     workspace = work / "workspace"
     workspace.mkdir(exist_ok=True)
     ours = [cto, "exec", "--home", work / "state", "--workspace", workspace, "--", "true"]
-    walls = {"cto": [], "bwrap": []}
+    walls = {"cto": [], "bwrap": [], "cto cpu": [], "bwrap cpu": []}
     for number in range(pairs + 3):
         for side in ("cto", "bwrap") if number % 2 else ("bwrap", "cto"):
-            wall = Ran(ours if side == "cto" else bwrap(workspace)).wall
+            ran = Ran(ours if side == "cto" else bwrap(workspace))
             if number >= 3:
-                walls[side].append(wall)
+                walls[side].append(ran.wall)
+                walls[f"{side} cpu"].append(ran.tree_cpu)
     return walls
 
 
@@ -147,14 +159,14 @@ def starts_as_user(cto, pairs):
         return json.loads(ran.stdout) if ran.returncode == 0 else None
 
 
-def alive(words):
-    """Processes, zombies aside, whose command line has one of these words."""
+def alive(programs):
+    """Processes, zombies aside, of one of these programs or with our mark as an argument."""
     found = set()
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
             try:
                 line = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-                if any(word.encode() in line for word in words) and is_alive(int(entry)):
+                if (MARK.encode() in line or line[0].decode() in programs) and is_alive(int(entry)):
                     found.add(int(entry))
             except OSError:
                 pass
@@ -298,6 +310,8 @@ class Bench:
             ratio = Many(a / b for a, b in zip(walls["cto"], walls["bwrap"]))
             self.row(f"`cto exec -- true` {who}, wall", ours.text("ms"), f"bubblewrap {theirs.text('ms')}", "—", True)
             self.row("… ratio of each pair", ratio.text("×", 2), f"of the 10th percentiles {ours.at(0.1) / theirs.at(0.1):.2f} ×", "≤ 1.2 ×", ratio.median <= 1.2)
+            cpu = [Many(walls[f"{side} cpu"]) for side in ("cto", "bwrap")]
+            self.row("… CPU of the whole tree", cpu[0].text("ms"), f"bubblewrap {cpu[1].text('ms')}", "—", True)
 
     def contained_over_bare(self):
         """What the jails of one run (engine, check, control) add to it."""
@@ -306,18 +320,23 @@ class Bench:
             self.notes.append("A contained run over the bare one: not measured here (needs root and `setpriv`).")
             return
         case = self.work / "small"
+        same = [word.replace("sys_admin", "sys_boot") for word in bare]
         walls = ([], [])
         for number in range(self.pairs + 3):
             for side in (0, 1) if number % 2 else (1, 0):
                 home = self.work / ("home", "home-bare")[side]
-                ran = Ran([*(bare if side else []), self.cto, "run", f"{case}/", "--home", home])
+                ran = Ran([*(bare if side else same), self.cto, "run", f"{case}/", "--home", home])
                 if number >= 3:
                     walls[side].append(ran.wall)
-        added = Many(a - b for a, b in zip(*walls))
+        # A bare run looks for a jail first, in vain; a contained one remembers that it found one.
+        vain = [Ran([*bare, self.cto, "exec", "--home", self.home, "--workspace", case, "--", "true"], expect=125).wall for _ in range(self.pairs)]
+        none = [Ran([*bare, self.cto, "--version"]).wall for _ in range(self.pairs)]
+        search = Many(vain).median - Many(none).median
+        added = Many(a - b + search for a, b in zip(*walls))
         self.row(
             "Contained run over the bare one, wall",
             added.text("ms"),
-            f"contained {Many(walls[0]).text('ms')}, bare {Many(walls[1]).text('ms')}",
+            f"contained {Many(walls[0]).text('ms')}, bare {Many(walls[1]).text('ms')} of which search {search:.1f} ms",
             f"≤ 2 × {self.bwrap_start:.1f} ms",
             added.median <= 2 * self.bwrap_start,
         )
@@ -373,7 +392,7 @@ class Bench:
         failed = sum(process.wait() != 0 for process in started)
         ENV.clear()
         ENV.update(env)
-        left = len(alive([MARK, str(self.cto)]))
+        left = len(alive([str(self.cto)]))
         after = (mounts(), temps(), len(os.listdir("/proc/self/fd")))
         scratch = sum(1 for path in (place / "home").rglob("*") if path.is_dir() and path.name in ("scratch", "workspace", "verify", "control"))
         self.row("300 `cto exec` in a row and 32 `cto run` at once", f"{left} survivors", f"{failed} of 32 runs failed", "0", left + failed == 0)
@@ -388,16 +407,16 @@ class Bench:
         times = []
         for _ in range(self.pairs):
             process = subprocess.Popen([self.cto, "run", f"{case}/", "--home", place / "home"], env=ENV, stdin=NULL, stdout=NULL, stderr=NULL)
-            while len(alive([MARK])) < 3:
+            while len(alive([])) < 3:
                 if process.poll() is not None:
                     sys.exit("measure.py: the run to be killed ended by itself")
                 time.sleep(0.005)
-            tree = alive([MARK, str(self.cto), "/engine/cto", "__jail"]) - {process.pid}
+            tree = alive(["/engine/cto", "/proc/self/exe"])
             tree = {pid for pid in tree if descends(pid, process.pid)}
             process.send_signal(signal.SIGKILL)
             started = time.perf_counter()
             while any(is_alive(pid) for pid in tree):
-                pass
+                time.sleep(0.0003)
             times.append((time.perf_counter() - started) * 1e3)
             process.wait()
         times = Many(times)
@@ -472,13 +491,17 @@ class Bench:
         shutil.rmtree(bundle)
 
     def document(self):
+        after = os.getloadavg()[0]
+        busy = max(self.load, after) > (os.cpu_count() or 1)
+        if busy:
+            self.notes.insert(0, "The machine was busy with other work (see the load): walls are several times those of an idle machine, and their ratios are noise more than measure.")
         lines = [
             "# Performance",
             "",
             f"Generated by `scripts/bench {self.pairs}`; do not edit.",
             "",
             f"Machine class: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release().split('-')[0]}, {file_system(self.work)}; "
-            f"{version(['git', '--version'])}, {version(['openssl', 'version'])}, {version(['bwrap', '--version'])}; load {self.load:.1f} before.",
+            f"{version(['git', '--version'])}, {version(['openssl', 'version'])}, {version(['bwrap', '--version'])}; load {self.load:.1f} before, {after:.1f} after.",
             "Numbers are medians with the 10th to 90th percentile in brackets. Compared numbers were taken in interleaved",
             "pairs on the same file system, page cache warm; ratios are medians of the ratios of pairs.",
             "",
@@ -497,10 +520,24 @@ class Bench:
             "- **Own CPU** is RUSAGE_SELF without children: after exit the process is held as a zombie",
             "  (`waitid` with `WNOWAIT`) and `/proc/PID/schedstat` read, the scheduler's account in nanoseconds, before it is reaped.",
             "  It includes the kernel's work on its behalf (some fifty files and directories made, most of them removed, all evidence",
-            "  synced) and the digest of the `cto` executable. The former depends on the file system and its recent past: ext4 without",
+            "  synced); the digest of the `cto` executable is remembered. It depends on the file system and its recent past: ext4 without",
             "  a journal looks at every recently freed inode before it takes a fresh one, so the number moves with what else was removed",
             "  on the disk of late. It is given alone (before the pairs), amid the pairs, and with state on tmpfs, that is without a",
             "  disk's file system.",
+            "- **`cto exec -- true`** builds every layer, reads each back from the kernel, tries all canaries and counts survivors",
+            "  at the end. **bubblewrap** is `bwrap --unshare-all --die-with-parent`, `/usr` read-only, its own `/proc`, `/dev` and `/tmp`,",
+            "  the workspace writable, and `true`; no seccomp, Landlock or canary, and it does not wait for its",
+            "  first process to be gone. As an ordinary user both run as uid 54321.",
+            "- **Contained over bare**: `setpriv` takes CAP_SYS_ADMIN away, so that no jail can be made and the same binary runs `fake`",
+            "  bare (the other side loses CAP_SYS_BOOT instead). A run enters three jails: engine, check, control. The bare side looks for a",
+            "  jail in vain; that is measured with a `cto exec` that fails and taken off it.",
+            "- **1 GB of output**: a contained engine prints text of 80 bytes a line; `cto run` redacts, digests, keeps head and tail, and",
+            "  reads each line for events; everything else of a run is in the wall too. **tee and openssl** is the same command",
+            "  piped into `tee FILE | openssl dgst -sha256`.",
+            "- **Leaks**: each of the 300 and the 32 leaves three sleeping children behind, one in a session of its own. Survivors are",
+            "  looked for by a mark in the command line and by program, mounts in `/proc/self/mountinfo`, temporary files in `TMPDIR` and `/tmp`.",
+            "- **SIGKILL**: the engine and three sleepers run; the harness is killed; every process below it is looked at until",
+            "  none is alive (a zombie is not).",
             "- **`cto verify`**: `cto verify BUNDLE/` against `openssl dgst -sha256` over the same files. The large bundles are real ones:",
             "  an engine that printed 500 MB, and one that added a file of 500 MB.",
             "- **Peak RSS** is VmHWM, read at the process's exit (`PTRACE_O_TRACEEXIT`).",
@@ -523,6 +560,8 @@ def file_system(path):
 
 
 def main():
+    # Whatever outlives its parent becomes a child of ours.
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
     if sys.argv[1] == "--starts":
         print(json.dumps(starts(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))))
         return

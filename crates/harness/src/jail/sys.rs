@@ -312,10 +312,14 @@ pub fn signal_everyone(signal: i32) {
 pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
     // SAFETY: a fork with a new user namespace; the child touches nothing and waits to be killed.
     let child = match check(unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD, 0, 0, 0, 0) })? {
-        0 => loop {
-            // SAFETY: no arguments.
-            unsafe { libc::pause() };
-        },
+        0 => {
+            // Should the parent be killed before it can end us.
+            let _ = die_with_parent();
+            loop {
+                // SAFETY: no arguments.
+                unsafe { libc::pause() };
+            }
+        }
         pid => pid as i32,
     };
     let map = map_of(child, owner, uid);
