@@ -4,7 +4,7 @@
 use crate::containment::Containment;
 use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
-use crate::gate::{self, GateInput, GateReport, GateVerdict, Phase, ToolchainUse};
+use crate::gate::{self, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
 use crate::seen::Seen;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,6 +13,7 @@ pub struct Plan {
     pub invocation: Invocation,
     pub containment: Containment,
     pub toolchains: Vec<ToolchainUse>,
+    pub inputs: Vec<InputUse>,
     pub control: Control,
     pub limits: Limits,
 }
@@ -73,6 +74,7 @@ pub fn next(input: &GateInput<'_>) -> Next {
         invocation: invocation.clone(),
         containment: containment(input),
         toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
+        inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };

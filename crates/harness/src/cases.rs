@@ -16,6 +16,9 @@ use crate::files;
 
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../cases");
 
+/// Beside `case.toml`: directories too large or too local to copy.
+const INPUTS: &str = "inputs";
+
 pub const DEFAULT_CASE: &str = "r1-string-slugify";
 const MAX_FILE: u64 = 64 << 20;
 
@@ -26,6 +29,8 @@ pub struct Case {
     pub id: CaseId,
     /// Ships with this binary.
     pub built_in: bool,
+    /// Where the case keeps what is only mounted, never copied.
+    pub inputs: Option<PathBuf>,
     /// How errors name the case file: relative, never a path of this machine.
     pub label: String,
     pub text: Vec<u8>,
@@ -137,6 +142,9 @@ fn from_directory(dir: &Path) -> Result<Case, Failure> {
             let entry = entry.map_err(|error| unreadable(&here, &error))?;
             let (path, relative) = (entry.path(), below.join(entry.file_name()));
             let meta = path.symlink_metadata().map_err(|error| unreadable(&path, &error))?;
+            if relative == Path::new(INPUTS) {
+                continue;
+            }
             if meta.is_dir() {
                 pending.push(relative);
             } else if meta.is_file() {
@@ -149,7 +157,8 @@ fn from_directory(dir: &Path) -> Result<Case, Failure> {
             }
         }
     }
-    loader.finish(id, false, format!("{name}/case.toml"))
+    let case = loader.finish(id, false, format!("{name}/case.toml"))?;
+    Ok(Case { inputs: Some(real.join(INPUTS)), ..case })
 }
 
 #[derive(Default)]
@@ -184,6 +193,7 @@ impl Loader {
         Ok(Case {
             id,
             built_in,
+            inputs: None,
             label,
             text,
             workspace: self.workspace,

@@ -12,7 +12,7 @@ use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
-use cto_core::gate::{self, GateInput, GateReport, GateVerdict, HostFacts};
+use cto_core::gate::{self, GateInput, GateReport, GateVerdict, HostFacts, InputUse};
 use cto_core::ids::RunId;
 use cto_core::plan::{self, Next, Plan};
 use cto_core::report::{EngineFacts, RunIdentity};
@@ -182,7 +182,7 @@ fn make_plan(contract: &ContractDocument, request: &Request, env: &Env, home: &H
         Next::Blocked(gates) => (None, gates),
         Next::Ready(plan, gates) => (Some(*plan), gates),
         Next::LookAtHost => {
-            input.host = Seen::Known(look_at_host(contract, env, home));
+            input.host = Seen::Known(look_at_host(contract, request, env, home));
             match plan::next(&input) {
                 Next::Ready(plan, gates) => (Some(*plan), gates),
                 Next::Blocked(gates) => (None, gates),
@@ -193,7 +193,7 @@ fn make_plan(contract: &ContractDocument, request: &Request, env: &Env, home: &H
     }
 }
 
-fn look_at_host(contract: &ContractDocument, env: &Env, home: &Home) -> HostFacts {
+fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
     let mut facts = HostFacts { jail_missing: probe::missing(home), ..HostFacts::default() };
     for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
         let place = match toolchains::resolve(&name, env, home) {
@@ -210,6 +210,13 @@ fn look_at_host(contract: &ContractDocument, env: &Env, home: &Home) -> HostFact
             }
         };
         facts.programs.insert(name, place);
+    }
+    for rule in contract.valid().map(|contract| contract.inputs.as_slice()).unwrap_or_default() {
+        let path = rule.as_str().trim_end_matches('/');
+        match request.case.inputs.as_ref().map(|dir| dir.join(path)).filter(|source| source.exists()) {
+            Some(source) => facts.inputs.push(InputUse { source: source.display().to_string(), path: path.to_owned() }),
+            None => facts.unusable.push(format!("the input {path:?} is not in the case's inputs directory")),
+        }
     }
     facts
 }

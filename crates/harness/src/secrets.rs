@@ -12,7 +12,8 @@ const KNOWN_MARK: &[u8] = b"[redacted:known-value]";
 const SHAPE_MARK: &[u8] = b"[redacted:token]";
 /// Longest unfinished match held back while waiting for its end.
 const MAX_HELD: usize = 64 * 1024;
-const MIN_WINDOW: usize = 512;
+/// Longer than any token of one line is likely to be; whole lines do not wait for it.
+const MIN_WINDOW: usize = 8 * 1024;
 
 /// Well-known token shapes. Byte-oriented: Unicode tables would cost more than the whole run.
 static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {

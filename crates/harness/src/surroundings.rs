@@ -68,6 +68,10 @@ impl<'a> Surroundings<'a> {
         mounts.extend(
             self.execution.plan.toolchains.iter().map(|toolchain| mount(Path::new(&toolchain.mount), &toolchain.mount, false)),
         );
+        for input in &self.execution.plan.inputs {
+            let target = Path::new(WORKSPACE).join(&input.path);
+            mounts.push(Mount { source: PathBuf::from(&input.source), target, writable: false, mapped: false });
+        }
         let inside = if program.starts_with("/bin") || program.starts_with("/usr") {
             program.to_owned()
         } else {

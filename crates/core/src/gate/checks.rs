@@ -107,16 +107,17 @@ pub fn approval(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Setup runs in the jail; inputs come from a source repository, and a fixture has none.
+/// Setup and inputs exist only inside a jail; whether there is one, and whether the inputs are there,
+/// the gates of the host find out.
 pub fn setup(input: &GateInput<'_>) -> Outcome {
-    with_contract(input, |contract| match (contract.setup.is_empty(), contract.inputs.is_empty()) {
-        (true, true) => Outcome::NotApplicable("the contract prepares nothing"),
-        (false, true) => Outcome::Pass,
-        (_, false) => Outcome::Blocked(
-            Code::ToolchainUnavailable,
-            Some("inputs are mounted from a source repository, and this contract has none".into()),
-        ),
+    with_contract(input, |contract| match prepares(contract) {
+        false => Outcome::NotApplicable("the contract prepares nothing"),
+        true => Outcome::Pass,
     })
+}
+
+fn prepares(contract: &Contract) -> bool {
+    !contract.setup.is_empty() || !contract.inputs.is_empty()
 }
 
 pub fn toolchains(input: &GateInput<'_>) -> Outcome {
@@ -145,7 +146,8 @@ pub fn containment(input: &GateInput<'_>) -> Outcome {
     let Seen::Known(host) = &input.host else {
         return Outcome::Blocked(Code::ContainmentUnavailable, Some("the host was not looked at".into()));
     };
-    let excepted = !input.manifest.is_gated() && input.stage == Stage::Two && input.own_script;
+    let prepares = input.contract.valid().is_some_and(prepares);
+    let excepted = !input.manifest.is_gated() && input.stage == Stage::Two && input.own_script && !prepares;
     match host.jail_missing.is_empty() {
         true => Outcome::Pass,
         false if excepted => Outcome::NotApplicable("fake plays its own script at stage 2; it runs WITHOUT containment"),

@@ -128,7 +128,12 @@ fn truth_table() {
         ("no jail, own script", World { host: no_jail(), ..World::good() }, &[]),
         ("no jail, foreign script", World { host: no_jail(), own_script: false, ..World::good() }, &["containment_unavailable"]),
         ("unusable toolchain", World { host: unusable(), ..World::good() }, &["toolchain_unavailable"]),
-        ("inputs", World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]), &["toolchain_unavailable"]),
+        ("inputs are mounted in the jail", World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]), &[]),
+        (
+            "inputs without a jail",
+            World { host: no_jail(), ..World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]) },
+            &["containment_unavailable"],
+        ),
         ("missing program", World::contract(|c| c.verification_commands = vec!["nosuch -q".into()]), &["toolchain_unavailable"]),
         ("missing toolchain", World::contract(|c| c.toolchains = vec!["node".into()]), &["toolchain_unavailable"]),
         ("host not looked at", World { host: Seen::NotSeen, ..World::good() }, &["look-at-host"]),

@@ -46,10 +46,21 @@ pub struct HostFacts {
     pub programs: BTreeMap<String, Option<String>>,
     /// Programs outside the system directories, and what of them a jail must be shown.
     pub toolchains: Vec<ToolchainUse>,
-    /// Why a program that was found cannot be used in a jail.
+    /// Directories the contract has mounted read-only into its workspace.
+    pub inputs: Vec<InputUse>,
+    /// Why something that was declared cannot be used in a jail.
     pub unusable: Vec<String>,
     /// What a jail on this host cannot prove; empty when it can prove everything.
     pub jail_missing: Vec<String>,
+}
+
+/// A directory or file of the case, shown read-only at its place in the workspace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InputUse {
+    /// Where it is on the host.
+    pub source: String,
+    /// Its place in the workspace, relative.
+    pub path: String,
 }
 
 /// A program that lives outside the system directories, resolved to what a jail needs of it.

@@ -83,6 +83,25 @@ fn setup_runs_in_every_copy_and_may_only_make_scratch() {
 }
 
 #[test]
+fn inputs_are_read_only_and_never_part_of_the_change() {
+    let house = house();
+    let case = Case::new("quick").extra("inputs = [\"lib/\"]").file("inputs/lib/data.txt", "from outside\n");
+    let case = case.commands("[\"grep -q outside lib/data.txt && grep -qx right answer.txt && grep -qx fine control.txt\"]");
+    let tries = shell("echo x > lib/data.txt; echo x > lib/new; rm -rf lib; true");
+    let (answer, bundle) = house.run(&house.case(&case), &script(&[tries, write("answer.txt", "right\n")]), &[]);
+    assert_eq!(
+        (answer.code, bundle.report()["changed_files"].clone()),
+        (Some(0), serde_json::json!(["answer.txt"])),
+        "{answer:?}"
+    );
+    assert_eq!(std::fs::read_to_string(house.root().join("cases/quick/inputs/lib/data.txt")).unwrap(), "from outside\n");
+    assert_good(&bundle);
+    let missing = Case::new("missing").extra("inputs = [\"lib/\"]");
+    let (answer, bundle) = house.run(&house.case(&missing), ORACLE, &[]);
+    assert_eq!((answer.code, bundle.codes()), (Some(3), vec!["toolchain_unavailable".to_owned()]), "{answer:?}");
+}
+
+#[test]
 fn failed_killed_and_silent_engines_never_pass() {
     let house = house();
     let case = house.case(&Case::new("quick"));
