@@ -20,10 +20,6 @@ impl Judgement {
     pub fn codes(&self) -> Vec<Code> {
         self.blockers.iter().map(|blocker| blocker.code).collect()
     }
-
-    pub fn has(&self, code: Code) -> bool {
-        self.blockers.iter().any(|blocker| blocker.code == code)
-    }
 }
 
 /// Judges a run. A pass needs every positive fact; whatever is absent is a blocker, never a silence.

@@ -107,6 +107,26 @@ fn how_the_engine_ended() {
 }
 
 #[test]
+fn a_cancelled_run_is_interrupted_and_nothing_else() {
+    let cancelled = |facts: &mut Facts| {
+        end_with(ProcessEnd::Cancelled)(facts);
+        facts.findings = vec![Finding { code: Code::Interrupted, detail: None }];
+    };
+    assert_eq!(codes(cancelled), ["interrupted"]);
+    assert_eq!(codes(end_with(ProcessEnd::Cancelled)), ["engine_failed"], "without the finding it still never passes");
+}
+
+#[test]
+fn a_time_limit_is_named() {
+    for (limit, word) in [(TimeLimit::Idle, "idle"), (TimeLimit::Wall, "wall")] {
+        let mut facts = good();
+        end_with(ProcessEnd::TimedOut { limit })(&mut facts);
+        let judged = judge(Some(&sample()), &facts);
+        assert_eq!(judged.blockers[0].detail.as_deref(), Some(format!("the engine reached its {word} limit").as_str()));
+    }
+}
+
+#[test]
 fn a_timeout_without_a_valid_patch_is_blocked_not_failed() {
     let mut facts = good();
     end_with(ProcessEnd::TimedOut { limit: TimeLimit::Idle })(&mut facts);
