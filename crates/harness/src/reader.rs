@@ -164,6 +164,12 @@ fn state(dir: &Path) -> ListedState {
 pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     let as_path = Path::new(name);
     if (name.contains('/') || name == "." || name == "..") && as_path.is_dir() {
+        // A directory that may not be looked into is not the same as one that holds no bundle.
+        fs::read_dir(as_path).and_then(|_| as_path.join(bundle::REPORT).try_exists()).map_err(|error| {
+            Failure::usage("unreadable_bundle", format!("{name} cannot be read"))
+                .because(&error)
+                .hint("check who owns it and its mode")
+        })?;
         let looks_like_one =
             [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
         return match looks_like_one {

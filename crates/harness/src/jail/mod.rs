@@ -13,7 +13,6 @@ mod sys;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
@@ -190,11 +189,6 @@ pub fn last_word(control: &UnixStream) -> Option<(ExitWord, u64)> {
         (FromJail::Ended { status, ended_with_it }, _) => Some((status, ended_with_it)),
         _ => None,
     }
-}
-
-/// A private file for standard streams of experiments.
-pub fn null_output() -> io::Result<Stdio> {
-    Ok(File::options().write(true).open("/dev/null")?.into())
 }
 
 /// Gives a private copy to the uid that will work in it. Only root can, and only root needs to.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use cto_core::containment::{JailReport, unproven};
 
 use crate::host::Home;
 
-use super::{JailError, JailPlan, null_output, prepare, sever};
+use super::{JailError, JailPlan, prepare, sever};
 
 /// What a probe found.
 #[derive(Clone, Debug)]
@@ -64,9 +65,9 @@ pub fn probe() -> Probe {
 }
 
 fn try_probe() -> Result<JailReport, JailError> {
-    let output = || null_output().map_err(JailError::Spawn);
     let plan = JailPlan::new(Vec::new());
-    let mut ready = prepare(&plan, Path::new("/bin/true"), &[], Path::new("/"), &BTreeMap::new(), (output()?, output()?))?;
+    let mut ready =
+        prepare(&plan, Path::new("/bin/true"), &[], Path::new("/"), &BTreeMap::new(), (Stdio::null(), Stdio::null()))?;
     sever(&ready.control);
     let _ = ready.child.wait();
     Ok(ready.report)

@@ -215,6 +215,17 @@ fn the_door_leads_out_and_nothing_else_does() {
     }
 }
 
+#[test]
+fn a_bundle_that_may_not_be_read_is_said_so() {
+    for person in people().into_iter().filter(|person| person.as_user) {
+        fs::create_dir(person.at("closed")).unwrap();
+        fs::set_permissions(person.at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        let output = person.cto(&["verify", &person.at("closed").display().to_string()]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("unreadable_bundle"), "{output:?}");
+    }
+}
+
 /// Processes whose command line holds this word, zombies left out.
 pub fn alive(word: &str) -> usize {
     let entries = fs::read_dir("/proc").unwrap().flatten();
