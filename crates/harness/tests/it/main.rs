@@ -22,6 +22,7 @@ mod schema;
 mod show;
 mod tamper;
 mod tidy;
+mod try_real;
 mod try_run;
 mod verify;
 
