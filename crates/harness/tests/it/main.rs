@@ -6,6 +6,7 @@
 mod apply;
 mod attacks;
 mod cheats;
+mod clock;
 mod contract;
 mod engines;
 mod faults;
