@@ -164,7 +164,12 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
 }
 
 /// Names every key below one that is not known: what is in a table is refused like what is not.
-fn refuse(above: &str, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>, say: &mut dyn FnMut(usize, String)) {
+fn refuse(
+    above: &str,
+    key: &Spanned<std::borrow::Cow<'_, str>>,
+    value: &Spanned<DeValue<'_>>,
+    say: &mut dyn FnMut(usize, String),
+) {
     let name = format!("{above}{}", key.get_ref());
     match value.get_ref() {
         DeValue::Table(table) if !table.is_empty() => {
@@ -179,8 +184,30 @@ fn refuse(above: &str, key: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned
 const SECRET: &[&str] =
     &["token", "secret", "passw", "passphrase", "key", "credential", "auth", "bearer", "cookie", "baseurl", "endpoint"];
 const POWER: &[&str] = &[
-    "allow", "engine", "stage", "contain", "jail", "layer", "sandbox", "network", "approv", "promot", "activat", "default", "gate",
-    "land", "push", "merge", "deploy", "verif", "control", "hidden", "script", "scope", "forbid", "admission",
+    "allow",
+    "engine",
+    "stage",
+    "contain",
+    "jail",
+    "layer",
+    "sandbox",
+    "network",
+    "approv",
+    "promot",
+    "activat",
+    "default",
+    "gate",
+    "land",
+    "push",
+    "merge",
+    "deploy",
+    "verif",
+    "control",
+    "hidden",
+    "script",
+    "scope",
+    "forbid",
+    "admission",
 ];
 
 /// Why a key that is not known is refused. Its value is never shown: it may be what it should not be.
@@ -225,8 +252,9 @@ pub struct Layers<T> {
 
 impl<T> Layers<T> {
     /// Flag over environment over config file over default.
-    pub fn choose(self, knob: &Knob) -> Option<(Source, T)> {
-        let flag = self.flag.map(|value| (Source::Flag { name: knob.flag }, value));
+    pub fn choose(self, key: &str) -> Option<(Source, T)> {
+        let name = Knob::find(key).map_or("a flag", |knob| knob.flag);
+        let flag = self.flag.map(|value| (Source::Flag { name }, value));
         let config = self.config.map(|(line, value)| (Source::Config { line }, value));
         flag.or(self.environment).or(config).or(self.default.map(|value| (Source::Default, value)))
     }

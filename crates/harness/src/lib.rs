@@ -3,6 +3,7 @@
 pub mod cancel;
 pub mod cases;
 pub mod cli;
+pub mod config;
 pub mod digest_cache;
 pub mod docs;
 pub mod doctor;
@@ -23,6 +24,7 @@ pub mod run;
 pub mod secrets;
 pub mod supervise;
 pub mod surroundings;
+pub mod terminal;
 pub mod toolchains;
 pub mod verification;
 pub mod workspace;
