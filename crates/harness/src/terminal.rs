@@ -105,18 +105,15 @@ pub fn cut(text: &str, columns: usize) -> String {
 /// Breaks plain text between words; a word that is too long stays whole.
 pub fn wrap(text: &str, columns: Option<usize>) -> Vec<String> {
     let Some(columns) = columns else { return vec![text.to_owned()] };
-    let mut lines = vec![String::new()];
+    let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
     for word in text.split(' ') {
         let wide = width(word);
         match lines.last_mut() {
-            Some(line) if used == 0 || used + 1 + wide <= columns => {
-                if used > 0 {
-                    line.push(' ');
-                    used += 1;
-                }
+            Some(line) if used + 1 + wide <= columns => {
+                line.push(' ');
                 line.push_str(word);
-                used += wide;
+                used += 1 + wide;
             }
             _ => {
                 lines.push(word.to_owned());

@@ -29,6 +29,21 @@ enum Action {
     },
 }
 
+/// What a config file may hold, for the help.
+pub fn keys() -> String {
+    let mut text = "Keys of the config file, each beaten by its flag:\n".to_owned();
+    for knob in KNOBS {
+        text.push_str(&format!("  {:<9} {} ({})\n", knob.key, knob.what, knob.flag));
+    }
+    text.push_str(
+        "\nFor example:\n  timeout = 1200\n  color = \"never\"\n\n\
+         The file is $XDG_CONFIG_HOME/cto/config.toml (~/.config/cto/config.toml), or the one CTO_CONFIG\n\
+         names. It must be yours alone and in no repository. It holds no secrets, opens no engine and\n\
+         changes nothing a run may do; a file that tries to is refused whole.",
+    );
+    text
+}
+
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.action {
         None => list(context),

@@ -1,6 +1,7 @@
 //! Help: the everyday commands when it is short, every command under a heading when it is long.
 
 use clap::builder::Styles;
+use serde_json::json;
 
 use super::{Context, command_tree};
 use crate::failure::Failure;
@@ -56,7 +57,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             Failure::usage("unknown_command", format!("there is no command {name:?}")).hint("`cto help` lists every command")
         })?;
     }
-    context.output.line(command.render_long_help().ansi().to_string().trim_end());
+    let help = command.render_long_help();
+    match context.output.json {
+        true => context.output.document(&json!({"schema_version": 1, "command": "help", "text": help.to_string()}))?,
+        false => context.output.line(help.ansi().to_string().trim_end()),
+    }
     Ok(0)
 }
 

@@ -61,7 +61,7 @@ fn pages() -> Result<Vec<(String, String)>, Failure> {
     let mut pending = vec![&tree];
     while let Some(command) = pending.pop() {
         pending.extend(command.get_subcommands());
-        let man = Man::new(command.clone()).manual("CTO Harness");
+        let man = Man::new(command.clone()).manual("CTO Harness").source(concat!("cto ", env!("CARGO_PKG_VERSION")));
         let mut text = Vec::new();
         let rest = if pages.is_empty() { main_sections() } else { see_also() };
         man.render(&mut text)

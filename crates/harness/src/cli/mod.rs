@@ -87,6 +87,7 @@ enum Command {
     /// Tell how a run went, event by event
     Replay(replay::Args),
     /// Show every setting and where it came from
+    #[command(after_long_help = config::keys())]
     Config(config::Args),
     /// Print completions for a shell
     Completions(completions::Args),
@@ -235,15 +236,20 @@ fn public_tree() -> clap::Command {
 }
 
 fn visible(full: &clap::Command) -> clap::Command {
-    let mut shown = clap::Command::new(full.get_name().to_owned())
+    let mut shown = clap::Command::default()
+        .name(full.get_name().to_owned())
         .disable_help_subcommand(true)
-        .args(full.get_arguments().filter(|arg| !arg.is_hide_set()).cloned())
+        // What the short help leaves out still has its words.
+        .args(full.get_arguments().filter(|arg| !arg.is_hide_set()).map(|arg| arg.clone().hide_short_help(false)))
         .subcommands(full.get_subcommands().filter(|sub| !sub.is_hide_set()).map(visible));
     if let Some(about) = full.get_about() {
         shown = shown.about(about.clone());
     }
     if let Some(version) = full.get_version() {
         shown = shown.version(version.to_owned());
+    }
+    if let Some(after) = full.get_after_long_help() {
+        shown = shown.after_long_help(after.clone());
     }
     shown
 }

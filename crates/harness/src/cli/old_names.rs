@@ -27,7 +27,7 @@ pub const OLD_NAMES: &[(&str, &[&str])] = &[
 
 /// The row of a name, with or without its ending.
 fn find(name: &str) -> Option<(&'static str, &'static [&'static str])> {
-    let stem = |old: &str| old.rsplit_once('.').map_or(false, |(stem, _)| stem == name);
+    let stem = |old: &str| old.rsplit_once('.').is_some_and(|(stem, _)| stem == name);
     OLD_NAMES.iter().find(|(old, _)| *old == name || stem(old)).copied()
 }
 

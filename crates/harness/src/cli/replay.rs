@@ -47,6 +47,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             "state": tape.state,
             "good_events": tape.told.entries.len(),
             "problem": tape.problem,
+            "chain_problem": tape.chain_problem,
             "duration_ms": tape.told.duration_ms,
             "phases": tape.told.phases,
             "gaps": tape.told.gaps,
@@ -68,12 +69,17 @@ struct Tape {
     standing: Standing,
     state: &'static str,
     status: Option<Status>,
-    /// What is wrong with the bundle, or where its chain ends too early.
+    /// What is wrong with the bundle, be it with its chain or with anything else.
     problem: Option<String>,
+    /// What ends the good part of the chain before its last line.
+    chain_problem: Option<String>,
     told: Timeline,
     /// The trace is bound by nothing but the digests of a sealed bundle.
     trace: Option<Vec<u8>>,
 }
+
+/// The documents a replay is made of.
+const DOCUMENTS: [&str; 4] = [bundle::CONTRACT, bundle::REPORT, bundle::EVENTS, bundle::TRACE];
 
 impl Tape {
     fn of(dir: &Path) -> Result<Self, Failure> {
@@ -83,33 +89,40 @@ impl Tape {
                 .because(error)
                 .hint("`cto verify` says what is wrong with the bundle")
         };
-        let (state, standing, problem, status, read): (_, _, _, _, Box<dyn Fn(&str) -> Option<Vec<u8>>>) = match liveness(dir) {
+        let liveness = liveness(dir);
+        let (documents, verification) = match liveness {
             Liveness::Sealed => {
                 let (found, verification) = reader::examine(dir).map_err(|error| unreadable(&error))?;
-                let problem = verification.problems.first().map(|problem| format!("{}: {}", problem.artifact, problem.message));
-                let read = move |name: &str| found.documents.get(name).cloned();
-                ("sealed", verification.standing, problem, verification.status, Box::new(read))
+                (found.documents, Some(verification))
             }
-            unsealed => {
-                let word = if unsealed == Liveness::Live { "live" } else { "unsealed" };
-                (word, Standing::Unknown, None, None, Box::new(|name: &str| reader::document(dir, name).ok()))
+            Liveness::Live | Liveness::Interrupted => {
+                let read = |name: &str| Some((name.to_owned(), reader::document(dir, name).ok()?));
+                (DOCUMENTS.into_iter().filter_map(read).collect(), None)
             }
         };
-        let contract = ContractDocument::read(&read(bundle::CONTRACT).unwrap_or_default()).map_err(|error| unreadable(&error))?;
-        let reported = read(bundle::REPORT).and_then(|bytes| strict::read::<Report>(&bytes).ok()).map(|report| report.run_id);
+        let bytes = |name: &str| documents.get(name).map(Vec::as_slice).unwrap_or_default();
+        let (_, contract) = ContractDocument::read(bytes(bundle::CONTRACT)).map_err(|error| unreadable(&error))?;
+        // A copy of a bundle may have any name; one that was never sealed has only its own.
+        let reported = strict::read::<Report>(bytes(bundle::REPORT)).ok().map(|report| report.run_id);
         let named = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let run_id = reported.map_or_else(|| named.parse::<RunId>(), Ok).map_err(|error| unreadable(&error))?;
-        let start = chain::chain_start(&run_id, &contract.1.contract_digest);
-        let (lines, broken) = timeline::good_beginning(&read(bundle::EVENTS).unwrap_or_default(), start, &run_id);
-        let broken = broken.map(|why| format!("{}: {why}", bundle::EVENTS));
+        let start = chain::chain_start(&run_id, &contract.contract_digest);
+        let (lines, broken) = timeline::good_beginning(bytes(bundle::EVENTS), start, &run_id);
+        let standing = verification.as_ref().map_or(Standing::Unknown, |found| found.standing);
+        let first = verification.as_ref().and_then(|found| found.problems.first());
         Ok(Self {
             run_id,
             standing,
-            state,
-            status,
-            problem: broken.or(problem),
+            state: match liveness {
+                Liveness::Sealed => "sealed",
+                Liveness::Live => "live",
+                Liveness::Interrupted => "unsealed",
+            },
+            status: verification.as_ref().and_then(|found| found.status),
+            problem: first.map(|problem| format!("{}: {}", problem.artifact, problem.message)),
+            chain_problem: broken,
             told: timeline::tell(&lines),
-            trace: read(bundle::TRACE).filter(|_| standing == Standing::Good),
+            trace: documents.get(bundle::TRACE).filter(|_| standing == Standing::Good).cloned(),
         })
     }
 
@@ -257,20 +270,22 @@ fn footer(context: &Context, tape: &Tape, no_trace: Option<&str>) {
     if let Some(why) = no_trace {
         out(&format!("\nnote: {}", tame(why)));
     }
-    let count = tape.told.entries.len();
-    let next = |command: &str| out(&format!("\nnext: {}", context.output.command(command)));
-    match (tape.standing, &tape.problem) {
-        (Standing::Good, _) => next(&format!("verify {}", tape.run_id)),
-        (_, Some(problem)) => {
-            out(&format!("\nOnly the {count} events above are good. What follows them is not shown: {}", tame(problem)));
-            next(&format!("verify {}", tape.run_id));
-        }
-        (_, None) if tape.state == "live" => out("\nThis run is still being written; these are its events so far."),
-        (_, None) => {
-            out("\nThis run was interrupted and never sealed. The events above are good as far as they go.");
-            next("recover");
-        }
+    let say = |text: &str| {
+        out("");
+        context.output.hanging("", text);
+    };
+    if let Some(problem) = tape.chain_problem.as_ref().filter(|_| tape.state != "live") {
+        let count = tape.told.entries.len();
+        say(&format!("The chain is good up to event {count}. What follows is not shown: {}.", tame(problem)));
     }
+    match (tape.standing, tape.state) {
+        (Standing::Good, _) => {}
+        (_, "live") => return say("This run is still being written; these are its events so far."),
+        (_, "unsealed") => say("This run was interrupted and never sealed; it proves nothing."),
+        _ => say(&format!("Do not rely on this bundle: {}.", tame(tape.problem.as_deref().unwrap_or("it does not verify")))),
+    }
+    let next = if tape.state == "unsealed" { "recover".to_owned() } else { format!("verify {}", tape.run_id) };
+    out(&format!("\nnext: {}", context.output.command(&next)));
 }
 
 #[cfg(test)]

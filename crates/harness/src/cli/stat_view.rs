@@ -119,7 +119,7 @@ mod tests {
             let lines = shown(
                 &[
                     (&long, ChangeKind::Modified, 100_000, 1, false),
-                    ("b", ChangeKind::Deleted, 0, u64::MAX / 2, false),
+                    ("b", ChangeKind::Deleted, 0, 4_000_000_000, false),
                     ("日本\u{1b}", ChangeKind::Added, 1, 0, false),
                 ],
                 columns,

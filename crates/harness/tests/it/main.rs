@@ -5,16 +5,23 @@
 
 mod attacks;
 mod cheats;
+mod config;
 mod contract;
+mod diff;
 mod engines;
 mod faults;
 mod golden;
+mod help;
 mod jail;
+mod json;
 mod layers;
 mod limits;
 mod matrix;
 mod measure;
+mod old_names;
+mod output;
 mod recover;
+mod replay;
 mod run;
 mod runs;
 mod schema;
