@@ -31,6 +31,7 @@ pub mod run;
 pub mod schema;
 pub mod scope;
 pub mod seen;
+pub mod source;
 pub mod sums;
 pub mod time;
 pub mod timeline;

@@ -34,7 +34,7 @@ impl PatchStat {
     /// The stat of a patch that is in memory.
     pub fn of(patch: &[u8]) -> Result<Self, PatchError> {
         let mut reader = StatReader::default();
-        reader.feed(patch)?;
+        reader.feed(patch);
         reader.finish()
     }
 
@@ -63,20 +63,26 @@ pub struct StatReader {
     hunk: Option<(u64, u64)>,
     files: BTreeMap<TreePath, FileStat>,
     current: Option<FileStat>,
+    /// The first thing that was wrong; nothing behind it is looked at.
+    wrong: Option<PatchError>,
 }
 
 impl StatReader {
-    pub fn feed(&mut self, mut chunk: &[u8]) -> Result<(), PatchError> {
-        while let Some(end) = memchr::memchr(b'\n', chunk) {
+    pub fn feed(&mut self, mut chunk: &[u8]) {
+        while self.wrong.is_none()
+            && let Some(end) = memchr::memchr(b'\n', chunk)
+        {
             self.push(&chunk[..end]);
-            self.end_line()?;
+            self.wrong = self.end_line().err();
             chunk = &chunk[end + 1..];
         }
         self.push(chunk);
-        Ok(())
     }
 
     pub fn finish(mut self) -> Result<PatchStat, PatchError> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
         if self.begun {
             self.end_line()?;
         }
@@ -273,7 +279,7 @@ mod tests {
             let (text, counts) = patch_of(&files);
             let mut reader = StatReader::default();
             for chunk in text.as_bytes().chunks(cut) {
-                reader.feed(chunk).unwrap();
+                reader.feed(chunk);
             }
             let stat = reader.finish().unwrap();
             let got: Vec<(u64, u64)> = stat.files.iter().map(|file| (file.added, file.removed)).collect();
@@ -285,8 +291,8 @@ mod tests {
             let mut patch = b"diff --git a/x b/x\n".to_vec();
             patch.extend(&bytes);
             let mut reader = StatReader::default();
-            let pieces = patch.chunks(cut).try_for_each(|chunk| reader.feed(chunk)).and_then(|()| reader.finish());
-            prop_assert_eq!(pieces, PatchStat::of(&patch));
+            patch.chunks(cut).for_each(|chunk| reader.feed(chunk));
+            prop_assert_eq!(reader.finish(), PatchStat::of(&patch));
         }
 
         #[test]

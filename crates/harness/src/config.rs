@@ -3,7 +3,7 @@
 //! It lives in the operator's configuration directory and nowhere else. It is never looked for in the
 //! current directory or in a repository: an agent could have written it there.
 
-use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,8 @@ pub fn load(env: &Env) -> Result<Loaded, Failure> {
     let named = env.get(VARIABLE).is_some();
     let bytes = match path.canonicalize() {
         Ok(real) => trusted(&path, &real)?,
-        Err(error) if !named && matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        // A directory this user may not even look into holds nothing of theirs.
+        Err(error) if !named && matches!(error.kind(), NotFound | NotADirectory | PermissionDenied) => {
             return Ok(Loaded { path: Some(path), ..Loaded::default() });
         }
         Err(error) => return Err(unreadable(&path).because(&error)),

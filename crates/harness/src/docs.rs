@@ -71,15 +71,20 @@ fn exit_codes() -> String {
 fn command_line() -> String {
     let mut tree = crate::cli::command_tree().term_width(90);
     tree.build();
-    let mut out = format!("{HEADER}# Command line\n\n```text\n{}```\n", help(&mut tree));
-    for sub in tree.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
-        let name = sub.get_name().to_owned();
-        let _ = write!(out, "\n## cto {name}\n\n```text\n{}```\n", help(sub));
-    }
+    let mut out = format!("{HEADER}# Command line\n\n```text\n{}```\n", help(&tree));
+    commands_below("cto", &tree, &mut out);
     out
 }
 
-fn help(command: &mut clap::Command) -> String {
+fn commands_below(name: &str, command: &clap::Command, out: &mut String) {
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let name = format!("{name} {}", sub.get_name());
+        let _ = write!(out, "\n## {name}\n\n```text\n{}```\n", help(sub));
+        commands_below(&name, sub, out);
+    }
+}
+
+fn help(command: &clap::Command) -> String {
     let text = command.clone().term_width(90).render_long_help().to_string();
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }

@@ -10,7 +10,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "pass; `verify`: good"),
     (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle"),
     (2, "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`"),
-    (3, "blocked; interrupted and sealed; `verify`, `show`, `diff` and `replay`: unknown or unsealed"),
+    (3, "blocked; interrupted and sealed; `apply`: refused; `verify`, `show`, `diff` and `replay`: unknown or unsealed"),
     (70, "internal: the harness could not do its job; nothing counts as passed"),
 ];
 
@@ -19,6 +19,8 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
 pub enum FailureKind {
     /// The command line or its input is wrong.
     Usage,
+    /// A guard said no: what was asked is not safe here and now.
+    Blocked,
     /// The harness or its machine is.
     Internal,
 }
@@ -39,6 +41,10 @@ pub struct Failure {
 impl Failure {
     pub fn usage(code: &'static str, what: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, code, what.into())
+    }
+
+    pub fn blocked(code: &'static str, what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Blocked, code, what.into())
     }
 
     pub fn internal(code: &'static str, what: impl Into<String>) -> Self {
@@ -86,6 +92,7 @@ impl Failure {
         match (self.exits_with, self.kind) {
             (Some(code), _) => code,
             (None, FailureKind::Usage) => 2,
+            (None, FailureKind::Blocked) => 3,
             (None, FailureKind::Internal) => 70,
         }
     }
@@ -128,6 +135,17 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// An error with everything that caused it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(&format!(": {source}"));
+        next = source.source();
+    }
+    text
+}
 
 #[cfg(test)]
 mod tests {

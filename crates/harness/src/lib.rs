@@ -1,5 +1,6 @@
 //! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
+pub mod apply;
 pub mod cancel;
 pub mod cases;
 pub mod cli;
@@ -17,11 +18,13 @@ pub mod git;
 pub mod host;
 pub mod jail;
 pub mod measure;
+pub mod planning;
 pub mod progress;
 pub mod reader;
 pub mod recover;
 pub mod run;
 pub mod secrets;
+pub mod source;
 pub mod supervise;
 pub mod surroundings;
 pub mod terminal;

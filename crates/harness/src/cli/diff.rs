@@ -90,8 +90,7 @@ impl<'a> Patch<'a> {
     fn of(dir: &'a Path) -> Result<Self, Failure> {
         let place = || dir.display().to_string();
         if liveness(dir) != Liveness::Sealed {
-            let failure = Failure::usage("no_patch", "this run is not sealed, so it has no patch yet").at(place());
-            return Err(Failure { exits_with: Some(3), ..failure });
+            return Err(Failure::blocked("no_patch", "this run is not sealed, so it has no patch yet").at(place()));
         }
         let (found, verification) = reader::examine(dir)
             .map_err(|error| Failure::internal("unreadable_bundle", "the bundle cannot be read").at(place()).because(&error))?;
@@ -107,11 +106,9 @@ impl<'a> Patch<'a> {
                 let paths = paths.iter().map(ToString::to_string).collect();
                 Ok(Self { dir, verification, sha256: file.sha256, bytes: file.bytes, paths })
             }
-            _ => {
-                let failure =
-                    Failure::usage("patch_withheld", "the patch of this run was withheld").at(dir.display().to_string());
-                Err(Failure { exits_with: Some(3), ..failure }.hint("`cto show` says why"))
-            }
+            _ => Err(Failure::blocked("patch_withheld", "the patch of this run was withheld")
+                .at(dir.display().to_string())
+                .hint("`cto show` says why")),
         }
     }
 
@@ -133,13 +130,8 @@ impl<'a> Patch<'a> {
 
     fn stat(&self) -> Result<PatchStat, Failure> {
         let mut reader = StatReader::default();
-        let mut fed = Ok(());
-        self.scan(|chunk| {
-            if fed.is_ok() {
-                fed = reader.feed(chunk);
-            }
-        })?;
-        fed.and_then(|()| reader.finish()).map_err(|error| {
+        self.scan(|chunk| reader.feed(chunk))?;
+        reader.finish().map_err(|error| {
             Failure::internal("odd_patch", "the lines of this patch cannot be counted")
                 .at(self.dir.join(bundle::PATCH).display().to_string())
                 .because(&error)

@@ -25,6 +25,7 @@ const GROUPS: [(Group, &str); 4] = [
 /// Where each command is listed, in order. A command that is missing here fails a test.
 const PLACES: &[(&str, Group)] = &[
     ("run", Group::Everyday),
+    ("try", Group::Everyday),
     ("show", Group::Everyday),
     ("verify", Group::Everyday),
     ("doctor", Group::Everyday),
@@ -33,6 +34,7 @@ const PLACES: &[(&str, Group)] = &[
     ("replay", Group::Evidence),
     ("recover", Group::Evidence),
     ("schema", Group::Evidence),
+    ("apply", Group::Tasks),
     ("contract", Group::Tasks),
     ("engines", Group::Tasks),
     ("exec", Group::Host),

@@ -1,5 +1,6 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod apply;
 mod completions;
 mod config;
 mod contract;
@@ -20,6 +21,7 @@ mod schema;
 mod show;
 mod stat_view;
 mod table;
+mod try_run;
 mod verify;
 
 use std::path::PathBuf;
@@ -64,6 +66,10 @@ struct Global {
 enum Command {
     /// Run a case under governance and leave an evidence bundle
     Run(run::Args),
+    /// Try a task on a copy of your own repository
+    Try(try_run::Args),
+    /// Put a verified patch into your work tree
+    Apply(apply::Args),
     /// Show what happened in a run
     Show(show::Args),
     /// Check a bundle from its own bytes
@@ -205,6 +211,8 @@ fn chosen_color(flag: Option<Color>, env: &Env, config: &cto_core::config::Confi
 fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => run::run(context, args),
+        Command::Try(args) => try_run::run(context, args),
+        Command::Apply(args) => apply::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),

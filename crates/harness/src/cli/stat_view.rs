@@ -1,13 +1,23 @@
 //! A patch in numbers, the way git shows it: `file | 12 ++++----`.
 
+use std::path::Path;
+
 use anstyle::AnsiColor;
 use cto_core::event::ChangeKind;
-use cto_core::patch_stat::{FileStat, PatchStat};
+use cto_core::patch_stat::{FileStat, PatchStat, StatReader};
 
 use super::output::dim;
+use crate::files;
 use crate::terminal;
 
 const NARROWEST_BAR: usize = 10;
+
+/// The numbers of a patch file; none where it is not a patch, for example because it was withheld.
+pub fn of_patch(path: &Path) -> Option<PatchStat> {
+    let mut reader = StatReader::default();
+    files::scan_file(path, |chunk| reader.feed(chunk)).ok()?;
+    reader.finish().ok()
+}
 
 /// One line a file and a last one with the sum; `columns` is the width of the terminal, if there is one.
 pub fn lines(stat: &PatchStat, columns: Option<usize>) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cto_testkit::House;
+use cto_testkit::{Answer, House, ORACLE, Repo};
 
 use crate::{house, passed};
 
@@ -11,8 +11,11 @@ const ERROR: &[&str] = &["because", "code", "exit_code", "hint", "so", "what", "
 /// Arguments, exit code, and the keys beside `schema_version` and `command`.
 type Row<'a> = (&'a [&'a str], i32, &'a [&'a str]);
 
+const RUN: &[&str] = &["bundle", "exit_code", "failure_reason", "next", "report", "run_id", "status", "workspace"];
+const APPLY: &[&str] = &["applied", "changed_files", "repository", "run_id", "was_applied_before", "would_apply"];
+
 const DOCUMENTS: &[Row<'_>] = &[
-    (&["run"], 0, &["bundle", "exit_code", "failure_reason", "next", "report", "run_id", "status"]),
+    (&["run"], 0, RUN),
     (&["show"], 0, &["bundle", "report", "state"]),
     (&["verify"], 0, &["bundles"]),
     (&["runs"], 0, &["runs", "total"]),
@@ -73,6 +76,15 @@ fn words(args: &[&str]) -> String {
     args.iter().copied().filter(|word| !given.contains(word)).collect::<Vec<_>>().join(" ")
 }
 
+fn assert_keys(answer: &Answer, command: &str, more: &[&str]) {
+    let document = answer.json();
+    let mut want: BTreeSet<String> = more.iter().map(|key| (*key).to_owned()).collect();
+    want.extend(["schema_version".to_owned(), "command".to_owned()]);
+    assert_eq!(keys(&document), want, "{command}");
+    assert_eq!((document["schema_version"].as_u64(), document["command"].as_str()), (Some(1), Some(command)));
+    assert_eq!(answer.stderr, "", "{command} talks beside its document");
+}
+
 #[test]
 fn every_document_has_exactly_its_keys() {
     let (house, _) = passed();
@@ -81,21 +93,27 @@ fn every_document_has_exactly_its_keys() {
         line.push("--json");
         let answer = house.cto(&line);
         assert!(*code < 0 || answer.code == Some(*code), "{args:?}: {answer:?}");
-        let document = answer.json();
-        let mut want: BTreeSet<String> = more.iter().map(|key| (*key).to_owned()).collect();
-        want.extend(["schema_version".to_owned(), "command".to_owned()]);
-        assert_eq!(keys(&document), want, "{args:?}");
-        assert_eq!((document["schema_version"].as_u64(), document["command"].as_str()), (Some(1), Some(words(args).as_str())));
-        assert_eq!(answer.stderr, "", "{args:?} talks beside its document");
+        assert_keys(&answer, &words(args), more);
     }
 }
 
 #[test]
+fn try_and_apply_have_exactly_their_keys() {
+    let house = house();
+    let repo = Repo::new(&house, "project");
+    let script = house.script("fix", ORACLE);
+    let args = ["try", "--repo", repo.path(), "--task", "x", "--allow", ".", "--test", "grep -qx right answer.txt", "--script"];
+    assert_keys(&house.cto(&[&args[..], &[&script, "--json"]].concat()), "try", RUN);
+    assert_keys(&house.cto(&["apply", "last", "--check", "--json"]), "apply", APPLY);
+}
+
+#[test]
 fn every_command_is_in_the_list() {
-    let listed: BTreeSet<&str> = DOCUMENTS.iter().map(|(args, _, _)| args[0]).collect();
+    let mut listed: BTreeSet<&str> = DOCUMENTS.iter().map(|(args, _, _)| args[0]).collect();
+    // Need more than a line; and the jail alone prints what its command prints.
+    listed.extend(["try", "apply", "exec"]);
     let tree = cto_harness::cli::command_tree();
-    // The jail alone prints what its command prints.
-    let shown = tree.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name()).filter(|name| *name != "exec");
+    let shown = tree.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name());
     let missing: Vec<&str> = shown.filter(|name| !listed.contains(name)).collect();
     assert!(missing.is_empty(), "add a row to DOCUMENTS: {missing:?}");
 }
