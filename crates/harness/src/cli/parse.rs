@@ -49,7 +49,7 @@ struct Early {
 
 impl Early {
     fn of(argv: &[OsString], tree: &clap::Command) -> Self {
-        let ours: Vec<&str> = argv.iter().skip(1).map_while(|word| word.to_str().filter(|word| *word != "--")).collect();
+        let ours: Vec<&str> = argv.iter().skip(1).take_while(|word| *word != "--").filter_map(|word| word.to_str()).collect();
         let command = old_names::command_word(argv, tree).and_then(|at| argv[at].to_str());
         let command = command.filter(|name| tree.find_subcommand(name).is_some()).map(str::to_owned);
         let color = ours.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {

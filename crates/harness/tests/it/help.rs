@@ -120,6 +120,18 @@ fn a_wrong_command_line_has_the_shape_of_every_failure() {
 }
 
 #[test]
+fn words_that_are_no_text_are_refused_like_any_other() {
+    use std::os::unix::ffi::OsStrExt;
+    let house = house();
+    let odd = std::ffi::OsStr::from_bytes(b"\xff\x1b[2J");
+    for (before, code) in [(&[][..], "unknown_command"), (&["show"], "invalid_utf8")] {
+        let output = house.command(before).arg(odd).arg("--json").output().unwrap();
+        let answer = Answer::of(&output);
+        assert_eq!((answer.code, answer.json()["error"]["code"].as_str()), (Some(2), Some(code)), "{answer:?}");
+    }
+}
+
+#[test]
 fn a_near_miss_is_named() {
     let answer = house().cto(&["verfy"]);
     assert!(answer.stderr.contains("verify"), "{answer:?}");
