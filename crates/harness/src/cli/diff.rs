@@ -230,6 +230,23 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_that_changed_since_it_verified_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(bundle::PATCH), "now").unwrap();
+        let verification = cto_core::verify::verify(&FoundBundle::default());
+        let patch = |bytes: &[u8]| Patch {
+            dir: dir.path(),
+            verification: verification.clone(),
+            sha256: Digest::of(bytes),
+            bytes: 3,
+            paths: Vec::new(),
+        };
+        assert!(patch(b"now").scan(|_| {}).is_ok());
+        let failure = patch(b"then").scan(|_| {}).unwrap_err();
+        assert_eq!((failure.code, failure.exit_code()), ("evidence_touched", 70));
+    }
+
+    #[test]
     fn content_cannot_act_on_a_terminal() {
         let patch = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\x1b[2J\r\x07\n+\xff\xe2\x80\xaeb";
         for chunk in [1, 7, 4096] {
