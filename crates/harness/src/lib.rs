@@ -1,6 +1,7 @@
 //! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
 pub mod cancel;
+pub mod case_dir;
 pub mod cases;
 pub mod cli;
 pub mod digest_cache;

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::Context;
 use super::show;
 use crate::cancel::Cancel;
+use crate::case_dir::MAX_SCRIPT;
 use crate::cases::{self, Case};
 use crate::doubles::fake;
 use crate::engines;
@@ -23,8 +24,6 @@ use crate::progress;
 use crate::reader;
 use crate::recover;
 use crate::run::{self, Request};
-
-const MAX_SCRIPT: u64 = 16 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -106,14 +105,17 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
         None if !plays => return Ok(None),
         None => case.scripts.get("oracle").cloned().unwrap_or_default(),
         Some(name) if case.scripts.contains_key(name) => case.scripts.get(name).cloned().unwrap_or_default(),
-        Some(file) => files::read_limited(&PathBuf::from(file), MAX_SCRIPT).map_err(|error| {
-            let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
-            Failure::usage("unreadable_script", "the script cannot be read")
-                .at(file)
-                .because(&error)
-                .so("nothing ran")
-                .hint(format!("scripts of this case: {known}"))
-        })?,
+        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
+        Some(file) => {
+            Path::new(file).canonicalize().and_then(|path| files::read_limited(&path, MAX_SCRIPT)).map_err(|error| {
+                let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                Failure::usage("unreadable_script", "the script cannot be read")
+                    .at(file)
+                    .because(&error)
+                    .so("nothing ran")
+                    .hint(format!("scripts of this case: {known}"))
+            })?
+        }
     };
     fake::parse(&bytes).map_err(|error| {
         Failure::usage("bad_script", "the script cannot be played")

@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use cto_core::case_file::toml_problem;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -79,13 +80,16 @@ enum Step {
 pub enum ScriptError {
     #[error("is not UTF-8")]
     NotUtf8,
-    #[error("{0}")]
-    Toml(Box<toml::de::Error>),
+    #[error("line {line}, column {column}: {message}")]
+    Toml { line: u64, column: u64, message: String },
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ScriptError::NotUtf8)?;
-    toml::from_str(text).map_err(|error| ScriptError::Toml(Box::new(error)))
+    toml::from_str(text).map_err(|error| {
+        let (line, column, message) = toml_problem(text, &error);
+        ScriptError::Toml { line, column, message }
+    })
 }
 
 /// Plays a script in the current directory; the exit code is the engine's.
