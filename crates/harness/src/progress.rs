@@ -1,9 +1,13 @@
 //! Progress on a terminal: one line a step, on standard error; nothing when nobody watches.
 
+mod board;
+
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 use cto_core::ids::RunId;
+
+pub use board::Board;
 
 pub trait Progress {
     fn started(&mut self, run_id: &RunId);

@@ -1,4 +1,4 @@
-//! `cto run`: one governed run.
+//! `cto run`: one governed run; several of them are in `run_all.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,29 +9,38 @@ use cto_core::event::Origin;
 use cto_core::ids::EngineId;
 use cto_core::verdict::Status;
 use cto_core::verify::Standing;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Context;
+use super::run_all;
 use super::show;
 use crate::cancel::Cancel;
 use crate::case_dir::MAX_SCRIPT;
 use crate::cases::{self, Case};
 use crate::doubles::fake;
 use crate::engines;
+use crate::evidence::SealedBundle;
 use crate::failure::Failure;
 use crate::files;
-use crate::progress;
+use crate::host::Home;
+use crate::progress::{self, Progress};
 use crate::reader;
 use crate::recover;
 use crate::run::{self, Request};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A built-in case, or a path to a case directory
-    #[arg(default_value = cases::DEFAULT_CASE)]
-    case: String,
+    /// A built-in case, or a path to a case directory; several are run as with --all
+    #[arg(value_name = "CASE", default_value = cases::DEFAULT_CASE)]
+    names: Vec<String>,
+    /// Run every case, each as an ordinary run with a bundle of its own
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// How many cases to run at a time
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    jobs: u8,
     /// Show the engine's output while it runs
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "all")]
     verbose: bool,
     #[command(flatten)]
     task: TaskArgs,
@@ -64,8 +73,11 @@ pub struct TaskArgs {
 }
 
 impl TaskArgs {
-    pub fn request(self, context: &Context, case: &str) -> Result<Request, Failure> {
-        let case = cases::find(case, self.cases.as_deref())?;
+    pub fn request(&self, context: &Context, case: &str) -> Result<Request, Failure> {
+        self.request_for(context, cases::find(case, self.cases.as_deref())?)
+    }
+
+    fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
         let manifest = engines::find(&self.engine)?;
         let stage = stage(&manifest, self.stage, context)?;
         let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
@@ -142,8 +154,46 @@ fn confirm(dir: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Everything that was asked for, found and understood before anything runs.
+fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
+    if !args.all {
+        return args.names.iter().map(|name| args.task.request(context, name)).collect();
+    }
+    let listed = cases::all(args.task.cases.as_deref())?;
+    listed.into_iter().map(|listed| args.task.request_for(context, listed.case?)).collect()
+}
+
+/// A run and, where it passed, a second look at its evidence.
+pub fn run_one(
+    context: &Context,
+    home: &Home,
+    request: &Request,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<SealedBundle, Failure> {
+    let sealed = run::run(home, &context.env, request, cancel, progress)?;
+    if sealed.report.status == Status::Pass {
+        confirm(&sealed.dir)?;
+    }
+    Ok(sealed)
+}
+
+/// Adds what `--json` tells of one run.
+pub fn describe(sealed: &SealedBundle, answer: &mut Value) {
+    let report = &sealed.report;
+    answer["run_id"] = json!(report.run_id);
+    answer["status"] = json!(report.status);
+    answer["failure_reason"] = json!(report.failure_reason);
+    answer["exit_code"] = json!(report.status.exit_code());
+    answer["bundle"] = json!(sealed.dir.display().to_string());
+    answer["report"] = json!(report);
+}
+
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let request = args.task.request(context, &args.case)?;
+    let requests = requests(context, &args)?;
+    if args.verbose && requests.len() > 1 {
+        return Err(Failure::usage("verbose_batch", "--verbose shows one run, and several were asked for").so("nothing ran"));
+    }
     let home = context.home()?;
     for recovered in recover::recover_listed(&home) {
         match recovered.result {
@@ -153,28 +203,21 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     }
     let cancel =
         Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
+    let request = match requests.as_slice() {
+        [request] if !args.all => request,
+        several => return run_all::run(context, &home, several, usize::from(args.jobs), &cancel),
+    };
     let mut progress = progress::for_stderr(context.output.json);
     if args.verbose {
         progress = Box::new(progress::Verbose::over(progress));
     }
-    let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
+    let sealed = run_one(context, &home, request, &cancel, progress.as_mut())?;
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
-    if report.status == Status::Pass {
-        confirm(&sealed.dir)?;
-    }
     if context.output.json {
-        context.output.document(&json!({
-            "schema_version": 1,
-            "command": "run",
-            "run_id": report.run_id,
-            "status": report.status,
-            "failure_reason": report.failure_reason,
-            "exit_code": report.status.exit_code(),
-            "bundle": sealed.dir.display().to_string(),
-            "next": next,
-            "report": report,
-        }))?;
+        let mut answer = json!({"schema_version": 1, "command": "run", "next": next});
+        describe(&sealed, &mut answer);
+        context.output.document(&answer)?;
     } else {
         show::print(context, report, &sealed.dir);
         context.output.line(&format!("\nnext: {next}"));

@@ -1,0 +1,134 @@
+//! Several runs on one terminal: what has ended scrolls by, what is under way stays below it, one line a run.
+//! Where nobody watches, a plain line for each that ended.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cto_core::ids::RunId;
+
+use super::Progress;
+use crate::host::Env;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Style {
+    Silent,
+    Plain,
+    Live,
+}
+
+pub struct Board {
+    style: Style,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By index: name and step of every run under way.
+    live: BTreeMap<usize, (String, String)>,
+    /// Lines on the terminal that are ours to draw again.
+    drawn: usize,
+}
+
+impl Board {
+    pub fn for_stderr(silent: bool, env: &Env) -> Self {
+        let dumb = env.get("TERM").is_some_and(|term| term == "dumb");
+        let style = match (silent, std::io::stderr().is_terminal() && !dumb) {
+            (true, _) => Style::Silent,
+            (false, true) => Style::Live,
+            (false, false) => Style::Plain,
+        };
+        Self { style, state: Mutex::default() }
+    }
+
+    /// The line of one run, from now until `ended`.
+    pub fn line(&self, index: usize, name: &str) -> Line<'_> {
+        Line { board: self, index, name: name.to_owned() }
+    }
+
+    /// Replaces the line of a run by the one that stays.
+    pub fn ended(&self, index: usize, text: &str) {
+        let mut state = self.state();
+        state.live.remove(&index);
+        self.draw(&mut state, Some(text));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn draw(&self, state: &mut State, ended: Option<&str>) {
+        let text = match self.style {
+            Style::Silent => return,
+            Style::Plain => ended.map(|line| format!("{line}\n")).unwrap_or_default(),
+            Style::Live => {
+                let up = if state.drawn > 0 { format!("\x1b[{}F\x1b[J", state.drawn) } else { String::new() };
+                let width = columns().saturating_sub(1);
+                let live = state.live.values().map(|(name, step)| clipped(&format!("  … {name}  {step}"), width) + "\n");
+                let text =
+                    format!("{up}{}{}", ended.map(|line| format!("{line}\n")).unwrap_or_default(), live.collect::<String>());
+                state.drawn = state.live.len();
+                text
+            }
+        };
+        // A closed terminal is no reason to stop a run.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+/// A line that wrapped would be two, and drawn over wrongly.
+fn clipped(text: &str, width: usize) -> String {
+    text.chars().take(width).collect()
+}
+
+fn columns() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col).max(20))
+}
+
+/// What one run tells of itself.
+pub struct Line<'a> {
+    board: &'a Board,
+    index: usize,
+    name: String,
+}
+
+impl Line<'_> {
+    fn say(&self, step: &str) {
+        let mut state = self.board.state();
+        state.live.insert(self.index, (self.name.clone(), step.to_owned()));
+        self.board.draw(&mut state, None);
+    }
+}
+
+impl Progress for Line<'_> {
+    fn started(&mut self, _: &RunId) {
+        self.say("start");
+    }
+
+    fn step(&mut self, name: &str, _: &str) {
+        self.say(name);
+    }
+
+    fn done(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_never_wrap() {
+        assert_eq!(clipped("  … äöü  engine", 7), "  … äöü");
+        assert_eq!(clipped("short", 80), "short");
+    }
+
+    #[test]
+    fn a_run_that_ended_is_drawn_no_more() {
+        let board = Board { style: Style::Silent, state: Mutex::default() };
+        board.line(0, "a").step("engine", "");
+        board.line(1, "b").step("verify", "");
+        board.ended(0, "pass a");
+        let names: Vec<String> = board.state().live.values().map(|(name, step)| format!("{name} {step}")).collect();
+        assert_eq!(names, ["b verify"]);
+    }
+}
