@@ -62,7 +62,7 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
     let width = all.iter().map(|listed| listed.name.chars().count()).max().unwrap_or(0).clamp(4, MAX_NAME);
     let out = |text: &str| context.output.line(text);
     out(&format!(
-        "{dim}{:<width$} {:<9} {:>5} {:<6} {:<16} scripts{dim:#}",
+        "{dim}{:<width$} {:<9} {:>5} {:<6} {:<14} scripts{dim:#}",
         "case", "toolchain", "files", "hidden", "may change"
     ));
     for listed in all {
@@ -70,12 +70,12 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
         match &listed.case.as_ref().ok().and_then(|case| Some((case, parse(case).ok()?))) {
             Some((case, file)) => {
                 out(&format!(
-                    "{name:<width$} {:<9} {:>5} {:<6} {:<16} {}",
+                    "{name:<width$} {:<9} {:>5} {:<6} {:<14} {}",
                     fit(&toolchains(file), 9),
                     case.workspace.len(),
                     if has_hidden(case, file) { "yes" } else { "no" },
-                    fit(&few(&file.allowed_paths.iter().map(ToString::to_string).collect::<Vec<_>>(), 1), 16),
-                    few(&script_names(case), SCRIPTS.len()),
+                    fit(&few(&file.allowed_paths.iter().map(ToString::to_string).collect::<Vec<_>>(), 1), 14),
+                    fit(&few(&script_names(case), SCRIPTS.len()), 80 - width - FIXED),
                 ));
                 out(&format!("  {dim}{}{dim:#}", fit(&tame(&file.title), 77)));
             }
@@ -89,6 +89,9 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
     out(&format!("\nnext: {}", context.output.command("cases show CASE")));
     Ok(0)
 }
+
+/// What the columns between name and scripts take, with the spaces around them.
+const FIXED: usize = 39;
 
 /// Longer names are cut: a table is for the eye, `--json` for the rest.
 const MAX_NAME: usize = 28;

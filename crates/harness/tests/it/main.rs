@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
 mod attacks;
+mod case;
+mod cases;
 mod cheats;
 mod contract;
 mod engines;
@@ -14,8 +16,10 @@ mod layers;
 mod limits;
 mod matrix;
 mod measure;
+mod odd_input;
 mod recover;
 mod run;
+mod run_all;
 mod runs;
 mod schema;
 mod show;
