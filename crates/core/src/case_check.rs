@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::blocker::Code;
 use crate::case_file::{CaseFile, ContractIssue, ControlSource};
 use crate::control;
+use crate::event::EventType;
 use crate::scope::{PathStanding, TreePath, standing};
 use crate::tree::{FileKind, Tree};
 use crate::verdict::Status;
@@ -204,8 +205,10 @@ impl Trial {
         };
         let words = codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(", ");
         let ended = if words.is_empty() { status.as_str().to_owned() } else { format!("{}: {words}", status.as_str()) };
+        let refused = status == Status::Blocked && codes.iter().all(|code| code.info().event == EventType::BackendGateBlocked);
         match (as_it_must, self) {
             (true, _) => Line::new(name, Mark::Ok, ended),
+            (false, _) if refused => Line::new(name, Mark::Wrong, format!("could not be tried, {ended}")),
             (false, Self::Oracle) => Line::new(name, Mark::Wrong, format!("must pass, and ended {ended}")),
             (false, Self::Nop) => Line::new(name, Mark::Wrong, format!("must fail with no_diff alone, and ended {ended}")),
             (false, Self::Cheat) => Line::new(name, Mark::Wrong, format!("must fail, and ended {ended}")),

@@ -158,6 +158,8 @@ fn every_trial_has_one_good_end() {
         let found = ends.map(|(status, codes)| trial.judge("x", status, codes).mark == Mark::Ok);
         assert_eq!(found, good, "{trial:?}");
     }
+    let refused = Trial::Baseline.judge("baseline", Status::Blocked, &[Code::ContainmentUnavailable]);
+    assert_eq!((refused.mark, refused.detail.as_str()), (Mark::Wrong, "could not be tried, blocked: containment_unavailable"));
     let both = Trial::Nop.judge("nop", Status::Fail, &[Code::NoDiff, Code::VerificationFailed]);
     assert_eq!(both.detail, "must fail with no_diff alone, and ended fail: no_diff, verification_failed");
 }

@@ -58,10 +58,11 @@ fn exit_codes() -> String {
     format!(
         "{HEADER}# Exit codes\n\n| code | meaning |\n|---|---|\n\
          | 0 | pass; `verify`: good |\n\
-         | 1 | fail; `verify`: bad |\n\
+         | 1 | fail; `verify`: bad; `case check`: something is wrong |\n\
          | 2 | usage: wrong flags, unknown case, invalid contract in `cto contract` |\n\
          | 3 | blocked; interrupted and sealed; `verify` and `show`: unknown or unsealed |\n\
          | 70 | internal: the harness could not do its job; nothing counts as passed |\n\n\
+         Several runs in one command end with the worst of them: 70, then 1, then 3, then 0.\n\
          `cto exec` passes on the code of the command it ran (128 + n for signal n) and uses 125 for its own failures.\n"
     )
 }
@@ -73,6 +74,9 @@ fn command_line() -> String {
     for sub in tree.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
         let name = sub.get_name().to_owned();
         let _ = write!(out, "\n## cto {name}\n\n```text\n{}```\n", help(sub));
+        for below in sub.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+            let _ = write!(out, "\n### cto {name} {}\n\n```text\n{}```\n", below.get_name().to_owned(), help(below));
+        }
     }
     out
 }

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use cto_core::blocker::Code;
+use cto_core::containment::Containment;
+use cto_core::report::Report;
 use cto_core::verdict::Status;
 use serde_json::{Value, json};
 
@@ -39,7 +42,9 @@ pub fn run(context: &Context, home: &Home, requests: &[Request], jobs: usize, ca
         let since = Instant::now();
         let result = run_one(context, home, request, cancel, &mut board.line(index, &case));
         let ended = Ended { case, result, took: since.elapsed() };
-        board.ended(index, &format!("{:<8} {:<width$}  {:>6} ms", word(Some(&ended)), ended.case, ended.took.as_millis()));
+        let row = Row { case: &ended.case, ended: Some(&ended) };
+        let line = format!("{:<8} {:<width$}  {:>6} ms  {}", word(row.ended), row.case, ended.took.as_millis(), reason(&row));
+        board.ended(index, line.trim_end());
         ended
     });
     let cost = meter.read();
@@ -89,21 +94,33 @@ fn word(ended: Option<&Ended>) -> &'static str {
 }
 
 /// The code of the headline: the first blocker of the run's own status.
-fn reason(ended: Option<&Ended>) -> &str {
+fn code(ended: Option<&Ended>) -> Option<&'static str> {
     match ended.map(|ended| &ended.result) {
-        None => "interrupted",
-        Some(Err(failure)) => failure.code,
+        None => Some(Code::Interrupted.as_str()),
+        Some(Err(failure)) => Some(failure.code),
         Some(Ok(SealedBundle { report, .. })) => {
             let headline = report.blockers.iter().find(|blocker| blocker.code.info().status == report.status);
-            headline.map_or("", |blocker| blocker.code.as_str())
+            headline.map(|blocker| blocker.code.as_str())
         }
     }
 }
 
+/// Without one, what a pass does not rest on, if anything.
+fn reason(row: &Row<'_>) -> &'static str {
+    let uncontrolled = |report: &Report| report.verification_control.as_ref().is_some_and(|control| control.red.is_none());
+    code(row.ended).unwrap_or_else(|| {
+        match sealed(row).map(|report| (report.containment == Containment::None, uncontrolled(report))) {
+            Some((true, true)) => "containment, control NONE",
+            Some((true, false)) => "containment NONE",
+            Some((false, true)) => "control NONE",
+            Some((false, false)) | None => "",
+        }
+    })
+}
+
 fn row_json(row: &Row<'_>) -> Value {
     let took = row.ended.map(|ended| u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX));
-    let reason = Some(reason(row.ended)).filter(|reason| !reason.is_empty());
-    let mut answer = json!({"case_id": row.case, "started": row.ended.is_some(), "wall_ms": took, "reason": reason});
+    let mut answer = json!({"case_id": row.case, "started": row.ended.is_some(), "wall_ms": took, "reason": code(row.ended)});
     match row.ended.map(|ended| &ended.result) {
         Some(Ok(sealed)) => describe(sealed, &mut answer),
         Some(Err(failure)) => answer["error"] = failure.to_json()["error"].clone(),
@@ -112,24 +129,28 @@ fn row_json(row: &Row<'_>) -> Value {
     answer
 }
 
+fn sealed<'a>(row: &Row<'a>) -> Option<&'a Report> {
+    row.ended.and_then(|ended| ended.result.as_ref().ok()).map(|sealed| &sealed.report)
+}
+
 fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: Cost) {
     let dim = dim();
     let out = |text: &str| context.output.line(text);
-    out(&format!("{dim}{:<width$}  {:<8} {:<24} {:>7}  run{dim:#}", "case", "status", "reason", "ms"));
+    out(&format!("{dim}{:<width$}  {:<8} {:<25} {:>7}  run{dim:#}", "case", "status", "reason", "ms"));
     for row in rows {
         let style = match row.ended.map(|ended| &ended.result) {
             Some(Ok(sealed)) => status_style(sealed.report.status),
             _ => status_style(Status::Fail),
         };
         // A run id ends in letters of its own, and every command finds a run by them.
-        let run = row.ended.and_then(|ended| ended.result.as_ref().ok()).map_or("", |sealed| sealed.report.run_id.as_str());
+        let run = sealed(row).map_or("", |report| report.run_id.as_str());
         let short = run.rsplit('-').next().unwrap_or_default();
         let took = row.ended.map_or(String::new(), |ended| ended.took.as_millis().to_string());
         out(&format!(
-            "{:<width$}  {style}{:<8}{style:#} {:<24} {took:>7}  {short}",
+            "{:<width$}  {style}{:<8}{style:#} {:<25} {took:>7}  {short}",
             tame(row.case),
             word(row.ended),
-            reason(row.ended)
+            reason(row)
         ));
     }
     let count = |wanted: &str| rows.iter().filter(|row| word(row.ended) == wanted).count();
@@ -139,6 +160,12 @@ fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: C
         .map(|name| format!("{} {name}", count(name)))
         .collect();
     out(&format!("\n{}: {}", summary.join(", "), cost.line()));
+    let bare =
+        |row: &&Row<'_>| sealed(row).is_some_and(|report| report.process_started && report.containment == Containment::None);
+    match rows.iter().filter(bare).count() {
+        0 => {}
+        count => out(&format!("{count} of them ran with containment NONE; `cto doctor` says why")),
+    }
     out(&format!("{dim}bundles{dim:#} {}", home.runs.display()));
     for row in rows {
         if let Some(Err(failure)) = row.ended.map(|ended| &ended.result) {
@@ -147,6 +174,6 @@ fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: C
         }
     }
     let worth_a_look = rows.iter().find(|row| word(row.ended) != "pass").or(rows.first());
-    let run = worth_a_look.and_then(|row| Some(row.ended?.result.as_ref().ok()?.report.run_id.to_string()));
-    out(&format!("\nnext: {}", context.output.command(&format!("show {}", run.as_deref().unwrap_or("last")))));
+    let run = worth_a_look.and_then(sealed).map_or("last", |report| report.run_id.as_str());
+    out(&format!("\nnext: {}", context.output.command(&format!("show {run}"))));
 }

@@ -191,3 +191,14 @@ fn jails_side_by_side_are_different_users() {
     let uids: BTreeSet<String> = bundles(&answer).iter().map(uid).collect();
     assert_eq!(uids.len(), if cto_testkit::is_root() { 2 } else { 1 }, "{uids:?}");
 }
+
+/// What a single verdict says out loud, the table does not swallow.
+#[test]
+fn a_pass_that_rests_on_less_says_so() {
+    let house = house();
+    let dir = directory(&house, &[Case::new("a").control("{ none = \"no way to tell\" }"), Case::new("b")]);
+    let answer = house.cto(&["run", "--all", "--cases", &dir]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let lines: Vec<&str> = answer.stdout.lines().collect();
+    assert!(lines[1].contains("control NONE") && !lines[2].contains("NONE"), "{}", answer.stdout);
+}
