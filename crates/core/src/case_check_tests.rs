@@ -2,6 +2,7 @@ use super::*;
 use crate::case_file;
 use crate::digest::Digest;
 use crate::tree::Entry;
+use proptest::prelude::*;
 
 const GOOD: &str = r#"schema_version = 1
 task_id = "demo"
@@ -193,4 +194,35 @@ fn a_neutral_change_stays_in_scope() {
     assert_eq!(neutral("[\"src/\"]", &[("a.py", regular)]), empty("src/cto-neutral.txt"));
     assert_eq!(neutral("[\"*.md\"]", &[("a.py", regular)]), empty("cto.md"));
     assert_eq!(neutral("[\"link\"]", &[("link", FileKind::Symlink)]), None);
+}
+
+proptest! {
+    /// Whatever a case allows and holds, the change is within its scope, and a change.
+    #[test]
+    fn a_neutral_change_is_always_an_allowed_one(
+        allowed_rules in proptest::collection::btree_set("(a|b|test_c\\.py|d/|d/e|\\*|a\\*/)", 1..4),
+        forbidden_rules in proptest::collection::btree_set("(a|x|d/e|b)", 0..3),
+        files in proptest::collection::btree_map("(a|b|test_c\\.py|d/e|d/f|ab/x)", any::<bool>(), 0..5),
+    ) {
+        let quoted = |rules: &std::collections::BTreeSet<String>| rules.iter().map(|rule| format!("{rule:?}")).collect::<Vec<_>>().join(", ");
+        let text = GOOD.replace("[\"a.py\"]", &format!("[{}]\nforbidden_paths = [{}]", quoted(&allowed_rules), quoted(&forbidden_rules)));
+        let Ok(case) = case_file::parse("demo/case.toml", text.as_bytes()) else { return Ok(()) };
+        let kind = |executable: &bool| if *executable { FileKind::Executable } else { FileKind::Regular };
+        let workspace: Tree = files
+            .iter()
+            .map(|(path, executable)| (TreePath::new(path.as_str()), Entry { kind: kind(executable), bytes: 0, sha256: Digest::of(b"") }))
+            .collect();
+        match neutral_change(&case, &workspace) {
+            Some(Neutral::Mode { path, mode }) => {
+                let path = TreePath::new(path.as_str());
+                prop_assert!(allowed(&case, &path));
+                prop_assert_eq!(mode & 0o100 == 0, workspace[&path].kind == FileKind::Executable);
+            }
+            Some(Neutral::Empty { path }) => {
+                let path = TreePath::new(path.as_str());
+                prop_assert!(allowed(&case, &path) && !workspace.contains_key(&path));
+            }
+            None => prop_assert!(!workspace.keys().any(|path| allowed(&case, path))),
+        }
+    }
 }

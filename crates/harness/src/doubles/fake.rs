@@ -177,11 +177,30 @@ fn act(step: &Step) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = "silent = true\n[[step]]\ndo = \"chmod\"\npath = \"a\"\nmode = 420\n[[step]]\ndo = \"exit\"\ncode = 1\n";
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_script_or_a_short_complaint(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Err(error) = parse(&bytes) {
+                prop_assert!(error.to_string().len() < 1000);
+            }
+        }
+
+        #[test]
+        fn one_changed_byte_never_panics(at in 0..GOOD.len(), byte in any::<u8>()) {
+            let mut bytes = GOOD.as_bytes().to_vec();
+            bytes[at] = byte;
+            let _ = parse(&bytes);
+        }
+    }
 
     #[test]
     fn scripts_parse_or_say_why() {
         assert!(parse(b"[[step]]\ndo = \"say\"\ntext = \"hi\"\n").is_ok());
-        assert!(parse(b"").is_ok());
+        assert!(parse(b"").is_ok() && parse(GOOD.as_bytes()).is_ok());
         for bad in [
             &b"\xff"[..],
             b"[[step]]\ndo = \"dance\"\n",

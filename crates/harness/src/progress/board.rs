@@ -58,21 +58,25 @@ impl Board {
     }
 
     fn draw(&self, state: &mut State, ended: Option<&str>) {
+        let stays = ended.map(|line| format!("{line}\n")).unwrap_or_default();
         let text = match self.style {
             Style::Silent => return,
-            Style::Plain => ended.map(|line| format!("{line}\n")).unwrap_or_default(),
-            Style::Live => {
-                let up = if state.drawn > 0 { format!("\x1b[{}F\x1b[J", state.drawn) } else { String::new() };
-                let width = columns().saturating_sub(1);
-                let live = state.live.values().map(|(name, step)| clipped(&format!("  … {name}  {step}"), width) + "\n");
-                let text =
-                    format!("{up}{}{}", ended.map(|line| format!("{line}\n")).unwrap_or_default(), live.collect::<String>());
-                state.drawn = state.live.len();
-                text
-            }
+            Style::Plain => stays,
+            Style::Live => state.redraw(&stays, columns().saturating_sub(1)),
         };
         // A closed terminal is no reason to stop a run.
         let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+}
+
+impl State {
+    /// Takes back the lines that were drawn, adds what stays, and draws the others again.
+    fn redraw(&mut self, stays: &str, width: usize) -> String {
+        let back = if self.drawn > 0 { format!("\x1b[{}F\x1b[J", self.drawn) } else { String::new() };
+        let live = self.live.values().map(|(name, step)| clipped(&format!("  … {name}  {step}"), width) + "\n");
+        let text = format!("{back}{stays}{}", live.collect::<String>());
+        self.drawn = self.live.len();
+        text
     }
 }
 
@@ -123,12 +127,17 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ended_is_drawn_no_more() {
+    fn what_ended_stays_and_the_rest_is_drawn_again() {
         let board = Board { style: Style::Silent, state: Mutex::default() };
+        let redraw = |stays: &str| board.state().redraw(stays, 14);
         board.line(0, "a").step("engine", "");
-        board.line(1, "b").step("verify", "");
+        assert_eq!(redraw(""), "  … a  engine\n");
+        board.line(1, "long-name").step("verify", "");
+        assert_eq!(redraw(""), "\x1b[1F\x1b[J  … a  engine\n  … long-name \n");
         board.ended(0, "pass a");
-        let names: Vec<String> = board.state().live.values().map(|(name, step)| format!("{name} {step}")).collect();
-        assert_eq!(names, ["b verify"]);
+        assert_eq!(redraw("pass a\n"), "\x1b[2F\x1b[Jpass a\n  … long-name \n");
+        board.ended(1, "pass");
+        assert_eq!(redraw("pass\n"), "\x1b[1F\x1b[Jpass\n");
+        assert_eq!(redraw(""), "");
     }
 }
