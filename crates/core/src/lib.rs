@@ -21,6 +21,7 @@ pub mod ids;
 pub mod invariant;
 pub mod json;
 pub mod judge;
+pub mod matrix;
 pub mod patch;
 pub mod plan;
 pub mod report;

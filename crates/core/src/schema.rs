@@ -8,6 +8,7 @@ use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
 use crate::event::Event;
 use crate::gate::GateReport;
+use crate::matrix::MatrixReport;
 use crate::report::Report;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
@@ -23,6 +24,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
+        ("matrix", root::<MatrixReport>("output of cto matrix --json")),
     ]
 }
 
@@ -82,6 +84,6 @@ mod tests {
         let report = root::<Report>("r").to_string();
         assert!(report.contains("{\"const\":false}"), "{report}");
         assert!(report.contains("not-promoted"));
-        assert_eq!(all().len(), 8);
+        assert_eq!(all().len(), 9);
     }
 }

@@ -1,5 +1,6 @@
 //! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
+pub mod approvals;
 pub mod cancel;
 pub mod cases;
 pub mod cli;
@@ -15,6 +16,7 @@ pub mod files;
 pub mod git;
 pub mod host;
 pub mod jail;
+pub mod matrix;
 pub mod measure;
 pub mod progress;
 pub mod reader;

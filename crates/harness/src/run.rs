@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::blocker::Code;
+use cto_core::bundle;
 use cto_core::case_file::{self, ControlSource};
 use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane, LimitChanges, Stage};
 use cto_core::digest::Digest;
@@ -20,6 +21,7 @@ use cto_core::seen::Seen;
 use cto_core::trace::TraceOutcome;
 use cto_core::tree;
 
+use crate::approvals::{self, Approvals};
 use crate::cancel::Cancel;
 use crate::cases::Case;
 use crate::engine_run::run_engine;
@@ -115,8 +117,20 @@ pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
     ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))
 }
 
-/// One governed run, from request to sealed bundle.
+/// One governed run, from request to sealed bundle. Approvals come from the operator's store.
 pub fn run(
+    home: &Home,
+    env: &Env,
+    request: &Request,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<SealedBundle, Failure> {
+    run_asking(&Approvals::store(), home, env, request, cancel, progress)
+}
+
+/// The same with another source of approvals.
+pub fn run_asking(
+    approvals: &Approvals,
     home: &Home,
     env: &Env,
     request: &Request,
@@ -127,7 +141,8 @@ pub fn run(
     let contract = contract_of(request, &own);
     let sealed_contract =
         contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
-    let (plan, gates) = make_plan(&contract, request, env, home);
+    let answer = approvals.answer(request.origin, &sealed_contract.contract_digest);
+    let (plan, gates) = make_plan(&contract, request, answer.is_some(), env, home);
     home.create()?;
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| RunId::new(started_at, &request.case.id, suffix).ok())?;
@@ -149,7 +164,8 @@ pub fn run(
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env) };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
-    let outcome = record_and_execute(&mut bundle, request, plan, &gates, env, cancel, &work, progress);
+    let asked = Asked { request, answer, plan };
+    let outcome = record_and_execute(&mut bundle, asked, &gates, env, cancel, &work, progress);
     let findings = findings_of(&mut bundle, outcome);
     if let Err(error) = workspace::remove(&work) {
         // The bundle matters more than the litter, and says where it is.
@@ -169,13 +185,20 @@ fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
         .hint("free space under the runs root, then `cto recover`")
 }
 
-fn make_plan(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> (Option<Plan>, GateReport) {
+fn make_plan(
+    contract: &ContractDocument,
+    request: &Request,
+    approval_answered: bool,
+    env: &Env,
+    home: &Home,
+) -> (Option<Plan>, GateReport) {
     let mut input = GateInput {
         contract,
         manifest: &request.manifest,
         stage: request.stage,
         engine_opened: request.engine_opened,
         own_script: request.own_script,
+        approval_answered,
         host: Seen::NotSeen,
     };
     match plan::next(&input) {
@@ -194,7 +217,7 @@ fn make_plan(contract: &ContractDocument, request: &Request, env: &Env, home: &H
 }
 
 fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
-    let mut facts = HostFacts { jail_missing: probe::missing(home), ..HostFacts::default() };
+    let mut facts = HostFacts { jail_missing: probe::missing(home), lane_missing: lane_missing(env), ..HostFacts::default() };
     for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
         let place = match toolchains::resolve(&name, env, home) {
             Resolved::Missing => None,
@@ -221,11 +244,26 @@ fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home:
     facts
 }
 
-#[expect(clippy::too_many_arguments, reason = "the one place where everything a run has gathered comes together")]
+/// What the harness starts by itself, whatever the contract says.
+fn lane_missing(env: &Env) -> Vec<String> {
+    let shell = Path::new(verification::SHELL);
+    let found = [
+        (env.find_program("git").is_some(), "git was not found on PATH".to_owned()),
+        (shell.is_file(), format!("{} is not there", shell.display())),
+    ];
+    found.into_iter().filter(|(there, _)| !there).map(|(_, what)| what).collect()
+}
+
+/// What a run starts from, once the gates have spoken.
+struct Asked<'a> {
+    request: &'a Request,
+    answer: Option<approvals::Answer>,
+    plan: Option<Plan>,
+}
+
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    request: &Request,
-    plan: Option<Plan>,
+    Asked { request, answer, plan }: Asked<'_>,
     gates: &GateReport,
     env: &Env,
     cancel: &Cancel,
@@ -257,10 +295,7 @@ fn record_and_execute(
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
     progress.step("plan", &format!("{} gates", gates.gates.len()));
-    let Some(plan) = plan else {
-        record_blocks(bundle, request, &blocked)?;
-        return Ok(Vec::new());
-    };
+    let Some(plan) = plan else { return record_blocks(bundle, request, &blocked) };
     bundle.emit(Event::PlanUpdated(PlanUpdated {
         summary: plan.summary(),
         containment: plan.containment,
@@ -270,30 +305,35 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let execution = Execution { env, cancel, case: &request.case, plan: &plan, work: work.to_owned(), git };
-    match execute(bundle, request, &execution, progress) {
+    let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
+        approvals::Settled::Denied => Ok(Vec::new()),
+        approvals::Settled::MayRun => execute(bundle, request, &execution, progress),
+    });
+    match executed {
         Err(Stop::LateGate { gate, code, detail }) => {
-            block_late(bundle, request, gate, code, detail)?;
-            Ok(Vec::new())
+            close_gate(bundle, gate, code, detail)?;
+            let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
+            record_blocks(bundle, request, &blocked)
         }
         other => other,
     }
 }
 
-/// A gate that had let the plan through, found closed when it was tried: recorded as one that blocked.
-fn block_late(bundle: &mut OpenBundle, request: &Request, gate: &str, code: Code, detail: String) -> Result<(), Stop> {
+/// A gate that had let the plan through, found closed when it was tried: `gates.json` says so.
+pub fn close_gate(bundle: &mut OpenBundle, gate: &str, code: Code, detail: String) -> Result<(), Stop> {
     let mut gates = bundle.gates.clone();
     for row in gates.gates.iter_mut().filter(|row| row.gate == gate) {
         row.result = GateVerdict::Blocked;
         row.code = Some(code);
         row.detail = Some(detail.clone());
     }
-    bundle.write_gates(gates)?;
-    let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
-    record_blocks(bundle, request, &blocked)
+    Ok(bundle.write_gates(gates)?)
 }
 
 /// The events of a run that no gate let through: one a blocked gate, in the event its code belongs to.
-fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::GateResult]) -> Result<(), Stop> {
+/// What belongs to `run.completed` is returned.
+fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::GateResult]) -> Result<Vec<Finding>, Stop> {
+    let mut findings = Vec::new();
     for gate in blocked {
         let Some(code) = gate.code else { continue };
         match code.info().event {
@@ -302,6 +342,13 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
                 verification::record_not_run(bundle, &reason, vec![code])?;
             }
             EventType::TaskContractCreated => {}
+            EventType::RunCompleted => {
+                let detail = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
+                if code == Code::ProviderUnavailable {
+                    bundle.write(bundle::UNAVAILABLE_NOTE, format!("{detail}\n").as_bytes())?;
+                }
+                findings.push(Finding { code, detail: Some(detail) });
+            }
             _ => bundle.emit(Event::BackendGateBlocked(GateBlocked {
                 backend: request.manifest.id.clone(),
                 gate: gate.gate.clone(),
@@ -313,7 +360,7 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
             }))?,
         }
     }
-    Ok(())
+    Ok(findings)
 }
 
 fn gate_log(gates: &GateReport) -> String {
@@ -349,7 +396,7 @@ fn execute(
     progress.step("engine", request.manifest.id.as_str());
     let end = run_engine(bundle, request, execution, &workspace, progress)?;
     if let ProcessEnd::TimedOut { .. } = end {
-        bundle.write("backend/provider-timeout.txt", b"the engine reached a time limit and was ended\n")?;
+        bundle.write(bundle::TIMEOUT_NOTE, b"the engine reached a time limit and was ended\n")?;
     }
 
     progress.step("measure", "what really changed");

@@ -20,7 +20,7 @@ fn gated() -> Manifest {
 }
 
 fn host() -> Seen<HostFacts> {
-    let programs = ["git", "python3", "sh"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
+    let programs = ["python3"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
     Seen::Known(HostFacts { programs: BTreeMap::from(programs), ..HostFacts::default() })
 }
 
@@ -34,6 +34,10 @@ fn no_jail() -> Seen<HostFacts> {
     changed_host(|host| host.jail_missing = vec!["layer seccomp".into()])
 }
 
+fn no_git() -> Seen<HostFacts> {
+    changed_host(|host| host.lane_missing = vec!["git was not found on PATH".into()])
+}
+
 fn unusable() -> Seen<HostFacts> {
     changed_host(|host| host.unusable = vec!["python3 is a file in the home directory".into()])
 }
@@ -44,6 +48,7 @@ struct World {
     stage: Stage,
     opened: bool,
     own_script: bool,
+    answered: bool,
     host: Seen<HostFacts>,
 }
 
@@ -56,6 +61,7 @@ impl World {
             stage: Stage::Two,
             opened: false,
             own_script: true,
+            answered: false,
             host: host(),
         }
     }
@@ -73,6 +79,7 @@ impl World {
             stage: self.stage,
             own_script: self.own_script,
             engine_opened: self.opened,
+            approval_answered: self.answered,
             host: self.host.clone(),
         }
     }
@@ -122,7 +129,6 @@ fn truth_table() {
             }),
             &["missing_test_command"],
         ),
-        ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
         ("setup runs in the jail", World::contract(|c| c.setup = vec!["python3 -m venv .venv".into()]), &[]),
         ("setup needs a program", World::contract(|c| c.setup = vec!["npm ci".into()]), &["toolchain_unavailable"]),
         ("no jail, own script", World { host: no_jail(), ..World::good() }, &[]),
@@ -144,12 +150,38 @@ fn truth_table() {
 }
 
 #[test]
+fn approvals_and_what_every_lane_needs() {
+    let rows: Vec<(&str, World, &[&str])> = vec![
+        ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
+        ("approval answered", World { answered: true, ..World::contract(|c| c.approval_required = true) }, &[]),
+        (
+            "an answer nobody asked for opens nothing",
+            World { answered: true, stage: Stage::One, ..World::good() },
+            &["stage_gate_closed"],
+        ),
+        ("no git", World { host: no_git(), ..World::good() }, &["provider_unavailable"]),
+        (
+            "no git and no jail: both, together",
+            World {
+                host: changed_host(|h| (h.lane_missing, h.jail_missing) = (vec!["x".into()], vec!["y".into()])),
+                own_script: false,
+                ..World::good()
+            },
+            &["provider_unavailable", "containment_unavailable"],
+        ),
+    ];
+    for (name, world, want) in rows {
+        assert_eq!(world.codes(), want, "{name}");
+    }
+}
+
+#[test]
 fn the_host_is_not_looked_at_while_a_record_blocks() {
     let world = World { manifest: gated(), stage: Stage::One, host: Seen::NotSeen, ..World::good() };
     let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
     let unseen: Vec<&str> =
         report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
-    assert_eq!(unseen, ["toolchains", "containment"]);
+    assert_eq!(unseen, ["provider", "toolchains", "containment"]);
     assert_eq!(report.gates.len(), GATES.len());
 }
 

@@ -12,7 +12,7 @@ use crate::gate::{GateResult, GateVerdict};
 use crate::judge::{self, Judgement};
 use crate::report::{self, Report};
 use crate::report_md;
-use crate::run::Folded;
+use crate::run::{ApprovalFact, Folded};
 use crate::scope::TreePath;
 use crate::verdict::Status;
 impl Verifier<'_> {
@@ -66,7 +66,23 @@ impl Verifier<'_> {
                 );
             }
         }
+        self.approval(documents, folded);
         self.permission(documents, folded);
+    }
+
+    /// A denial is a closed gate and carries its code; a request and a grant carry none.
+    fn approval(&mut self, documents: &Documents, folded: &Folded) {
+        let fits = match &folded.facts.approval {
+            ApprovalFact::NotRequired => true,
+            ApprovalFact::Requested(approval) | ApprovalFact::Granted(approval) => approval.reason.is_none(),
+            ApprovalFact::Denied(approval) => {
+                let closed = |gate: &GateResult| gate.gate == "approval" && gate.code == Some(Code::ApprovalDenied);
+                approval.reason == Some(Code::ApprovalDenied) && documents.gates.blocked().any(closed)
+            }
+        };
+        if !fits {
+            self.problem("judgement", bundle::GATES, "does not show the answer that the chain records");
+        }
     }
 
     /// An engine ran only where every gate let it, and the decision names it.
@@ -82,7 +98,7 @@ impl Verifier<'_> {
             self.problem("judgement", bundle::GATES, "an engine ran although not every gate let it");
         }
         let selected = documents.eligibility.selected_backend.as_str();
-        let denied = !folded.facts.gate_blocks.is_empty();
+        let denied = !folded.facts.gate_blocks.is_empty() || matches!(folded.facts.approval, ApprovalFact::Denied(_));
         if (ran && selected != documents.report.backend.as_str()) || (denied && selected != "none") {
             self.problem("judgement", bundle::ELIGIBILITY, "does not select what ran");
         }

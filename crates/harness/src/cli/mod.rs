@@ -4,6 +4,8 @@ mod contract;
 mod doctor;
 mod engines;
 mod exec;
+mod matrix;
+mod matrix_row;
 mod output;
 mod recover;
 mod run;
@@ -65,6 +67,8 @@ enum Command {
     Exec(exec::Args),
     /// Say what this host can contain, and how to fix what it cannot
     Doctor(doctor::Args),
+    /// Try every way to fail and check the evidence of each
+    Matrix(matrix::Args),
     /// Print the JSON Schema of an artifact
     Schema(schema::Args),
     /// Play a script as the `fake` engine
@@ -83,6 +87,9 @@ enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Run one row of the failure matrix
+    #[command(name = "__row", hide = true)]
+    Row(matrix_row::Args),
     /// Enter a jail; the order comes over standard input
     #[command(name = "__jail", hide = true)]
     Jail,
@@ -142,6 +149,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Engines(args) => engines::run(context, &args),
         Command::Exec(args) => Ok(exec::run(context, args)),
         Command::Doctor(args) => doctor::run(context, &args),
+        Command::Matrix(args) => matrix::run(context, args),
+        Command::Row(args) => matrix_row::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         // Handled before any state is looked at.
         Command::Fake { .. } | Command::Attack { .. } | Command::EchoDoor { .. } | Command::Jail => Ok(0),
