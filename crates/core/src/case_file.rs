@@ -261,8 +261,10 @@ impl Check<'_> {
                     self.wrong(path, format!("{field}: {} ({:?})", PathProblem::GitMetadata, path.get_ref()));
                 }
                 Ok(rule) => {
-                    // `dir` and `dir/` name the same place twice.
-                    if seen.insert(rule.as_str().trim_end_matches('/').to_owned()) {
+                    // `dir` and `dir/` name the same place twice; `*` and `*/` are files and directories.
+                    let text = rule.as_str();
+                    let key = if text.contains('*') { text } else { text.trim_end_matches('/') };
+                    if seen.insert(key.to_owned()) {
                         rules.push(rule);
                     } else {
                         self.wrong(path, format!("{field}: {:?} is listed twice", path.get_ref()));

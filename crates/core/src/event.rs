@@ -112,6 +112,9 @@ pub struct ContractCreated {
     pub contract_digest: Digest,
     /// Codes of gates whose matrix row names this event.
     pub blockers: Vec<Code>,
+    /// What those gates saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

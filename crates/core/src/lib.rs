@@ -30,6 +30,7 @@ pub mod run;
 pub mod schema;
 pub mod scope;
 pub mod seen;
+pub mod source;
 pub mod sums;
 pub mod time;
 pub mod trace;

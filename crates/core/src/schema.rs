@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::gate::GateReport;
 use crate::matrix::MatrixReport;
 use crate::report::Report;
+use crate::source::CopiedRepo;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
 
@@ -23,6 +24,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("event", event_line()),
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
+        ("source", root::<CopiedRepo>("source.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
         ("matrix", root::<MatrixReport>("output of cto matrix --json")),
     ]

@@ -5,7 +5,6 @@
 
 use cto_core::blocker::Code;
 use cto_core::contract::Contract;
-use cto_core::digest::Digest;
 use cto_core::event::{Approval, Event, Origin};
 
 use crate::evidence::OpenBundle;
@@ -43,8 +42,8 @@ impl Approvals {
         Self(Source::Scripted(answer))
     }
 
-    /// The answer about this contract, if there is one.
-    pub fn answer(&self, origin: Origin, _contract: &Digest) -> Option<Answer> {
+    /// The answer to what a run of this origin asks, if there is one.
+    pub fn answer(&self, origin: Origin) -> Option<Answer> {
         match (&self.0, origin) {
             (Source::Scripted(answer), Origin::Validator) => Some(answer.clone()),
             (Source::Scripted(_), Origin::Operator | Origin::Ci) | (Source::Store, _) => None,
@@ -98,16 +97,15 @@ mod tests {
 
     #[test]
     fn a_scripted_answer_counts_for_validators_alone() {
-        let contract = Digest::of(b"contract");
         for answer in [Answer::Granted { actor: "a".into() }, Answer::Denied { actor: "a".into() }] {
             let scripted = Approvals::scripted(answer.clone());
-            assert_eq!(scripted.answer(Origin::Validator, &contract), Some(answer));
+            assert_eq!(scripted.answer(Origin::Validator), Some(answer));
             for origin in [Origin::Operator, Origin::Ci] {
-                assert_eq!(scripted.answer(origin, &contract), None, "{origin:?}");
+                assert_eq!(scripted.answer(origin), None, "{origin:?}");
             }
         }
         for origin in [Origin::Operator, Origin::Validator, Origin::Ci] {
-            assert_eq!(Approvals::store().answer(origin, &contract), None, "{origin:?}");
+            assert_eq!(Approvals::store().answer(origin), None, "{origin:?}");
         }
     }
 }

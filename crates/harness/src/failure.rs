@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 pub enum FailureKind {
     /// The command line or its input is wrong.
     Usage,
+    /// A guard said no: what was asked is not safe here and now.
+    Blocked,
     /// The harness or its machine is.
     Internal,
 }
@@ -30,6 +32,10 @@ pub struct Failure {
 impl Failure {
     pub fn usage(code: &'static str, what: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, code, what.into())
+    }
+
+    pub fn blocked(code: &'static str, what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Blocked, code, what.into())
     }
 
     pub fn internal(code: &'static str, what: impl Into<String>) -> Self {
@@ -77,6 +83,7 @@ impl Failure {
         match (self.exits_with, self.kind) {
             (Some(code), _) => code,
             (None, FailureKind::Usage) => 2,
+            (None, FailureKind::Blocked) => 3,
             (None, FailureKind::Internal) => 70,
         }
     }
@@ -117,6 +124,17 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+/// An error with everything that caused it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(&format!(": {source}"));
+        next = source.source();
+    }
+    text
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
+pub mod apply;
 pub mod approvals;
 pub mod cancel;
 pub mod cases;
@@ -18,11 +19,13 @@ pub mod host;
 pub mod jail;
 pub mod matrix;
 pub mod measure;
+pub mod planning;
 pub mod progress;
 pub mod reader;
 pub mod recover;
 pub mod run;
 pub mod secrets;
+pub mod source;
 pub mod supervise;
 pub mod surroundings;
 pub mod toolchains;

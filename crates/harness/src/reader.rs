@@ -11,6 +11,7 @@ use cto_core::event::Kind;
 use cto_core::ids::RunId;
 use cto_core::patch::PatchPaths;
 use cto_core::report::Report;
+use cto_core::source::CopiedRepo;
 use cto_core::verdict::Status;
 use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 
@@ -91,6 +92,12 @@ pub fn report(dir: &Path) -> Result<Report, Failure> {
             .because(&error)
             .hint("`cto verify` says what is wrong with the bundle")
     })
+}
+
+/// Where the copy came from, in bundles of runs that copied a repository.
+pub fn source(dir: &Path) -> Option<CopiedRepo> {
+    let bytes = files::read_limited(&dir.join(bundle::SOURCE), MAX_DOCUMENT).ok()?;
+    cto_core::json::read(&bytes).ok()
 }
 
 /// The events of a bundle, chain checked from the contract it names.

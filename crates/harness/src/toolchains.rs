@@ -51,7 +51,7 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
 }
 
 /// The operator's home as `~`: a bundle goes to strangers.
-fn shorten(path: &Path, env: &Env) -> String {
+pub fn shorten(path: &Path, env: &Env) -> String {
     match env.path("HOME").and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),

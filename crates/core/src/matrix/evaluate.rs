@@ -38,8 +38,13 @@ pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     sheet.must("exit", format!("cto ends with {wanted}"), evidence.exit_code == Some(wanted), || {
         evidence.exit_code.map_or("it was killed".into(), |code| format!("it ended with {code}"))
     });
-    sheet.must("untouched", "nothing outside the bundle changed".into(), evidence.touched.is_empty(), || {
-        evidence.touched.join(", ")
+    let untouched = match row.touches.as_slice() {
+        [] => "nothing outside the bundle changed".to_owned(),
+        touches => format!("outside the bundle nothing but this: {}", touches.join(", ")),
+    };
+    sheet.must("untouched", untouched, evidence.touched == row.touches, || match evidence.touched.as_slice() {
+        [] => "nothing changed".to_owned(),
+        touched => touched.join(", "),
     });
     let [seen] = evidence.bundles.as_slice() else {
         sheet.must("bundle", "one run, one bundle".into(), false, || format!("{} bundles", evidence.bundles.len()));

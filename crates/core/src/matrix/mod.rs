@@ -80,7 +80,11 @@ pub struct Row {
     pub silent: bool,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    pub source: Option<SourceSetup>,
     pub fault: Option<Fault>,
+    /// What the fault itself changes outside the bundle.
+    #[serde(default)]
+    pub touches: Vec<String>,
     pub approval: Option<Scripted>,
     /// The headline; none where the run must pass.
     pub blocker: Option<Code>,
@@ -91,6 +95,14 @@ pub struct Row {
     /// An engine was started.
     pub runs: bool,
     pub shows: Vec<Show>,
+}
+
+/// A repository to copy: the files of the fixture in one commit, and what was done to it since.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSetup {
+    #[serde(default)]
+    pub dirt: BTreeMap<String, String>,
 }
 
 /// Which engines a row makes sense for.
@@ -116,7 +128,12 @@ pub enum Fault {
     NoGit,
     /// The harness is told to stop at the first sound of the engine.
     Interrupt,
+    /// A file appears in the source at the first sound of the engine.
+    SourceEdited,
 }
+
+/// What appears there.
+pub const EDITED_MEANWHILE: &str = "edited-meanwhile.txt";
 
 /// Room for the reserve of a bundle, and for little more.
 pub const SMALL_FILE: u64 = (1 << 20) + (1 << 18);

@@ -47,7 +47,7 @@ pub struct FoundFile {
 }
 
 /// The documents a reader must supply as bytes.
-pub const DOCUMENTS: [&str; 9] = [
+pub const DOCUMENTS: [&str; 10] = [
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,
@@ -57,6 +57,7 @@ pub const DOCUMENTS: [&str; 9] = [
     bundle::EVENTS,
     bundle::TRACE,
     bundle::CONTAINMENT,
+    bundle::SOURCE,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -162,6 +163,7 @@ impl Verifier<'_> {
         let folded = self.order(&events, &documents)?;
         self.facts(&documents, &folded);
         self.containment(&documents, &folded);
+        self.source(&documents, &folded);
         let judgement = self.judgement(&documents, &folded);
         self.report(&documents, &folded);
         Some(judgement)

@@ -9,7 +9,7 @@ use super::run::TaskArgs;
 use crate::cases;
 use crate::failure::Failure;
 use crate::host::OwnProgram;
-use crate::run;
+use crate::planning;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -22,7 +22,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
-    let document = run::contract_of(&request, &OwnProgram::find(&context.home()?)?);
+    let document = planning::contract_of(&request, &OwnProgram::find(&context.home()?)?);
     let contract = match &document {
         ContractDocument::Valid(contract) => contract,
         ContractDocument::Invalid(invalid) => {

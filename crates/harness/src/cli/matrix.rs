@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::AnsiColor;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
-use cto_core::matrix::{self, MatrixReport, Row, RowOutcome, RowVerdict};
+use cto_core::matrix::{self, Matrix, MatrixReport, Row, RowOutcome, RowVerdict};
 
 use super::Context;
 use super::output::{dim, tame};
@@ -33,7 +33,8 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let order = Order { rows: chosen(&args.row)?, manifest: engines::find(&args.engine)?, keep: args.keep };
+    let Matrix { fixture, rows } = built_in()?;
+    let order = Order { fixture, rows: chosen(rows, &args.row)?, manifest: engines::find(&args.engine)?, keep: args.keep };
     // A file that cannot be written is said before anything runs.
     let junit =
         args.junit.as_deref().map(|path| Ok((path, File::create(path).map_err(|e| unwritable(path, &e))?))).transpose()?;
@@ -59,8 +60,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::usage("unwritable_file", "the JUnit file cannot be written").at(path.display().to_string()).because(error)
 }
 
-fn chosen(names: &[String]) -> Result<Vec<Row>, Failure> {
-    let rows = built_in()?.rows;
+fn chosen(rows: Vec<Row>, names: &[String]) -> Result<Vec<Row>, Failure> {
     if let Some(unknown) = names.iter().find(|name| !rows.iter().any(|row| row.is_called(name))) {
         let known: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         return Err(Failure::usage("unknown_row", format!("no row is called {unknown:?}"))

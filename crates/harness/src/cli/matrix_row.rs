@@ -1,7 +1,9 @@
 //! `cto __row NAME`: one row of the failure matrix as a run of its own. `cto matrix` starts it.
 
+use std::path::PathBuf;
+
 use cto_core::ids::RunId;
-use cto_core::matrix::{Fault, SMALL_FILE, Scripted};
+use cto_core::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE, Scripted};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use serde_json::json;
 use signal_hook::consts::SIGXFSZ;
@@ -11,7 +13,7 @@ use crate::approvals::{Answer, Approvals};
 use crate::cancel::Cancel;
 use crate::engines;
 use crate::failure::Failure;
-use crate::matrix;
+use crate::matrix::{self, VALIDATOR};
 use crate::progress::{Progress, Quiet};
 use crate::run;
 
@@ -20,10 +22,9 @@ pub struct Args {
     name: String,
     #[arg(long)]
     engine: String,
+    #[arg(long)]
+    source: Option<PathBuf>,
 }
-
-/// Who answers in the place of an operator, in runs that say `origin: validator`.
-const VALIDATOR: &str = "cto-matrix";
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     // When the matrix dies, so do its rows.
@@ -31,7 +32,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let matrix = matrix::built_in()?;
     let row = matrix.rows.iter().find(|row| row.name == args.name);
     let row = row.ok_or_else(|| Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran"))?;
-    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?)?;
+    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?, args.source.as_deref())?;
     let approvals = match row.approval {
         None => Approvals::store(),
         Some(Scripted::Granted) => Approvals::scripted(Answer::Granted { actor: VALIDATOR.into() }),
@@ -50,7 +51,19 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             setrlimit(Resource::Fsize, limit)
                 .map_err(|error| Failure::internal("no_limit", "the size of files cannot be limited").because(&error))?;
         }
-        Some(Fault::Interrupt) => progress = Box::new(StopsAtFirstSound),
+        Some(Fault::Interrupt) => {
+            progress = Box::new(AtFirstSound(|| {
+                // Not sent means not interrupted, and the row turns red.
+                let _ = kill_process(getpid(), Signal::TERM);
+            }))
+        }
+        Some(Fault::SourceEdited) => {
+            let file = args.source.clone().unwrap_or_default().join(EDITED_MEANWHILE);
+            progress = Box::new(AtFirstSound(move || {
+                // Not written means not edited, and the row turns red.
+                let _ = std::fs::write(&file, b"by somebody else\n");
+            }));
+        }
         // PATH came with the process.
         Some(Fault::NoGit) | None => {}
     }
@@ -59,16 +72,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     Ok(sealed.report.status.exit_code())
 }
 
-/// Sends the harness the signal a service manager would, as soon as the engine is heard.
-struct StopsAtFirstSound;
+/// Does something as soon as the engine is heard, and again whenever it is.
+struct AtFirstSound<F>(F);
 
-impl Progress for StopsAtFirstSound {
+impl<F: FnMut()> Progress for AtFirstSound<F> {
     fn started(&mut self, _: &RunId) {}
     fn step(&mut self, _: &str, _: &str) {}
 
     fn engine_output(&mut self, _: &[u8]) {
-        // Not sent means not interrupted, and the row turns red.
-        let _ = kill_process(getpid(), Signal::TERM);
+        (self.0)();
     }
 
     fn done(&mut self) {}

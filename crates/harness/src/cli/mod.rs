@@ -1,5 +1,6 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod apply;
 mod contract;
 mod doctor;
 mod engines;
@@ -12,6 +13,7 @@ mod run;
 mod runs;
 mod schema;
 mod show;
+mod try_run;
 mod verify;
 
 use std::path::PathBuf;
@@ -51,6 +53,10 @@ struct Global {
 enum Command {
     /// Run a case under governance and leave an evidence bundle
     Run(run::Args),
+    /// Try a task on a copy of your own repository
+    Try(try_run::Args),
+    /// Put a verified patch into your work tree
+    Apply(apply::Args),
     /// Show what happened in a run
     Show(show::Args),
     /// Check a bundle from its own bytes
@@ -141,6 +147,8 @@ pub fn main() -> ExitCode {
 fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => run::run(context, args),
+        Command::Try(args) => try_run::run(context, args),
+        Command::Apply(args) => apply::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Runs(args) => runs::run(context, &args),

@@ -3,22 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
-use cto_core::contract::{LimitChanges, Stage};
+use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::event::Origin;
 use cto_core::ids::EngineId;
+use cto_core::report::Report;
 use cto_core::verdict::Status;
 use cto_core::verify::Standing;
 use serde_json::json;
 
 use super::Context;
+use super::output::dim;
 use super::show;
 use crate::cancel::Cancel;
 use crate::cases::{self, Case};
 use crate::doubles::fake;
 use crate::engines;
+use crate::evidence::SealedBundle;
 use crate::failure::Failure;
 use crate::files;
+use crate::host::Home;
 use crate::progress;
 use crate::reader;
 use crate::recover;
@@ -34,23 +38,23 @@ pub struct Args {
     /// Show the engine's output while it runs
     #[arg(long, short)]
     verbose: bool,
+    /// Keep the workspace of a run that does not pass
+    #[arg(long)]
+    keep: bool,
     #[command(flatten)]
     task: TaskArgs,
 }
 
-/// What shapes the contract; shared with `cto contract`.
+/// Who works on it; shared with `cto try`.
 #[derive(clap::Args)]
-pub struct TaskArgs {
+pub struct LaneArgs {
     /// The engine that works on it
     #[arg(long, default_value = DEFAULT_ENGINE)]
     engine: String,
     /// Open a gated engine for this command
     #[arg(long, value_name = "ENGINE")]
     allow_engine: Vec<EngineId>,
-    /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
-    stage: Option<u8>,
-    /// What `fake` plays: a script of the case (oracle, nop, cheat) or a file
+    /// What `fake` plays: a script of the case (oracle, nop, cheat), a script file, or a patch file
     #[arg(long, value_name = "NAME|FILE")]
     script: Option<String>,
     /// Seconds the engine may take
@@ -59,6 +63,16 @@ pub struct TaskArgs {
     /// Seconds the engine may stay silent
     #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
     idle: Option<u32>,
+}
+
+/// What shapes the contract; shared with `cto contract`.
+#[derive(clap::Args)]
+pub struct TaskArgs {
+    #[command(flatten)]
+    lane: LaneArgs,
+    /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
+    stage: Option<u8>,
     /// Look for cases in this directory instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
@@ -67,13 +81,37 @@ pub struct TaskArgs {
 impl TaskArgs {
     pub fn request(self, context: &Context, case: &str) -> Result<Request, Failure> {
         let case = cases::find(case, self.cases.as_deref())?;
+        self.lane.request(context, case, self.stage)
+    }
+}
+
+impl LaneArgs {
+    /// `fake` was left without anything to play.
+    pub fn plays_nothing(&self) -> bool {
+        self.engine == DEFAULT_ENGINE && self.script.is_none()
+    }
+
+    /// The request for a case; `stage` is the flag, where there is one.
+    pub fn request(self, context: &Context, case: Case, stage_flag: Option<u8>) -> Result<Request, Failure> {
         let manifest = engines::find(&self.engine)?;
-        let stage = stage(&manifest, self.stage, context)?;
+        let stage = stage(&manifest, stage_flag, context)?;
         let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
         let limits = LimitChanges { engine_wall_seconds: self.timeout, engine_idle_seconds: self.idle };
-        Ok(Request { case, manifest, stage, engine_opened, script, own_script, limits, origin: Origin::Operator })
+        Ok(Request {
+            case,
+            manifest,
+            stage,
+            engine_opened,
+            script,
+            own_script,
+            limits,
+            origin: Origin::Operator,
+            label: Label::Case,
+            source: None,
+            keep: false,
+        })
     }
 }
 
@@ -106,7 +144,7 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
         None if !plays => return Ok(None),
         None => case.scripts.get("oracle").cloned().unwrap_or_default(),
         Some(name) if case.scripts.contains_key(name) => case.scripts.get(name).cloned().unwrap_or_default(),
-        Some(file) => files::read_limited(&PathBuf::from(file), MAX_SCRIPT).map_err(|error| {
+        Some(file) => files::read_limited(&PathBuf::from(file), MAX_SCRIPT).map(fake::from_file).map_err(|error| {
             let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
             Failure::usage("unreadable_script", "the script cannot be read")
                 .at(file)
@@ -141,7 +179,22 @@ fn confirm(dir: &Path) -> Result<(), Failure> {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let request = args.task.request(context, &args.case)?;
+    let request = Request { keep: args.keep, ..args.task.request(context, &args.case)? };
+    let (home, sealed) = execute(context, &request, args.verbose)?;
+    let report = &sealed.report;
+    let next = context.output.command(&format!("verify {}", report.run_id));
+    if context.output.json {
+        context.output.document(&answer("run", &sealed, &next, kept_workspace(&home, &request, report)))?;
+    } else {
+        show::print(context, report, &sealed.dir);
+        say_kept(context, &home, &request, report);
+        context.output.line(&format!("\nnext: {next}"));
+    }
+    Ok(report.status.exit_code())
+}
+
+/// Closes what was interrupted, runs, and makes sure that a pass is borne out by its evidence.
+pub fn execute(context: &Context, request: &Request, verbose: bool) -> Result<(Home, SealedBundle), Failure> {
     let home = context.home()?;
     for recovered in recover::recover_listed(&home) {
         match recovered.result {
@@ -152,30 +205,41 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let cancel =
         Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
     let mut progress = progress::for_stderr(context.output.json);
-    if args.verbose {
+    if verbose {
         progress = Box::new(progress::Verbose::over(progress));
     }
-    let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
-    let report = &sealed.report;
-    let next = context.output.command(&format!("verify {}", report.run_id));
-    if report.status == Status::Pass {
+    let sealed = run::run(&home, &context.env, request, &cancel, progress.as_mut())?;
+    if sealed.report.status == Status::Pass {
         confirm(&sealed.dir)?;
     }
-    if context.output.json {
-        context.output.document(&json!({
-            "schema_version": 1,
-            "command": "run",
-            "run_id": report.run_id,
-            "status": report.status,
-            "failure_reason": report.failure_reason,
-            "exit_code": report.status.exit_code(),
-            "bundle": sealed.dir.display().to_string(),
-            "next": next,
-            "report": report,
-        }))?;
-    } else {
-        show::print(context, report, &sealed.dir);
-        context.output.line(&format!("\nnext: {next}"));
+    Ok((home, sealed))
+}
+
+/// The document of a command that ran one contract.
+pub fn answer(command: &str, sealed: &SealedBundle, next: &str, workspace: Option<PathBuf>) -> serde_json::Value {
+    let report = &sealed.report;
+    json!({
+        "schema_version": 1,
+        "command": command,
+        "run_id": report.run_id,
+        "status": report.status,
+        "failure_reason": report.failure_reason,
+        "exit_code": report.status.exit_code(),
+        "bundle": sealed.dir.display().to_string(),
+        "workspace": workspace.map(|dir| dir.display().to_string()),
+        "next": next,
+        "report": report,
+    })
+}
+
+/// Where a kept workspace lies; none is kept of a pass or of a run that never had one.
+pub fn kept_workspace(home: &Home, request: &Request, report: &Report) -> Option<PathBuf> {
+    let dir = home.work().join(report.run_id.as_str()).join("workspace");
+    (request.keep && report.status != Status::Pass && dir.is_dir()).then_some(dir)
+}
+
+pub fn say_kept(context: &Context, home: &Home, request: &Request, report: &Report) {
+    if let Some(dir) = kept_workspace(home, request, report) {
+        context.output.line(&format!("  {dim}kept{dim:#}      {}", dir.display(), dim = dim()));
     }
-    Ok(report.status.exit_code())
 }

@@ -96,6 +96,9 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("why", "gates passed, scope kept, checks green where the engine never was");
     }
     row("changed", &changed(report));
+    if let Some(text) = source(dir) {
+        row("source", &text);
+    }
     tests(report, &row);
     if let Some(status) = &report.claimed.status {
         row("claimed", &format!("{} {dim}(the engine's word; not evidence){dim:#}", tame(status)));
@@ -105,6 +108,20 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     if let Some(blocker) = cto_core::blocker::headline(&report.blockers) {
         out(&format!("\nhint: {}", blocker.code.info().hint));
     }
+}
+
+/// The repository that was copied, and whether it is as it was.
+fn source(dir: &Path) -> Option<String> {
+    let copied = reader::source(dir)?;
+    let short: String = copied.source_head_before.chars().take(10).collect();
+    let state = match copied.source_repository_mutated {
+        Some(false) => "untouched",
+        Some(true) => "CHANGED MEANWHILE",
+        None => "not looked at again",
+    };
+    let left_out =
+        if copied.from_head && copied.source_status_before.dirt().is_some() { "; uncommitted changes left out" } else { "" };
+    Some(format!("{} at {short}, {state}{left_out}", tame(&copied.record.path)))
 }
 
 /// Where nothing was started, nothing had to be contained.

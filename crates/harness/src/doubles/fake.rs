@@ -43,6 +43,10 @@ enum Step {
         path: String,
         target: String,
     },
+    /// Changes files as a unified diff says.
+    Patch {
+        text: String,
+    },
     Shell {
         command: String,
     },
@@ -86,6 +90,18 @@ pub enum ScriptError {
 pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ScriptError::NotUtf8)?;
     toml::from_str(text).map_err(|error| ScriptError::Toml(Box::new(error)))
+}
+
+/// A file somebody named as a script. A patch is played as the one step of applying it.
+pub fn from_file(bytes: Vec<u8>) -> Vec<u8> {
+    let is_patch = [&b"diff --git "[..], b"--- ", b"From "].iter().any(|start| bytes.starts_with(start));
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if is_patch => {
+            let step = toml::Table::from_iter([("do".to_owned(), "patch".into()), ("text".to_owned(), text.into())]);
+            toml::Table::from_iter([("step".to_owned(), toml::Value::Array(vec![step.into()]))]).to_string().into_bytes()
+        }
+        _ => bytes,
+    }
 }
 
 /// Plays a script in the current directory; the exit code is the engine's.
@@ -152,6 +168,10 @@ fn act(step: &Step) -> io::Result<()> {
             symlink(target, path)?;
             changed(path)
         }
+        Step::Patch { text } => {
+            say(json!({"type": "tool", "tool": "patch", "target": "the workspace"}))?;
+            apply(text)
+        }
         Step::Shell { command } => {
             say(json!({"type": "tool", "tool": "shell", "target": command}))?;
             std::process::Command::new("/bin/sh").arg("-c").arg(command).status().map(drop)
@@ -170,9 +190,30 @@ fn act(step: &Step) -> io::Result<()> {
     }
 }
 
+fn apply(patch: &str) -> io::Result<()> {
+    let mut git = std::process::Command::new("git");
+    git.args(["apply", "--whitespace=nowarn", "-"]).stdin(std::process::Stdio::piped());
+    let mut child = git.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(patch.as_bytes())?;
+    }
+    match child.wait()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("the patch does not apply")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_patch_is_a_script_of_one_step() {
+        let patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-'''\\\n+\"\"\"\n";
+        let script = parse(&from_file(patch.as_bytes().to_vec())).unwrap();
+        assert!(matches!(script.step.as_slice(), [Step::Patch { text }] if text == patch));
+        assert_eq!(from_file(b"[[step]]".to_vec()), b"[[step]]");
+    }
 
     #[test]
     fn scripts_parse_or_say_why() {

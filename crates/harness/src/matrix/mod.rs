@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cto_core::contract::LimitChanges;
+use cto_core::contract::{Label, LimitChanges};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{Origin, ProcessEnd};
 use cto_core::matrix::{self, Assertion, BundleSeen, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row, RowOutcome};
 use cto_core::scope::TreePath;
+use cto_core::source::{SourceClass, SourceRecord};
 
 use crate::cancel::Cancel;
 use crate::cases::{Case, FixtureFile};
@@ -24,6 +25,7 @@ use crate::host::{self, Env};
 use crate::jail::probe;
 use crate::reader;
 use crate::run::Request;
+use crate::source::SourceRequest;
 use crate::supervise::{self, Job, Limits};
 use crate::workspace;
 use place::Place;
@@ -37,6 +39,7 @@ const SIDE_BY_SIDE: usize = 4;
 
 /// What the operator asked for.
 pub struct Order {
+    pub fixture: Fixture,
     pub rows: Vec<Row>,
     pub manifest: Manifest,
     /// Leave every place as it is.
@@ -155,6 +158,10 @@ impl Stage<'_> {
 
     fn play(&self, row: &Row, manifest: &Manifest, dir: &Path, cancel: &Cancel) -> io::Result<RowOutcome> {
         let place = Place::make(dir.to_owned())?;
+        if let Some(source) = &row.source {
+            let git = self.env.find_program("git").ok_or_else(|| io::Error::other("git was not found on PATH"))?;
+            place.make_source(&git, &files_of(&self.order.fixture), &source.dirt)?;
+        }
         let before = place.look()?;
         let mut said = Vec::new();
         let job = self.job(row, manifest, &place);
@@ -176,7 +183,9 @@ impl Stage<'_> {
     fn job(&self, row: &Row, manifest: &Manifest, place: &Place) -> Job {
         let path = match row.fault {
             Some(Fault::NoGit) => place.at("nothing").into_os_string(),
-            Some(Fault::SmallFiles | Fault::Interrupt) | None => self.env.get("PATH").unwrap_or_default().to_owned(),
+            Some(Fault::SmallFiles | Fault::Interrupt | Fault::SourceEdited) | None => {
+                self.env.get("PATH").unwrap_or_default().to_owned()
+            }
         };
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::from([
             ("PATH".into(), path),
@@ -185,18 +194,14 @@ impl Stage<'_> {
             ("LANG".into(), "C.UTF-8".into()),
         ]);
         env.extend(row.env.iter().map(|(name, value)| (name.into(), value.into())));
-        let args: [OsString; 7] = [
-            "--home".into(),
-            place.at("state").into_os_string(),
-            "--json".into(),
-            "__row".into(),
-            (&row.name).into(),
-            "--engine".into(),
-            manifest.id.as_str().into(),
-        ];
+        let mut args: Vec<OsString> = vec!["--home".into(), place.at("state").into_os_string(), "--json".into(), "__row".into()];
+        args.extend([(&row.name).into(), "--engine".into(), manifest.id.as_str().into()]);
+        if row.source.is_some() {
+            args.extend(["--source".into(), place.at("source").into_os_string()]);
+        }
         Job {
             program: self.own.clone(),
-            args: args.to_vec(),
+            args,
             cwd: place.at("cwd"),
             env,
             limits: Limits { wall: ROW_LIMIT, idle: ROW_LIMIT, memory_kib: u64::MAX },
@@ -219,21 +224,35 @@ pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
     Ok(BundleSeen { files: bundle_files(dir)?, verification: reader::verify_dir(dir)? })
 }
 
-/// What a row asks of the run spine. Only the row itself says that it is a validator's.
-pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest) -> Result<Request, Failure> {
-    let broken = |error: &dyn std::error::Error| Failure::internal("bad_matrix", "a row of the matrix is broken").because(error);
-    let workspace = fixture.files.iter().map(|(path, text)| FixtureFile {
+/// Who owns a row's source, and who answers in the place of an operator.
+pub const VALIDATOR: &str = "cto-matrix";
+
+fn files_of(fixture: &Fixture) -> Vec<FixtureFile> {
+    let file = |(path, text): (&String, &String)| FixtureFile {
         path: TreePath::new(path.as_str()),
         executable: false,
         bytes: text.clone().into_bytes(),
-    });
+    };
+    fixture.files.iter().map(file).collect()
+}
+
+/// What a row asks of the run spine. Only the row itself says that it is a validator's.
+pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<&Path>) -> Result<Request, Failure> {
+    let broken = |error: &dyn std::error::Error| Failure::internal("bad_matrix", "a row of the matrix is broken").because(error);
+    let record = |path: &Path| SourceRecord {
+        path: path.display().to_string(),
+        owner: VALIDATOR.into(),
+        ownership_evidence: "made for this row".into(),
+        class: SourceClass::OwnedLocal,
+    };
+    let source = source.map(|path| SourceRequest { path: path.to_owned(), record: record(path), from_head: false });
     let case = Case {
         id: row.name.parse().map_err(|error| broken(&error))?,
         built_in: false,
         inputs: None,
         label: format!("matrix/{}/case.toml", row.name),
         text: row.case_text(fixture).map_err(|error| broken(&error))?.into_bytes(),
-        workspace: workspace.collect(),
+        workspace: if source.is_some() { Vec::new() } else { files_of(fixture) },
         hidden: Vec::new(),
         scripts: BTreeMap::new(),
         beside: fixture.beside.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
@@ -247,6 +266,9 @@ pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest) -> Result<Reque
         own_script: false,
         limits: LimitChanges::default(),
         origin: Origin::Validator,
+        label: Label::Case,
+        source,
+        keep: false,
         manifest,
     })
 }
@@ -259,7 +281,7 @@ mod tests {
     fn every_row_has_a_script_the_fake_engine_can_play() {
         let matrix = built_in().unwrap();
         for row in &matrix.rows {
-            let request = request(row, &matrix.fixture, engines::find("fake").unwrap()).unwrap();
+            let request = request(row, &matrix.fixture, engines::find("fake").unwrap(), None).unwrap();
             let played = crate::doubles::fake::parse(request.script.as_deref().unwrap());
             assert!(played.is_ok(), "{}: {played:?}", row.name);
             assert_eq!(request.origin, Origin::Validator);

@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 
 use cto_core::digest::Digest;
 
+use crate::cases::FixtureFile;
 use crate::files;
+use crate::git::{Edit, HarnessRepo};
 use crate::host;
+use crate::workspace;
 
 /// The directories of one row.
 pub struct Place {
@@ -41,6 +44,17 @@ impl Place {
             fs::write(path, text)?;
         }
         Ok(Self { root })
+    }
+
+    /// A repository with these files in one commit, and then some that are in none.
+    pub fn make_source(&self, git: &Path, committed: &[FixtureFile], dirt: &BTreeMap<String, String>) -> io::Result<()> {
+        let (source, bare) = (self.at("source"), self.at("source.git"));
+        workspace::lay_out(&source, committed, false)?;
+        let repo = HarnessRepo::init(git, &bare).map_err(io::Error::other)?;
+        let edits = committed.iter().map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
+        repo.import_baseline(edits).and_then(|_| repo.furnish(&source)).map_err(io::Error::other)?;
+        workspace::remove(&bare)?;
+        dirt.iter().try_for_each(|(name, text)| fs::write(source.join(name), text))
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
