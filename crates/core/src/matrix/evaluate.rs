@@ -1,7 +1,7 @@
 //! A row and what its run left behind, to a list of assertions. Pure and total: whatever is missing or
 //! unreadable makes an assertion false, never an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -153,7 +153,7 @@ fn verdict(sheet: &mut Sheet, row: &Row, bundle: &Bundle<'_>) {
     sheet.must("blocker", format!("{} is the headline", code.as_str()), heads, || reason.to_string());
     let named = headline["event"] == event.as_str();
     sheet.must("event", format!("{} belongs to {}", code.as_str(), event.as_str()), named, || headline["event"].to_string());
-    for carrier in [event, EventType::RunCompleted] {
+    for carrier in BTreeSet::from([event, EventType::RunCompleted]) {
         let data = bundle.event(carrier);
         let holds = data.is_some_and(|data| carries(data, code));
         let want = format!("{} carries {}", carrier.as_str(), code.as_str());

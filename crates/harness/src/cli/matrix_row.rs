@@ -39,6 +39,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Some(Scripted::Denied) => Approvals::scripted(Answer::Denied { actor: VALIDATOR.into() }),
     };
     let home = context.home()?;
+    if home.root.exists() || home.runs.exists() {
+        return Err(Failure::usage("not_fresh", "a row runs in a state home of its own")
+            .at(home.root.display().to_string())
+            .so("nothing ran"));
+    }
     let unheard = |error: std::io::Error| Failure::internal("no_signals", "signals cannot be listened to").because(&error);
     let cancel = Cancel::on_signals().map_err(unheard)?;
     let mut progress: Box<dyn Progress> = Box::new(Quiet);
