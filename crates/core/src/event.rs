@@ -132,6 +132,9 @@ pub struct Toolchain {
     /// The real program, with the operator's home written as `~`.
     pub program: String,
     pub sha256: Digest,
+    /// What else of the host it was shown, read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -38,7 +38,7 @@ enum Start {
     /// Files of a case, in memory.
     Fixture(Vec<FixtureFile>),
     /// The baseline commit in the harness's own repository.
-    Commit,
+    Commit { submodules: Vec<Submodule> },
 }
 
 /// What was found after the engine had ended.
@@ -187,12 +187,12 @@ impl Workspace {
                 let files: Vec<&FixtureFile> = files.iter().filter(|file| wanted(&file.path)).collect();
                 workspace::lay_out(dir, files, false).map_err(Stop::Workspace)
             }
-            Start::Commit => {
+            Start::Commit { submodules } => {
                 fs::create_dir(dir).map_err(Stop::Workspace)?;
                 self.repo.each_file(&self.baseline_commit, wanted, &mut |path, kind, content| {
                     workspace::write_entry(dir, path, kind, content).map(drop)
                 })?;
-                Ok(())
+                empty_directories(dir, submodules)
             }
         }
     }
@@ -280,11 +280,17 @@ fn copy_source(
     if wanted != Some(&commit.tree) {
         return Err(differs());
     }
-    for module in &submodules {
-        // As git itself leaves a submodule that is not checked out.
-        fs::create_dir_all(workspace::locate(dir, &module.path)).map_err(Stop::Workspace)?;
+    empty_directories(dir, &submodules)?;
+    Ok((tree, commit, Start::Commit { submodules }))
+}
+
+/// As git itself leaves a submodule that is not checked out.
+fn empty_directories(dir: &Path, submodules: &[Submodule]) -> Result<(), Stop> {
+    for module in submodules {
+        let place = workspace::locate(dir, &module.path);
+        workspace::make_parent(dir, &place).and_then(|()| fs::create_dir(&place)).map_err(Stop::Workspace)?;
     }
-    Ok((tree, commit, Start::Commit))
+    Ok(())
 }
 
 /// State that is neither patch nor scratch. The engine's git directory is only asked which names exist.

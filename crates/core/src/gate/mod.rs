@@ -75,10 +75,12 @@ pub struct InputUse {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolchainUse {
     pub record: Toolchain,
-    /// The directory to search for it.
-    pub bin: String,
-    /// The directory or file to mount read-only, at the same path.
-    pub mount: String,
+    /// The directory to search for it; none for a program of the system.
+    pub bin: Option<String>,
+    /// Directories and files to mount read-only, each at its own path.
+    pub mounts: Vec<String>,
+    /// What it must be told to find them.
+    pub env: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

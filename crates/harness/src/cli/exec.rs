@@ -173,15 +173,15 @@ fn refuse_state(home: &Home, path: &Path) -> Result<(), Failure> {
 }
 
 /// The program's own directory first, where it lives outside the system.
-fn search_path(context: &Context, home: &Home, command: &[OsString]) -> Result<(OsString, Option<Mount>), Failure> {
+fn search_path(context: &Context, home: &Home, command: &[OsString]) -> Result<(OsString, Vec<Mount>), Failure> {
     let name = command.first().and_then(|word| word.to_str()).filter(|word| !word.contains('/'));
-    let Some(name) = name else { return Ok((SYSTEM_PATH.into(), None)) };
+    let Some(name) = name else { return Ok((SYSTEM_PATH.into(), Vec::new())) };
     match toolchains::resolve(name, &context.env, home) {
-        Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), None)),
+        Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), Vec::new())),
         Resolved::Toolchain(found) => {
-            let mount = PathBuf::from(&found.mount);
-            let mount = Mount { source: mount.clone(), target: mount, writable: false, mapped: false };
-            Ok((format!("{}:{SYSTEM_PATH}", found.bin).into(), Some(mount)))
+            let mount = |path: &String| Mount { source: path.into(), target: path.into(), writable: false, mapped: false };
+            let path = found.bin.as_ref().map_or_else(|| SYSTEM_PATH.to_owned(), |bin| format!("{bin}:{SYSTEM_PATH}"));
+            Ok((path.into(), found.mounts.iter().map(mount).collect()))
         }
         Resolved::Unusable(why) => Err(Failure::usage("toolchain_unavailable", why)
             .so("nothing ran")

@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
+mod apply;
 mod attacks;
 mod cheats;
+mod clock;
 mod contract;
 mod engines;
 mod faults;
@@ -21,6 +23,8 @@ mod schema;
 mod show;
 mod tamper;
 mod tidy;
+mod try_real;
+mod try_run;
 mod verify;
 
 use cto_core::verify::{Standing, Verification};
