@@ -223,6 +223,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_row_that_says_nothing_about_an_engine_says_why() {
+        let fake = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+        let pi = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
+        let [fake, pi] = [fake, pi].map(|text| Manifest::parse("m", text).unwrap());
+        let rows = built_in().unwrap().rows;
+        let jailless = ["seccomp".to_owned()];
+        for row in rows {
+            let runnable = row.lanes == Lanes::Runnable;
+            assert_eq!(row.not_applicable(&fake, &[]), None, "{}", row.name);
+            for (manifest, missing, word) in [(&fake, jailless.as_slice(), "seccomp"), (&pi, &[], "cannot run it")] {
+                let reason = row.not_applicable(manifest, missing);
+                assert_eq!(reason.is_some(), runnable, "{}", row.name);
+                assert!(reason.is_none_or(|reason| reason.contains(word)), "{}", row.name);
+            }
+        }
+    }
+
     /// The rows say what the table of blockers says: two lists, written apart.
     #[test]
     fn rows_and_blockers_agree() {

@@ -7,10 +7,10 @@ use crate::blocker::{Blocker, Code, headline, worst};
 use crate::bundle;
 use crate::containment::{Containment, ContainmentReport};
 use crate::contract::Contract;
-use crate::event::{self, EventType};
+use crate::event::{self, EventType, Origin};
 use crate::gate::{GateResult, GateVerdict};
 use crate::judge::{self, Judgement};
-use crate::report::{self, Report};
+use crate::report::{self, RelianceKind, Report};
 use crate::report_md;
 use crate::run::{ApprovalFact, Folded};
 use crate::scope::TreePath;
@@ -71,11 +71,17 @@ impl Verifier<'_> {
         self.permission(documents, folded);
     }
 
-    /// A denial is a closed gate and carries its code; a request and a grant carry none.
+    /// A denial is a closed gate and carries its code; a request and a grant carry none. Only a validator's own grant
+    /// relies on no approval.
     fn approval(&mut self, documents: &Documents, folded: &Folded) {
         let fits = match &folded.facts.approval {
             ApprovalFact::NotRequired => true,
-            ApprovalFact::Requested(approval) | ApprovalFact::Granted(approval) => approval.reason.is_none(),
+            ApprovalFact::Requested(approval) => approval.reason.is_none(),
+            ApprovalFact::Granted(approval) => {
+                let report = &documents.report;
+                let relies = report.relies_on.iter().any(|on| on.kind == RelianceKind::Approval);
+                approval.reason.is_none() && (relies || report.origin == Origin::Validator)
+            }
             ApprovalFact::Denied(approval) => {
                 let closed = |gate: &GateResult| gate.gate == "approval" && gate.code == Some(Code::ApprovalDenied);
                 approval.reason == Some(Code::ApprovalDenied) && documents.gates.blocked().any(closed)
