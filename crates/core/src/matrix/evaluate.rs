@@ -34,7 +34,7 @@ pub struct BundleSeen {
 /// Asserts everything a row demands.
 pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     let mut sheet = Sheet::default();
-    let wanted = row.status.exit_code();
+    let wanted = row.exit;
     sheet.must("exit", format!("cto ends with {wanted}"), evidence.exit_code == Some(wanted), || {
         evidence.exit_code.map_or("it was killed".into(), |code| format!("it ended with {code}"))
     });

@@ -12,6 +12,7 @@ fn row() -> Row {
         also = ["no_diff"]
         event = "run.completed"
         status = "blocked"
+        exit = 3
         runs = true
         shows = [
           { changed = ["a"] },

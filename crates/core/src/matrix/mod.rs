@@ -92,6 +92,8 @@ pub struct Row {
     pub also: Vec<Code>,
     pub event: Option<EventType>,
     pub status: Status,
+    /// How the process ends.
+    pub exit: u8,
     /// An engine was started.
     pub runs: bool,
     pub shows: Vec<Show>,
@@ -246,9 +248,10 @@ mod tests {
     fn rows_and_blockers_agree() {
         for row in built_in().unwrap().rows {
             let Some(code) = row.blocker else {
-                assert_eq!((row.status, row.event), (Status::Pass, None), "{}", row.name);
+                assert_eq!((row.status, row.exit, row.event), (Status::Pass, 0, None), "{}", row.name);
                 continue;
             };
+            assert_eq!(row.exit, if row.status == Status::Fail { 1 } else { 3 }, "{}", row.name);
             let info = code.info();
             assert_eq!((Some(info.event), info.status), (row.event, row.status), "{}", row.name);
         }

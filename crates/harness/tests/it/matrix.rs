@@ -102,7 +102,7 @@ fn every_must_show_of_every_row_can_fail() {
         let dir = PathBuf::from(outcome.bundle.as_ref().unwrap());
         assert!(dir.starts_with(&tmp), "{}", dir.display());
         let sound = Evidence {
-            exit_code: Some(row.status.exit_code()),
+            exit_code: Some(row.exit),
             bundles: vec![cto_harness::matrix::bundle_seen(&dir).unwrap()],
             touched: row.touches.clone(),
         };
@@ -142,8 +142,8 @@ fn common_flaws(row: &Row, sound: &Evidence) -> Vec<Flaw> {
         flaw(what, want, sound, |e| document(&mut e.bundles[0], "report.json", change))
     };
     let mut flaws = vec![
-        flaw("another exit code", format!("cto ends with {}", status.exit_code()), sound, |e| e.exit_code = Some(other)),
-        flaw("killed", format!("cto ends with {}", status.exit_code()), sound, |e| e.exit_code = None),
+        flaw("another exit code", format!("cto ends with {}", row.exit), sound, |e| e.exit_code = Some(other)),
+        flaw("killed", format!("cto ends with {}", row.exit), sound, |e| e.exit_code = None),
         flaw("litter", untouched, sound, |e| e.touched.push("home/new is new".into())),
         flaw("two bundles", "one run, one bundle", sound, |e| e.bundles.push(e.bundles[0].clone())),
         flaw("no bundle", "one run, one bundle", sound, |e| e.bundles.clear()),
