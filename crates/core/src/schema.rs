@@ -8,6 +8,7 @@ use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
 use crate::event::Event;
 use crate::gate::GateReport;
+use crate::matrix::MatrixReport;
 use crate::report::Report;
 use crate::source::CopiedRepo;
 use crate::trace::TraceLine;
@@ -25,6 +26,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("containment", root::<ContainmentReport>("containment.json")),
         ("source", root::<CopiedRepo>("source.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
+        ("matrix", root::<MatrixReport>("output of cto matrix --json")),
     ]
 }
 

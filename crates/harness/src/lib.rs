@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod apply;
+pub mod approvals;
 pub mod batch;
 pub mod cancel;
 pub mod case_dir;
@@ -22,6 +23,7 @@ pub mod files;
 pub mod git;
 pub mod host;
 pub mod jail;
+pub mod matrix;
 pub mod measure;
 pub mod planning;
 pub mod progress;
