@@ -143,7 +143,8 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
     }
 }
 
-fn place(text: &str, offset: usize) -> (u64, u64) {
+/// Line and column of an offset, both from 1.
+pub(crate) fn place(text: &str, offset: usize) -> (u64, u64) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() as u64 + 1;
     let column = before.rsplit('\n').next().map_or(0, |tail| tail.chars().count()) as u64 + 1;

@@ -5,6 +5,18 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+/// Every exit code, and what it means.
+pub const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "pass; `verify`: good; `matrix`: green"),
+    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red"),
+    (2, "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`"),
+    (
+        3,
+        "blocked; interrupted and sealed; `apply`: refused; `verify`, `show`, `diff` and `replay`: unknown or unsealed; `matrix`: nothing was proven",
+    ),
+    (70, "internal: the harness could not do its job; nothing counts as passed"),
+];
+
 /// Whose move it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
@@ -88,9 +100,11 @@ impl Failure {
         }
     }
 
-    pub fn to_json(&self) -> Value {
+    /// The document of a command that could not answer.
+    pub fn to_json(&self, command: Option<&str>) -> Value {
         json!({
             "schema_version": 1,
+            "command": command,
             "error": {
                 "code": self.code,
                 "what": self.what,

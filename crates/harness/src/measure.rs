@@ -50,6 +50,8 @@ pub struct Measured {
     pub findings: Vec<Finding>,
     /// No change lies outside the contract's scope.
     pub in_scope: bool,
+    /// Git can apply it; beyond its limit nothing can be verified.
+    pub can_be_applied: bool,
     everything: Tree,
 }
 
@@ -104,6 +106,7 @@ impl Workspace {
         changes.extend(walked.unrecordable.iter().map(|path| Change { path: path.clone(), kind: ChangeKind::Unrecordable }));
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         let (applied, withheld) = self.keep_patch(bundle, &patch, changes.len() as u64)?;
+        let oversize = oversize(applied.bytes);
         bundle.emit(Event::PatchApplied(applied))?;
 
         let mut diff = DiffChecked {
@@ -124,7 +127,9 @@ impl Workspace {
         bundle.trace("workspace.measure", TraceOutcome::Ok, since, Some(format!("{} changed", changes.len())))?;
         let mut findings = leftovers(&walked, &self.dir.join(".git"));
         findings.extend(withheld);
-        Ok(Measured { tree, changes, patch, findings, in_scope, everything: walked.tree })
+        let can_be_applied = oversize.is_none();
+        findings.extend(oversize);
+        Ok(Measured { tree, changes, patch, findings, in_scope, can_be_applied, everything: walked.tree })
     }
 
     /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
@@ -293,6 +298,14 @@ fn empty_directories(dir: &Path, submodules: &[Submodule]) -> Result<(), Stop> {
     Ok(())
 }
 
+/// What git refuses as too large to apply.
+const MAX_PATCH: u64 = 1023 << 20;
+
+fn oversize(bytes: u64) -> Option<Finding> {
+    let detail = format!("the patch has {bytes} bytes; at most {MAX_PATCH} can be applied and verified");
+    (bytes > MAX_PATCH).then(|| Finding { code: Code::ResourceLimit, detail: Some(detail) })
+}
+
 /// State that is neither patch nor scratch. The engine's git directory is only asked which names exist.
 fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -314,5 +327,16 @@ fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
     match found.is_empty() {
         true => Vec::new(),
         false => vec![Finding { code: Code::DirtyEndingTree, detail: Some(found.join("; ")) }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_git_would_refuse_is_a_limit_reached() {
+        assert_eq!(oversize(MAX_PATCH), None);
+        assert_eq!(oversize(MAX_PATCH + 1).map(|finding| finding.code), Some(Code::ResourceLimit));
     }
 }

@@ -25,6 +25,17 @@ const MAX_DOCUMENT: u64 = 64 << 20;
 
 /// Reads a directory as a bundle, hashing every file once, and verifies it.
 pub fn verify_dir(dir: &Path) -> io::Result<Verification> {
+    examine(dir).map(|(_, verification)| verification)
+}
+
+/// The verification of a bundle, with what it was made from: whoever shows more shows those same bytes.
+pub fn examine(dir: &Path) -> io::Result<(FoundBundle, Verification)> {
+    let found = read_dir(dir)?;
+    let verification = verify::verify(&found);
+    Ok((found, verification))
+}
+
+fn read_dir(dir: &Path) -> io::Result<FoundBundle> {
     let mut found = FoundBundle::default();
     let mut plain: Vec<(String, PathBuf)> = Vec::new();
     let mut pending = vec![PathBuf::new()];
@@ -48,7 +59,7 @@ pub fn verify_dir(dir: &Path) -> io::Result<Verification> {
     for (name, path) in plain {
         read_file(&mut found, name, &path)?;
     }
-    Ok(verify::verify(&found))
+    Ok(found)
 }
 
 fn read_file(found: &mut FoundBundle, name: String, path: &Path) -> io::Result<()> {
@@ -77,6 +88,11 @@ fn read_file(found: &mut FoundBundle, name: String, path: &Path) -> io::Result<(
     let file = files::scan_file(path, |_| {})?;
     found.files.insert(name, file);
     Ok(())
+}
+
+/// A small document of a bundle, as it stands.
+pub fn document(dir: &Path, name: &str) -> io::Result<Vec<u8>> {
+    files::read_limited(&dir.join(name), MAX_DOCUMENT)
 }
 
 /// A report as written. Reading it proves nothing; `verify_dir` does.

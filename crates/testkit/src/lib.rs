@@ -9,9 +9,11 @@ mod case;
 mod forger;
 mod house;
 mod repo;
+mod terminal;
 
 pub use bundle::{Bundle, copy_dir, files_below, sha256_hex};
 pub use case::{Case, ORACLE, append, exit, print, script, shell, sleep, write};
 pub use forger::{Forged, canonical, chain_start};
 pub use house::{Answer, House, is_root, wait_until};
 pub use repo::Repo;
+pub use terminal::{watch, without_styles};

@@ -56,10 +56,15 @@ pub fn run(context: &Context, args: Args) -> u8 {
     match execute(context, args) {
         Ok(code) => code,
         Err(failure) => {
-            context.output.failure(&Failure { exits_with: Some(OWN_FAILURE), ..failure });
+            context.output.failure(&own(failure));
             OWN_FAILURE
         }
     }
+}
+
+/// A failure that cannot be taken for the code of the command.
+pub fn own(failure: Failure) -> Failure {
+    Failure { exits_with: Some(OWN_FAILURE), ..failure }
 }
 
 fn execute(context: &Context, args: Args) -> Result<u8, Failure> {

@@ -80,7 +80,8 @@ pub struct TaskArgs {
 
 impl TaskArgs {
     pub fn request(self, context: &Context, case: &str) -> Result<Request, Failure> {
-        let case = cases::find(case, self.cases.as_deref())?;
+        let cases_dir = self.cases.map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))?;
+        let case = cases::find(case, cases_dir.as_deref())?;
         self.lane.request(context, case, self.stage)
     }
 }
@@ -98,7 +99,10 @@ impl LaneArgs {
         let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
-        let limits = LimitChanges { engine_wall_seconds: self.timeout, engine_idle_seconds: self.idle };
+        let limits = LimitChanges {
+            engine_wall_seconds: self.timeout.or_else(|| context.configured_seconds("timeout")),
+            engine_idle_seconds: self.idle.or_else(|| context.configured_seconds("idle")),
+        };
         Ok(Request {
             case,
             manifest,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cto_core::bundle;
 use cto_core::contract::{Action, Label, Stage};
 use cto_core::event::Origin;
 use cto_core::ids::CaseId;
@@ -14,12 +15,14 @@ use cto_core::verdict::Status;
 use super::Context;
 use super::run::{self, LaneArgs};
 use super::show;
+use super::stat_view;
 use crate::cases::Case;
 use crate::evidence::SealedBundle;
 use crate::failure::Failure;
 use crate::files;
 use crate::run::Request;
 use crate::source::SourceRequest;
+use crate::terminal;
 use crate::toolchains;
 
 #[derive(clap::Args)]
@@ -83,6 +86,11 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 fn print(context: &Context, sealed: &SealedBundle) {
     let report: &Report = &sealed.report;
     show::print(context, report, &sealed.dir);
+    let stat = stat_view::of_patch(&sealed.dir.join(bundle::PATCH)).filter(|stat| !stat.files.is_empty());
+    if let Some(stat) = stat {
+        context.output.line("");
+        stat_view::lines(&stat, terminal::columns()).iter().for_each(|line| context.output.line(line));
+    }
 }
 
 fn request(context: &Context, args: Args) -> Result<Request, Failure> {

@@ -98,20 +98,17 @@ fn print(context: &Context, verification: &Verification, dir: &Path) {
     };
     out(&format!("{style}{word}{style:#}  {}  {dim}{signature}{dim:#}", tame(&name)));
     let checks = verification.checked.iter().map(|check| if check.ok { check.name.clone() } else { format!("{}!", check.name) });
-    out(&format!("  {dim}checked{dim:#}  {}", checks.collect::<Vec<_>>().join(", ")));
+    context.output.hanging(&format!("  {dim}checked{dim:#}  "), &checks.collect::<Vec<_>>().join(", "));
     for problem in &verification.problems {
-        out(&format!(
-            "  {dim}problem{dim:#}  {}: {} {dim}[{}]{dim:#}",
-            tame(&problem.artifact),
-            tame(&problem.message),
-            problem.check
-        ));
+        let text = format!("{}: {} {dim}[{}]{dim:#}", tame(&problem.artifact), tame(&problem.message), problem.check);
+        context.output.hanging(&format!("  {dim}problem{dim:#}  "), &text);
     }
     match verification.status {
         Some(status) => {
             let style = status_style(status);
             out(&format!("  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence", status.as_str()));
-            out("\nThe bundle is whole and consistent. Without a signature this does not say who made it.");
+            out("");
+            context.output.hanging("", "The bundle is whole and consistent. Without a signature this does not say who made it.");
         }
         None => out("\nDo not rely on this bundle: what it says is not what its evidence says."),
     }

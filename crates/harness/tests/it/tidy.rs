@@ -123,6 +123,8 @@ fn reader_imports(source: &Source) -> Vec<String> {
     let readers = [
         "crates/harness/src/reader.rs",
         "crates/harness/src/docs.rs",
+        "crates/harness/src/cli/diff",
+        "crates/harness/src/cli/replay",
         "crates/harness/src/cli/show",
         "crates/harness/src/cli/verify",
     ];
