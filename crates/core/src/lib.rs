@@ -5,6 +5,7 @@
 //! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
 
 pub mod advice;
+pub mod amounts;
 pub mod blocker;
 pub mod bundle;
 pub mod case_file;
@@ -21,10 +22,12 @@ pub mod ids;
 pub mod invariant;
 pub mod json;
 pub mod judge;
+pub mod listing;
 pub mod patch;
 pub mod plan;
 pub mod report;
 pub mod report_md;
+pub mod retention;
 pub mod run;
 pub mod schema;
 pub mod scope;
