@@ -46,14 +46,10 @@ impl Failure {
     }
 
     pub fn because(mut self, error: &dyn std::error::Error) -> Self {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            let text = error.to_string();
-            // Some errors print their source themselves; say each thing once.
+        for text in reasons(error) {
             if !self.because.iter().any(|said| said.contains(&text)) {
                 self.because.push(text);
             }
-            next = error.source();
         }
         self
     }
@@ -95,6 +91,26 @@ impl Failure {
             }
         })
     }
+}
+
+/// An error and what lies under it, from the outside in.
+fn reasons(error: &dyn std::error::Error) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        // Some errors print their source themselves; say each thing once.
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    texts
+}
+
+/// The same on one line, for a note.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    reasons(error).join(": ")
 }
 
 impl fmt::Display for Failure {

@@ -1,10 +1,12 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod columns;
 mod contract;
 mod doctor;
 mod engines;
 mod exec;
 mod output;
+mod prune;
 mod recover;
 mod run;
 mod runs;
@@ -136,7 +138,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Run(args) => run::run(context, args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
-        Command::Runs(args) => runs::run(context, &args),
+        Command::Runs(args) => runs::run(context, args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
         Command::Engines(args) => engines::run(context, &args),

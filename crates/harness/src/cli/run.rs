@@ -19,6 +19,7 @@ use crate::doubles::fake;
 use crate::engines;
 use crate::failure::Failure;
 use crate::files;
+use crate::index;
 use crate::progress;
 use crate::reader;
 use crate::recover;
@@ -157,6 +158,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     }
     let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
     let report = &sealed.report;
+    index::ingest(&home, &report.run_id);
     let next = context.output.command(&format!("verify {}", report.run_id));
     if report.status == Status::Pass {
         confirm(&sealed.dir)?;
