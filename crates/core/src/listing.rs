@@ -47,6 +47,12 @@ impl Summary {
     pub fn duration_ms(&self) -> i64 {
         self.finished_at.as_millis().saturating_sub(self.started_at.as_millis())
     }
+
+    /// The blocker the failure reason speaks of: the first of the worst status.
+    pub fn headline(&self) -> Option<Code> {
+        let worst = self.blockers.iter().map(|code| code.info().status).max()?;
+        self.blockers.iter().copied().find(|code| code.info().status == worst)
+    }
 }
 
 impl Listed {
@@ -252,6 +258,18 @@ mod tests {
             assert_eq!(filter.matches(&sealed()), want_sealed, "{name}, sealed");
             assert_eq!(filter.matches(&unsealed()), want_unsealed, "{name}, unsealed");
         }
+    }
+
+    #[test]
+    fn the_headline_is_the_first_of_the_worst() {
+        let headline = |blockers: &[Code]| {
+            let Listed { state: ListedState::Sealed(mut summary), .. } = sealed() else { panic!("not sealed") };
+            summary.blockers = blockers.to_vec();
+            summary.headline()
+        };
+        assert_eq!(headline(&[Code::Timeout, Code::VerificationFailed, Code::NoDiff]), Some(Code::VerificationFailed));
+        assert_eq!(headline(&[Code::Timeout]), Some(Code::Timeout));
+        assert_eq!(headline(&[]), None);
     }
 
     #[test]

@@ -38,9 +38,10 @@ impl Utc {
         Self::from_rfc3339(&format!("{date}T{}:{}:{}Z", part(9..11)?, part(11..13)?, part(13..15)?))
     }
 
-    /// `01-02 03:04`, for a table whose reader knows the year.
-    pub fn short(&self) -> String {
-        self.0.strftime("%m-%d %H:%M").to_string()
+    /// For a table: `01-02 03:04` in the year of `now`, `2025-01-02` in any other.
+    pub fn short(&self, now: Utc) -> String {
+        let year = |time: &Self| time.0.strftime("%Y").to_string();
+        self.0.strftime(if year(self) == year(&now) { "%m-%d %H:%M" } else { "%Y-%m-%d" }).to_string()
     }
 
     /// The first moment of a day written as `2026-01-02`.
@@ -106,7 +107,8 @@ mod tests {
         assert_eq!(Utc::from_compact(&t.compact()), Some(t));
         assert_eq!(Utc::from_rfc3339("2026-01-02T05:04:05.0004+02:00"), Some(t));
         assert_eq!(Utc::day("2026-01-02").unwrap().to_string(), "2026-01-02T00:00:00.000Z");
-        assert_eq!(t.short(), "01-02 03:04");
+        assert_eq!(t.short(t), "01-02 03:04");
+        assert_eq!(t.short(Utc::from_millis(0).unwrap()), "2026-01-02");
         for bad in ["99999999T999999Z", "20260230T000000Z", "2026", "", "2026010éT030405Z"] {
             assert_eq!(Utc::from_compact(bad), None, "{bad}");
         }

@@ -89,30 +89,31 @@ impl RunsRoot {
         let mut names = RawDir::new(self.reopen()?, buffer.spare_capacity_mut());
         while let Some(entry) = names.next() {
             let entry = entry?;
-            let name = entry.file_name().to_str().ok().filter(|name| is_wanted(name));
-            let Some(run_id) = name.and_then(|name| name.parse::<RunId>().ok()) else { continue };
+            let Ok(name) = entry.file_name().to_str() else { continue };
             let is_own_directory = match entry.file_type() {
                 FileType::Directory => true,
-                FileType::Symlink | FileType::Unknown => match self.kind(&run_id) {
+                FileType::Symlink | FileType::Unknown => match self.kind(name) {
                     Some(is_own_directory) => is_own_directory,
                     None => continue,
                 },
                 _ => continue,
             };
+            // Asked only of what could be a run, so that it may remember what it was asked.
+            let Some(run_id) = is_wanted(name).then(|| name.parse::<RunId>().ok()).flatten() else { continue };
             found.push(Entry { run_id, inode: entry.ino(), is_own_directory });
         }
         Ok(found)
     }
 
     /// A directory of its own (`true`), a link to one (`false`), or neither.
-    fn kind(&self, run_id: &RunId) -> Option<bool> {
-        let is_dir = |flags| self.stat(run_id.as_str(), flags).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
+    fn kind(&self, name: &str) -> Option<bool> {
+        let is_dir = |flags| self.stat(name, flags).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
         is_dir(AtFlags::SYMLINK_NOFOLLOW).then_some(true).or_else(|| is_dir(AtFlags::empty()).then_some(false))
     }
 
     /// One run by its name.
     pub fn entry(&self, run_id: &RunId) -> Option<Entry> {
-        let is_own_directory = self.kind(run_id)?;
+        let is_own_directory = self.kind(run_id.as_str())?;
         let inode = self.stat(run_id.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?.st_ino;
         Some(Entry { run_id: run_id.clone(), inode, is_own_directory })
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::columns::{self, Cell};
 use super::output::{dim, status_style};
+use super::runs::when;
 use crate::failure::{self, Failure};
 use crate::host;
 use crate::prune::{self, PruneError};
@@ -130,7 +131,7 @@ fn print(context: &Context, is_done: bool, runs: &[Candidate], fates: &[Fate], g
         let why =
             one.error.as_ref().map_or_else(|| one.why.as_str().to_owned(), |error| format!("kept: {}", failure::chain(error)));
         vec![
-            Cell::new(listed.started().map_or_else(|| "?".to_owned(), |started| started.short()), dim()),
+            when(listed),
             Cell::new(status, style),
             Cell::plain(listed.case()),
             Cell::plain(one.run.size.to_string()),

@@ -126,33 +126,36 @@ fn print(context: &Context, listing: &Listing, is_everything: bool) {
     }
 }
 
-/// The longest of our own case names; a longer one is cut where there is little room.
-const CASE_WIDTH: usize = 22;
-
-/// A terminal this wide has room for whole run ids.
+/// A terminal this wide has room for whole run ids and sentences.
 const WIDE: usize = 132;
 
+/// What a case gets where there is less.
+const CASE_WIDTH: usize = 18;
+
 fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
-    let is_narrow = width.is_some_and(|width| width < WIDE);
-    let (status, style, engine, reason) = match &run.state {
-        ListedState::Live => ("live", dim(), "", "still running".to_owned()),
-        ListedState::Unsealed => ("unsealed", dim(), "", "interrupted; proves nothing".to_owned()),
-        ListedState::Unreadable(why) => ("unreadable", dim(), "", why.clone()),
+    let (status, style, engine, sentence, short) = match &run.state {
+        ListedState::Live => ("live", dim(), "", "still running".to_owned(), "still running"),
+        ListedState::Unsealed => ("unsealed", dim(), "", "interrupted; proves nothing".to_owned(), "proves nothing"),
+        ListedState::Unreadable(why) => ("unreadable", dim(), "", why.clone(), "proves nothing"),
         ListedState::Sealed(run) => {
-            (run.status.as_str(), status_style(run.status), run.engine.as_str(), run.failure_reason.clone().unwrap_or_default())
+            let sentence = run.failure_reason.clone().unwrap_or_default();
+            let code = run.headline().map_or("", Code::as_str);
+            (run.status.as_str(), status_style(run.status), run.engine.as_str(), sentence, code)
         }
     };
-    let case = if is_narrow { columns::cut(run.case(), CASE_WIDTH) } else { run.case().to_owned() };
+    let mut cells = vec![when(run), Cell::new(status, style)];
     // The last part of an id is as good as the whole wherever a run is asked for, and a double click takes it.
-    let id = if is_narrow { run.run_id.suffix() } else { run.run_id.as_str() };
-    vec![
-        Cell::new(run.started().map_or_else(|| "?".to_owned(), |started| started.short()), dim()),
-        Cell::new(status, style),
-        Cell::plain(case),
-        Cell::plain(engine),
-        Cell::plain(id),
-        Cell::plain(tame(&reason)),
-    ]
+    // A blocker's code says in a word what its sentence says, and `--blocker` takes it.
+    cells.extend(match width.is_some_and(|width| width < WIDE) {
+        true => [&columns::cut(run.case(), CASE_WIDTH), engine, run.run_id.suffix(), short].map(Cell::plain),
+        false => [run.case(), engine, run.run_id.as_str(), &tame(&sentence)].map(Cell::plain),
+    });
+    cells
+}
+
+/// When a run began, as a list shows it.
+pub fn when(run: &Listed) -> Cell {
+    Cell::new(run.started().map_or_else(|| "?".to_owned(), |started| started.short(host::now())), dim())
 }
 
 fn row_json(run: &Listed, dir: &std::path::Path) -> serde_json::Value {

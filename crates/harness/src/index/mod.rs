@@ -166,9 +166,20 @@ impl Mirror<'_> {
         for _ in 0..ROUNDS {
             self.catch_up(&behind, many)?;
             are_names_read |= behind.names;
-            behind = self.behind(are_names_read)?;
-            let Some(known) = self.known()?.filter(|_| behind.is_nothing()) else { continue };
-            let (records, total) = self.store.query(known.id, question.filter, question.limit)?;
+            let Some(known) = self.store.root(self.path())? else {
+                behind = Behind { names: true, ..Behind::default() };
+                continue;
+            };
+            let newest = self.store.newest(known.id, ALWAYS_CHECKED + 1)?;
+            behind = self.behind(&known, &newest, are_names_read)?;
+            if !behind.is_nothing() {
+                continue;
+            }
+            let (records, total) = match newest.len() <= ALWAYS_CHECKED {
+                // All of them were just compared with the disk, so nothing has to be looked up.
+                true => matching(newest, question),
+                false => self.store.query(known.id, question.filter, question.limit)?,
+            };
             behind.runs = self.outdated(&records);
             if behind.is_nothing() && records.len() == total.min(question.limit) {
                 let runs = records.into_iter().map(|record| record.listed).collect();
@@ -182,25 +193,22 @@ impl Mirror<'_> {
         self.root.path.as_os_str().as_bytes()
     }
 
-    fn known(&self) -> Result<Option<KnownRoot>, IndexError> {
-        self.store.root(self.path())
-    }
-
     /// Compares the index with what can be seen on the disk without reading a sealed bundle.
-    fn behind(&self, are_names_read: bool) -> Result<Behind, IndexError> {
-        let names_only = Behind { names: true, ..Behind::default() };
-        let Some(known) = self.known()? else { return Ok(names_only) };
-        let newest = self.store.newest(known.id, ALWAYS_CHECKED + 1)?;
+    fn behind(&self, known: &KnownRoot, newest: &[Record], are_names_read: bool) -> Result<Behind, IndexError> {
         let are_names_known = match newest.len() <= ALWAYS_CHECKED {
             _ if are_names_read => true,
-            true => self.has_same_names(&newest)?,
+            true => self.has_same_names(newest)?,
             false => known.token == Some(self.root.token()?.text),
         };
         if !are_names_known {
-            return Ok(names_only);
+            return Ok(Behind { names: true, ..Behind::default() });
         }
-        let mut runs = self.outdated(&newest);
-        for record in self.store.volatile(known.id)? {
+        let mut runs = self.outdated(newest);
+        let volatile = match newest.len() <= ALWAYS_CHECKED {
+            true => newest.iter().filter(|record| record.is_volatile()).cloned().collect(),
+            false => self.store.volatile(known.id)?,
+        };
+        for record in volatile {
             let now = self.root.entry(&record.listed.run_id).and_then(|entry| read(self.root, &entry));
             if now.is_none_or(|now| now.record != record) {
                 runs.push(record.listed.run_id);
@@ -273,6 +281,15 @@ impl Mirror<'_> {
         }
         Ok(())
     }
+}
+
+/// The newest `limit` that match, and how many match in all.
+fn matching(newest_first: Vec<Record>, question: &Question<'_>) -> (Vec<Record>, usize) {
+    let mut records = newest_first;
+    records.retain(|record| question.filter.matches(&record.listed));
+    let total = records.len();
+    records.truncate(question.limit);
+    (records, total)
 }
 
 fn known_name(record: &Record) -> KnownName {

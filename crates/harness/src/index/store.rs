@@ -388,3 +388,7 @@ fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
         failure_reason: row.get(13)?,
     })
 }
+
+#[cfg(test)]
+#[path = "store_tests.rs"]
+mod tests;
