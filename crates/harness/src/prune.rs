@@ -74,13 +74,17 @@ fn size_below(dir: &Path) -> Size {
 pub fn remove(home: &Home, chosen: &Candidate) -> Result<(), PruneError> {
     let root = RunsRoot::open(home).ok().flatten().ok_or(PruneError::Changed)?;
     let run_id = &chosen.listed.run_id;
-    let now = root.entry(run_id).and_then(|entry| index::read(&root, &entry)).ok_or(PruneError::Changed)?;
+    // Gone is gone, whoever was quicker.
+    let Some(now) = root.entry(run_id).and_then(|entry| index::read(&root, &entry)) else { return Ok(()) };
     let dir = root.path.join(run_id.as_str());
     if now.record.listed != chosen.listed || !now.record.is_own_directory || is_held(&dir) {
         return Err(PruneError::Changed);
     }
-    let aside = take_out(home, &root, run_id, &dir)?;
-    clear(&aside).map_err(|error| PruneError::Remove(aside, error))
+    match take_out(home, &root, run_id, &dir) {
+        Ok(aside) => clear(&aside).map_err(|error| PruneError::Remove(aside, error)),
+        Err(PruneError::Rename(error)) if error.kind() == io::ErrorKind::NotFound && !dir.exists() => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// One rename: before it the run is listed and whole, after it there is none.
@@ -111,7 +115,7 @@ pub fn sweep(home: &Home) {
     }
 }
 
-/// Gone is gone, whoever was quicker.
+/// Removes a tree that somebody else may be removing as well.
 fn clear(dir: &Path) -> io::Result<()> {
     match workspace::remove(dir) {
         Err(_) if fs::symlink_metadata(dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => Ok(()),
