@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod blocker;
 pub mod bundle;
+pub mod case_check;
 pub mod case_file;
 pub mod chain;
 pub mod config;

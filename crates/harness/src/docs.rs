@@ -65,6 +65,7 @@ fn exit_codes() -> String {
     }
     out.push_str(
         "\n`cto` without a command prints the short help on standard error and ends with 2: a script that forgot its command must not read it as a pass.\n\n\
+         Several runs in one command end with the worst of them: 70, then 1, then 3, then 0.\n\n\
          `cto exec` passes on the code of the command it ran (128 + n for signal n) and uses 125 for its own failures, a wrong command line included.\n",
     );
     out

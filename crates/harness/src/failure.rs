@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Every exit code, and what it means.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "pass; `verify`: good; `matrix`: green"),
-    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red"),
+    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red; `case check`: something is wrong"),
     (2, "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`"),
     (
         3,
@@ -120,21 +120,30 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error[{}]: {}", self.code, self.what)?;
+        writeln!(f, "error[{}]: {}", self.code, one_line(&self.what))?;
         if let Some(place) = &self.place {
-            writeln!(f, "  where: {place}")?;
+            writeln!(f, "  where: {}", one_line(place))?;
         }
         for because in &self.because {
-            writeln!(f, "  because: {because}")?;
+            writeln!(f, "  because: {}", lines(because))?;
         }
         if let Some(so) = &self.so {
-            writeln!(f, "  so: {so}")?;
+            writeln!(f, "  so: {}", lines(so))?;
         }
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", lines(hint)),
             None => Ok(()),
         }
     }
+}
+
+/// Names of files and words of others reach a terminal here: no control character of theirs does.
+fn lines(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+fn one_line(text: &str) -> String {
+    lines(text).replace('\n', "\u{fffd}")
 }
 
 impl std::error::Error for Failure {}
@@ -153,6 +162,15 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let text = Failure::usage("x", "a\nb\u{1b}[2J").at("c\nd\r").reason("e\nf\u{7}").hint("g\u{9b}").to_string();
+        assert_eq!(
+            text,
+            "error[x]: a\u{fffd}b\u{fffd}[2J\n  where: c\u{fffd}d\u{fffd}\n  because: e\nf\u{fffd}\n\nhint: g\u{fffd}"
+        );
+    }
 
     #[test]
     fn anatomy() {

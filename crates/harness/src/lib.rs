@@ -1,8 +1,13 @@
 //! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
+pub mod accounts;
 pub mod apply;
 pub mod approvals;
+pub mod batch;
 pub mod cancel;
+pub mod case_dir;
+pub mod case_template;
+pub mod case_trial;
 pub mod cases;
 pub mod cli;
 pub mod config;

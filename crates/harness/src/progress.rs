@@ -1,5 +1,7 @@
 //! Progress on standard error: one live line a step for a person who watches, plain lines for a log.
 
+mod board;
+
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -9,6 +11,8 @@ use cto_core::ids::RunId;
 use cto_core::timeline::span;
 
 use crate::terminal;
+
+pub use board::Board;
 
 pub trait Progress {
     fn started(&mut self, run_id: &RunId);

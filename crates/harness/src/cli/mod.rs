@@ -1,6 +1,8 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
 mod apply;
+mod case;
+mod cases;
 mod completions;
 mod config;
 mod contract;
@@ -18,6 +20,7 @@ mod parse;
 mod recover;
 mod replay;
 mod run;
+mod run_all;
 mod runs;
 mod schema;
 mod show;
@@ -82,6 +85,10 @@ enum Command {
     Recover(recover::Args),
     /// Print the resolved contract of a case with both digests
     Contract(contract::Args),
+    /// List the cases and what each may change
+    Cases(cases::Args),
+    /// Begin a case of your own, or find out whether one is sound
+    Case(case::Args),
     /// List the engines and their gates
     Engines(engines::Args),
     /// Run any command in the jail
@@ -225,6 +232,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Runs(args) => runs::run(context, &args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
+        Command::Cases(args) => cases::run(context, &args),
+        Command::Case(args) => case::run(context, args),
         Command::Engines(args) => engines::run(context, &args),
         Command::Exec(args) => Ok(exec::run(context, args)),
         Command::Doctor(args) => doctor::run(context, &args),

@@ -1,4 +1,4 @@
-//! `cto run`: one governed run.
+//! `cto run`: one governed run; several of them are in `run_all.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +10,14 @@ use cto_core::ids::EngineId;
 use cto_core::report::Report;
 use cto_core::verdict::Status;
 use cto_core::verify::Standing;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Context;
 use super::output::dim;
+use super::run_all;
 use super::show;
 use crate::cancel::Cancel;
+use crate::case_dir::MAX_SCRIPT;
 use crate::cases::{self, Case};
 use crate::doubles::fake;
 use crate::engines;
@@ -23,20 +25,24 @@ use crate::evidence::SealedBundle;
 use crate::failure::Failure;
 use crate::files;
 use crate::host::Home;
-use crate::progress;
+use crate::progress::{self, Progress};
 use crate::reader;
 use crate::recover;
 use crate::run::{self, Request};
 
-const MAX_SCRIPT: u64 = 16 << 20;
-
 #[derive(clap::Args)]
 pub struct Args {
-    /// A built-in case, or a path to a case directory
-    #[arg(default_value = cases::DEFAULT_CASE)]
-    case: String,
+    /// A built-in case, or a path to a case directory; several are run as with --all
+    #[arg(value_name = "CASE", default_value = cases::DEFAULT_CASE)]
+    names: Vec<String>,
+    /// Run every case, each as an ordinary run with a bundle of its own
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// How many cases to run at a time
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    jobs: u8,
     /// Show the engine's output while it runs
-    #[arg(long, short)]
+    #[arg(long, short, conflicts_with = "all")]
     verbose: bool,
     /// Keep the workspace of a run that does not pass
     #[arg(long)]
@@ -79,10 +85,17 @@ pub struct TaskArgs {
 }
 
 impl TaskArgs {
-    pub fn request(self, context: &Context, case: &str) -> Result<Request, Failure> {
-        let cases_dir = self.cases.map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))?;
-        let case = cases::find(case, cases_dir.as_deref())?;
+    pub fn request(&self, context: &Context, case: &str) -> Result<Request, Failure> {
+        let dir = self.cases_dir(context)?;
+        self.request_for(context, cases::find(case, dir.as_deref())?)
+    }
+
+    fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
         self.lane.request(context, case, self.stage)
+    }
+
+    fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
+        self.cases.clone().map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
     }
 }
 
@@ -92,8 +105,8 @@ impl LaneArgs {
         self.engine == DEFAULT_ENGINE && self.script.is_none()
     }
 
-    /// The request for a case; `stage` is the flag, where there is one.
-    pub fn request(self, context: &Context, case: Case, stage_flag: Option<u8>) -> Result<Request, Failure> {
+    /// The request for a case; `stage_flag` is the flag, where there is one.
+    pub fn request(&self, context: &Context, case: Case, stage_flag: Option<u8>) -> Result<Request, Failure> {
         let manifest = engines::find(&self.engine)?;
         let stage = stage(&manifest, stage_flag, context)?;
         let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
@@ -148,14 +161,19 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
         None if !plays => return Ok(None),
         None => case.scripts.get("oracle").cloned().unwrap_or_default(),
         Some(name) if case.scripts.contains_key(name) => case.scripts.get(name).cloned().unwrap_or_default(),
-        Some(file) => files::read_limited(&PathBuf::from(file), MAX_SCRIPT).map(fake::from_file).map_err(|error| {
-            let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
-            Failure::usage("unreadable_script", "the script cannot be read")
-                .at(file)
-                .because(&error)
-                .so("nothing ran")
-                .hint(format!("scripts of this case: {known}"))
-        })?,
+        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
+        Some(file) => {
+            Path::new(file).canonicalize().and_then(|path| files::read_limited(&path, MAX_SCRIPT)).map(fake::from_file).map_err(
+                |error| {
+                    let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                    Failure::usage("unreadable_script", "the script cannot be read")
+                        .at(file)
+                        .because(&error)
+                        .so("nothing ran")
+                        .hint(format!("scripts of this case: {known}"))
+                },
+            )?
+        }
     };
     fake::parse(&bytes).map_err(|error| {
         Failure::usage("bad_script", "the script cannot be played")
@@ -182,23 +200,79 @@ fn confirm(dir: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Everything that was asked for, found and understood before anything runs.
+fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
+    if !args.all {
+        return args.names.iter().map(|name| Ok(Request { keep: args.keep, ..args.task.request(context, name)? })).collect();
+    }
+    let listed = cases::all(args.task.cases_dir(context)?.as_deref())?;
+    let request = |case: Case| Ok(Request { keep: args.keep, ..args.task.request_for(context, case)? });
+    listed.into_iter().map(|listed| request(listed.case?)).collect()
+}
+
+/// A run and, where it passed, a second look at its evidence.
+pub fn run_one(
+    context: &Context,
+    home: &Home,
+    request: &Request,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<SealedBundle, Failure> {
+    let sealed = run::run(home, &context.env, request, cancel, progress)?;
+    if sealed.report.status == Status::Pass {
+        confirm(&sealed.dir)?;
+    }
+    Ok(sealed)
+}
+
+/// Adds what `--json` tells of one run.
+pub fn describe(sealed: &SealedBundle, answer: &mut Value) {
+    let report = &sealed.report;
+    answer["run_id"] = json!(report.run_id);
+    answer["status"] = json!(report.status);
+    answer["failure_reason"] = json!(report.failure_reason);
+    answer["exit_code"] = json!(report.status.exit_code());
+    answer["bundle"] = json!(sealed.dir.display().to_string());
+    answer["report"] = json!(report);
+}
+
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let request = Request { keep: args.keep, ..args.task.request(context, &args.case)? };
-    let (home, sealed) = execute(context, &request, args.verbose)?;
+    let requests = requests(context, &args)?;
+    if args.verbose && requests.len() > 1 {
+        return Err(Failure::usage("verbose_batch", "--verbose shows one run, and several were asked for").so("nothing ran"));
+    }
+    let (home, cancel) = begin(context)?;
+    let request = match requests.as_slice() {
+        [request] if !args.all => request,
+        several => return run_all::run(context, &home, several, usize::from(args.jobs), &cancel),
+    };
+    let sealed = run_one(context, &home, request, &cancel, progress(context, args.verbose).as_mut())?;
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
     if context.output.json {
-        context.output.document(&answer("run", &sealed, &next, kept_workspace(&home, &request, report)))?;
+        context.output.document(&answer("run", &sealed, &next, kept_workspace(&home, request, report)))?;
     } else {
         show::print(context, report, &sealed.dir);
-        say_kept(context, &home, &request, report);
+        say_kept(context, &home, request, report);
         context.output.line(&format!("\nnext: {next}"));
     }
     Ok(report.status.exit_code())
 }
 
-/// Closes what was interrupted, runs, and makes sure that a pass is borne out by its evidence.
+/// One run, whole: for a command that makes exactly one.
 pub fn execute(context: &Context, request: &Request, verbose: bool) -> Result<(Home, SealedBundle), Failure> {
+    let (home, cancel) = begin(context)?;
+    let sealed = run_one(context, &home, request, &cancel, progress(context, verbose).as_mut())?;
+    Ok((home, sealed))
+}
+
+fn progress(context: &Context, verbose: bool) -> Box<dyn Progress> {
+    let progress = progress::for_stderr(context.output.json);
+    if verbose { Box::new(progress::Verbose::over(progress)) } else { progress }
+}
+
+/// Closes what was interrupted, and listens for signals from here on.
+fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
     let home = context.home()?;
     for recovered in recover::recover_listed(&home) {
         match recovered.result {
@@ -208,32 +282,15 @@ pub fn execute(context: &Context, request: &Request, verbose: bool) -> Result<(H
     }
     let cancel =
         Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
-    let mut progress = progress::for_stderr(context.output.json);
-    if verbose {
-        progress = Box::new(progress::Verbose::over(progress));
-    }
-    let sealed = run::run(&home, &context.env, request, &cancel, progress.as_mut())?;
-    if sealed.report.status == Status::Pass {
-        confirm(&sealed.dir)?;
-    }
-    Ok((home, sealed))
+    Ok((home, cancel))
 }
 
 /// The document of a command that ran one contract.
-pub fn answer(command: &str, sealed: &SealedBundle, next: &str, workspace: Option<PathBuf>) -> serde_json::Value {
-    let report = &sealed.report;
-    json!({
-        "schema_version": 1,
-        "command": command,
-        "run_id": report.run_id,
-        "status": report.status,
-        "failure_reason": report.failure_reason,
-        "exit_code": report.status.exit_code(),
-        "bundle": sealed.dir.display().to_string(),
-        "workspace": workspace.map(|dir| dir.display().to_string()),
-        "next": next,
-        "report": report,
-    })
+pub fn answer(command: &str, sealed: &SealedBundle, next: &str, workspace: Option<PathBuf>) -> Value {
+    let workspace = workspace.map(|dir| dir.display().to_string());
+    let mut answer = json!({"schema_version": 1, "command": command, "next": next, "workspace": workspace});
+    describe(sealed, &mut answer);
+    answer
 }
 
 /// Where a kept workspace lies; none is kept of a pass or of a run that never had one.

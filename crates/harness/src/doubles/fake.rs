@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use cto_core::case_file::toml_problem;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -83,13 +84,16 @@ enum Step {
 pub enum ScriptError {
     #[error("is not UTF-8")]
     NotUtf8,
-    #[error("{0}")]
-    Toml(Box<toml::de::Error>),
+    #[error("line {line}, column {column}: {message}")]
+    Toml { line: u64, column: u64, message: String },
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ScriptError::NotUtf8)?;
-    toml::from_str(text).map_err(|error| ScriptError::Toml(Box::new(error)))
+    toml::from_str(text).map_err(|error| {
+        let (line, column, message) = toml_problem(text, &error);
+        ScriptError::Toml { line, column, message }
+    })
 }
 
 /// A file somebody named as a script. A patch is played as the one step of applying it.
@@ -206,6 +210,25 @@ fn apply(patch: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = "silent = true\n[[step]]\ndo = \"chmod\"\npath = \"a\"\nmode = 420\n[[step]]\ndo = \"exit\"\ncode = 1\n";
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_script_or_a_short_complaint(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Err(error) = parse(&bytes) {
+                prop_assert!(error.to_string().len() < 1000);
+            }
+        }
+
+        #[test]
+        fn one_changed_byte_never_panics(at in 0..GOOD.len(), byte in any::<u8>()) {
+            let mut bytes = GOOD.as_bytes().to_vec();
+            bytes[at] = byte;
+            let _ = parse(&bytes);
+        }
+    }
 
     #[test]
     fn a_patch_is_a_script_of_one_step() {
@@ -218,7 +241,7 @@ mod tests {
     #[test]
     fn scripts_parse_or_say_why() {
         assert!(parse(b"[[step]]\ndo = \"say\"\ntext = \"hi\"\n").is_ok());
-        assert!(parse(b"").is_ok());
+        assert!(parse(b"").is_ok() && parse(GOOD.as_bytes()).is_ok());
         for bad in [
             &b"\xff"[..],
             b"[[step]]\ndo = \"dance\"\n",

@@ -5,6 +5,8 @@
 
 mod apply;
 mod attacks;
+mod case;
+mod cases;
 mod cheats;
 mod clock;
 mod config;
@@ -20,11 +22,13 @@ mod layers;
 mod limits;
 mod matrix;
 mod measure;
+mod odd_input;
 mod old_names;
 mod output;
 mod recover;
 mod replay;
 mod run;
+mod run_all;
 mod runs;
 mod schema;
 mod show;
