@@ -92,6 +92,12 @@ fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, line: usize,
     serde_json::from_value(value).map_err(|e| ChainError::Json { line, source: JsonError::Shape(e) })
 }
 
+/// Where a chain says it begins: for one that goes on from a bundle nobody has at hand.
+pub fn first_prev(bytes: &[u8]) -> Option<Digest> {
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    EventLine::read(1, line).ok().map(|line| line.prev)
+}
+
 /// Reads and checks a whole chain from its expected first `prev`. Order of types is `run::fold`'s business.
 pub fn read_chain(bytes: &[u8], start: Digest, run_id: &RunId) -> Result<Vec<EventLine>, ChainError> {
     let (lines, rest) = read_prefix(bytes, start, run_id)?;

@@ -5,6 +5,8 @@
 //! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
 
 pub mod advice;
+pub mod archive;
+pub mod attest;
 pub mod blocker;
 pub mod bundle;
 pub mod case_file;

@@ -3,6 +3,7 @@
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
+use crate::attest::{Envelope, KeyRecord, Statement, Verdict};
 use crate::containment::ContainmentReport;
 use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
@@ -23,6 +24,9 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
+        ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
+        ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
+        ("key", root::<KeyRecord>("one key of the trust store")),
     ]
 }
 
@@ -82,6 +86,6 @@ mod tests {
         let report = root::<Report>("r").to_string();
         assert!(report.contains("{\"const\":false}"), "{report}");
         assert!(report.contains("not-promoted"));
-        assert_eq!(all().len(), 8);
+        assert_eq!(all().len(), 11);
     }
 }

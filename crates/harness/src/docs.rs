@@ -73,6 +73,10 @@ fn command_line() -> String {
     for sub in tree.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
         let name = sub.get_name().to_owned();
         let _ = write!(out, "\n## cto {name}\n\n```text\n{}```\n", help(sub));
+        for below in sub.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
+            let deeper = below.get_name().to_owned();
+            let _ = write!(out, "\n### cto {name} {deeper}\n\n```text\n{}```\n", help(below));
+        }
     }
     out
 }

@@ -1,18 +1,14 @@
 //! Reading bundles, ours and strangers'. Nothing here writes, and nothing here is used by a run.
 
 use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::chain::{self, EventLine};
 use cto_core::event::Kind;
 use cto_core::ids::RunId;
-use cto_core::patch::PatchPaths;
 use cto_core::report::Report;
 use cto_core::verdict::Status;
-use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 
 use crate::evidence::{Liveness, liveness};
 use crate::failure::Failure;
@@ -20,65 +16,9 @@ use crate::files;
 use crate::host::Home;
 
 /// Documents larger than this are not ours.
-const MAX_DOCUMENT: u64 = 64 << 20;
+pub const MAX_DOCUMENT: u64 = 64 << 20;
 
-/// Reads a directory as a bundle, hashing every file once, and verifies it.
-pub fn verify_dir(dir: &Path) -> io::Result<Verification> {
-    let mut found = FoundBundle::default();
-    let mut plain: Vec<(String, PathBuf)> = Vec::new();
-    let mut pending = vec![PathBuf::new()];
-    while let Some(below) = pending.pop() {
-        for entry in fs::read_dir(dir.join(&below))? {
-            let entry = entry?;
-            let relative = below.join(entry.file_name());
-            let kind = entry.file_type()?;
-            let name = std::str::from_utf8(relative.as_os_str().as_bytes());
-            match name {
-                Ok(_) if kind.is_dir() => pending.push(relative),
-                Ok(name) if kind.is_file() => {
-                    if name != bundle::LOCK {
-                        plain.push((name.to_owned(), entry.path()));
-                    }
-                }
-                _ => found.strangers.push(relative.display().to_string()),
-            }
-        }
-    }
-    for (name, path) in plain {
-        read_file(&mut found, name, &path)?;
-    }
-    Ok(verify::verify(&found))
-}
-
-fn read_file(found: &mut FoundBundle, name: String, path: &Path) -> io::Result<()> {
-    if verify::DOCUMENTS.contains(&name.as_str()) && fs::symlink_metadata(path)?.len() <= MAX_DOCUMENT {
-        let bytes = files::read_limited(path, MAX_DOCUMENT)?;
-        let file = FoundFile { bytes: bytes.len() as u64, sha256: cto_core::digest::Digest::of(&bytes) };
-        found.documents.insert(name.clone(), bytes);
-        found.files.insert(name, file);
-        return Ok(());
-    }
-    if name == bundle::PATCH {
-        let mut paths = PatchPaths::default();
-        let mut error = None;
-        let file = files::scan_file(path, |chunk| {
-            if error.is_none() {
-                error = paths.feed(chunk).err();
-            }
-        })?;
-        found.patch_paths = Some(match error {
-            Some(error) => Err(error),
-            None => paths.finish(),
-        });
-        found.files.insert(name, file);
-        return Ok(());
-    }
-    let file = files::scan_file(path, |_| {})?;
-    found.files.insert(name, file);
-    Ok(())
-}
-
-/// A report as written. Reading it proves nothing; `verify_dir` does.
+/// A report as written. Reading it proves nothing; `verifier` does.
 pub fn report(dir: &Path) -> Result<Report, Failure> {
     let bytes = files::read_limited(&dir.join(bundle::REPORT), MAX_DOCUMENT).map_err(|error| {
         Failure::usage("unreadable_report", "the report cannot be read")
@@ -160,23 +100,33 @@ fn state(dir: &Path) -> ListedState {
     }
 }
 
+/// Is this the path of a directory rather than the name of a run?
+pub fn is_path(name: &str) -> bool {
+    (name.contains('/') || name == "." || name == "..") && Path::new(name).is_dir()
+}
+
+/// A directory that holds a bundle, wherever it is.
+pub fn bundle_at(name: &str) -> Result<PathBuf, Failure> {
+    let as_path = Path::new(name);
+    // A directory that may not be looked into is not the same as one that holds no bundle.
+    fs::read_dir(as_path).and_then(|_| as_path.join(bundle::REPORT).try_exists()).map_err(|error| {
+        Failure::usage("unreadable_bundle", format!("{name} cannot be read"))
+            .because(&error)
+            .hint("check who owns it and its mode")
+    })?;
+    let looks_like_one =
+        [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
+    match looks_like_one {
+        true => Ok(as_path.to_owned()),
+        false => Err(Failure::usage("not_a_bundle", format!("{name} is not a bundle"))
+            .hint("a bundle has report.json, contract.json and events.normalized.jsonl")),
+    }
+}
+
 /// Finds a run: a directory, a run id, a unique part of one, or `last`.
 pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
-    let as_path = Path::new(name);
-    if (name.contains('/') || name == "." || name == "..") && as_path.is_dir() {
-        // A directory that may not be looked into is not the same as one that holds no bundle.
-        fs::read_dir(as_path).and_then(|_| as_path.join(bundle::REPORT).try_exists()).map_err(|error| {
-            Failure::usage("unreadable_bundle", format!("{name} cannot be read"))
-                .because(&error)
-                .hint("check who owns it and its mode")
-        })?;
-        let looks_like_one =
-            [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
-        return match looks_like_one {
-            true => Ok(as_path.to_owned()),
-            false => Err(Failure::usage("not_a_bundle", format!("{name} is not a bundle"))
-                .hint("a bundle has report.json, contract.json and events.normalized.jsonl")),
-        };
+    if is_path(name) {
+        return bundle_at(name);
     }
     let exact = home.runs.join(name);
     if name.parse::<RunId>().is_ok() && exact.is_dir() {
@@ -199,7 +149,7 @@ pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// Every run id, oldest first.
-fn run_ids(home: &Home) -> Vec<RunId> {
+pub fn run_ids(home: &Home) -> Vec<RunId> {
     let entries = fs::read_dir(&home.runs).into_iter().flatten().flatten();
     let mut ids: Vec<RunId> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     ids.sort_by(|a, b| a.time_key().cmp(&b.time_key()));

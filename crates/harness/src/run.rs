@@ -27,9 +27,11 @@ use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_
 use crate::failure::Failure;
 use crate::host::{self, Env, Home, OwnProgram};
 use crate::jail::probe;
+use crate::keys::KeyStore;
 use crate::measure;
 use crate::progress::Progress;
 use crate::secrets::Secrets;
+use crate::sign::{SignError, Signer};
 use crate::supervise::SuperviseError;
 use crate::toolchains::{self, Resolved};
 use crate::verification;
@@ -129,6 +131,8 @@ pub fn run(
         contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
     let (plan, gates) = make_plan(&contract, request, env, home);
     home.create()?;
+    let keys = KeyStore::of(home);
+    Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| RunId::new(started_at, &request.case.id, suffix).ok())?;
     progress.started(&run_id);
@@ -146,7 +150,7 @@ pub fn run(
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
-    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env) };
+    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
     let outcome = record_and_execute(&mut bundle, request, plan, &gates, env, cancel, &work, progress);
@@ -159,6 +163,14 @@ pub fn run(
     let sealed = bundle.close(findings).map_err(|error| unsealed(&run_id, &error))?;
     progress.done();
     Ok(sealed)
+}
+
+fn cannot_sign(error: &SignError) -> Failure {
+    let failure = match error {
+        SignError::Keys(keys) => keys.failure(),
+        _ => Failure::internal("cannot_sign", "the evidence could not be signed").because(error),
+    };
+    failure.so("nothing ran")
 }
 
 fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {

@@ -1,9 +1,11 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod bundle;
 mod contract;
 mod doctor;
 mod engines;
 mod exec;
+mod keys;
 mod output;
 mod recover;
 mod run;
@@ -53,6 +55,10 @@ enum Command {
     Show(show::Args),
     /// Check a bundle from its own bytes
     Verify(verify::Args),
+    /// Pack a bundle into one file, or unpack one
+    Bundle(bundle::Args),
+    /// Which key signs here, and whose signatures count
+    Keys(keys::Args),
     /// List runs, newest first
     Runs(runs::Args),
     /// Close runs that were interrupted
@@ -136,6 +142,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Run(args) => run::run(context, args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
+        Command::Bundle(args) => bundle::run(context, &args),
+        Command::Keys(args) => keys::run(context, args),
         Command::Runs(args) => runs::run(context, &args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),

@@ -31,6 +31,11 @@ impl Output {
         let _ = writeln!(anstream::stdout(), "{text}");
     }
 
+    /// Bytes of a document that is not ours to format.
+    pub fn raw(&self, text: &str) {
+        let _ = std::io::stdout().write_all(text.as_bytes());
+    }
+
     pub fn note(&self, text: &str) {
         let _ = writeln!(anstream::stderr(), "{text}");
     }

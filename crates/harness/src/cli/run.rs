@@ -19,10 +19,12 @@ use crate::doubles::fake;
 use crate::engines;
 use crate::failure::Failure;
 use crate::files;
+use crate::host::Home;
+use crate::keys::KeyStore;
 use crate::progress;
-use crate::reader;
 use crate::recover;
 use crate::run::{self, Request};
+use crate::verifier;
 
 const MAX_SCRIPT: u64 = 16 << 20;
 
@@ -125,15 +127,16 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
 }
 
 /// A pass is printed only over evidence that bears it out: nobody may have written into the bundle meanwhile.
-fn confirm(dir: &Path) -> Result<(), Failure> {
+fn confirm(home: &Home, dir: &Path) -> Result<(), Failure> {
     let refused = || {
         Failure::internal("evidence_touched", "the sealed bundle does not bear out its own verdict")
             .at(dir.display().to_string())
             .so("nothing counts as passed")
             .hint("`cto verify` lists what is wrong; something outside the harness wrote into the bundle")
     };
-    let found = reader::verify_dir(dir).map_err(|error| refused().because(&error))?;
-    match (found.standing, found.problems.first()) {
+    let trust = KeyStore::of(home).trust().map_err(|error| refused().because(&error))?;
+    let found = verifier::verify_dir(dir, &trust).map_err(|error| refused().because(&error))?;
+    match (found.standing, found.problems.iter().chain(&found.unknowns).next()) {
         (Standing::Good, _) => Ok(()),
         (_, Some(problem)) => Err(refused().reason(format!("{}: {}", problem.artifact, problem.message))),
         (_, None) => Err(refused()),
@@ -159,7 +162,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
     if report.status == Status::Pass {
-        confirm(&sealed.dir)?;
+        confirm(&home, &sealed.dir)?;
     }
     if context.output.json {
         context.output.document(&json!({
