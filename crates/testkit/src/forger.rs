@@ -67,7 +67,12 @@ impl Forged {
         edit(&mut events);
         let report = self.bundle().report();
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
-        let mut prev = chain_start(&text("run_id"), &text("contract_digest"));
+        self.chain_from(&chain_start(&text("run_id"), &text("contract_digest")), events)
+    }
+
+    /// Chains events from any first `prev`.
+    pub fn chain_from(&self, start: &str, events: Vec<Value>) -> &Self {
+        let mut prev = start.to_owned();
         let mut bytes = Vec::new();
         for (index, event) in events.iter().enumerate() {
             let mut line = event.as_object().unwrap().clone();

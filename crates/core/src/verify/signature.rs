@@ -95,18 +95,17 @@ impl Verifier<'_> {
                 return None;
             }
         };
-        let statement = json::read::<Statement<Value>>(&opened.payload);
-        let known = statement.as_ref().is_ok_and(|s| s.kind == STATEMENT_TYPE && s.predicate_type == VERDICT_TYPE);
-        let verdict = match (json::read::<Statement<Verdict>>(&opened.payload), known) {
-            (Ok(verdict), true) => verdict,
-            (Err(error), true) => {
-                self.problem(CHECK, name, format!("the signed statement {error}"));
+        let verdict = match json::read::<Statement<Value>>(&opened.payload) {
+            Ok(found) if found.kind != STATEMENT_TYPE || found.predicate_type != VERDICT_TYPE => {
+                self.problem(CHECK, name, format!("is not a statement of {STATEMENT_TYPE} with the predicate {VERDICT_TYPE}"));
                 return None;
             }
-            (_, false) => {
-                let message =
-                    format!("the payload is not an in-toto statement ({STATEMENT_TYPE}) with the predicate {VERDICT_TYPE}");
-                self.problem(CHECK, name, message);
+            read => read.and_then(|_| json::read::<Statement<Verdict>>(&opened.payload)),
+        };
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                self.problem(CHECK, name, format!("the signed statement {error}"));
                 return None;
             }
         };

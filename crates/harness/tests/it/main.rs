@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
+mod adversary;
 mod attacks;
 mod cheats;
 mod contract;
@@ -12,6 +13,7 @@ mod golden;
 mod jail;
 mod layers;
 mod limits;
+mod links;
 mod matrix;
 mod measure;
 mod recover;
