@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::archive::{self, ArchiveError, BLOCK, Entry, Limits, Unpacker};
 use cto_core::bundle;
+use cto_core::digest::Hasher;
 use cto_core::ids::RunId;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, FrameCompressor};
@@ -19,6 +20,9 @@ use crate::files;
 use crate::host;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// A skippable frame after the data, which every other reader passes over: it holds SHA-256 of all bytes before
+/// it. Compressed data has many spellings of one content; with this, not even those can be exchanged.
+const TRAILER_HEAD: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 32, 0, 0, 0];
 /// Ours is far smaller; a frame that wants more is not one of ours.
 const MAX_WINDOW: u64 = 8 << 20;
 
@@ -42,15 +46,17 @@ pub enum PackError {
 
 // ---- reading -------------------------------------------------------------------------------------
 
-/// Counts what goes through, for whoever wants to compare.
+/// Counts and digests what goes through.
 struct Counted<'a, R> {
     inner: R,
     count: &'a Cell<u64>,
+    hasher: Hasher,
 }
 
 impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..n]);
         self.count.set(self.count.get() + n as u64);
         Ok(n)
     }
@@ -67,11 +73,12 @@ fn walk_within(
     each: impl FnMut(&Entry, &mut dyn Read) -> Result<(), PackError>,
 ) -> Result<RunId, PackError> {
     let taken = Cell::new(0);
-    let mut source = BufReader::with_capacity(128 << 10, Counted { inner: archive, count: &taken });
+    let mut source = BufReader::with_capacity(128 << 10, archive);
     let mut magic = [0u8; 4];
     let start = read_up_to(&mut source, &mut magic)?;
-    let mut source = (&magic[..start]).chain(source);
-    if magic != ZSTD_MAGIC || start < 4 {
+    let source = io::Cursor::new(magic).take(start as u64).chain(source);
+    let mut source = Counted { inner: source, count: &taken, hasher: Hasher::default() };
+    if magic != ZSTD_MAGIC {
         let run = entries(&mut source, limits, &taken, each)?;
         return ended(&mut source).map(|()| run);
     }
@@ -79,11 +86,16 @@ fn walk_within(
     let mut decoder = StreamingDecoder::new_with_max_window_size(source, MAX_WINDOW).map_err(|error| frame(&error))?;
     let run = entries(&mut decoder, limits, &taken, each)?;
     ended(&mut decoder)?;
-    let (mut source, decoder) = decoder.into_parts();
-    if decoder.get_checksum_from_data().is_none() || decoder.get_checksum_from_data() != decoder.get_calculated_checksum() {
-        return Err(PackError::Frame("does not have its checksum".into()));
+    trailer(&mut decoder.into_inner()).map(|()| run)
+}
+
+fn trailer<R: Read>(source: &mut Counted<'_, R>) -> Result<(), PackError> {
+    let expected = [TRAILER_HEAD.to_vec(), source.hasher.clone().finish().to_bytes().to_vec()].concat();
+    let mut found = vec![0u8; expected.len()];
+    if read_up_to(source, &mut found)? != expected.len() || found != expected {
+        return Err(PackError::Frame("does not have its digest at the end".into()));
     }
-    ended(&mut source).map(|()| run)
+    ended(source)
 }
 
 /// Fills a buffer as far as there is something.
@@ -218,13 +230,15 @@ fn private_dir(dir: &Path) -> io::Result<()> {
 /// Writes a bundle as an archive. The same bundle gives the same bytes.
 pub fn pack(dir: &Path, run: &RunId, to: impl Write, compress: bool) -> Result<(), PackError> {
     let mut source = Source::new(dir, run)?;
-    let mut drain = Drain { inner: BufWriter::with_capacity(128 << 10, to), failed: None };
+    let mut drain = Drain { inner: BufWriter::with_capacity(128 << 10, to), hasher: Hasher::default(), failed: None };
     if compress {
         // It takes errors for bugs, so neither end shows it one.
         let mut compressor = FrameCompressor::new(CompressionLevel::Fastest);
         compressor.set_source(&mut source);
         compressor.set_drain(&mut drain);
         compressor.compress();
+        let digest = drain.hasher.clone().finish();
+        let _ = drain.write_all(&TRAILER_HEAD).and_then(|()| drain.write_all(&digest.to_bytes()));
     } else {
         let _ = io::copy(&mut source, &mut drain);
     }
@@ -328,11 +342,13 @@ impl Read for Source<'_> {
 /// Takes everything; remembers the first failure.
 struct Drain<W> {
     inner: W,
+    hasher: Hasher,
     failed: Option<io::Error>,
 }
 
 impl<W: Write> Write for Drain<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hasher.update(bytes);
         if self.failed.is_none()
             && let Err(error) = self.inner.write_all(bytes)
         {
@@ -421,6 +437,17 @@ mod tests {
             bad[at] ^= 1;
             let content = (1024 - 512..1024 - 507).contains(&at) || (2048..2050).contains(&at);
             assert_eq!(refusal(&bad) == "accepted", content, "byte {at}");
+        }
+    }
+
+    #[test]
+    fn any_changed_bit_of_a_compressed_archive_is_refused() {
+        let (_keep, dir, run) = sample();
+        let bytes = packed(&dir, &run, true);
+        for at in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[at / 8] ^= 1 << (at % 8);
+            assert_ne!(refusal(&bad), "accepted", "bit {at}");
         }
     }
 

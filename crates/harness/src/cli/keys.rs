@@ -48,16 +48,17 @@ enum Command {
 }
 
 #[derive(clap::Args)]
-#[group(required = true, multiple = false, id = "signer")]
+#[group(skip)]
+#[command(group(clap::ArgGroup::new("signer").required(true).args(["machine", "ssh", "public"])))]
 struct UseArgs {
     /// The key made on this machine
-    #[arg(long, group = "signer")]
+    #[arg(long)]
     machine: bool,
     /// An OpenSSH Ed25519 private key without a passphrase
-    #[arg(long, value_name = "FILE", group = "signer")]
+    #[arg(long, value_name = "FILE")]
     ssh: Option<PathBuf>,
     /// The public key of a program that signs: it gets the bytes on standard input and prints base64
-    #[arg(long, value_name = "FILE", group = "signer", requires = "program")]
+    #[arg(long, value_name = "FILE", requires = "program")]
     public: Option<PathBuf>,
     /// The program and its arguments, after `--`
     #[arg(last = true, value_name = "PROGRAM", requires = "public")]

@@ -5,12 +5,15 @@
 
 mod adversary;
 mod attacks;
+mod bundle;
 mod cheats;
 mod contract;
 mod engines;
 mod faults;
+mod fuzz;
 mod golden;
 mod jail;
+mod keys;
 mod layers;
 mod limits;
 mod links;
