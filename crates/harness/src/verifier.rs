@@ -15,8 +15,8 @@ use cto_core::bundle;
 use cto_core::digest::{Digest, Hasher};
 use cto_core::ids::RunId;
 use cto_core::patch::PatchPaths;
-use cto_core::verify::links::{linked, wanted};
-use cto_core::verify::{self, FoundBundle, FoundFile, Links, Verification};
+use cto_core::verify::links::linked;
+use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 
 use crate::files;
 use crate::pack::{self, PackError};
@@ -62,16 +62,12 @@ impl Verifier<'_> {
     }
 
     fn verified(&self, found: &FoundBundle, beside: Option<&Path>, depth: usize) -> Verification {
-        let mut links = Links::new();
-        if depth < DEPTH {
-            for run in wanted(found) {
-                // What cannot be read is not there: the verdict is then unknown, never good.
-                let Some((dir, other)) = self.find(&run, beside) else { continue };
-                let verification = self.verified(&other, dir.parent(), depth + 1);
-                links.extend(linked(&other, &verification));
-            }
-        }
-        verify::verify(found, self.trust, &links)
+        verify::verify(found, self.trust, &mut |wanted| {
+            let near = wanted.iter().filter(|_| depth < DEPTH);
+            // What cannot be read is not there: the verdict is then unknown, never good.
+            let bundles = near.filter_map(|run| self.find(run, beside));
+            bundles.filter_map(|(dir, other)| linked(&other, &self.verified(&other, dir.parent(), depth + 1))).collect()
+        })
     }
 
     fn find(&self, run: &RunId, beside: Option<&Path>) -> Option<(PathBuf, FoundBundle)> {

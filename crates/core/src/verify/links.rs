@@ -48,14 +48,12 @@ pub fn record_name(kind: RelianceKind, id: &str) -> String {
     format!("{}{word}-{id}.json", bundle::RELIED_DIR)
 }
 
-/// Runs whose bundles are needed to check this one. Nothing it says is believed yet.
-pub fn wanted(found: &FoundBundle) -> BTreeSet<RunId> {
-    let Some(report) = found.documents.get(bundle::REPORT).and_then(|bytes| json::read::<Report>(bytes).ok()) else {
-        return BTreeSet::new();
-    };
+/// Runs whose bundles are needed to check this one.
+pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
     let proofs = report.relies_on.iter().filter(|reliance| reliance.kind == RelianceKind::Proof);
     let proofs = proofs.filter_map(|reliance| proof_of(reliance).map(|(run, _)| run));
-    proofs.chain(report.continues.map(|continues| continues.run_id)).filter(|run| *run != report.run_id).collect()
+    let continued = report.continues.iter().map(|continues| continues.run_id.clone());
+    proofs.chain(continued).filter(|run| *run != report.run_id).collect()
 }
 
 /// What others may know of a bundle once it was verified.
@@ -107,8 +105,7 @@ impl Verifier<'_> {
             return self.problem(CHECK, bundle::REPORT, "continues another bundle without being a settlement");
         }
         let run = &continues.run_id;
-        let links = self.links;
-        let Some(linked) = links.get(run).filter(|_| *run != report.run_id) else {
+        let Some(linked) = self.links.get(run).cloned() else {
             return self.unknown(CHECK, bundle::REPORT, format!("continues {run}, which was not found"));
         };
         if linked.sums_sha256 != continues.sums_sha256 {
@@ -120,15 +117,14 @@ impl Verifier<'_> {
         if linked.kind != Kind::Run {
             self.problem(CHECK, bundle::REPORT, format!("{run} is not a run"));
         }
-        self.stands_on(report, run, linked);
+        self.stands_on(report, run, &linked);
     }
 
     fn proof(&mut self, report: &Report, reliance: &Reliance) {
         let Some((run, artifact)) = proof_of(reliance) else {
             return self.problem(CHECK, bundle::REPORT, format!("the proof {:?} is not a run id", reliance.id));
         };
-        let links = self.links;
-        let Some(linked) = links.get(&run).filter(|_| run != report.run_id) else {
+        let Some(linked) = self.links.get(&run).cloned() else {
             return self.unknown(CHECK, bundle::REPORT, format!("relies on {run}, which was not found"));
         };
         let found = match artifact {
@@ -138,7 +134,7 @@ impl Verifier<'_> {
         if found != Some(&reliance.sha256) {
             self.problem(CHECK, bundle::REPORT, format!("relies on something else than what {} holds now", reliance.id));
         }
-        self.stands_on(report, &run, linked);
+        self.stands_on(report, &run, &linked);
     }
 
     /// Nothing is better than what it stands on.

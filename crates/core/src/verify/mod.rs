@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::attest::Trust;
 use crate::blocker::Code;
@@ -23,7 +24,7 @@ use crate::eligibility::Eligibility;
 use crate::event::{Event, EventType, Kind};
 use crate::gate::GateReport;
 use crate::ids::RunId;
-use crate::json;
+use crate::json::{self, JsonError};
 use crate::judge::Judgement;
 use crate::patch::PatchError;
 use crate::report::{self, Report};
@@ -120,26 +121,28 @@ fn process_started(facts: &Facts) -> bool {
 struct Verifier<'a> {
     found: &'a FoundBundle,
     trust: &'a Trust,
-    links: &'a Links,
+    find: &'a mut Finder<'a>,
+    /// The bundles this one stands on, once it is known which.
+    links: Links,
     problems: Vec<Problem>,
     unknowns: Vec<Problem>,
 }
 
-/// Checks a whole bundle. `links` holds the bundles it stands on, verified before it. Never panics, whatever the bytes.
-pub fn verify(found: &FoundBundle, trust: &Trust, links: &Links) -> Verification {
-    let mut verifier = Verifier { found, trust, links, problems: Vec::new(), unknowns: Vec::new() };
-    let (judged, signature) = verifier.run();
+/// Verifies the bundles of some runs and says what they are, as far as they can be found.
+pub type Finder<'a> = dyn FnMut(&BTreeSet<RunId>) -> Links + 'a;
+
+/// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics, whatever the bytes.
+pub fn verify<'a>(found: &'a FoundBundle, trust: &'a Trust, find: &'a mut Finder<'a>) -> Verification {
+    let mut verifier = Verifier { found, trust, find, links: Links::new(), problems: Vec::new(), unknowns: Vec::new() };
+    let report = json::parse_strict(verifier.bytes(bundle::REPORT));
+    let run_id = report.as_ref().ok().and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
+    let (judged, signature) = verifier.run(report);
     let Verifier { problems, unknowns, .. } = verifier;
     let standing = match (problems.is_empty(), unknowns.is_empty()) {
         (true, true) => Standing::Good,
         (true, false) => Standing::Unknown,
         (false, _) => Standing::Bad,
     };
-    let run_id = found
-        .documents
-        .get(bundle::REPORT)
-        .and_then(|bytes| json::parse_strict(bytes).ok())
-        .and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
     let ok = |name: &str| !problems.iter().chain(&unknowns).any(|problem| problem.check == name);
     Verification {
         schema_version: 1,
@@ -156,6 +159,8 @@ pub fn verify(found: &FoundBundle, trust: &Trust, links: &Links) -> Verification
 /// The typed documents of a bundle.
 struct Documents {
     report: Report,
+    /// The digest the report must hold of itself.
+    own_digest: Option<Digest>,
     contract: ContractDocument,
     task_digest: Digest,
     contract_digest: Digest,
@@ -173,10 +178,10 @@ impl Verifier<'_> {
         self.unknowns.push(Problem { check: check.to_owned(), artifact: artifact.to_owned(), message: message.into() });
     }
 
-    fn run(&mut self) -> (Option<Judgement>, Signature) {
+    fn run(&mut self, report: Result<Value, JsonError>) -> (Option<Judgement>, Signature) {
         self.files();
         let sums = self.sums();
-        let documents = self.schema();
+        let documents = self.schema(report);
         let signature = self.signature(documents.as_ref().map(|documents| &documents.report), sums.as_ref());
         (documents.and_then(|documents| self.documents(&documents, sums.as_ref())), signature)
     }
@@ -187,6 +192,10 @@ impl Verifier<'_> {
         }
         self.digests(documents, sums);
         self.freshness(&documents.report);
+        let wanted = links::wanted(&documents.report);
+        if !wanted.is_empty() {
+            self.links = (self.find)(&wanted);
+        }
         self.links(&documents.report);
         let events = self.chain(documents)?;
         let folded = self.order(&events, documents)?;
@@ -244,8 +253,10 @@ impl Verifier<'_> {
         }
     }
 
-    fn schema(&mut self) -> Option<Documents> {
-        let report = self.parsed::<Report>(bundle::REPORT);
+    fn schema(&mut self, report: Result<Value, JsonError>) -> Option<Documents> {
+        let own_digest = report.as_ref().ok().and_then(|value| bundle::report_self_digest(value).ok());
+        let report = report.and_then(|value| Report::deserialize(value).map_err(JsonError::Shape));
+        let report = report.map_err(|error| self.problem("schema", bundle::REPORT, error.to_string())).ok();
         let gates = self.parsed::<GateReport>(bundle::GATES);
         let eligibility = self.parsed::<Eligibility>(bundle::ELIGIBILITY);
         let containment = self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
@@ -265,6 +276,7 @@ impl Verifier<'_> {
         }
         Some(Documents {
             report,
+            own_digest,
             contract,
             task_digest: sealed.task_digest,
             contract_digest: sealed.contract_digest,
@@ -294,8 +306,7 @@ impl Verifier<'_> {
         {
             self.problem("digests", &name, "report.json and SHA256SUMS disagree about it");
         }
-        let own = json::parse_strict(self.bytes(bundle::REPORT)).and_then(|value| bundle::report_self_digest(&value));
-        if own.ok().as_ref() != report.artifact_digests.get(bundle::REPORT) {
+        if documents.own_digest.as_ref() != report.artifact_digests.get(bundle::REPORT) {
             self.problem("digests", bundle::REPORT, "its own digest does not match");
         }
         if report.contract_digest != documents.contract_digest || report.task_digest != documents.task_digest {

@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Verifier;
-use crate::attest::dsse::Opened;
 use crate::attest::statement::{self, STATEMENT_TYPE, VERDICT_TYPE};
 use crate::attest::{Envelope, KeySource, PublicKey, Sealed, Statement, Subject, Verdict, companions, trust};
 use crate::bundle;
 use crate::digest::Digest;
-use crate::json;
+use crate::json::{self, JsonError};
 use crate::report::Report;
 use crate::time::Utc;
 
@@ -57,7 +56,7 @@ const CHECK: &str = "signature";
 impl Verifier<'_> {
     /// Whole, by one key, about these files; then what that key is worth here.
     pub(super) fn signature(&mut self, report: Option<&Report>, sums: Option<&BTreeMap<String, Digest>>) -> Signature {
-        let Some((opened, verdict, key)) = self.verdict_statement() else { return Signature::none() };
+        let Some((verdict, key)) = self.verdict_statement() else { return Signature::none() };
         let before = self.problems.len();
         let signature = Signature {
             standing: SignatureStanding::Invalid,
@@ -70,7 +69,7 @@ impl Verifier<'_> {
                 let sums_sha256 = Digest::of(self.bytes(bundle::SUMS));
                 let sealed = Sealed { report, sums, sums_sha256 };
                 self.subjects(&sealed, &verdict.subject);
-                self.predicate(&sealed, &opened, &verdict, &key);
+                self.predicate(&sealed, &verdict, &key);
                 self.companions(&sealed, &verdict.predicate, &key);
             }
             _ => self.problem(CHECK, bundle::ATTESTATION, "what it was signed for cannot be read"),
@@ -82,7 +81,7 @@ impl Verifier<'_> {
     }
 
     /// The statement of `attestation.json`, once it is signed by the very key it names.
-    fn verdict_statement(&mut self) -> Option<(Opened, Statement<Verdict>, PublicKey)> {
+    fn verdict_statement(&mut self) -> Option<(Statement<Verdict>, PublicKey)> {
         let name = bundle::ATTESTATION;
         if !self.found.files.contains_key(name) {
             self.problem(CHECK, name, "is missing: nothing says who made this bundle");
@@ -95,13 +94,13 @@ impl Verifier<'_> {
                 return None;
             }
         };
-        let verdict = match json::read::<Statement<Value>>(&opened.payload) {
-            Ok(found) if found.kind != STATEMENT_TYPE || found.predicate_type != VERDICT_TYPE => {
-                self.problem(CHECK, name, format!("is not a statement of {STATEMENT_TYPE} with the predicate {VERDICT_TYPE}"));
-                return None;
-            }
-            read => read.and_then(|_| json::read::<Statement<Verdict>>(&opened.payload)),
-        };
+        let payload = json::parse_strict(&opened.payload);
+        let says = |key: &str, value: &str| payload.as_ref().is_ok_and(|payload| payload.get(key).is_some_and(|v| v == value));
+        if payload.is_ok() && !(says("_type", STATEMENT_TYPE) && says("predicateType", VERDICT_TYPE)) {
+            self.problem(CHECK, name, format!("is not a statement of {STATEMENT_TYPE} with the predicate {VERDICT_TYPE}"));
+            return None;
+        }
+        let verdict = payload.and_then(|payload| Statement::<Verdict>::deserialize(payload).map_err(JsonError::Shape));
         let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
@@ -117,7 +116,7 @@ impl Verifier<'_> {
             self.problem(CHECK, name, format!("the signature is not that of key {} over this statement", key.id().short()));
             return None;
         }
-        Some((opened, verdict, key))
+        Some((verdict, key))
     }
 
     /// The subjects are exactly the artifacts, each with its digest, and the result.
@@ -143,14 +142,15 @@ impl Verifier<'_> {
     }
 
     /// What was signed about the run is what the report says.
-    fn predicate(&mut self, sealed: &Sealed<'_>, opened: &Opened, verdict: &Statement<Verdict>, key: &PublicKey) {
+    fn predicate(&mut self, sealed: &Sealed<'_>, verdict: &Statement<Verdict>, key: &PublicKey) {
         let signed = &verdict.predicate;
         let again = statement::verdict(sealed, signed.companions.clone(), key, signed.signed_at);
-        let as_json = |bytes: &[u8]| json::parse_strict(bytes).ok().and_then(|value| value.get("predicate").cloned());
-        let expected = json::canonical(&again).ok().and_then(|bytes| as_json(&bytes));
-        let (Some(Value::Object(expected)), Some(found)) = (expected, as_json(&opened.payload)) else {
-            return self.problem(CHECK, bundle::ATTESTATION, "the predicate cannot be compared with the report");
-        };
+        if again.predicate == *signed {
+            return;
+        }
+        let as_json = |verdict: &Verdict| serde_json::to_value(verdict).unwrap_or_default();
+        let (expected, found) = (as_json(&again.predicate), as_json(signed));
+        let Value::Object(expected) = expected else { return };
         for (field, value) in &expected {
             if found.get(field) != Some(value) {
                 self.problem(CHECK, bundle::ATTESTATION, format!("{field} was signed with another value"));

@@ -115,7 +115,7 @@ fn seeds() -> Seeds {
     let key = PublicKey::from_text(&pem).unwrap();
     let mut trust = Trust::default();
     trust.named(&key, "golden");
-    assert_eq!(verify(&found, &trust, &Links::new()).standing, Standing::Good, "the seed is good");
+    assert_eq!(verify(&found, &trust, &mut |_| Links::new()).standing, Standing::Good, "the seed is good");
     let statement = cto_testkit::canonical(&cto_testkit::payload(&bundle.json("attestation.json")));
     let at = cto_core::time::Utc::from_millis(0).unwrap();
     let record = json::pretty(&KeyRecord::new(&key, "x", cto_core::attest::KeySource::Own, at)).unwrap();
@@ -185,7 +185,7 @@ fn whole(dice: &mut Dice, seeds: &Seeds) {
     let mut documents: BTreeMap<String, Vec<u8>> = seeds.found.documents.clone();
     documents.insert(name.clone(), bytes);
     let found = FoundBundle { files, documents, patch_paths: seeds.found.patch_paths.clone(), ..FoundBundle::default() };
-    let verification = verify(&found, &seeds.trust, &Links::new());
+    let verification = verify(&found, &seeds.trust, &mut |_| Links::new());
     assert_ne!(verification.standing, Standing::Good, "{name}");
 }
 
