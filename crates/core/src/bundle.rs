@@ -57,7 +57,7 @@ pub fn report_self_digest(report: &Value) -> Result<Digest, JsonError> {
     if let Some(digests) = without.get_mut("artifact_digests").and_then(Value::as_object_mut) {
         digests.remove(REPORT);
     }
-    Ok(Digest::of(&json::canonical(&without)?))
+    Ok(Digest::of(&json::canonical_value(&without)?))
 }
 
 /// What the report says about its artifacts must be what the sums say, but for the report itself.

@@ -69,15 +69,16 @@ impl EventLine {
     fn read(number: usize, bytes: &[u8]) -> Result<Self, ChainError> {
         let at = |source| ChainError::Json { line: number, source };
         let value = json::parse_strict(bytes).map_err(at)?;
-        if json::canonical(&value).map_err(at)? != bytes {
+        if json::canonical_value(&value).map_err(at)? != bytes {
             return Err(ChainError::NotCanonical(number));
         }
         let Value::Object(mut map) = value else { return Err(ChainError::Missing(number, "object")) };
         let hash: Digest = take(&mut map, number, "hash")?;
-        let computed = Digest::tagged(EVENT_DOMAIN, &json::canonical(&map).map_err(at)?);
-        if computed != hash {
+        let without = Value::Object(map);
+        if Digest::tagged(EVENT_DOMAIN, &json::canonical_value(&without).map_err(at)?) != hash {
             return Err(ChainError::Hash(number));
         }
+        let Value::Object(mut map) = without else { return Err(ChainError::Missing(number, "object")) };
         let seq = take(&mut map, number, "seq")?;
         let ts = take(&mut map, number, "ts")?;
         let run_id = take(&mut map, number, "run_id")?;

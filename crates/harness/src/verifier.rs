@@ -98,7 +98,6 @@ pub fn on_all_cores<T: Sync, R: Send>(threads: usize, items: &[T], each: impl Fn
 /// Every file of a directory, hashed once.
 fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
     let mut found = FoundBundle { named: name_of(dir), ..FoundBundle::default() };
-    let mut small = Vec::new();
     let mut big = Vec::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
@@ -110,9 +109,11 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
                 Ok(_) if kind.is_dir() => pending.push(relative),
                 Ok(bundle::LOCK) if kind.is_file() => {}
                 Ok(name) if kind.is_file() => {
-                    let length = entry.metadata()?.len();
-                    let list = if length < BIG { &mut small } else { &mut big };
-                    list.push((length, name.to_owned(), entry.path()));
+                    let mut file = files::open_regular(&entry.path())?;
+                    match file.metadata()?.len() {
+                        length if length < BIG => take(&mut found, name.to_owned(), length, &mut file)?,
+                        length => big.push((length, name.to_owned(), entry.path())),
+                    }
                 }
                 _ => found.strangers.push(relative.display().to_string()),
             }
@@ -130,9 +131,6 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
         found.files.extend(part.files);
         found.documents.extend(part.documents);
         found.patch_paths = found.patch_paths.or(part.patch_paths);
-    }
-    for (length, name, path) in small {
-        take(&mut found, name, length, &mut files::open_regular(&path)?)?;
     }
     Ok(found)
 }
