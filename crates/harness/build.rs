@@ -1,7 +1,7 @@
-//! Cases and engine manifests are embedded: a change there rebuilds the binary.
+//! Cases, templates and engine manifests are embedded: a change there rebuilds the binary.
 
 fn main() {
-    for dir in ["../../cases", "../../engines"] {
+    for dir in ["../../cases", "../../engines", "../../templates"] {
         println!("cargo:rerun-if-changed={dir}");
     }
 }

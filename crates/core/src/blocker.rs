@@ -77,7 +77,7 @@ blockers! {
         "see trace.jsonl for the point; raise the limit with --timeout or in the case";
     DirtyStartingTree "dirty_starting_tree" TaskContractCreated Blocked
         "the source tree has uncommitted changes where a clean one is required"
-        "commit or stash your changes, then run again";
+        "commit or stash your changes, or copy the last commit alone with `cto try --from-head`";
     DirtyEndingTree "dirty_ending_tree" RunCompleted Fail
         "the run left state that is neither patch nor scratch"
         "the paths are named in the blocker's detail";

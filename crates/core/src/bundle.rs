@@ -17,6 +17,8 @@ pub const TRACE: &str = "trace.jsonl";
 pub const CONTAINMENT: &str = "containment.json";
 pub const PATCH: &str = "patch.diff";
 pub const TEST_LOG: &str = "test.log";
+/// Only where a repository was copied.
+pub const SOURCE: &str = "source.json";
 pub const SUMS: &str = "SHA256SUMS";
 pub const ATTESTATION: &str = "attestation.json";
 pub const ATTESTATIONS_DIR: &str = "attestations/";

@@ -132,8 +132,8 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
         vec![issue(file, place, "is not UTF-8 from here on".into())]
     })?;
     let raw: Raw = toml::from_str(text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        vec![issue(file, place(text, offset), error.message().to_owned())]
+        let (line, column, message) = toml_problem(text, &error);
+        vec![issue(file, (line, column), message)]
     })?;
     let mut check = Check { file, text, issues: Vec::new() };
     let case = check.case(raw);
@@ -143,7 +143,20 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
     }
 }
 
-fn place(text: &str, offset: usize) -> (u64, u64) {
+/// Line and column of what a TOML parser stumbled over, both from 1, the column in characters; and its words,
+/// cut short, because they may quote the text and the text may be one long line.
+pub fn toml_problem(text: &str, error: &toml::de::Error) -> (u64, u64, String) {
+    const LONGEST: usize = 300;
+    let (line, column) = place(text, error.span().map_or(0, |span| span.start));
+    let mut message: String = error.message().chars().take(LONGEST).collect();
+    if message.len() < error.message().len() {
+        message.push('…');
+    }
+    (line, column, message)
+}
+
+/// Line and column of an offset, both from 1.
+pub(crate) fn place(text: &str, offset: usize) -> (u64, u64) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() as u64 + 1;
     let column = before.rsplit('\n').next().map_or(0, |tail| tail.chars().count()) as u64 + 1;
@@ -261,8 +274,10 @@ impl Check<'_> {
                     self.wrong(path, format!("{field}: {} ({:?})", PathProblem::GitMetadata, path.get_ref()));
                 }
                 Ok(rule) => {
-                    // `dir` and `dir/` name the same place twice.
-                    if seen.insert(rule.as_str().trim_end_matches('/').to_owned()) {
+                    // `dir` and `dir/` name the same place twice; `*` and `*/` are files and directories.
+                    let text = rule.as_str();
+                    let key = if text.contains('*') { text } else { text.trim_end_matches('/') };
+                    if seen.insert(key.to_owned()) {
                         rules.push(rule);
                     } else {
                         self.wrong(path, format!("{field}: {:?} is listed twice", path.get_ref()));
@@ -399,6 +414,12 @@ rollback = "discard the copy"
             let found = issues(&text).join("\n");
             assert!(found.contains(want), "{to}: {found}");
         }
+    }
+
+    #[test]
+    fn a_message_never_quotes_a_whole_file() {
+        let found = issues(&format!("{GOOD}{} = 1\n", "x".repeat(100_000)));
+        assert!(found[0].len() < 400 && found[0].contains("13:1") && found[0].ends_with('…'), "{}", found[0].len());
     }
 
     proptest! {

@@ -107,26 +107,46 @@ pub fn read_chain(bytes: &[u8], start: Digest, run_id: &RunId) -> Result<Vec<Eve
 
 /// Like [`read_chain`], but a torn last line is left over: the offset where it begins is returned.
 pub fn read_prefix(bytes: &[u8], start: Digest, run_id: &RunId) -> Result<(Vec<EventLine>, usize), ChainError> {
-    let mut lines = Vec::new();
-    let mut prev = start;
+    match walk(bytes, start, run_id) {
+        (_, _, Some(error)) => Err(error),
+        (lines, offset, None) => Ok((lines, offset)),
+    }
+}
+
+/// The longest good beginning of a chain, and what ends it before the last byte.
+pub fn read_while_good(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<EventLine>, Option<ChainError>) {
+    let (lines, offset, error) = walk(bytes, start, run_id);
+    let torn = (offset < bytes.len()).then_some(ChainError::Torn);
+    (lines, error.or(torn))
+}
+
+/// Whole lines as long as they are good, the offset behind them, and what was wrong with the next.
+fn walk(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<EventLine>, usize, Option<ChainError>) {
+    let mut lines: Vec<EventLine> = Vec::new();
     let mut offset = 0;
     while let Some(end) = memchr::memchr(b'\n', &bytes[offset..]) {
-        let number = lines.len() + 1;
-        let line = EventLine::read(number, &bytes[offset..offset + end])?;
-        if line.seq != number as u64 {
-            return Err(ChainError::Seq { line: number, found: line.seq, expected: number as u64 });
+        let prev = lines.last().map_or(start, |line| line.hash);
+        match next_line(lines.len() + 1, &bytes[offset..offset + end], prev, run_id) {
+            Ok(line) => lines.push(line),
+            Err(error) => return (lines, offset, Some(error)),
         }
-        if line.prev != prev {
-            return Err(ChainError::Prev(number));
-        }
-        if line.run_id != *run_id {
-            return Err(ChainError::Run(number));
-        }
-        prev = line.hash;
-        lines.push(line);
         offset += end + 1;
     }
-    Ok((lines, offset))
+    (lines, offset, None)
+}
+
+fn next_line(number: usize, bytes: &[u8], prev: Digest, run_id: &RunId) -> Result<EventLine, ChainError> {
+    let line = EventLine::read(number, bytes)?;
+    if line.seq != number as u64 {
+        return Err(ChainError::Seq { line: number, found: line.seq, expected: number as u64 });
+    }
+    if line.prev != prev {
+        return Err(ChainError::Prev(number));
+    }
+    if line.run_id != *run_id {
+        return Err(ChainError::Run(number));
+    }
+    Ok(line)
 }
 
 #[cfg(test)]
@@ -192,5 +212,21 @@ mod tests {
         let (lines, offset) = read_prefix(torn, start, &run_id()).unwrap();
         assert_eq!(lines.len(), 1);
         assert_eq!(torn[offset - 1], b'\n');
+    }
+
+    #[test]
+    fn the_good_beginning_ends_at_the_first_bad_line() {
+        let (bytes, start) = chain(&["one", "two", "three"]);
+        let good = |bytes: &[u8]| {
+            let (lines, error) = read_while_good(bytes, start, &run_id());
+            (lines.len(), error.map(|error| error.to_string()))
+        };
+        assert_eq!(good(&bytes), (3, None));
+        let at = bytes.windows(3).position(|window| window == b"two").unwrap();
+        let mut bad = bytes.clone();
+        bad[at] = b'T';
+        assert_eq!(good(&bad), (1, Some("line 2: hash does not match the line".into())));
+        assert_eq!(good(&bytes[..bytes.len() - 1]), (2, Some("the last line is torn".into())));
+        assert_eq!(good(b""), (0, None));
     }
 }

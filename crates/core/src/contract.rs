@@ -15,6 +15,8 @@ use crate::ids::{CaseId, EngineId};
 use crate::json::{self, JsonError};
 use crate::scope::PathRule;
 use crate::seen::Seen;
+use crate::source::Source;
+use crate::tree::Tree;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -139,6 +141,19 @@ pub enum Action {
 }
 
 impl Action {
+    pub const ALL: [Self; 10] = [
+        Self::Push,
+        Self::Merge,
+        Self::Deploy,
+        Self::Close,
+        Self::PrOpen,
+        Self::IssueClose,
+        Self::PublicPublication,
+        Self::CredentialChange,
+        Self::VendorSourceMutation,
+        Self::CortexCoreMutation,
+    ];
+
     /// Forbidden whether or not the case says so.
     pub const ALWAYS: [Self; 4] = [Self::Push, Self::Merge, Self::Deploy, Self::PublicPublication];
 }
@@ -231,6 +246,17 @@ pub struct ModelPair {
     pub model: String,
 }
 
+/// What kind of task this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Label {
+    /// A case: a template that others can run too.
+    #[default]
+    Case,
+    /// An operator's own words on an operator's own repository. It proves no stage.
+    Try,
+}
+
 /// Who does it: everything an approval binds beyond the task itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lane {
@@ -249,6 +275,8 @@ pub struct Lane {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Contract {
     pub schema_version: u32,
+    #[serde(default)]
+    pub label: Label,
     pub case_id: CaseId,
     pub task_id: CaseId,
     pub title: String,
@@ -278,14 +306,19 @@ pub struct Contract {
     pub limits: Limits,
     /// Digest of the starting tree: paths, modes and contents.
     pub start_tree: Seen<Digest>,
+    /// The repository the starting tree is copied from; absent where the case brings its own files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     pub lane: Lane,
 }
 
 /// What a run adds to the text of a case.
 #[derive(Clone, Debug)]
 pub struct Circumstances {
+    pub label: Label,
     pub lane: Lane,
     pub start_tree: Seen<Digest>,
+    pub source: Option<Source>,
     pub hidden_files: BTreeMap<String, Digest>,
     /// Digest of the control patch, when the case names one.
     pub control_patch: Option<Digest>,
@@ -309,6 +342,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
     Contract {
         schema_version: 1,
+        label: with.label,
         case_id: case.task_id.clone(),
         task_id: case.task_id,
         title: case.title,
@@ -336,6 +370,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
         rollback: case.rollback,
         limits,
         start_tree: with.start_tree,
+        source: with.source,
         lane: with.lane,
     }
 }
@@ -363,6 +398,23 @@ fn infer_runner(command: &str) -> Option<Runner> {
         ["cargo", "test" | "nextest", ..] => Some(Runner::Cargo),
         ["node", "--test", ..] => Some(Runner::Node),
         _ => None,
+    }
+}
+
+impl Contract {
+    /// People write `src` for a directory; once the starting tree is known, such a rule says what they meant.
+    pub fn name_directories(&mut self, start: &Tree) {
+        let is_directory = |rule: &PathRule| {
+            let below = format!("{}/", rule.as_str());
+            start.keys().any(|path| path.as_bytes().starts_with(below.as_bytes()))
+        };
+        for rule in self.allowed_paths.iter_mut().chain(&mut self.forbidden_paths) {
+            if is_directory(rule)
+                && let Ok(subtree) = format!("{}/", rule.as_str()).parse()
+            {
+                *rule = subtree;
+            }
+        }
     }
 }
 
@@ -472,7 +524,9 @@ rollback = "discard the copy"
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
             },
+            label: Label::Case,
             start_tree: Seen::Known(Digest::of(b"tree")),
+            source: None,
             hidden_files: BTreeMap::new(),
             control_patch: None,
             limits: LimitChanges::default(),
@@ -511,6 +565,20 @@ rollback = "discard the copy"
             changed[key] = serde_json::Value::Null;
             assert_ne!(task_digest(&json::canonical(&changed).unwrap()).unwrap(), base.task_digest, "{key}");
         }
+    }
+
+    #[test]
+    fn a_directory_of_the_start_is_meant_with_all_below_it() {
+        use crate::tree::{Entry, FileKind};
+        let entry = Entry { kind: FileKind::Regular, bytes: 0, sha256: Digest::of(b"") };
+        let start = ["src/a.py", "srcs", "docs/x/y"].map(|path| (crate::scope::TreePath::new(path), entry));
+        let mut contract = sample();
+        contract.allowed_paths = ["src", "srcs", "docs/x", "new", "doc"].map(|rule| rule.parse().unwrap()).to_vec();
+        contract.forbidden_paths = vec!["docs".parse().unwrap()];
+        contract.name_directories(&start.into_iter().collect());
+        let rules: Vec<&str> = contract.allowed_paths.iter().map(PathRule::as_str).collect();
+        assert_eq!(rules, ["src/", "srcs", "docs/x/", "new", "doc"]);
+        assert_eq!(contract.forbidden_paths[0].as_str(), "docs/");
     }
 
     #[test]

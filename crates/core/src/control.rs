@@ -65,13 +65,7 @@ pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
             );
             Kit { edits, failures_added: PYTHON_FAILURES.len() as u64 }
         }
-        Runner::Cargo => Kit {
-            edits: vec![Edit::Create {
-                path: format!("tests/cto_control_{nonce}.rs"),
-                text: "#[test]\nfn cto_control_equal() {\n    assert_eq!(1, 2);\n}\n\n#[test]\nfn cto_control_panic() {\n    panic!(\"must fail\");\n}\n".into(),
-            }],
-            failures_added: 2,
-        },
+        Runner::Cargo => Kit { edits: cargo_edits(nonce, baseline), failures_added: 2 },
         Runner::Node => Kit {
             edits: vec![Edit::Create {
                 path: format!("cto_control_{nonce}.test.mjs"),
@@ -80,6 +74,26 @@ pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
             failures_added: 3,
         },
     }
+}
+
+const RUST_FAILURES: &str = "#[test]\nfn cto_control_equal() {\n    assert_eq!(1, 2);\n}\n\n#[test]\nfn cto_control_panic() {\n    panic!(\"must fail\");\n}\n";
+
+/// In every package, as a test of its own and inside the crate: `--lib`, `--test NAME` and a workspace
+/// each run only a part of them.
+fn cargo_edits(nonce: &str, baseline: &[TreePath]) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for path in baseline {
+        let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
+        if let Some(package) = text.strip_suffix("Cargo.toml").filter(|dir| dir.is_empty() || dir.ends_with('/')) {
+            edits.push(Edit::Create { path: format!("{package}tests/cto_control_{nonce}.rs"), text: RUST_FAILURES.into() });
+        }
+        let in_crate = ["src/lib.rs", "src/main.rs"].iter().any(|name| text == *name || text.ends_with(&format!("/{name}")));
+        if in_crate {
+            let inside = format!("\n#[cfg(test)]\nmod cto_control_{nonce} {{\n{RUST_FAILURES}}}\n");
+            edits.push(Edit::Append { path: path.clone(), text: inside });
+        }
+    }
+    edits
 }
 
 fn python_tests(nonce: &str) -> String {
@@ -124,7 +138,8 @@ pub fn failures_reported(runner: Runner, output: &str) -> Option<u64> {
 }
 
 /// How many failures an honest runner reports. One that found the file of our own has searched its
-/// directory, and so must have found every test file of the baseline that lies beside it.
+/// directory, and so must have found every test file of the baseline that lies beside it; and every
+/// program cargo says it ran, and that holds failing tests of ours, must have reported them.
 pub fn failures_expected(runner: Runner, nonce: &str, baseline: &[TreePath], output: &str) -> u64 {
     let each = kit(runner, nonce, &[]).failures_added;
     let (own_file_ran, found_beside): (bool, fn(&[u8]) -> bool) = match runner {
@@ -132,11 +147,26 @@ pub fn failures_expected(runner: Runner, nonce: &str, baseline: &[TreePath], out
         Runner::Pytest => (output.contains(&format!("test_cto_control_{nonce}.py::")), |name| {
             name.starts_with(b"test_") || name.ends_with(b"_test.py")
         }),
-        Runner::Cargo | Runner::Node => return each,
+        Runner::Cargo => return each * cargo_targets(nonce, baseline, output).max(1),
+        Runner::Node => return each,
     };
     let beside = baseline.iter().filter(|path| !path.as_bytes().contains(&b'/') && is_python_test(path));
     let beside = beside.filter(|path| found_beside(path.as_bytes())).count() as u64;
     if own_file_ran { each * (1 + beside) } else { each }
+}
+
+/// Test programs cargo announced that hold failing tests of ours.
+fn cargo_targets(nonce: &str, baseline: &[TreePath], output: &str) -> u64 {
+    let there = |name: &str| {
+        baseline.iter().any(|path| path.as_bytes() == name.as_bytes() || path.as_bytes().ends_with(format!("/{name}").as_bytes()))
+    };
+    let holds_ours = |line: &&str| {
+        let Some(target) = line.trim_start().strip_prefix("Running ") else { return false };
+        let in_crate =
+            ["src/lib.rs", "src/main.rs"].iter().any(|name| target.starts_with(&format!("unittests {name} ")) && there(name));
+        in_crate || target.starts_with(&format!("tests/cto_control_{nonce}.rs "))
+    };
+    output.lines().filter(holds_ours).count() as u64
 }
 
 /// How often a runner names one of the added tests as failed.
@@ -166,7 +196,7 @@ fn printed_count(runner: Runner, output: &str) -> Option<u64> {
         Runner::Cargo => {
             let counts: Vec<u64> = output
                 .lines()
-                .filter(|line| line.trim_start().starts_with("test result:"))
+                .filter(|line| ["test result:", "Summary ["].iter().any(|start| line.trim_start().starts_with(start)))
                 .filter_map(|line| number_before(line, " failed"))
                 .collect();
             (!counts.is_empty()).then(|| counts.iter().sum())
@@ -186,6 +216,41 @@ fn number_before(line: &str, word: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargo_control_reaches_every_package_and_crate() {
+        let baseline =
+            ["Cargo.toml", "src/lib.rs", "a/Cargo.toml", "a/src/main.rs", "a/src/other.rs", "NotCargo.toml"].map(TreePath::new);
+        let touched: Vec<String> = kit(Runner::Cargo, "k9", &baseline)
+            .edits
+            .iter()
+            .map(|edit| match edit {
+                Edit::Create { path, .. } => path.clone(),
+                Edit::Append { path, .. } => path.to_string(),
+            })
+            .collect();
+        assert_eq!(touched, ["tests/cto_control_k9.rs", "src/lib.rs", "a/tests/cto_control_k9.rs", "a/src/main.rs"]);
+    }
+
+    #[test]
+    fn a_silenced_test_program_lowers_the_count() {
+        let baseline = ["Cargo.toml", "src/lib.rs"].map(TreePath::new);
+        let unit = "     Running unittests src/lib.rs (target/debug/deps/x-1)\n";
+        let own = "     Running tests/cto_control_k9.rs (target/debug/deps/cto-1)\n";
+        let red = "test result: FAILED. 1 passed; 2 failed; 0 ignored\n";
+        for (output, honest) in [
+            (format!("{unit}{red}"), true),
+            (format!("{own}{red}"), true),
+            (format!("{unit}{red}{own}{red}"), true),
+            (format!("{unit}{own}{red}"), false),
+            (format!("{unit}{own}"), false),
+            ("Summary [ 0.1s] 4 tests run: 2 passed, 2 failed, 0 skipped".to_owned(), true),
+        ] {
+            let reported = failures_reported(Runner::Cargo, &output);
+            let expected = failures_expected(Runner::Cargo, "k9", &baseline, &output);
+            assert_eq!(reported.is_some_and(|count| count >= expected), honest, "{output}");
+        }
+    }
 
     #[test]
     fn python_control_reaches_every_test_module() {

@@ -112,6 +112,9 @@ pub struct ContractCreated {
     pub contract_digest: Digest,
     /// Codes of gates whose matrix row names this event.
     pub blockers: Vec<Code>,
+    /// What those gates saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -129,6 +132,9 @@ pub struct Toolchain {
     /// The real program, with the operator's home written as `~`.
     pub program: String,
     pub sha256: Digest,
+    /// What else of the host it was shown, read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -50,7 +50,7 @@ fn engine_ended_well(facts: &Facts) -> bool {
 fn before_execution(facts: &Facts) -> Vec<Blocker> {
     let mut out = Vec::new();
     if let Some(created) = &facts.contract {
-        out.extend(created.blockers.iter().map(|code| Blocker::new(*code, None)));
+        out.extend(created.blockers.iter().map(|code| Blocker::new(*code, created.detail.clone())));
     }
     out.extend(facts.gate_blocks.iter().map(|block| Blocker::new(block.reason, block.detail.clone())));
     if let ApprovalFact::Denied(approval) = &facts.approval {

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use crate::scope::TreePath;
 
-const HEADER: &[u8] = b"diff --git ";
-const DELETED: &[u8] = b"deleted file mode ";
-const NEW: &[u8] = b"new file mode ";
-const MAX_HEADER: usize = 64 * 1024;
+pub(crate) const HEADER: &[u8] = b"diff --git ";
+pub(crate) const DELETED: &[u8] = b"deleted file mode ";
+pub(crate) const NEW: &[u8] = b"new file mode ";
+pub(crate) const MAX_HEADER: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
@@ -21,6 +21,8 @@ pub enum PatchError {
     Twice(TreePath),
     #[error("the patch does not begin with a header")]
     NoHeader,
+    #[error("line {0} is not what its hunk announces")]
+    Hunk(u64),
 }
 
 /// Feed it the patch in pieces, then take the paths.
@@ -91,8 +93,7 @@ impl PatchPaths {
             }
             return if self.seen_header() { Ok(()) } else { Err(PatchError::NoHeader) };
         }
-        let path = header_path(&line[HEADER.len()..])
-            .ok_or_else(|| PatchError::Header(String::from_utf8_lossy(&line).chars().take(200).collect()))?;
+        let path = header_path(&line)?;
         if let Some(path) = self.second.take() {
             return Err(PatchError::Twice(path));
         }
@@ -116,8 +117,14 @@ fn content_end(rest: &[u8]) -> usize {
     newline.map_or(rest.len(), |at| at + 1)
 }
 
+/// The path of a line that begins with `diff --git `.
+pub(crate) fn header_path(line: &[u8]) -> Result<TreePath, PatchError> {
+    let names = line.strip_prefix(HEADER).and_then(same_names);
+    names.ok_or_else(|| PatchError::Header(String::from_utf8_lossy(line).chars().take(200).collect()))
+}
+
 /// `a/X b/X` or `"a/X" "b/X"`: both halves name the same path, so the middle is known.
-fn header_path(names: &[u8]) -> Option<TreePath> {
+fn same_names(names: &[u8]) -> Option<TreePath> {
     let half = names.len().checked_sub(1)? / 2;
     let (left, right) = (names.get(..half)?, names.get(half + 1..)?);
     if names.get(half) != Some(&b' ') || left.len() != right.len() {

@@ -6,6 +6,7 @@ use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
 use crate::gate::{self, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
 use crate::seen::Seen;
+use crate::source::{Looked, SourceLook};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -14,6 +15,8 @@ pub struct Plan {
     pub containment: Containment,
     pub toolchains: Vec<ToolchainUse>,
     pub inputs: Vec<InputUse>,
+    /// The look at the repository that is copied; absent where none is.
+    pub source: Option<SourceLook>,
     pub control: Control,
     pub limits: Limits,
 }
@@ -47,10 +50,11 @@ fn workspace(mode: MutationMode) -> &'static str {
     }
 }
 
-/// The next thing to do on the way to a plan. The caller looks at the host only when told to.
+/// The next thing to do on the way to a plan. The caller looks at host and source only when told to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     LookAtHost,
+    LookAtSource,
     Blocked(GateReport),
     Ready(Box<Plan>, GateReport),
 }
@@ -59,12 +63,21 @@ pub fn next(input: &GateInput<'_>) -> Next {
     let mut gates = gate::run_phase(Phase::Records, input);
     if blocked(&gates) {
         gates.extend(gate::not_seen(Phase::Host));
+        gates.extend(gate::not_seen(Phase::Look));
         return Next::Blocked(report(gates));
     }
     if matches!(input.host, Seen::NotSeen) {
         return Next::LookAtHost;
     }
     gates.extend(gate::run_phase(Phase::Host, input));
+    if blocked(&gates) {
+        gates.extend(gate::not_seen(Phase::Look));
+        return Next::Blocked(report(gates));
+    }
+    if input.contract.valid().is_some_and(|contract| contract.source.is_some()) && matches!(input.source, Seen::NotSeen) {
+        return Next::LookAtSource;
+    }
+    gates.extend(gate::run_phase(Phase::Look, input));
     // The gates guarantee both; asking again keeps this total without trusting them.
     let (Some(contract), Some(invocation), false) = (input.contract.valid(), &input.manifest.invocation, blocked(&gates)) else {
         return Next::Blocked(report(gates));
@@ -75,10 +88,18 @@ pub fn next(input: &GateInput<'_>) -> Next {
         containment: containment(input),
         toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
         inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
+        source: input.source.known().and_then(found),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };
     Next::Ready(Box::new(plan), report(gates))
+}
+
+fn found(looked: &Looked) -> Option<SourceLook> {
+    match looked {
+        Looked::Found(look) => Some(look.clone()),
+        Looked::Unusable(_) => None,
+    }
 }
 
 /// Contained wherever the host can; the containment gate has already decided where it must.

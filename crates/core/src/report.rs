@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::blocker::{Blocker, Code, headline};
 use crate::bundle;
 use crate::containment::Containment;
-use crate::contract::{Contract, SealedContract, Stage};
+use crate::contract::{Contract, Label, SealedContract, Stage};
 use crate::digest::Digest;
 use crate::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
 use crate::ids::{CaseId, EngineId, RunId};
@@ -28,6 +28,8 @@ pub struct Report {
     pub schema_version: u32,
     pub kind: Kind,
     pub origin: Origin,
+    #[serde(default)]
+    pub label: Label,
     pub case_id: CaseId,
     pub run_id: RunId,
     pub status: Status,
@@ -229,6 +231,7 @@ pub fn build(
         schema_version: SCHEMA_VERSION,
         kind: Kind::Run,
         origin: identity.origin,
+        label: contract.map(|contract| contract.label).unwrap_or_default(),
         case_id: identity.case_id.clone(),
         run_id: identity.run_id.clone(),
         status: crate::blocker::worst(&blockers),
@@ -262,7 +265,7 @@ pub fn build(
         artifact_paths: BTreeMap::new(),
         artifact_digests: BTreeMap::new(),
         freshness: sealing.freshness,
-        not_applicable: not_applicable(facts),
+        not_applicable: not_applicable(contract, facts),
         task_digest: sealed.task_digest,
         contract_digest: sealed.contract_digest,
         allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
@@ -306,6 +309,7 @@ pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) ->
     let command = contract.and_then(|contract| contract.verification_commands.first());
     [
         ("engine", report.engine.name != report.backend || lane.is_some_and(|known| known != report.engine.executable_sha256)),
+        ("label", report.label != contract.map(|contract| contract.label).unwrap_or_default()),
         ("runtime_workspace_root", report.runtime_workspace_root != format!("home:work/{}", report.run_id)),
         ("workspace_scratch", report.workspace_scratch != facts.diff.as_ref().map(|diff| diff.scratch).unwrap_or_default()),
         ("approval_status", report.approval_status != approval_status(facts)),
@@ -363,11 +367,14 @@ fn control_line(facts: &Facts) -> Option<ControlLine> {
     })
 }
 
-fn not_applicable(facts: &Facts) -> BTreeMap<String, String> {
+fn not_applicable(contract: Option<&Contract>, facts: &Facts) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     let mut say = |field: &str, why: &str| {
         out.insert(field.to_owned(), why.to_owned());
     };
+    if contract.is_some_and(|contract| contract.label == Label::Try) {
+        say("stage_proof", "a try proves no stage");
+    }
     if facts.engine_ended.is_none() {
         say("backend_exit_code", "no engine was started, or its end was not observed");
     }

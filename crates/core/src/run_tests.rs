@@ -26,7 +26,13 @@ pub fn started() -> Event {
 }
 
 pub fn contracted(blockers: Vec<Code>) -> Event {
-    Event::TaskContractCreated(ContractCreated { valid: true, task_digest: digest(), contract_digest: digest(), blockers })
+    Event::TaskContractCreated(ContractCreated {
+        valid: true,
+        task_digest: digest(),
+        contract_digest: digest(),
+        blockers,
+        detail: None,
+    })
 }
 
 pub fn planned(approval_required: bool) -> Event {

@@ -10,6 +10,7 @@ use crate::eligibility::Eligibility;
 use crate::event::Event;
 use crate::gate::GateReport;
 use crate::report::Report;
+use crate::source::CopiedRepo;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
 
@@ -23,6 +24,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("event", event_line()),
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
+        ("source", root::<CopiedRepo>("source.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
         ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
@@ -86,6 +88,6 @@ mod tests {
         let report = root::<Report>("r").to_string();
         assert!(report.contains("{\"const\":false}"), "{report}");
         assert!(report.contains("not-promoted"));
-        assert_eq!(all().len(), 11);
+        assert_eq!(all().len(), 12);
     }
 }

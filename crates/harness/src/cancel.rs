@@ -1,6 +1,7 @@
 //! The one return arrow: Ctrl-C or SIGTERM asks a run to stop, and it stops by sealing what it has.
+//! One a process, shared by every run of it: nothing that one of them does may hide it from another.
 
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -45,14 +46,15 @@ impl Cancel {
         i32::try_from(self.signal.load(Ordering::SeqCst)).unwrap_or(i32::MAX)
     }
 
-    /// Readable when a signal came.
+    /// Readable from the first signal on, for everyone who waits on it. Whoever has seen it stops waiting on it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
 
-    pub fn drain(&self) {
-        let mut buffer = [0u8; 64];
-        // Only the wake-up matters; the number says what happened.
-        while matches!((&self.wake).read(&mut buffer), Ok(n) if n > 0) {}
+    /// As if this signal had come.
+    #[cfg(test)]
+    pub fn pretend(&self, signal: usize) -> io::Result<()> {
+        self.signal.store(signal, Ordering::SeqCst);
+        io::Write::write_all(&mut &self._other, b"x")
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::digest::Digest;
@@ -11,16 +10,13 @@ use cto_core::scope::TreePath;
 use cto_core::tree::{Entry, FileKind, Tree};
 use include_dir::{Dir, include_dir};
 
+use crate::case_dir;
 use crate::failure::Failure;
-use crate::files;
 
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../cases");
 
-/// Beside `case.toml`: directories too large or too local to copy.
-const INPUTS: &str = "inputs";
-
 pub const DEFAULT_CASE: &str = "r1-string-slugify";
-const MAX_FILE: u64 = 64 << 20;
+pub const CASE_FILE: &str = "case.toml";
 
 /// A case as loaded: its text, its workspace, what the engine never sees, and its scripts.
 #[derive(Clone, Debug)]
@@ -67,8 +63,8 @@ impl Case {
 
 /// Finds a case: a path to a directory, a name under `--cases`, or a built-in one.
 pub fn find(name: &str, cases_dir: Option<&Path>) -> Result<Case, Failure> {
-    if name.contains('/') || name == "." {
-        return from_directory(Path::new(name));
+    if name.contains('/') || matches!(name, "." | "..") {
+        return case_dir::read(Path::new(name));
     }
     let unknown = |place: &str, known: Vec<String>| {
         Failure::usage("unknown_case", format!("no case is called {name:?}"))
@@ -77,24 +73,41 @@ pub fn find(name: &str, cases_dir: Option<&Path>) -> Result<Case, Failure> {
             .hint(format!("known cases: {}", known.join(", ")))
     };
     match cases_dir {
-        Some(dir) if name.parse::<CaseId>().is_ok() && dir.join(name).join("case.toml").exists() => {
-            from_directory(&dir.join(name))
-        }
-        Some(dir) => Err(unknown("--cases", names_in(dir))),
         None => built_in(name)?.ok_or_else(|| unknown("built-in cases", built_in_names())),
+        Some(dir) => {
+            let known = case_dir::names_in(dir)?;
+            match known.iter().any(|found| found == Path::new(name)) {
+                true => case_dir::read(&dir.join(name)),
+                false => Err(unknown("--cases", known.iter().map(|name| name.display().to_string()).collect())),
+            }
+        }
     }
 }
 
-pub fn built_in_names() -> Vec<String> {
-    BUILT_IN.dirs().map(|dir| dir.path().display().to_string()).collect()
+/// A case by the name of its directory, or why it cannot be read.
+pub struct Listed {
+    pub name: String,
+    pub case: Result<Case, Failure>,
 }
 
-fn names_in(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| entry.path().join("case.toml").exists())
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .collect();
+/// Every case, in order of name: the built-in ones, or those of a directory.
+pub fn all(cases_dir: Option<&Path>) -> Result<Vec<Listed>, Failure> {
+    let Some(dir) = cases_dir else {
+        return Ok(built_in_names().into_iter().map(|name| Listed { case: find(&name, None), name }).collect());
+    };
+    let names = case_dir::names_in(dir)?;
+    if names.is_empty() {
+        return Err(Failure::usage("no_cases", "there is no case in this directory")
+            .at(dir.display().to_string())
+            .so("nothing ran")
+            .hint("a case is a directory with a case.toml in it; `cto case new NAME` begins one"));
+    }
+    let listed = |name: PathBuf| Listed { name: name.display().to_string(), case: case_dir::read(&dir.join(&name)) };
+    Ok(names.into_iter().map(listed).collect())
+}
+
+pub fn built_in_names() -> Vec<String> {
+    let mut names: Vec<String> = BUILT_IN.dirs().map(|dir| dir.path().display().to_string()).collect();
     names.sort();
     names
 }
@@ -102,67 +115,24 @@ fn names_in(dir: &Path) -> Vec<String> {
 fn built_in(name: &str) -> Result<Option<Case>, Failure> {
     let Some(dir) = BUILT_IN.get_dir(name) else { return Ok(None) };
     let mut loader = Loader::default();
-    embedded(dir, dir.path(), &mut loader);
-    let id = name.parse().map_err(|error| Failure::internal("bad_built_in", "a built-in case has a bad name").because(&error))?;
-    loader.finish(id, true, format!("cases/{name}/case.toml")).map(Some)
+    let bad = |error: &dyn std::error::Error| Failure::internal("bad_built_in", "a built-in case has a bad name").because(error);
+    embedded(dir, dir.path(), &mut loader).map_err(|error| bad(&error))?;
+    let id = name.parse().map_err(|error| bad(&error))?;
+    loader.finish(id, true, format!("cases/{name}/{CASE_FILE}")).map(Some)
 }
 
-fn embedded(dir: &Dir<'_>, root: &Path, loader: &mut Loader) {
+fn embedded(dir: &Dir<'_>, root: &Path, loader: &mut Loader) -> Result<(), OddName> {
     for file in dir.files() {
         if let Ok(path) = file.path().strip_prefix(root) {
-            loader.take(path.as_os_str().as_bytes(), false, file.contents().to_vec());
+            loader.take(path.as_os_str().as_bytes(), false, file.contents().to_vec())?;
         }
     }
-    for sub in dir.dirs() {
-        embedded(sub, root, loader);
-    }
+    dir.dirs().try_for_each(|sub| embedded(sub, root, loader))
 }
 
-fn from_directory(dir: &Path) -> Result<Case, Failure> {
-    let unreadable = |path: &Path, error: &dyn std::error::Error| {
-        Failure::usage("unreadable_case", "the case cannot be read")
-            .at(path.display().to_string())
-            .because(error)
-            .so("nothing ran")
-    };
-    if !dir.join("case.toml").is_file() {
-        return Err(
-            Failure::usage("unknown_case", format!("{} is not a case: it has no case.toml", dir.display())).so("nothing ran")
-        );
-    }
-    let real = dir.canonicalize().map_err(|error| unreadable(dir, &error))?;
-    let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // A case with an unusable directory name still gets a run id, and its contract error a bundle.
-    let id = name.parse().or_else(|_| "unnamed-case".parse()).map_err(|error| unreadable(dir, &error))?;
-    let mut loader = Loader::default();
-    let mut pending = vec![PathBuf::new()];
-    while let Some(below) = pending.pop() {
-        let here = real.join(&below);
-        for entry in std::fs::read_dir(&here).map_err(|error| unreadable(&here, &error))? {
-            let entry = entry.map_err(|error| unreadable(&here, &error))?;
-            let (path, relative) = (entry.path(), below.join(entry.file_name()));
-            let meta = path.symlink_metadata().map_err(|error| unreadable(&path, &error))?;
-            if relative == Path::new(INPUTS) {
-                continue;
-            }
-            if meta.is_dir() {
-                pending.push(relative);
-            } else if meta.is_file() {
-                let bytes = files::read_limited(&path, MAX_FILE).map_err(|error| unreadable(&path, &error))?;
-                loader.take(relative.as_os_str().as_bytes(), meta.permissions().mode() & 0o100 != 0, bytes);
-            } else {
-                return Err(Failure::usage("unreadable_case", "a case may hold only files and directories")
-                    .at(path.display().to_string())
-                    .so("nothing ran"));
-            }
-        }
-    }
-    let case = loader.finish(id, false, format!("{name}/case.toml"))?;
-    Ok(Case { inputs: Some(real.join(INPUTS)), ..case })
-}
-
+/// What a case is put together from, file by file.
 #[derive(Default)]
-struct Loader {
+pub struct Loader {
     text: Option<Vec<u8>>,
     workspace: Vec<FixtureFile>,
     hidden: Vec<FixtureFile>,
@@ -170,23 +140,30 @@ struct Loader {
     beside: BTreeMap<String, Vec<u8>>,
 }
 
+/// Scripts and files beside the case file are called by name; nothing may be called by two.
+#[derive(Debug, thiserror::Error)]
+#[error("the name of a script, or of a file beside the case file, is not UTF-8")]
+pub struct OddName;
+
 impl Loader {
-    fn take(&mut self, path: &[u8], executable: bool, bytes: Vec<u8>) {
+    pub fn take(&mut self, path: &[u8], executable: bool, bytes: Vec<u8>) -> Result<(), OddName> {
+        let named = |name: &[u8]| String::from_utf8(name.to_vec()).map_err(|_| OddName);
         let fixture = |path: &[u8], bytes| FixtureFile { path: TreePath::new(path), executable, bytes };
-        if path == b"case.toml" {
+        if path == CASE_FILE.as_bytes() {
             self.text = Some(bytes);
         } else if let Some(inner) = path.strip_prefix(b"workspace/") {
             self.workspace.push(fixture(inner, bytes));
         } else if let Some(inner) = path.strip_prefix(b"hidden/") {
             self.hidden.push(fixture(inner, bytes));
         } else if let Some(name) = path.strip_prefix(b"scripts/").and_then(|name| name.strip_suffix(b".toml")) {
-            self.scripts.insert(String::from_utf8_lossy(name).into_owned(), bytes);
+            self.scripts.insert(named(name)?, bytes);
         } else {
-            self.beside.insert(String::from_utf8_lossy(path).into_owned(), bytes);
+            self.beside.insert(named(path)?, bytes);
         }
+        Ok(())
     }
 
-    fn finish(mut self, id: CaseId, built_in: bool, label: String) -> Result<Case, Failure> {
+    pub fn finish(mut self, id: CaseId, built_in: bool, label: String) -> Result<Case, Failure> {
         self.workspace.sort_by(|a, b| a.path.cmp(&b.path));
         self.hidden.sort_by(|a, b| a.path.cmp(&b.path));
         let text = self.text.ok_or_else(|| Failure::usage("unknown_case", format!("{id} has no case.toml")).so("nothing ran"))?;

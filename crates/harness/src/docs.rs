@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use cto_core::blocker::BLOCKERS;
 use cto_core::gate::GATES;
 
+use crate::failure::EXIT_CODES;
+
 const HEADER: &str = "<!-- Generated from the source; `just docs` writes it anew. -->\n\n";
 
 /// File name and content of every generated file, relative to the repository root.
@@ -55,33 +57,34 @@ fn gates() -> String {
 }
 
 fn exit_codes() -> String {
-    format!(
-        "{HEADER}# Exit codes\n\n| code | meaning |\n|---|---|\n\
-         | 0 | pass; `verify`: good |\n\
-         | 1 | fail; `verify`: bad |\n\
-         | 2 | usage: wrong flags, unknown case, invalid contract in `cto contract` |\n\
-         | 3 | blocked; interrupted and sealed; `verify` and `show`: unknown or unsealed |\n\
-         | 70 | internal: the harness could not do its job; nothing counts as passed |\n\n\
-         `cto exec` passes on the code of the command it ran (128 + n for signal n) and uses 125 for its own failures.\n"
-    )
+    let mut out = format!("{HEADER}# Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for (code, meaning) in EXIT_CODES {
+        let _ = writeln!(out, "| {code} | {meaning} |");
+    }
+    out.push_str(
+        "\n`cto` without a command prints the short help on standard error and ends with 2: a script that forgot its command must not read it as a pass.\n\n\
+         `cto exec` passes on the code of the command it ran (128 + n for signal n) and uses 125 for its own failures, a wrong command line included.\n",
+    );
+    out
 }
 
 fn command_line() -> String {
     let mut tree = crate::cli::command_tree().term_width(90);
     tree.build();
-    let mut out = format!("{HEADER}# Command line\n\n```text\n{}```\n", help(&mut tree));
-    for sub in tree.get_subcommands_mut().filter(|sub| !sub.is_hide_set()) {
-        let name = sub.get_name().to_owned();
-        let _ = write!(out, "\n## cto {name}\n\n```text\n{}```\n", help(sub));
-        for below in sub.get_subcommands_mut().filter(|below| !below.is_hide_set()) {
-            let deeper = below.get_name().to_owned();
-            let _ = write!(out, "\n### cto {name} {deeper}\n\n```text\n{}```\n", help(below));
-        }
-    }
+    let mut out = format!("{HEADER}# Command line\n\n```text\n{}```\n", help(&tree));
+    commands_below("cto", &tree, &mut out);
     out
 }
 
-fn help(command: &mut clap::Command) -> String {
+fn commands_below(name: &str, command: &clap::Command, out: &mut String) {
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        let name = format!("{name} {}", sub.get_name());
+        let _ = write!(out, "\n## {name}\n\n```text\n{}```\n", help(sub));
+        commands_below(&name, sub, out);
+    }
+}
+
+fn help(command: &clap::Command) -> String {
     let text = command.clone().term_width(90).render_long_help().to_string();
     text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }

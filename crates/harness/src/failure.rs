@@ -5,11 +5,22 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+/// Every exit code, and what it means.
+pub const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "pass; `verify`: good"),
+    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle"),
+    (2, "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`"),
+    (3, "blocked; interrupted and sealed; `apply`: refused; `verify`, `show`, `diff` and `replay`: unknown or unsealed"),
+    (70, "internal: the harness could not do its job; nothing counts as passed"),
+];
+
 /// Whose move it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FailureKind {
     /// The command line or its input is wrong.
     Usage,
+    /// A guard said no: what was asked is not safe here and now.
+    Blocked,
     /// The harness or its machine is.
     Internal,
 }
@@ -30,6 +41,10 @@ pub struct Failure {
 impl Failure {
     pub fn usage(code: &'static str, what: impl Into<String>) -> Self {
         Self::new(FailureKind::Usage, code, what.into())
+    }
+
+    pub fn blocked(code: &'static str, what: impl Into<String>) -> Self {
+        Self::new(FailureKind::Blocked, code, what.into())
     }
 
     pub fn internal(code: &'static str, what: impl Into<String>) -> Self {
@@ -77,13 +92,16 @@ impl Failure {
         match (self.exits_with, self.kind) {
             (Some(code), _) => code,
             (None, FailureKind::Usage) => 2,
+            (None, FailureKind::Blocked) => 3,
             (None, FailureKind::Internal) => 70,
         }
     }
 
-    pub fn to_json(&self) -> Value {
+    /// The document of a command that could not answer.
+    pub fn to_json(&self, command: Option<&str>) -> Value {
         json!({
             "schema_version": 1,
+            "command": command,
             "error": {
                 "code": self.code,
                 "what": self.what,
@@ -99,28 +117,57 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error[{}]: {}", self.code, self.what)?;
+        writeln!(f, "error[{}]: {}", self.code, one_line(&self.what))?;
         if let Some(place) = &self.place {
-            writeln!(f, "  where: {place}")?;
+            writeln!(f, "  where: {}", one_line(place))?;
         }
         for because in &self.because {
-            writeln!(f, "  because: {because}")?;
+            writeln!(f, "  because: {}", lines(because))?;
         }
         if let Some(so) = &self.so {
-            writeln!(f, "  so: {so}")?;
+            writeln!(f, "  so: {}", lines(so))?;
         }
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", lines(hint)),
             None => Ok(()),
         }
     }
 }
 
+/// Names of files and words of others reach a terminal here: no control character of theirs does.
+fn lines(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+fn one_line(text: &str) -> String {
+    lines(text).replace('\n', "\u{fffd}")
+}
+
 impl std::error::Error for Failure {}
+
+/// An error with everything that caused it, on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        text.push_str(&format!(": {source}"));
+        next = source.source();
+    }
+    text
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let text = Failure::usage("x", "a\nb\u{1b}[2J").at("c\nd\r").reason("e\nf\u{7}").hint("g\u{9b}").to_string();
+        assert_eq!(
+            text,
+            "error[x]: a\u{fffd}b\u{fffd}[2J\n  where: c\u{fffd}d\u{fffd}\n  because: e\nf\u{fffd}\n\nhint: g\u{fffd}"
+        );
+    }
 
     #[test]
     fn anatomy() {

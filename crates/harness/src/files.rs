@@ -65,7 +65,11 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
 
 /// A whole regular file, refused beyond `limit`.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open_regular(path)?;
+    read_open(open_regular(path)?, limit)
+}
+
+/// The rest of an open file, refused beyond `limit`.
+pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > limit {

@@ -8,9 +8,11 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use cto_core::config::{Config, Layers, Source};
 use cto_core::digest::Digest;
 use cto_core::time::Utc;
 
+use crate::config;
 use crate::failure::Failure;
 
 /// Wall-clock time, for display and freshness; order never comes from it.
@@ -111,25 +113,45 @@ pub struct Home {
 }
 
 impl Home {
-    /// First that applies: `--home`, `CTO_STATE_DIR`, an existing Hermes profile, `CTO_HOME`, XDG state.
-    pub fn find(home: Option<PathBuf>, runs: Option<PathBuf>, env: &Env) -> Result<Self, Failure> {
+    /// First that applies: `--home`, `CTO_STATE_DIR`, an existing Hermes profile, `CTO_HOME`, the config file, XDG state.
+    pub fn find(home: Option<PathBuf>, runs: Option<PathBuf>, env: &Env, config: &Config) -> Result<Self, Failure> {
+        Self::with_sources(home, runs, env, config).map(|(found, _)| found)
+    }
+
+    /// Also says where root and runs came from.
+    pub fn with_sources(
+        home: Option<PathBuf>,
+        runs: Option<PathBuf>,
+        env: &Env,
+        config: &Config,
+    ) -> Result<(Self, [Source; 2]), Failure> {
         let user = env.path("HOME");
+        let variable = |name: &'static str| env.path(name).map(|dir| (Source::Environment { name }, dir));
         let hermes = env
             .path("HERMES_HOME")
             .or_else(|| user.as_ref().map(|home| home.join(".hermes")))
-            .map(|dir| dir.join("profiles/cto-planb"))
-            .filter(|dir| dir.is_dir());
+            .map(|dir| (Source::Profile, dir.join("profiles/cto-planb")))
+            .filter(|(_, dir)| dir.is_dir());
+        let given = |key: &str| {
+            config.get(key).map(|given| config::directory(&given.value, env).map(|dir| (given.line, dir))).transpose()
+        };
         let xdg = env.path("XDG_STATE_HOME").or_else(|| user.map(|home| home.join(".local/state"))).map(|dir| dir.join("cto"));
-        let root =
-            home.or_else(|| env.path("CTO_STATE_DIR")).or(hermes).or_else(|| env.path("CTO_HOME")).or(xdg).ok_or_else(|| {
-                Failure::usage("no_state_home", "there is no place for state")
-                    .reason("neither HOME nor XDG_STATE_HOME is set")
-                    .hint("give one with --home DIR or CTO_STATE_DIR")
-            })?;
+        let chosen = Layers {
+            flag: home,
+            environment: variable("CTO_STATE_DIR").or(hermes).or_else(|| variable("CTO_HOME")),
+            config: given("home")?,
+            default: xdg,
+        }
+        .choose("home");
+        let (from, root) = chosen.ok_or_else(|| {
+            Failure::usage("no_state_home", "there is no place for state")
+                .reason("neither HOME nor XDG_STATE_HOME is set")
+                .hint("give one with --home DIR or CTO_STATE_DIR")
+        })?;
         let root = absolute(&root)?;
-        let runs =
-            runs.or_else(|| env.path("CTO_RUNS_DIR")).map_or_else(|| Ok(root.join("harness-runs")), |dir| absolute(&dir))?;
-        Ok(Self { root, runs })
+        let layers = Layers { flag: runs, environment: variable("CTO_RUNS_DIR"), config: given("runs_dir")?, default: None };
+        let (runs_from, runs) = layers.choose("runs_dir").unwrap_or_else(|| (Source::Default, root.join("harness-runs")));
+        Ok((Self { runs: absolute(&runs)?, root }, [from, runs_from]))
     }
 
     pub fn work(&self) -> PathBuf {
@@ -201,7 +223,7 @@ mod tests {
     fn state_home_order() {
         let dir = tempfile::tempdir().unwrap();
         let user = dir.path().to_str().unwrap();
-        let root = |pairs: &[(&str, &str)]| Home::find(None, None, &env(pairs)).unwrap().root;
+        let root = |pairs: &[(&str, &str)]| Home::find(None, None, &env(pairs), &Config::default()).unwrap().root;
         assert_eq!(root(&[("HOME", user)]), dir.path().join(".local/state/cto"));
         assert_eq!(root(&[("HOME", user), ("XDG_STATE_HOME", "/x")]), Path::new("/x/cto"));
         assert_eq!(root(&[("HOME", user), ("CTO_HOME", "/c")]), Path::new("/c"));
@@ -209,9 +231,24 @@ mod tests {
         let hermes = dir.path().join(".hermes/profiles/cto-planb");
         assert_eq!(root(&[("HOME", user), ("CTO_HOME", "/c")]), hermes);
         assert_eq!(root(&[("HOME", user), ("CTO_STATE_DIR", "/s")]), Path::new("/s"));
-        let flagged = Home::find(Some("/f".into()), Some("/r".into()), &env(&[("CTO_STATE_DIR", "/s")])).unwrap();
+        let none = Config::default();
+        let flagged = Home::find(Some("/f".into()), Some("/r".into()), &env(&[("CTO_STATE_DIR", "/s")]), &none).unwrap();
         assert_eq!((flagged.root.as_path(), flagged.runs.as_path()), (Path::new("/f"), Path::new("/r")));
-        assert!(Home::find(None, None, &env(&[])).is_err());
+        assert!(Home::find(None, None, &env(&[]), &none).is_err());
+    }
+
+    #[test]
+    fn a_config_file_comes_after_every_variable_and_before_the_default() {
+        let config = cto_core::config::parse("c", b"home = \"/conf\"\nruns_dir = \"~/runs\"\n").unwrap();
+        let found = |pairs: &[(&str, &str)]| Home::with_sources(None, None, &env(pairs), &config).unwrap();
+        let (home, sources) = found(&[("HOME", "/nowhere")]);
+        assert_eq!((home.root.as_path(), home.runs.as_path()), (Path::new("/conf"), Path::new("/nowhere/runs")));
+        assert_eq!(sources, [Source::Config { line: 1 }, Source::Config { line: 2 }]);
+        let (home, sources) = found(&[("HOME", "/nowhere"), ("CTO_HOME", "/c"), ("CTO_RUNS_DIR", "/r")]);
+        assert_eq!((home.root.as_path(), home.runs.as_path()), (Path::new("/c"), Path::new("/r")));
+        assert_eq!(sources, [Source::Environment { name: "CTO_HOME" }, Source::Environment { name: "CTO_RUNS_DIR" }]);
+        let (home, _) = Home::with_sources(Some("/f".into()), None, &env(&[("HOME", "/n")]), &config).unwrap();
+        assert_eq!(home.root, Path::new("/f"));
     }
 
     #[test]

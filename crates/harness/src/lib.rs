@@ -1,8 +1,15 @@
 //! The shell of CTO Harness: gathers facts, performs effects, asks `cto_core` what they mean.
 
+pub mod accounts;
+pub mod apply;
+pub mod batch;
 pub mod cancel;
+pub mod case_dir;
+pub mod case_template;
+pub mod case_trial;
 pub mod cases;
 pub mod cli;
+pub mod config;
 pub mod digest_cache;
 pub mod docs;
 pub mod doctor;
@@ -18,14 +25,17 @@ pub mod jail;
 pub mod keys;
 pub mod measure;
 pub mod pack;
+pub mod planning;
 pub mod progress;
 pub mod reader;
 pub mod recover;
 pub mod run;
 pub mod secrets;
 pub mod sign;
+pub mod source;
 pub mod supervise;
 pub mod surroundings;
+pub mod terminal;
 pub mod toolchains;
 pub mod verification;
 pub mod verifier;

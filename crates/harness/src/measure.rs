@@ -16,10 +16,10 @@ use cto_core::tree::{self, Tree};
 use crate::cases::FixtureFile;
 use crate::evidence::OpenBundle;
 use crate::files;
-use crate::git::{Commit, Edit, HarnessRepo};
+use crate::git::{self, Commit, Edit, HarnessRepo, SourceRepo, Submodule};
 use crate::jail;
 use crate::run::{Execution, Stop};
-use crate::workspace::{self, Walked};
+use crate::workspace::{self, Content, Walked};
 
 const PATCH_TOMBSTONE: &[u8] = b"withheld by CTO Harness: this patch held a secret (secret_leak)\n";
 
@@ -30,7 +30,15 @@ pub struct Workspace {
     repo: HarnessRepo,
     baseline: Tree,
     baseline_commit: Commit,
-    files: Vec<FixtureFile>,
+    start: Start,
+}
+
+/// Where fresh copies of the baseline come from.
+enum Start {
+    /// Files of a case, in memory.
+    Fixture(Vec<FixtureFile>),
+    /// The baseline commit in the harness's own repository.
+    Commit { submodules: Vec<Submodule> },
 }
 
 /// What was found after the engine had ended.
@@ -42,6 +50,8 @@ pub struct Measured {
     pub findings: Vec<Finding>,
     /// No change lies outside the contract's scope.
     pub in_scope: bool,
+    /// Git can apply it; beyond its limit nothing can be verified.
+    pub can_be_applied: bool,
     everything: Tree,
 }
 
@@ -49,26 +59,16 @@ impl Workspace {
     pub fn prepare(execution: &Execution<'_>) -> Result<Self, Stop> {
         crate::host::make_private_dir(&execution.work).map_err(Stop::Workspace)?;
         let dir = execution.work.join("workspace");
-        workspace::lay_out(&dir, &execution.case.workspace, false).map_err(Stop::Workspace)?;
         let repo = HarnessRepo::init(&execution.git, &execution.work.join("harness.git"))?;
-        let files = execution.case.workspace.iter().map(|file| {
-            let entry = file.entry();
-            let edit = Edit::Write { kind: entry.kind, bytes: entry.bytes, content: Box::new(file.bytes.as_slice()) };
-            (&file.path, edit)
-        });
-        let baseline_commit = repo.import_baseline(files)?;
+        let (baseline, baseline_commit, start) = match execution.source {
+            Some(source) => copy_source(execution, source, &repo, &dir)?,
+            None => lay_out_fixture(execution, &repo, &dir)?,
+        };
         repo.furnish(&dir)?;
         if execution.plan.containment == Containment::Contained {
             jail::hand_over(&dir).map_err(Stop::Workspace)?;
         }
-        Ok(Self {
-            dir,
-            work: execution.work.clone(),
-            repo,
-            baseline: execution.case.baseline(),
-            baseline_commit,
-            files: execution.case.workspace.clone(),
-        })
+        Ok(Self { dir, work: execution.work.clone(), repo, baseline, baseline_commit, start })
     }
 
     pub fn dir(&self) -> &Path {
@@ -106,6 +106,7 @@ impl Workspace {
         changes.extend(walked.unrecordable.iter().map(|path| Change { path: path.clone(), kind: ChangeKind::Unrecordable }));
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         let (applied, withheld) = self.keep_patch(bundle, &patch, changes.len() as u64)?;
+        let oversize = oversize(applied.bytes);
         bundle.emit(Event::PatchApplied(applied))?;
 
         let mut diff = DiffChecked {
@@ -126,7 +127,9 @@ impl Workspace {
         bundle.trace("workspace.measure", TraceOutcome::Ok, since, Some(format!("{} changed", changes.len())))?;
         let mut findings = leftovers(&walked, &self.dir.join(".git"));
         findings.extend(withheld);
-        Ok(Measured { tree, changes, patch, findings, in_scope, everything: walked.tree })
+        let can_be_applied = oversize.is_none();
+        findings.extend(oversize);
+        Ok(Measured { tree, changes, patch, findings, in_scope, can_be_applied, everything: walked.tree })
     }
 
     /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
@@ -139,7 +142,7 @@ impl Workspace {
         // The engine may have changed its own rules: ask a copy that holds the baseline's.
         let rules = self.work.join("rules");
         if !rules.exists() {
-            workspace::lay_out(&rules, &self.files, false).map_err(Stop::Workspace)?;
+            self.fresh_copy(&rules, &|path| path.as_bytes().ends_with(b".gitignore"))?;
         }
         let ignored = self.repo.ignored(&rules, &new)?;
         let contract = &execution.plan.contract;
@@ -155,7 +158,7 @@ impl Workspace {
             let edit = match tree.get(&change.path) {
                 None => Edit::Delete,
                 Some(entry) => {
-                    let content = workspace::content(&self.dir, &change.path, entry.kind).map_err(Stop::Workspace)?;
+                    let content = Box::new(Content::of(&self.dir, &change.path, entry.kind));
                     Edit::Write { kind: entry.kind, bytes: entry.bytes, content }
                 }
             };
@@ -182,10 +185,27 @@ impl Workspace {
         Ok((applied, None))
     }
 
+    /// The files of the baseline that are `wanted`, where nobody has been.
+    fn fresh_copy(&self, dir: &Path, wanted: &dyn Fn(&TreePath) -> bool) -> Result<(), Stop> {
+        match &self.start {
+            Start::Fixture(files) => {
+                let files: Vec<&FixtureFile> = files.iter().filter(|file| wanted(&file.path)).collect();
+                workspace::lay_out(dir, files, false).map_err(Stop::Workspace)
+            }
+            Start::Commit { submodules } => {
+                fs::create_dir(dir).map_err(Stop::Workspace)?;
+                self.repo.each_file(&self.baseline_commit, wanted, &mut |path, kind, content| {
+                    workspace::write_entry(dir, path, kind, content).map(drop)
+                })?;
+                empty_directories(dir, submodules)
+            }
+        }
+    }
+
     /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
     pub fn pristine(&self, name: &str, measured: &Measured) -> Result<Result<PathBuf, String>, Stop> {
         let dir = self.work.join(name);
-        workspace::lay_out(&dir, &self.files, false).map_err(Stop::Workspace)?;
+        self.fresh_copy(&dir, &|_| true)?;
         if let Err(error) = self.repo.apply(&dir, &[&measured.patch]) {
             return Ok(Err(format!("the patch does not apply to a pristine copy: {error}")));
         }
@@ -228,24 +248,73 @@ impl Workspace {
     }
 }
 
-/// What git leaves in its directory while something is unfinished or put aside.
-const UNFINISHED: [&str; 10] = [
-    "MERGE_HEAD",
-    "CHERRY_PICK_HEAD",
-    "REVERT_HEAD",
-    "BISECT_LOG",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    "refs/stash",
-    "index.lock",
-    "HEAD.lock",
-];
+fn lay_out_fixture(execution: &Execution<'_>, repo: &HarnessRepo, dir: &Path) -> Result<(Tree, Commit, Start), Stop> {
+    let fixture = &execution.case.workspace;
+    workspace::lay_out(dir, fixture, false).map_err(Stop::Workspace)?;
+    let files = fixture.iter().map(|file| {
+        let entry = file.entry();
+        let edit = Edit::Write { kind: entry.kind, bytes: entry.bytes, content: Box::new(file.bytes.as_slice()) };
+        (&file.path, edit)
+    });
+    let commit = repo.import_baseline(files)?;
+    Ok((execution.case.baseline(), commit, Start::Fixture(fixture.clone())))
+}
+
+/// Copies the source's HEAD, and proves by git's own tree id that the copy is exactly that.
+fn copy_source(
+    execution: &Execution<'_>,
+    source: &SourceRepo,
+    repo: &HarnessRepo,
+    dir: &Path,
+) -> Result<(Tree, Commit, Start), Stop> {
+    let differs = || Stop::Finding("the copy is not what HEAD of the source holds".into(), Code::Interrupted);
+    fs::create_dir(dir).map_err(Stop::Workspace)?;
+    let mut tree = Tree::new();
+    let submodules: Vec<Submodule> = source.each_file(&mut |path, kind, content| {
+        let entry = workspace::write_entry(dir, path, kind, content)?;
+        tree.insert(path.clone(), entry);
+        Ok(())
+    })?;
+    if execution.plan.contract.start_tree.known() != Some(&tree::digest(&tree)) {
+        return Err(differs());
+    }
+    let mut edits = Vec::new();
+    for (path, entry) in &tree {
+        let content = Box::new(Content::of(dir, path, entry.kind));
+        edits.push((path, Edit::Write { kind: entry.kind, bytes: entry.bytes, content }));
+    }
+    edits.extend(submodules.iter().map(|module| (&module.path, Edit::Submodule { commit: &module.commit })));
+    let commit = repo.import_baseline(edits)?;
+    let wanted = execution.plan.source.as_ref().map(|look| &look.tree);
+    if wanted != Some(&commit.tree) {
+        return Err(differs());
+    }
+    empty_directories(dir, &submodules)?;
+    Ok((tree, commit, Start::Commit { submodules }))
+}
+
+/// As git itself leaves a submodule that is not checked out.
+fn empty_directories(dir: &Path, submodules: &[Submodule]) -> Result<(), Stop> {
+    for module in submodules {
+        let place = workspace::locate(dir, &module.path);
+        workspace::make_parent(dir, &place).and_then(|()| fs::create_dir(&place)).map_err(Stop::Workspace)?;
+    }
+    Ok(())
+}
+
+/// What git refuses as too large to apply.
+const MAX_PATCH: u64 = 1023 << 20;
+
+fn oversize(bytes: u64) -> Option<Finding> {
+    let detail = format!("the patch has {bytes} bytes; at most {MAX_PATCH} can be applied and verified");
+    (bytes > MAX_PATCH).then(|| Finding { code: Code::ResourceLimit, detail: Some(detail) })
+}
 
 /// State that is neither patch nor scratch. The engine's git directory is only asked which names exist.
 fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
     let mut found = Vec::new();
-    let unfinished: Vec<&str> = UNFINISHED.into_iter().filter(|name| fs::symlink_metadata(dot_git.join(name)).is_ok()).collect();
+    let names = git::UNFINISHED.into_iter().chain(["refs/stash"]);
+    let unfinished: Vec<&str> = names.filter(|name| fs::symlink_metadata(dot_git.join(name)).is_ok()).collect();
     if !unfinished.is_empty() {
         found.push(format!("unfinished in .git: {}", unfinished.join(", ")));
     }
@@ -262,5 +331,16 @@ fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
     match found.is_empty() {
         true => Vec::new(),
         false => vec![Finding { code: Code::DirtyEndingTree, detail: Some(found.join("; ")) }],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_git_would_refuse_is_a_limit_reached() {
+        assert_eq!(oversize(MAX_PATCH), None);
+        assert_eq!(oversize(MAX_PATCH + 1).map(|finding| finding.code), Some(Code::ResourceLimit));
     }
 }

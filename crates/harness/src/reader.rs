@@ -1,6 +1,7 @@
 //! Reading bundles, ours and strangers'. Nothing here writes, and nothing here is used by a run.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
@@ -8,6 +9,7 @@ use cto_core::chain::{self, EventLine};
 use cto_core::event::Kind;
 use cto_core::ids::RunId;
 use cto_core::report::Report;
+use cto_core::source::CopiedRepo;
 use cto_core::verdict::Status;
 
 use crate::evidence::{Liveness, liveness};
@@ -17,6 +19,11 @@ use crate::host::Home;
 
 /// Documents larger than this are not ours.
 pub const MAX_DOCUMENT: u64 = 64 << 20;
+
+/// A small document of a bundle, as it stands.
+pub fn document(dir: &Path, name: &str) -> io::Result<Vec<u8>> {
+    files::read_limited(&dir.join(name), MAX_DOCUMENT)
+}
 
 /// A report as written. Reading it proves nothing; `verifier` does.
 pub fn report(dir: &Path) -> Result<Report, Failure> {
@@ -31,6 +38,12 @@ pub fn report(dir: &Path) -> Result<Report, Failure> {
             .because(&error)
             .hint("`cto verify` says what is wrong with the bundle")
     })
+}
+
+/// Where the copy came from, in bundles of runs that copied a repository.
+pub fn source(dir: &Path) -> Option<CopiedRepo> {
+    let bytes = files::read_limited(&dir.join(bundle::SOURCE), MAX_DOCUMENT).ok()?;
+    cto_core::json::read(&bytes).ok()
 }
 
 /// The events of a bundle, chain checked from the contract it names.

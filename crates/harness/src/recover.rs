@@ -22,6 +22,7 @@ use crate::files;
 use crate::host::{self, Home};
 use crate::keys::KeyStore;
 use crate::secrets::Secrets;
+use crate::source;
 use crate::workspace;
 
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +43,13 @@ pub struct Recovered {
 
 /// Runs listed as open: what `cto run` looks at before it starts.
 pub fn recover_listed(home: &Home) -> Vec<Recovered> {
+    source::sweep(home);
     recover_names(home, &home.open_runs())
 }
 
 /// Every run directory: what `cto recover` looks at.
 pub fn recover_all(home: &Home) -> Vec<Recovered> {
+    source::sweep(home);
     let mut done = recover_names(home, &home.runs);
     done.extend(recover_names(home, &home.open_runs()));
     done
@@ -88,7 +91,7 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
         remove_if_there(&dir.join(leftover))?;
     }
     // Killed between making a document and filling it: what is torn says nothing and is written anew at the seal.
-    for document in [bundle::GATES, bundle::ELIGIBILITY] {
+    for document in [bundle::GATES, bundle::ELIGIBILITY, bundle::SOURCE] {
         let path = dir.join(document);
         let whole = files::read_limited(&path, 64 << 20).is_ok_and(|bytes| cto_core::json::parse_strict(&bytes).is_ok());
         if !whole {

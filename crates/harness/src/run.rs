@@ -5,35 +5,36 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::blocker::Code;
-use cto_core::case_file::{self, ControlSource};
-use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane, LimitChanges, Stage};
-use cto_core::digest::Digest;
+use cto_core::bundle;
+use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
-use cto_core::gate::{self, GateInput, GateReport, GateVerdict, HostFacts, InputUse};
+use cto_core::gate::{self, GateReport, GateVerdict};
 use cto_core::ids::RunId;
-use cto_core::plan::{self, Next, Plan};
+use cto_core::plan::Plan;
 use cto_core::report::{EngineFacts, RunIdentity};
 use cto_core::seen::Seen;
+use cto_core::source::CopiedRepo;
 use cto_core::trace::TraceOutcome;
-use cto_core::tree;
+use cto_core::verdict::Status;
 
 use crate::cancel::Cancel;
 use crate::cases::Case;
 use crate::engine_run::run_engine;
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
+use crate::git::SourceRepo;
 use crate::host::{self, Env, Home, OwnProgram};
-use crate::jail::probe;
 use crate::keys::KeyStore;
 use crate::measure;
+use crate::planning::{self, Planned};
 use crate::progress::Progress;
 use crate::secrets::Secrets;
 use crate::sign::{SignError, Signer};
+use crate::source::{self, SourceRequest};
 use crate::supervise::SuperviseError;
-use crate::toolchains::{self, Resolved};
 use crate::verification;
 use crate::workspace;
 
@@ -49,6 +50,11 @@ pub struct Request {
     pub own_script: bool,
     pub limits: LimitChanges,
     pub origin: Origin,
+    pub label: Label,
+    /// The repository to copy, where the case brings no files of its own.
+    pub source: Option<SourceRequest>,
+    /// Leave the workspace of a run that did not pass.
+    pub keep: bool,
 }
 
 /// A planned run under way: what every step of it needs.
@@ -57,6 +63,7 @@ pub struct Execution<'a> {
     pub cancel: &'a Cancel,
     pub case: &'a Case,
     pub plan: &'a Plan,
+    pub source: Option<&'a SourceRepo>,
     pub work: PathBuf,
     pub git: PathBuf,
 }
@@ -81,42 +88,6 @@ pub enum Stop {
     Supervise(#[from] SuperviseError),
 }
 
-/// Resolves a contract, or says everything that is wrong with it.
-pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
-    let invalid = |errors| ContractDocument::Invalid(InvalidContract { invalid: true, errors });
-    let case = match case_file::parse(&request.case.label, &request.case.text) {
-        Ok(case) => case,
-        Err(errors) => return invalid(errors),
-    };
-    let control_patch = match &case.verification_control {
-        Some(ControlSource::Patch(file)) => match request.case.beside.get(file) {
-            Some(bytes) => Some(Digest::of(bytes)),
-            None => {
-                let message = format!("verification_control: there is no file {file:?} beside the case file");
-                return invalid(vec![case_file::ContractIssue { file: request.case.label.clone(), line: 1, column: 1, message }]);
-            }
-        },
-        _ => None,
-    };
-    let runs_itself = request.manifest.invocation.is_some();
-    let circumstances = Circumstances {
-        lane: Lane {
-            engine: request.manifest.id.clone(),
-            executable_sha256: if runs_itself { Seen::Known(own.sha256) } else { Seen::NotSeen },
-            model: None,
-            stage: request.stage,
-            target_head: Seen::Known("none".into()),
-            script_sha256: request.script.as_deref().map(Digest::of),
-            terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
-        },
-        start_tree: Seen::Known(tree::digest(&request.case.baseline())),
-        hidden_files: request.case.hidden_digests(),
-        control_patch,
-        limits: request.limits,
-    };
-    ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))
-}
-
 /// One governed run, from request to sealed bundle.
 pub fn run(
     home: &Home,
@@ -126,13 +97,13 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<SealedBundle, Failure> {
     let own = OwnProgram::find(home)?;
-    let contract = contract_of(request, &own);
-    let sealed_contract =
-        contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
-    let (plan, gates) = make_plan(&contract, request, env, home);
     home.create()?;
     let keys = KeyStore::of(home);
     Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
+    let planned = planning::plan(request, env, home, &own);
+    let contract = planned.contract.clone();
+    let sealed_contract =
+        contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| RunId::new(started_at, &request.case.id, suffix).ok())?;
     progress.started(&run_id);
@@ -153,14 +124,18 @@ pub fn run(
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
-    let outcome = record_and_execute(&mut bundle, request, plan, &gates, env, cancel, &work, progress);
-    let findings = findings_of(&mut bundle, outcome);
-    if let Err(error) = workspace::remove(&work) {
-        // The bundle matters more than the litter, and says where it is.
-        let _ = bundle.trace("workspace.remove", TraceOutcome::Failed, Instant::now(), Some(error.to_string()));
+    let outcome = record_and_execute(&mut bundle, request, &planned, env, cancel, &work, progress);
+    let mut findings = findings_of(&mut bundle, outcome);
+    findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
+    if !request.keep {
+        remove_workspace(&mut bundle, &work);
     }
     progress.step("seal", "evidence");
     let sealed = bundle.close(findings).map_err(|error| unsealed(&run_id, &error))?;
+    if sealed.report.status == Status::Pass {
+        // Kept only where there is something to look into; what stays is litter, not evidence.
+        let _ = workspace::remove(&work);
+    }
     progress.done();
     Ok(sealed)
 }
@@ -173,6 +148,42 @@ fn cannot_sign(error: &SignError) -> Failure {
     failure.so("nothing ran")
 }
 
+fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
+    if let Err(error) = workspace::remove(work) {
+        // The bundle matters more than the litter, and says where it is.
+        let _ = bundle.trace("workspace.remove", TraceOutcome::Failed, Instant::now(), Some(error.to_string()));
+    }
+}
+
+/// The second look at a source, on every road: it must be as it was before.
+fn look_back(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    planned: &Planned,
+    findings: &[Finding],
+    env: &Env,
+    home: &Home,
+) -> Vec<Finding> {
+    let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else { return Vec::new() };
+    let since = Instant::now();
+    let facts = &bundle.folded().facts;
+    copied.copied_fixture_start_clean = facts.engine_events.contains(&EventType::EngineStarted).then_some(true);
+    let left_over = findings.iter().any(|finding| finding.code == Code::DirtyEndingTree);
+    copied.copied_fixture_end_clean = facts.diff.is_some().then_some(!left_over);
+    let mut found: Vec<Finding> = copied.ended(&source::look_again(&asked.path, env, home)).into_iter().collect();
+    let outcome = if found.is_empty() { TraceOutcome::Ok } else { TraceOutcome::Failed };
+    let _ = bundle.trace("source.look_again", outcome, since, found.first().and_then(|finding| finding.detail.clone()));
+    if let Err(error) = bundle.write_json(bundle::SOURCE, &copied) {
+        found.push(Finding { code: Code::ArtifactWriteFailure, detail: Some(chain(&error)) });
+    }
+    found
+}
+
+fn copied_repo(planned: &Planned) -> Option<CopiedRepo> {
+    let source = planned.contract.valid()?.source.as_ref()?;
+    Some(CopiedRepo::begun(source, &planned.source.as_ref()?.look))
+}
+
 fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
     Failure::internal("evidence_unwritable", "the evidence could not be sealed")
         .at(run_id.to_string())
@@ -181,71 +192,22 @@ fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
         .hint("free space under the runs root, then `cto recover`")
 }
 
-fn make_plan(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> (Option<Plan>, GateReport) {
-    let mut input = GateInput {
-        contract,
-        manifest: &request.manifest,
-        stage: request.stage,
-        engine_opened: request.engine_opened,
-        own_script: request.own_script,
-        host: Seen::NotSeen,
-    };
-    match plan::next(&input) {
-        Next::Blocked(gates) => (None, gates),
-        Next::Ready(plan, gates) => (Some(*plan), gates),
-        Next::LookAtHost => {
-            input.host = Seen::Known(look_at_host(contract, request, env, home));
-            match plan::next(&input) {
-                Next::Ready(plan, gates) => (Some(*plan), gates),
-                Next::Blocked(gates) => (None, gates),
-                // The host was just supplied; an empty gate list judges as a missing event, never as a pass.
-                Next::LookAtHost => (None, GateReport { schema_version: 1, gates: Vec::new() }),
-            }
-        }
-    }
-}
-
-fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
-    let mut facts = HostFacts { jail_missing: probe::missing(home), ..HostFacts::default() };
-    for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
-        let place = match toolchains::resolve(&name, env, home) {
-            Resolved::Missing => None,
-            Resolved::System(path) => Some(path.display().to_string()),
-            Resolved::Toolchain(toolchain) => {
-                let program = toolchain.record.program.clone();
-                facts.toolchains.push(toolchain);
-                Some(program)
-            }
-            Resolved::Unusable(why) => {
-                facts.unusable.push(why);
-                Some(name.clone())
-            }
-        };
-        facts.programs.insert(name, place);
-    }
-    for rule in contract.valid().map(|contract| contract.inputs.as_slice()).unwrap_or_default() {
-        let path = rule.as_str().trim_end_matches('/');
-        match request.case.inputs.as_ref().map(|dir| dir.join(path)).filter(|source| source.exists()) {
-            Some(source) => facts.inputs.push(InputUse { source: source.display().to_string(), path: path.to_owned() }),
-            None => facts.unusable.push(format!("the input {path:?} is not in the case's inputs directory")),
-        }
-    }
-    facts
-}
-
 #[expect(clippy::too_many_arguments, reason = "the one place where everything a run has gathered comes together")]
 fn record_and_execute(
     bundle: &mut OpenBundle,
     request: &Request,
-    plan: Option<Plan>,
-    gates: &GateReport,
+    planned: &Planned,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Vec<Finding>, Stop> {
     let since = Instant::now();
+    let gates = &planned.gates;
     bundle.write_gates(gates.clone())?;
+    if let Some(copied) = copied_repo(planned) {
+        bundle.write_json(bundle::SOURCE, &copied)?;
+    }
     bundle.write(&format!("backend/{}-gate.log", request.manifest.id), gate_log(gates).as_bytes())?;
     bundle.emit(Event::RunStarted(RunStarted {
         kind: Kind::Run,
@@ -258,18 +220,21 @@ fn record_and_execute(
     let blocked: Vec<_> = gates.blocked().cloned().collect();
     let carried =
         |event: EventType| blocked.iter().filter_map(|gate| gate.code).filter(|c| c.info().event == event).collect::<Vec<_>>();
+    let carries = |gate: &&gate::GateResult| gate.code.is_some_and(|code| code.info().event == EventType::TaskContractCreated);
+    let carried_detail = blocked.iter().find(carries).and_then(|gate| gate.detail.clone());
     bundle.emit(Event::TaskContractCreated(ContractCreated {
         valid: bundle.contract.valid().is_some(),
         task_digest: bundle.sealed_contract.task_digest,
         contract_digest: bundle.sealed_contract.contract_digest,
         blockers: carried(EventType::TaskContractCreated),
+        detail: carried_detail,
     }))?;
     for gate in gates.gates.iter().filter(|gate| gate.result != GateVerdict::NotSeen) {
         let outcome = if gate.result == GateVerdict::Blocked { TraceOutcome::Refused } else { TraceOutcome::Ok };
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
     progress.step("plan", &format!("{} gates", gates.gates.len()));
-    let Some(plan) = plan else {
+    let Some(plan) = &planned.plan else {
         record_blocks(bundle, request, &blocked)?;
         return Ok(Vec::new());
     };
@@ -281,7 +246,8 @@ fn record_and_execute(
     }))?;
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
-    let execution = Execution { env, cancel, case: &request.case, plan: &plan, work: work.to_owned(), git };
+    let source = planned.source.as_ref().map(|view| &view.repo);
+    let execution = Execution { env, cancel, case: &request.case, plan, source, work: work.to_owned(), git };
     match execute(bundle, request, &execution, progress) {
         Err(Stop::LateGate { gate, code, detail }) => {
             block_late(bundle, request, gate, code, detail)?;
@@ -394,7 +360,7 @@ fn findings_of(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> 
         Ok(findings) => return findings,
         Err(stop) => stop,
     };
-    let text = chain_of(&stop);
+    let text = chain(&stop);
     let _ = bundle.trace("run.stop", TraceOutcome::Failed, Instant::now(), Some(text.clone()));
     let code = match stop {
         Stop::Cancelled => Code::Interrupted,
@@ -405,14 +371,4 @@ fn findings_of(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> 
         Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => Code::Interrupted,
     };
     vec![Finding { code, detail: Some(text) }]
-}
-
-fn chain_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(&format!(": {source}"));
-        next = source.source();
-    }
-    text
 }

@@ -1,6 +1,6 @@
 //! What a process of a run sees: in a jail or, where the plan says so, as the operator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,9 +65,8 @@ impl<'a> Surroundings<'a> {
             mapped: false,
         };
         let mut mounts = vec![mount(&self.copy, WORKSPACE, true), mount(&self.scratch, SCRATCH, true)];
-        mounts.extend(
-            self.execution.plan.toolchains.iter().map(|toolchain| mount(Path::new(&toolchain.mount), &toolchain.mount, false)),
-        );
+        let shown: BTreeSet<&String> = self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).collect();
+        mounts.extend(shown.into_iter().map(|path| mount(Path::new(path), path, false)));
         for input in &self.execution.plan.inputs {
             let target = Path::new(WORKSPACE).join(&input.path);
             mounts.push(Mount { source: PathBuf::from(&input.source), target, writable: false, mapped: false });
@@ -99,9 +98,12 @@ impl<'a> Surroundings<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let mut path: Vec<&str> = self.execution.plan.toolchains.iter().map(|toolchain| toolchain.bin.as_str()).collect();
+        let toolchains = &self.execution.plan.toolchains;
+        let mut path: Vec<&str> = toolchains.iter().filter_map(|toolchain| toolchain.bin.as_deref()).collect();
         path.push(SYSTEM_PATH);
-        environment(path.join(":").into(), Path::new(SCRATCH).join("home"), "/tmp".into())
+        let mut env = environment(path.join(":").into(), Path::new(SCRATCH).join("home"), "/tmp".into());
+        env.extend(toolchains.iter().flat_map(|toolchain| &toolchain.env).map(|(name, value)| (name.into(), value.into())));
+        env
     }
 }
 

@@ -2,6 +2,7 @@
 //! them, without running any of them. A jail without HOME would otherwise silently use another
 //! version (`docs/decisions/0003-toolchains-in-a-jail.md`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cto_core::event::Toolchain;
@@ -30,28 +31,64 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
         Ok(path) => path,
         Err(why) => return Resolved::Unusable(why),
     };
-    let Ok(real) = real.canonicalize() else { return Resolved::Missing };
-    if SYSTEM.iter().any(|dir| real.starts_with(dir)) && SYSTEM.iter().any(|dir| found.starts_with(dir)) {
-        return Resolved::System(real);
-    }
-    let mount = installation_root(&real, env, home);
+    let named = real;
+    let Ok(real) = named.canonicalize() else { return Resolved::Missing };
     let sha256 = match digest_cache::digest(home, &real) {
         Ok(digest) => digest,
         Err(error) => return Resolved::Unusable(format!("{name} cannot be read: {error}")),
     };
-    let bin = real.parent().map(Path::to_owned).unwrap_or_default();
-    let (Some(bin), Some(mount)) = (bin.to_str(), mount.to_str()) else {
+    let is_system = [&real, &found].into_iter().all(|path| SYSTEM.iter().any(|dir| path.starts_with(dir)));
+    let registry = cargo_registry(name, env);
+    let (program, bin, mut mounts) = match virtual_env(&named, env, home) {
+        Some((root, base)) => {
+            (named.clone(), named.parent().map(Path::to_owned), [Some(root), base].into_iter().flatten().collect())
+        }
+        None if is_system && registry.is_none() => return Resolved::System(real),
+        None if is_system => (real, None, Vec::new()),
+        None => (real.clone(), real.parent().map(Path::to_owned), vec![installation_root(&real, env, home)]),
+    };
+    let own = mounts.len().min(1);
+    let mut told = BTreeMap::new();
+    if let Some((cargo_home, registry)) = registry {
+        mounts.push(registry);
+        // No network in a jail: said at once, instead of after a time-out.
+        told.insert("CARGO_NET_OFFLINE".to_owned(), "true".to_owned());
+        told.insert("CARGO_HOME".to_owned(), cargo_home.display().to_string());
+    }
+    let texts: Option<Vec<String>> = mounts.iter().map(|path| path.to_str().map(str::to_owned)).collect();
+    let (Some(texts), true) = (texts, bin.as_ref().is_none_or(|bin| bin.to_str().is_some())) else {
         return Resolved::Unusable(format!("{name} lies below a directory whose name is not UTF-8"));
     };
+    let also = mounts.iter().skip(own).map(|path| shorten(path, env)).collect();
     Resolved::Toolchain(ToolchainUse {
-        record: Toolchain { name: name.to_owned(), program: shorten(&real, env), sha256 },
-        bin: bin.to_owned(),
-        mount: mount.to_owned(),
+        record: Toolchain { name: name.to_owned(), program: shorten(&program, env), sha256, also },
+        bin: bin.map(|bin| bin.display().to_string()),
+        mounts: texts,
+        env: told,
     })
 }
 
+/// A program of a Python virtual environment: the environment, and the installation it is based on
+/// where that is not the system's. The link in `bin/` must not be followed: it is what makes the difference.
+fn virtual_env(program: &Path, env: &Env, home: &Home) -> Option<(PathBuf, Option<PathBuf>)> {
+    let root = program.parent().filter(|dir| dir.ends_with("bin"))?.parent()?;
+    let config = std::fs::read_to_string(root.join("pyvenv.cfg")).ok()?;
+    let value = config.lines().find_map(|line| line.strip_prefix("home")?.trim_start().strip_prefix('='))?;
+    let base = Path::new(value.trim()).join("python3").canonicalize().ok()?;
+    let is_system = SYSTEM.iter().any(|dir| base.starts_with(dir));
+    Some((root.to_owned(), (!is_system).then(|| installation_root(&base, env, home))))
+}
+
+/// Crates that were fetched before, for builds without a network: where cargo looks, and what it is shown.
+/// Nothing else of cargo's home, which also keeps credentials.
+fn cargo_registry(name: &str, env: &Env) -> Option<(PathBuf, PathBuf)> {
+    let cargo_home = env.path("CARGO_HOME").or_else(|| env.path("HOME").map(|home| home.join(".cargo")))?;
+    let registry = cargo_home.join("registry");
+    (name == "cargo" && cargo_home.is_absolute() && registry.is_dir()).then_some((cargo_home, registry))
+}
+
 /// The operator's home as `~`: a bundle goes to strangers.
-fn shorten(path: &Path, env: &Env) -> String {
+pub fn shorten(path: &Path, env: &Env) -> String {
     match env.path("HOME").and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),
@@ -174,7 +211,7 @@ mod tests {
 
     fn mount(resolved: Resolved) -> String {
         match resolved {
-            Resolved::Toolchain(toolchain) => toolchain.mount,
+            Resolved::Toolchain(toolchain) => toolchain.mounts[0].clone(),
             other => panic!("{other:?}"),
         }
     }
@@ -204,6 +241,36 @@ mod tests {
         assert_eq!(mount(lab.resolve("cargo", &[".cargo/bin"])), want);
         std::fs::write(lab.at(".rustup/settings.toml"), "default_toolchain = \"nightly\"\n").unwrap();
         assert!(matches!(lab.resolve("cargo", &[".cargo/bin"]), Resolved::Unusable(_)));
+    }
+
+    #[test]
+    fn a_virtual_environment_keeps_its_link_and_brings_its_base() {
+        let lab = Lab::new();
+        lab.program("opt/python/bin/python3");
+        lab.program("project/.venv/bin/pytest");
+        symlink(lab.at("opt/python/bin/python3"), lab.at("project/.venv/bin/python3")).unwrap();
+        std::fs::write(lab.at("project/.venv/pyvenv.cfg"), format!("home = {}\n", lab.at("opt/python/bin").display())).unwrap();
+        for name in ["python3", "pytest"] {
+            let Resolved::Toolchain(found) = lab.resolve(name, &["project/.venv/bin"]) else { panic!("{name}") };
+            let want = |path: &str| lab.at(path).display().to_string();
+            assert_eq!(found.mounts, [want("project/.venv"), lab.at("opt/python").canonicalize().unwrap().display().to_string()]);
+            assert_eq!(found.bin, Some(want("project/.venv/bin")));
+            assert_eq!(found.record.also.len(), 1);
+        }
+    }
+
+    #[test]
+    fn cargo_is_shown_fetched_crates_and_nothing_else_of_its_home() {
+        let lab = Lab::new();
+        lab.program("rust/bin/cargo");
+        std::fs::create_dir_all(lab.at(".cargo/registry")).unwrap();
+        std::fs::write(lab.at(".cargo/credentials.toml"), "secret").unwrap();
+        let Resolved::Toolchain(found) = lab.resolve("cargo", &["rust/bin"]) else { panic!() };
+        assert_eq!(found.mounts[1..], [lab.at(".cargo/registry").display().to_string()]);
+        assert_eq!(found.env["CARGO_HOME"], lab.at(".cargo").display().to_string());
+        lab.program("rust/bin/other");
+        let Resolved::Toolchain(other) = lab.resolve("other", &["rust/bin"]) else { panic!() };
+        assert!(other.mounts.len() == 1 && other.env.is_empty());
     }
 
     #[test]

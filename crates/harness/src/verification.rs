@@ -61,6 +61,9 @@ pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Works
     if !measured.in_scope {
         return record_not_run(bundle, "the change is out of scope", Vec::new());
     }
+    if !measured.can_be_applied {
+        return record_not_run(bundle, "the patch is too large to be applied", Vec::new());
+    }
     let secrets = bundle.secrets.clone();
     let file = bundle.create(bundle::TEST_LOG)?;
     let mut session = Session {

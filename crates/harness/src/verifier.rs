@@ -29,7 +29,12 @@ const DEPTH: usize = 8;
 
 /// Verifies a directory, looking beside it for bundles it stands on.
 pub fn verify_dir(dir: &Path, trust: &Trust) -> io::Result<Verification> {
-    Verifier { trust, places: Vec::new(), threads: cores() }.dir(dir)
+    examine(dir, trust).map(|(_, verification)| verification)
+}
+
+/// The verification of a bundle, with what it was made from: whoever shows more shows those same bytes.
+pub fn examine(dir: &Path, trust: &Trust) -> io::Result<(FoundBundle, Verification)> {
+    Verifier { trust, places: Vec::new(), threads: cores() }.examine(dir)
 }
 
 pub fn cores() -> usize {
@@ -46,8 +51,13 @@ pub struct Verifier<'a> {
 
 impl Verifier<'_> {
     pub fn dir(&self, dir: &Path) -> io::Result<Verification> {
+        self.examine(dir).map(|(_, verification)| verification)
+    }
+
+    fn examine(&self, dir: &Path) -> io::Result<(FoundBundle, Verification)> {
         let found = read_dir(dir, self.threads)?;
-        Ok(self.verified(&found, dir.parent(), 0))
+        let verification = self.verified(&found, dir.parent(), 0);
+        Ok((found, verification))
     }
 
     /// An archive, read once from front to back; nothing is written anywhere.

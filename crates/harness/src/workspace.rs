@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use cto_core::digest::Digest;
+use cto_core::digest::{Digest, Hasher};
 use cto_core::scope::TreePath;
 use cto_core::tree::{Entry, FileKind, Tree};
 
@@ -38,7 +38,7 @@ pub fn locate(dir: &Path, path: &TreePath) -> PathBuf {
 }
 
 /// Writes fixture files below `dir`; nothing that exists is overwritten unless `replace`.
-pub fn lay_out(dir: &Path, files: &[FixtureFile], replace: bool) -> io::Result<()> {
+pub fn lay_out<'a>(dir: &Path, files: impl IntoIterator<Item = &'a FixtureFile>, replace: bool) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
     let mut made = dir.to_owned();
     for file in files {
@@ -60,6 +60,41 @@ pub fn lay_out(dir: &Path, files: &[FixtureFile], replace: bool) -> io::Result<(
         out.set_permissions(Permissions::from_mode(mode))?;
     }
     Ok(())
+}
+
+/// Writes one file or link of a stored tree below `dir`, and says what was written.
+pub fn write_entry(dir: &Path, path: &TreePath, kind: FileKind, content: &mut dyn io::Read) -> io::Result<Entry> {
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !git::is_dot_git(std::ffi::OsStr::from_bytes(part));
+    if !path.as_bytes().split(|b| *b == b'/').all(is_name) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path} cannot be the name of a file")));
+    }
+    let place = locate(dir, path);
+    make_parent(dir, &place)?;
+    if kind == FileKind::Symlink {
+        let mut text = Vec::new();
+        content.read_to_end(&mut text)?;
+        std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&text), place)?;
+        return Ok(Entry { kind, bytes: text.len() as u64, sha256: Digest::of(&text) });
+    }
+    let mode = if kind == FileKind::Executable { 0o755 } else { 0o644 };
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(&place)?;
+    let entry = digest_entry(kind, content, &mut out)?;
+    out.set_permissions(Permissions::from_mode(mode))?;
+    Ok(entry)
+}
+
+/// Passes content on and says what it was.
+pub fn digest_entry(kind: FileKind, content: &mut dyn io::Read, out: &mut dyn Write) -> io::Result<Entry> {
+    let (mut hasher, mut bytes, mut buffer) = (Hasher::default(), 0u64, [0u8; 1 << 14]);
+    loop {
+        let count = content.read(&mut buffer)?;
+        if count == 0 {
+            return Ok(Entry { kind, bytes, sha256: hasher.finish() });
+        }
+        hasher.update(&buffer[..count]);
+        out.write_all(&buffer[..count])?;
+        bytes += count as u64;
+    }
 }
 
 /// Makes the directories between `dir` and `path`, and refuses a link among them: in a copy that holds an
@@ -170,13 +205,31 @@ fn open_up(dir: &Path) {
     }
 }
 
-/// The content of a measured path, for git: file bytes or link text.
-pub fn content(dir: &Path, path: &TreePath, kind: FileKind) -> io::Result<Box<dyn io::Read>> {
-    let place = locate(dir, path);
-    Ok(match kind {
-        FileKind::Symlink => Box::new(io::Cursor::new(fs::read_link(place)?.into_os_string().into_vec())),
-        FileKind::Regular | FileKind::Executable => Box::new(files::open_regular(&place)?),
-    })
+/// The content of a measured path, for git: file bytes or link text. Opened when first read, so that a
+/// tree of any size needs one descriptor at a time.
+pub struct Content {
+    place: PathBuf,
+    kind: FileKind,
+    open: Option<Box<dyn io::Read>>,
+}
+
+impl Content {
+    pub fn of(dir: &Path, path: &TreePath, kind: FileKind) -> Self {
+        Self { place: locate(dir, path), kind, open: None }
+    }
+}
+
+impl io::Read for Content {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => match self.kind {
+                FileKind::Symlink => Box::new(io::Cursor::new(fs::read_link(&self.place)?.into_os_string().into_vec())),
+                FileKind::Regular | FileKind::Executable => Box::new(files::open_regular(&self.place)?) as Box<dyn io::Read>,
+            },
+        };
+        self.open.insert(open).read(buffer)
+    }
 }
 
 #[cfg(test)]

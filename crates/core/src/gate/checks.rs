@@ -2,8 +2,9 @@
 
 use super::{GateInput, Outcome};
 use crate::blocker::Code;
-use crate::contract::{Contract, Stage};
+use crate::contract::{Contract, MutationMode, Stage};
 use crate::seen::Seen;
+use crate::source::{Looked, SourceClass};
 
 const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");
 const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
@@ -60,12 +61,36 @@ pub fn stage_proof(input: &GateInput<'_>) -> Outcome {
     match (input.manifest.is_gated(), input.stage) {
         _ if closed(input) => ENGINE_CLOSED,
         (_, Stage::One) => Outcome::NotApplicable("stage 1 is the first"),
-        (false, Stage::Two) => Outcome::Pass,
-        (false, Stage::Three) => {
-            Outcome::Blocked(Code::SourceNotAdmitted, Some("stage 3 needs a source record, and none was given".into()))
-        }
+        (false, Stage::Two | Stage::Three) => Outcome::Pass,
         (_, stage) => missing(stage.number() - 1),
     }
+}
+
+/// A copy of a repository needs a record that says whose it is.
+pub fn source(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| match &contract.source {
+        _ if closed(input) => ENGINE_CLOSED,
+        Some(source) => match source.record.class {
+            SourceClass::OwnedLocal => Outcome::Pass,
+        },
+        None if input.stage == Stage::Three || contract.mutation_mode == MutationMode::CopiedRepo => Outcome::Blocked(
+            Code::SourceNotAdmitted,
+            Some("a copied repository needs a source record, and none was given".into()),
+        ),
+        None => Outcome::NotApplicable("no repository is copied"),
+    })
+}
+
+pub fn source_state(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| match (&contract.source, &input.source) {
+        (None, _) => Outcome::NotApplicable("no repository is copied"),
+        (Some(_), Seen::NotSeen) => Outcome::Blocked(Code::SourceNotAdmitted, Some("the source was not looked at".into())),
+        (Some(_), Seen::Known(Looked::Unusable(why))) => Outcome::Blocked(Code::SourceNotAdmitted, Some(why.clone())),
+        (Some(source), Seen::Known(Looked::Found(look))) => match look.status.dirt() {
+            Some(dirt) if !source.from_head => Outcome::Blocked(Code::DirtyStartingTree, Some(dirt)),
+            _ => Outcome::Pass,
+        },
+    })
 }
 
 pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {

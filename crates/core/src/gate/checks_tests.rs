@@ -7,6 +7,8 @@ use crate::contract::{ContractDocument, InvalidContract, MutationMode};
 use crate::engine::manifest::Manifest;
 use crate::gate::{GATES, HostFacts, Phase};
 use crate::plan::{self, Next};
+use crate::source::tests as source_tests;
+use crate::source::{Source, SourceLook, SourceStatus};
 
 fn fake() -> Manifest {
     let text =
@@ -45,6 +47,7 @@ struct World {
     opened: bool,
     own_script: bool,
     host: Seen<HostFacts>,
+    source: Seen<Looked>,
 }
 
 impl World {
@@ -57,7 +60,20 @@ impl World {
             opened: false,
             own_script: true,
             host: host(),
+            source: Seen::NotSeen,
         }
+    }
+
+    /// A repository is copied at stage 3, and a look at it found it clean.
+    fn copying(change: impl FnOnce(&mut SourceLook), from_head: bool) -> Self {
+        let mut look = source_tests::look();
+        change(&mut look);
+        let mut world = Self::contract(|c| {
+            c.mutation_mode = MutationMode::CopiedRepo;
+            c.source = Some(Source { from_head, ..source_tests::source() });
+        });
+        (world.stage, world.source) = (Stage::Three, Seen::Known(Looked::Found(look)));
+        world
     }
 
     fn contract(change: impl FnOnce(&mut Contract)) -> Self {
@@ -74,6 +90,7 @@ impl World {
             own_script: self.own_script,
             engine_opened: self.opened,
             host: self.host.clone(),
+            source: self.source.clone(),
         }
     }
 
@@ -81,9 +98,14 @@ impl World {
         match plan::next(&self.input()) {
             Next::Blocked(report) => report.blocked().map(|gate| gate.code.unwrap().as_str()).collect(),
             Next::LookAtHost => vec!["look-at-host"],
+            Next::LookAtSource => vec!["look-at-source"],
             Next::Ready(..) => Vec::new(),
         }
     }
+}
+
+fn dirty(look: &mut SourceLook) {
+    look.status = SourceStatus::new(b"x", vec![crate::scope::TreePath::new("x")], Vec::new());
 }
 
 #[test]
@@ -144,12 +166,41 @@ fn truth_table() {
 }
 
 #[test]
+fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
+    let rows: Vec<(&str, World, &[&str])> = vec![
+        ("a clean source", World::copying(|_| {}, false), &[]),
+        ("a source not looked at", World { source: Seen::NotSeen, ..World::copying(|_| {}, false) }, &["look-at-source"]),
+        ("a dirty source", World::copying(dirty, false), &["dirty_starting_tree"]),
+        ("a dirty source, copied from HEAD", World::copying(dirty, true), &[]),
+        (
+            "no repository",
+            World { source: Seen::Known(Looked::Unusable("no".into())), ..World::copying(|_| {}, false) },
+            &["source_not_admitted"],
+        ),
+        (
+            "a copied repository without a record",
+            World { stage: Stage::Three, ..World::contract(|c| c.mutation_mode = MutationMode::CopiedRepo) },
+            &["source_not_admitted"],
+        ),
+        ("a repository at stage 2", World { stage: Stage::Two, ..World::copying(|_| {}, false) }, &["stage_not_proven"]),
+        (
+            "a source, host without a jail",
+            World { host: no_jail(), ..World::copying(dirty, false) },
+            &["containment_unavailable"],
+        ),
+    ];
+    for (name, world, want) in rows {
+        assert_eq!(world.codes(), want, "{name}");
+    }
+}
+
+#[test]
 fn the_host_is_not_looked_at_while_a_record_blocks() {
     let world = World { manifest: gated(), stage: Stage::One, host: Seen::NotSeen, ..World::good() };
     let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
     let unseen: Vec<&str> =
         report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
-    assert_eq!(unseen, ["toolchains", "containment"]);
+    assert_eq!(unseen, ["toolchains", "containment", "source-state"]);
     assert_eq!(report.gates.len(), GATES.len());
 }
 

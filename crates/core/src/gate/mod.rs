@@ -15,6 +15,7 @@ use crate::contract::{ContractDocument, Stage};
 use crate::engine::manifest::Manifest;
 use crate::event::Toolchain;
 use crate::seen::Seen;
+use crate::source::Looked;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +25,8 @@ pub enum Phase {
     Records,
     /// The host: programs, containment.
     Host,
+    /// A read-only look at the repository that is copied.
+    Look,
 }
 
 /// Everything the gates may read.
@@ -37,6 +40,7 @@ pub struct GateInput<'a> {
     /// The operator opened this engine, by flag or variable.
     pub engine_opened: bool,
     pub host: Seen<HostFacts>,
+    pub source: Seen<Looked>,
 }
 
 /// What a look at the host found.
@@ -67,10 +71,12 @@ pub struct InputUse {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolchainUse {
     pub record: Toolchain,
-    /// The directory to search for it.
-    pub bin: String,
-    /// The directory or file to mount read-only, at the same path.
-    pub mount: String,
+    /// The directory to search for it; none for a program of the system.
+    pub bin: Option<String>,
+    /// Directories and files to mount read-only, each at its own path.
+    pub mounts: Vec<String>,
+    /// What it must be told to find them.
+    pub env: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,6 +127,13 @@ pub const GATES: &[Gate] = &[
         check: checks::stage_proof,
     },
     Gate {
+        id: "source",
+        phase: Phase::Records,
+        question: "Does a record let this repository be copied?",
+        reads: &["--repo"],
+        check: checks::source,
+    },
+    Gate {
         id: "mutation-mode",
         phase: Phase::Records,
         question: "Is the mutation mode no wider than the stage?",
@@ -161,6 +174,13 @@ pub const GATES: &[Gate] = &[
         question: "Can this lane be contained as it must be?",
         reads: &["host"],
         check: checks::containment,
+    },
+    Gate {
+        id: "source-state",
+        phase: Phase::Look,
+        question: "Is the source a repository with a commit, and clean where it must be?",
+        reads: &["--repo", "--from-head"],
+        check: checks::source_state,
     },
 ];
 

@@ -14,6 +14,7 @@ use crate::report::{self, Report};
 use crate::report_md;
 use crate::run::Folded;
 use crate::scope::TreePath;
+use crate::source::CopiedRepo;
 use crate::verdict::Status;
 impl Verifier<'_> {
     /// The files the events speak of are the files in the bundle.
@@ -77,7 +78,9 @@ impl Verifier<'_> {
         let asked = |id: &str| gates.iter().any(|gate| gate.gate == id);
         // A run that was cut short may have lost its gates; one that passed may not.
         let passed = documents.report.status == Status::Pass;
-        let complete = !passed || ["contract", "engine", "stage", "containment"].into_iter().all(asked);
+        let copies = documents.contract.valid().is_some_and(|contract| contract.source.is_some());
+        let needed = ["contract", "engine", "stage", "containment"].into_iter().chain(copies.then_some("source-state"));
+        let complete = !passed || needed.into_iter().all(asked);
         if ran && !(gates.iter().all(open) && complete) {
             self.problem("judgement", bundle::GATES, "an engine ran although not every gate let it");
         }
@@ -104,6 +107,24 @@ impl Verifier<'_> {
         }
         if documents.report.toolchains != facts.toolchains {
             self.problem("report", bundle::REPORT, "toolchains is not what the evidence says");
+        }
+    }
+
+    /// A copied repository is the one the contract names, and stayed as it was or is said not to have.
+    pub(super) fn source(&mut self, documents: &Documents, folded: &Folded) {
+        let source = documents.contract.valid().and_then(|contract| contract.source.as_ref());
+        let shown = self.found.files.contains_key(bundle::SOURCE);
+        match (source, shown) {
+            (None, false) => {}
+            (None, true) => self.problem("judgement", bundle::SOURCE, "is there although no repository was copied"),
+            (Some(_), false) if process_started(&folded.facts) => self.problem("judgement", bundle::SOURCE, "is missing"),
+            (Some(_), false) => {}
+            (Some(source), true) => {
+                let Some(copied) = self.parsed::<CopiedRepo>(bundle::SOURCE) else { return };
+                for what in copied.contradictions(source, &folded.facts.findings, process_started(&folded.facts)) {
+                    self.problem("judgement", bundle::SOURCE, what);
+                }
+            }
         }
     }
 

@@ -61,7 +61,7 @@ pub fn is_document(name: &str) -> bool {
     DOCUMENTS.contains(&name) || bundle::SIGNED.contains(&name) || name.starts_with(bundle::RELIED_DIR)
 }
 
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,
@@ -71,6 +71,7 @@ const DOCUMENTS: [&str; 9] = [
     bundle::EVENTS,
     bundle::TRACE,
     bundle::CONTAINMENT,
+    bundle::SOURCE,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -201,6 +202,7 @@ impl Verifier<'_> {
         let folded = self.order(&events, documents)?;
         self.facts(documents, &folded);
         self.containment(documents, &folded);
+        self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);
         self.report(documents, &folded);
         Some(judgement)

@@ -9,7 +9,7 @@ use super::run::TaskArgs;
 use crate::cases;
 use crate::failure::Failure;
 use crate::host::OwnProgram;
-use crate::run;
+use crate::planning;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -22,7 +22,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
-    let document = run::contract_of(&request, &OwnProgram::find(&context.home()?)?);
+    let document = planning::contract_of(&request, &OwnProgram::find(&context.home()?)?);
     let contract = match &document {
         ContractDocument::Valid(contract) => contract,
         ContractDocument::Invalid(invalid) => {
@@ -48,13 +48,11 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     }
     context.output.document(contract)?;
     let dim = dim();
-    context.output.line(&format!(
-        "\n{dim}task_digest    {dim:#} {}  {dim}the task alone, equal for every engine{dim:#}",
-        sealed.task_digest
-    ));
-    context.output.line(&format!(
-        "{dim}contract_digest{dim:#} {}  {dim}with the lane: what an approval binds{dim:#}",
-        sealed.contract_digest
-    ));
+    let digest = |name: &str, digest: &dyn std::fmt::Display, what: &str| {
+        context.output.hanging(&format!("{dim}{name:<15}{dim:#} "), &format!("{digest} {dim}{what}{dim:#}"));
+    };
+    context.output.line("");
+    digest("task_digest", &sealed.task_digest, "the task alone, equal for every engine");
+    digest("contract_digest", &sealed.contract_digest, "with the lane: what an approval binds");
     Ok(0)
 }

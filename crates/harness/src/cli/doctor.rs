@@ -44,39 +44,43 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     }
     let out = |text: &str| context.output.line(text);
     let dim = dim();
-    let (word, style) = match probe.works() {
-        true => ("CONTAINED", AnsiColor::Green.on_default().bold()),
-        false => ("NOT CONTAINED", AnsiColor::Red.on_default().bold()),
-    };
+    let (green, red) = (AnsiColor::Green.on_default().bold(), AnsiColor::Red.on_default().bold());
+    let (word, style) = if probe.works() { ("CONTAINED", green) } else { ("NOT CONTAINED", red) };
     out(&format!(
         "{style}{word}{style:#}  kernel {}, as {}",
         tame(&signs.kernel),
         if jail::is_root() { "root" } else { "an ordinary user" }
     ));
     out("");
+    let check = |good: bool, name: &str, text: &str| {
+        let (mark, style) = if good { ("ok     ", green) } else { ("MISSING", red) };
+        context.output.hanging(&format!("  {style}{mark}{style:#} {name:<18} "), &format!("{dim}{text}{dim:#}"));
+    };
     if let Some(report) = &probe.report {
         for layer in &report.layers {
-            let mark = if layer.enforced { "ok     " } else { "MISSING" };
-            out(&format!("  {mark} {:<18} {dim}{} ({}){dim:#}", layer.layer.as_str(), layer.layer.what(), tame(&layer.detail)));
+            // How the kernel says it matters only where it says no; the document has it always.
+            let detail = if layer.enforced { String::new() } else { format!(" ({})", tame(&layer.detail)) };
+            check(layer.enforced, layer.layer.as_str(), &format!("{}{detail}", layer.layer.what()));
         }
         for canary in &report.canaries {
-            let mark = if canary.refused { "ok     " } else { "MISSING" };
-            out(&format!("  {mark} {:<18} {dim}canary: {}{dim:#}", canary.canary.as_str(), tame(&canary.detail)));
+            check(canary.refused, canary.canary.as_str(), &format!("canary: {}", tame(&canary.detail)));
         }
     } else {
-        probe.missing.iter().for_each(|missing| out(&format!("  MISSING {}", tame(missing))));
+        probe.missing.iter().for_each(|missing| context.output.hanging(&format!("  {red}MISSING{red:#} "), &tame(missing)));
     }
     out("");
     for (name, found) in &programs {
-        out(&format!("  {dim}{name:<9}{dim:#} {}", tame(&describe(found))));
+        context.output.row(name, &tame(&describe(found)));
     }
-    out(&format!("  {dim}state    {dim:#} {}", home.root.display()));
-    out(&format!("  {dim}stages   {dim:#} {stages}"));
+    context.output.row("state", &home.root.display().to_string());
+    context.output.row("stages", stages);
     for name in unused {
-        out(&format!("  {dim}note     {dim:#} {name} is set and has no effect here"));
+        context.output.row("note", &format!("{name} is set and has no effect here"));
     }
     for advice in advice {
-        out(&format!("\nproblem: {}\nfix:     {}", advice.problem, advice.fix));
+        out("");
+        context.output.hanging("problem: ", &advice.problem);
+        context.output.hanging("fix:     ", &advice.fix);
     }
     Ok(code)
 }

@@ -1,9 +1,11 @@
 //! `cto engines`: every engine this binary knows, and what keeps it closed.
 
+use anstyle::AnsiColor;
 use serde_json::json;
 
 use super::Context;
 use super::output::dim;
+use super::table::{Cell, Fit, Table};
 use crate::engines;
 use crate::failure::Failure;
 
@@ -32,13 +34,20 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
         context.output.document(&json!({"schema_version": 1, "command": "engines", "engines": rows}))?;
         return Ok(0);
     }
-    let dim = dim();
-    context.output.line(&format!("{dim}{:<10} {:<7} {:<36} engine{dim:#}", "name", "gate", "opens with"));
+    let mut table = Table::new(&[("name", Fit::Whole), ("gate", Fit::Whole), ("engine", Fit::Cut), ("opened by", Fit::Whole)]);
     for manifest in &all {
-        let gate = if open(manifest) { "open" } else { "closed" };
-        let variable = manifest.gated_by_env.as_ref().map_or("the default lane".to_owned(), |name| format!("{name}=1"));
-        context.output.line(&format!("{:<10} {gate:<7} {variable:<36} {}", manifest.id.as_str(), manifest.title));
+        let gate = match open(manifest) {
+            true => Cell::styled("open", AnsiColor::Green.on_default()),
+            false => Cell::styled("closed", dim()),
+        };
+        let variable = manifest.gated_by_env.as_deref().unwrap_or("nothing: it always is");
+        table.row(vec![manifest.id.as_str().into(), gate, manifest.title.as_str().into(), variable.into()]);
     }
-    context.output.line("\nAn open gate only lets an engine be recognised; admissions and stage proofs decide the rest.");
+    context.output.table(&table);
+    context.output.line("");
+    context.output.hanging(
+        "",
+        "A variable opens its engine when it is 1. An open gate only lets an engine be recognised; admissions and stage proofs decide the rest.",
+    );
     Ok(0)
 }

@@ -56,10 +56,15 @@ pub fn run(context: &Context, args: Args) -> u8 {
     match execute(context, args) {
         Ok(code) => code,
         Err(failure) => {
-            context.output.failure(&Failure { exits_with: Some(OWN_FAILURE), ..failure });
+            context.output.failure(&own(failure));
             OWN_FAILURE
         }
     }
+}
+
+/// A failure that cannot be taken for the code of the command.
+pub fn own(failure: Failure) -> Failure {
+    Failure { exits_with: Some(OWN_FAILURE), ..failure }
 }
 
 fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
@@ -173,15 +178,15 @@ fn refuse_state(home: &Home, path: &Path) -> Result<(), Failure> {
 }
 
 /// The program's own directory first, where it lives outside the system.
-fn search_path(context: &Context, home: &Home, command: &[OsString]) -> Result<(OsString, Option<Mount>), Failure> {
+fn search_path(context: &Context, home: &Home, command: &[OsString]) -> Result<(OsString, Vec<Mount>), Failure> {
     let name = command.first().and_then(|word| word.to_str()).filter(|word| !word.contains('/'));
-    let Some(name) = name else { return Ok((SYSTEM_PATH.into(), None)) };
+    let Some(name) = name else { return Ok((SYSTEM_PATH.into(), Vec::new())) };
     match toolchains::resolve(name, &context.env, home) {
-        Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), None)),
+        Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), Vec::new())),
         Resolved::Toolchain(found) => {
-            let mount = PathBuf::from(&found.mount);
-            let mount = Mount { source: mount.clone(), target: mount, writable: false, mapped: false };
-            Ok((format!("{}:{SYSTEM_PATH}", found.bin).into(), Some(mount)))
+            let mount = |path: &String| Mount { source: path.into(), target: path.into(), writable: false, mapped: false };
+            let path = found.bin.as_ref().map_or_else(|| SYSTEM_PATH.to_owned(), |bin| format!("{bin}:{SYSTEM_PATH}"));
+            Ok((path.into(), found.mounts.iter().map(mount).collect()))
         }
         Resolved::Unusable(why) => Err(Failure::usage("toolchain_unavailable", why)
             .so("nothing ran")

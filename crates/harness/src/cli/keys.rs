@@ -69,7 +69,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let store = KeyStore::of(&context.home()?);
     match args.command.unwrap_or(Command::Show { public: false }) {
         Command::Show { public: true } => {
-            context.output.raw(&signer(&store)?.key().to_pem());
+            context.output.bytes(signer(&store)?.key().to_pem().as_bytes());
             Ok(0)
         }
         Command::Show { public: false } => show(context, &store),

@@ -1,28 +1,46 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod apply;
 mod bundle;
+mod case;
+mod cases;
+mod completions;
+mod config;
 mod contract;
+mod diff;
 mod doctor;
 mod engines;
 mod exec;
+mod help;
 mod keys;
+mod man;
+mod old_names;
 mod output;
+mod parse;
 mod recover;
+mod replay;
 mod run;
+mod run_all;
 mod runs;
 mod schema;
 mod show;
+mod stat_view;
+mod table;
+mod try_run;
 mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use cto_core::attest::Trust;
+use cto_core::config::{Layers, Source};
 
 use crate::doubles;
 use crate::failure::Failure;
 use crate::host::{Env, Home};
-use output::Output;
+use crate::keys::KeyStore;
+use output::{Color, Output};
 
 /// The gate between coding agents and the repositories people own.
 #[derive(Parser)]
@@ -31,26 +49,34 @@ struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 struct Global {
-    /// Directory for all state [default: the first of CTO_STATE_DIR, a Hermes profile, CTO_HOME, XDG state]
-    #[arg(long, global = true, value_name = "DIR")]
-    home: Option<PathBuf>,
-    /// Directory for run bundles only [env: CTO_RUNS_DIR]
-    #[arg(long, global = true, value_name = "DIR")]
-    runs_dir: Option<PathBuf>,
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     json: bool,
+    /// Use colours: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_short_help = true, hide_possible_values = true)]
+    color: Option<Color>,
+    /// Directory for all state [default: the first of CTO_STATE_DIR, a Hermes profile, CTO_HOME, config, XDG state]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    home: Option<PathBuf>,
+    /// Directory for run bundles only [env: CTO_RUNS_DIR]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    runs_dir: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// Run a case under governance and leave an evidence bundle
     Run(run::Args),
+    /// Try a task on a copy of your own repository
+    Try(try_run::Args),
+    /// Put a verified patch into your work tree
+    Apply(apply::Args),
     /// Show what happened in a run
     Show(show::Args),
     /// Check a bundle from its own bytes
@@ -65,6 +91,10 @@ enum Command {
     Recover(recover::Args),
     /// Print the resolved contract of a case with both digests
     Contract(contract::Args),
+    /// List the cases and what each may change
+    Cases(cases::Args),
+    /// Begin a case of your own, or find out whether one is sound
+    Case(case::Args),
     /// List the engines and their gates
     Engines(engines::Args),
     /// Run any command in the jail
@@ -73,6 +103,19 @@ enum Command {
     Doctor(doctor::Args),
     /// Print the JSON Schema of an artifact
     Schema(schema::Args),
+    /// Show the patch of a run
+    Diff(diff::Args),
+    /// Tell how a run went, event by event
+    Replay(replay::Args),
+    /// Show every setting and where it came from
+    #[command(after_long_help = config::keys())]
+    Config(config::Args),
+    /// Print completions for a shell
+    Completions(completions::Args),
+    /// Print or write the manual pages
+    Man(man::Args),
+    /// List every command, or explain one
+    Help(help::Args),
     /// Play a script as the `fake` engine
     #[command(name = "__fake", hide = true)]
     Fake { script: PathBuf },
@@ -99,12 +142,33 @@ struct Context {
     env: Env,
     home: Option<PathBuf>,
     runs_dir: Option<PathBuf>,
+    color: Option<Color>,
+    /// The config file, for commands that use one.
+    config: cto_core::config::Config,
     output: Output,
 }
 
 impl Context {
     fn home(&self) -> Result<Home, Failure> {
-        Home::find(self.home.clone(), self.runs_dir.clone(), &self.env)
+        Home::find(self.home.clone(), self.runs_dir.clone(), &self.env, &self.config)
+    }
+
+    /// Whose signatures count on this machine. Without a state home there is no store, and nobody's do.
+    fn trust(&self) -> Result<Trust, Failure> {
+        match self.home() {
+            Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
+            Err(_) => Ok(Trust::default()),
+        }
+    }
+
+    /// Whole seconds of a setting that only the config file can give.
+    fn configured_seconds(&self, key: &str) -> Option<u32> {
+        self.config.get(key).and_then(|given| given.value.parse().ok())
+    }
+
+    /// Where cases are looked for, when no flag says so.
+    fn configured_cases(&self) -> Result<Option<PathBuf>, Failure> {
+        self.config.get("cases").map(|given| crate::config::directory(&given.value, &self.env)).transpose()
     }
 }
 
@@ -114,32 +178,64 @@ pub fn main() -> ExitCode {
         // Before anything could start a thread.
         crate::jail::enter_main();
     }
-    let Cli { global, command } = Cli::parse();
+    let (Cli { global, command: Some(command) }, words) = (match parse::parse(std::env::args_os().collect()) {
+        Ok(asked) => (asked.cli, asked.command),
+        Err(code) => return ExitCode::from(code),
+    }) else {
+        return ExitCode::from(2);
+    };
     match &command {
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
         _ => {}
     }
-    let context = Context {
+    let mut context = Context {
         env: Env::of_process(),
-        output: Output::new(global.json, global.home.as_deref(), global.runs_dir.as_deref()),
+        output: Output::new(global.json, Some(words), global.home.as_deref(), global.runs_dir.as_deref()),
         home: global.home,
         runs_dir: global.runs_dir,
+        color: global.color,
+        config: cto_core::config::Config::default(),
     };
-    let code = match dispatch(&context, command) {
-        Ok(code) => code,
-        Err(failure) => {
-            context.output.failure(&failure);
-            failure.exit_code()
-        }
+    let is_exec = matches!(command, Command::Exec(_));
+    let answer = configure(&mut context, &command).and_then(|()| dispatch(&context, command));
+    let answer = answer.and_then(|code| context.output.check_arrival().map(|()| code));
+    ExitCode::from(answer.unwrap_or_else(|failure| {
+        let failure = if is_exec { exec::own(failure) } else { failure };
+        context.output.failure(&failure);
+        failure.exit_code()
+    }))
+}
+
+/// Takes the settings in. Commands about this program itself work whatever the config file holds.
+fn configure(context: &mut Context, command: &Command) -> Result<(), Failure> {
+    let about_itself = matches!(command, Command::Config(_) | Command::Help(_) | Command::Completions(_) | Command::Man(_));
+    if !about_itself {
+        context.config = crate::config::load(&context.env)?.config;
+    }
+    chosen_color(context.color, &context.env, &context.config).1.apply();
+    Ok(())
+}
+
+/// Flag over variable over config file.
+fn chosen_color(flag: Option<Color>, env: &Env, config: &cto_core::config::Config) -> (Source, Color) {
+    let forced = env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+    let environment = match (env.get("NO_COLOR").is_some(), forced) {
+        (true, _) => Some((Source::Environment { name: "NO_COLOR" }, Color::Never)),
+        (false, true) => Some((Source::Environment { name: "CLICOLOR_FORCE" }, Color::Always)),
+        (false, false) => None,
     };
-    ExitCode::from(code)
+    let given = config.get("color").and_then(|given| Some((given.line, Color::from_str(&given.value, false).ok()?)));
+    let layers = Layers { flag, environment, config: given, default: None };
+    layers.choose("color").unwrap_or((Source::Default, Color::Auto))
 }
 
 fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => run::run(context, args),
+        Command::Try(args) => try_run::run(context, args),
+        Command::Apply(args) => apply::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::Bundle(args) => bundle::run(context, &args),
@@ -147,16 +243,48 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Runs(args) => runs::run(context, &args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
+        Command::Cases(args) => cases::run(context, &args),
+        Command::Case(args) => case::run(context, args),
         Command::Engines(args) => engines::run(context, &args),
         Command::Exec(args) => Ok(exec::run(context, args)),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
+        Command::Diff(args) => diff::run(context, &args),
+        Command::Replay(args) => replay::run(context, &args),
+        Command::Config(args) => config::run(context, &args),
+        Command::Completions(args) => completions::run(context, &args),
+        Command::Man(args) => man::run(context, &args),
+        Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
         Command::Fake { .. } | Command::Attack { .. } | Command::EchoDoor { .. } | Command::Jail => Ok(0),
     }
 }
 
-/// The command tree, for the generated documentation.
+/// The whole command tree.
 pub fn command_tree() -> clap::Command {
-    Cli::command()
+    help::dress(Cli::command())
+}
+
+/// The command tree without what is hidden.
+fn public_tree() -> clap::Command {
+    visible(&command_tree())
+}
+
+fn visible(full: &clap::Command) -> clap::Command {
+    let mut shown = clap::Command::default()
+        .name(full.get_name().to_owned())
+        .disable_help_subcommand(true)
+        // What the short help leaves out still has its words.
+        .args(full.get_arguments().filter(|arg| !arg.is_hide_set()).map(|arg| arg.clone().hide_short_help(false)))
+        .subcommands(full.get_subcommands().filter(|sub| !sub.is_hide_set()).map(visible));
+    if let Some(about) = full.get_about() {
+        shown = shown.about(about.clone());
+    }
+    if let Some(version) = full.get_version() {
+        shown = shown.version(version.to_owned());
+    }
+    if let Some(after) = full.get_after_long_help() {
+        shown = shown.after_long_help(after.clone());
+    }
+    shown
 }

@@ -1,24 +1,54 @@
 //! Standard output is data, standard error is talk. Everything printed goes through here.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
 use cto_core::verdict::Status;
 use serde::Serialize;
 
+use super::old_names;
+use super::table::Table;
 use crate::failure::Failure;
+use crate::terminal;
+pub use crate::terminal::tame;
+
+/// When to use colours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    pub fn apply(self) {
+        match self {
+            Self::Auto => ColorChoice::Auto,
+            Self::Always => ColorChoice::Always,
+            Self::Never => ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
 
 pub struct Output {
     pub json: bool,
+    /// Words of the command that answers, for its documents.
+    command: Option<String>,
     /// Flags that a suggested command needs to find the same state.
     state_flags: String,
+    /// Why an answer did not arrive.
+    lost: OnceLock<io::Error>,
 }
 
 impl Output {
-    pub fn new(json: bool, home: Option<&Path>, runs_dir: Option<&Path>) -> Self {
-        let flag = |name: &str, dir: Option<&Path>| dir.map(|dir| format!(" {name} {}", dir.display())).unwrap_or_default();
-        Self { json, state_flags: format!("{}{}", flag("--home", home), flag("--runs-dir", runs_dir)) }
+    pub fn new(json: bool, command: Option<String>, home: Option<&Path>, runs_dir: Option<&Path>) -> Self {
+        let flag = |name: &str, dir: Option<&Path>| dir.map(|dir| format!(" {name} {}", quoted(dir))).unwrap_or_default();
+        let state_flags = format!("{}{}", flag("--home", home), flag("--runs-dir", runs_dir));
+        Self { json, command, state_flags, lost: OnceLock::new() }
     }
 
     /// A command that can be typed as it stands.
@@ -26,14 +56,36 @@ impl Output {
         format!("{}{} {rest}", own_command(), self.state_flags)
     }
 
-    /// A line of data. A reader that went away is no failure of ours.
+    /// A line of data.
     pub fn line(&self, text: &str) {
-        let _ = writeln!(anstream::stdout(), "{text}");
+        self.arrived(writeln!(anstream::stdout(), "{text}"));
     }
 
-    /// Bytes of a document that is not ours to format.
-    pub fn raw(&self, text: &str) {
-        let _ = std::io::stdout().write_all(text.as_bytes());
+    /// A line that continues below its own beginning where the terminal is too narrow.
+    pub fn hanging(&self, beginning: &str, text: &str) {
+        let indent = terminal::width(beginning);
+        let room = terminal::columns().map(|columns| columns.saturating_sub(indent).max(20));
+        for (number, part) in terminal::wrap(text, room).iter().enumerate() {
+            match number {
+                0 => self.line(&format!("{beginning}{part}")),
+                _ => self.line(&format!("{}{part}", " ".repeat(indent))),
+            }
+        }
+    }
+
+    /// `  name      text`, the shape of every answer about one thing.
+    pub fn row(&self, name: &str, text: &str) {
+        let dim = dim();
+        self.hanging(&format!("  {dim}{name:<9}{dim:#} "), text);
+    }
+
+    pub fn table(&self, table: &Table) {
+        table.lines(terminal::columns()).iter().for_each(|line| self.line(line));
+    }
+
+    /// Bytes as they are.
+    pub fn bytes(&self, bytes: &[u8]) {
+        self.arrived(io::stdout().write_all(bytes));
     }
 
     pub fn note(&self, text: &str) {
@@ -43,19 +95,55 @@ impl Output {
     pub fn document<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
         let bytes = cto_core::json::pretty(value)
             .map_err(|e| Failure::internal("unprintable", "the answer cannot be printed").because(&e))?;
-        let _ = std::io::stdout().write_all(&bytes);
+        self.bytes(&bytes);
         Ok(())
     }
 
     pub fn failure(&self, failure: &Failure) {
         if self.json {
-            let _ = self.document(&failure.to_json());
+            let _ = self.document(&failure.to_json(self.command.as_deref()));
         } else {
             let error = AnsiColor::Red.on_default().bold();
-            let text = failure.to_string();
+            let text = terminal::tame_lines(&failure.to_string());
             let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
             self.note(&format!("{error}{first}{error:#}\n{}", rest.trim_end()));
         }
+    }
+
+    /// A reader that went away is no failure of ours; a full disk is.
+    fn arrived(&self, result: io::Result<()>) {
+        if let Err(error) = result
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            // The first reason is the one that matters.
+            let _ = self.lost.set(error);
+        }
+    }
+
+    /// An answer that did not arrive is none, whatever it was.
+    pub fn check_arrival(&self) -> Result<(), Failure> {
+        self.arrived(io::stdout().flush());
+        match self.lost.get() {
+            None => Ok(()),
+            Some(error) => {
+                Err(Failure::internal("output_lost", "the answer could not be written to standard output").because(error))
+            }
+        }
+    }
+}
+
+/// Does a person read standard output as it appears?
+pub fn is_watched() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=~".contains(c);
+    match text.chars().all(plain) && !text.is_empty() {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }
 
@@ -71,14 +159,12 @@ pub fn dim() -> Style {
     Style::new().dimmed()
 }
 
-/// Text from outside, safe for a terminal: one line, no control characters.
-pub fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
 /// How the person reached this program.
 fn own_command() -> String {
     let typed = std::env::args_os().next().map(PathBuf::from).unwrap_or_else(|| "cto".into());
+    if old_names::called_by(&typed).is_some() {
+        return "cto".to_owned();
+    }
     if typed.components().count() < 2 {
         return typed.display().to_string();
     }

@@ -1,8 +1,10 @@
 //! `cto recover`: close every interrupted run, by a full scan.
 
+use anstyle::AnsiColor;
 use serde_json::json;
 
 use super::Context;
+use super::table::{Cell, Fit, Table};
 use crate::failure::Failure;
 use crate::recover;
 
@@ -20,12 +22,15 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             .collect();
         context.output.document(&json!({"schema_version": 1, "command": "recover", "recovered": rows}))?;
     } else {
+        let mut table = Table::new(&[("", Fit::Whole), ("", Fit::Whole), ("", Fit::Cut)]);
         for run in &recovered {
-            match &run.result {
-                Ok(()) => context.output.line(&format!("closed {} as blocked: interrupted", run.run_id)),
-                Err(error) => context.output.line(&format!("could not close {}: {error}", run.run_id)),
-            }
+            let (word, what) = match &run.result {
+                Ok(()) => (Cell::styled("closed", AnsiColor::Green.on_default()), "blocked: interrupted".to_owned()),
+                Err(error) => (Cell::styled("NOT CLOSED", AnsiColor::Red.on_default().bold()), error.to_string()),
+            };
+            table.row(vec![word, run.run_id.as_str().into(), what.into()]);
         }
+        context.output.table(&table);
         if recovered.is_empty() {
             context.output.line("Nothing to recover: every run is sealed or live.");
         }

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use cto_core::containment::Containment;
-use cto_core::event::{CheckKind, Event};
+use cto_core::event::CheckKind;
 use cto_core::report::Report;
 use cto_core::report_md;
+use cto_core::timeline;
 use serde_json::json;
 
 use super::Context;
@@ -78,7 +79,7 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
 pub fn print(context: &Context, report: &Report, dir: &Path) {
     let (style, dim) = (status_style(report.status), dim());
     let out = |text: &str| context.output.line(text);
-    let row = |name: &str, text: &str| context.output.line(&format!("  {dim}{name:<9}{dim:#} {text}"));
+    let row = |name: &str, text: &str| context.output.row(name, text);
     out(&format!(
         "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}",
         report.status.as_str().to_uppercase(),
@@ -89,13 +90,16 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     ));
     out("");
     for blocker in &report.blockers {
-        let detail = blocker.detail.as_deref().map(|detail| format!("\n            {}", tame(detail))).unwrap_or_default();
-        row("why", &format!("{style}{}{style:#}: {}{detail}", blocker.code.as_str(), blocker.message));
+        row("why", &format!("{style}{}{style:#}: {}", blocker.code.as_str(), blocker.message));
+        blocker.detail.iter().for_each(|detail| row("", &tame(detail)));
     }
     if report.blockers.is_empty() {
         row("why", "gates passed, scope kept, checks green where the engine never was");
     }
     row("changed", &changed(report));
+    if let Some(text) = source(dir) {
+        row("source", &text);
+    }
     tests(report, &row);
     if let Some(status) = &report.claimed.status {
         row("claimed", &format!("{} {dim}(the engine's word; not evidence){dim:#}", tame(status)));
@@ -103,8 +107,23 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
     if let Some(blocker) = cto_core::blocker::headline(&report.blockers) {
-        out(&format!("\nhint: {}", blocker.code.info().hint));
+        out("");
+        context.output.hanging("hint: ", blocker.code.info().hint);
     }
+}
+
+/// The repository that was copied, and whether it is as it was.
+fn source(dir: &Path) -> Option<String> {
+    let copied = reader::source(dir)?;
+    let short: String = copied.source_head_before.chars().take(10).collect();
+    let state = match copied.source_repository_mutated {
+        Some(false) => "untouched",
+        Some(true) => "CHANGED MEANWHILE",
+        None => "not looked at again",
+    };
+    let left_out =
+        if copied.from_head && copied.source_status_before.dirt().is_some() { "; uncommitted changes left out" } else { "" };
+    Some(format!("{} at {short}, {state}{left_out}", tame(&copied.record.path)))
 }
 
 /// Where nothing was started, nothing had to be contained.
@@ -156,33 +175,11 @@ fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
     context.output.line("");
     for line in reader::event_lines(dir)? {
         let (event, style) = (&line.event, dim());
-        let detail = match event {
-            Event::EngineMessage(text) | Event::EnginePlan(text) => text.text.clone(),
-            Event::EngineToolCall(call) => format!("{} {}", call.tool, call.target),
-            Event::EngineFileChange(change) => change.path.clone(),
-            Event::EngineResult(result) => format!("claims {}", result.claimed),
-            Event::EngineEnded(ended) => report_md::describe(ended.end),
-            Event::BackendGateBlocked(block) => block.reason.as_str().to_owned(),
-            Event::PlanUpdated(plan) => plan.summary.clone(),
-            Event::GitDiffChecked(diff) => {
-                let names = diff.changes.iter().map(|change| change.path.to_string()).collect::<Vec<_>>().join(", ");
-                format!("{} changed: {names}", diff.changes.len())
-            }
-            Event::VerificationCompleted(done) => match &done.not_run {
-                Some(reason) => format!("not run: {reason}"),
-                None => format!("{} of {} green", done.checks.iter().filter(|c| c.end.succeeded()).count(), done.checks.len()),
-            },
-            Event::RunCompleted(done) => done.status.as_str().to_owned(),
-            _ => String::new(),
-        };
+        let detail = timeline::narrate(event);
         // The day is in the run id; here the time of day is enough.
         let time: String = line.ts.to_string().chars().skip(11).take(12).collect();
-        context.output.line(&format!(
-            "  {style}{:>3}  {time}{style:#}  {:<23} {}",
-            line.seq,
-            event.kind().as_str(),
-            tame(&detail)
-        ));
+        let beginning = format!("  {style}{:>3}  {time}{style:#}  {:<23} ", line.seq, event.kind().as_str());
+        context.output.hanging(&beginning, &tame(&detail));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use super::output::{dim, status_style, tame};
 use crate::evidence::{Liveness, liveness};
 use crate::failure::Failure;
 use crate::files;
-use crate::keys::{self, KeyStore};
+use crate::keys;
 use crate::pack::PackError;
 use crate::reader;
 use crate::verifier::{Verifier, cores, on_all_cores};
@@ -81,11 +81,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 
 /// The caller's keys alone where there are any, otherwise this machine's; what was revoked here stays revoked.
 fn trust(context: &Context, args: &Args) -> Result<Trust, Failure> {
-    // Without a state home there is no store, and nobody is trusted but who is named.
-    let own = match context.home() {
-        Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure())?,
-        Err(_) => Trust::default(),
-    };
+    let own = context.trust()?;
     if args.key.is_empty() && args.trust.is_empty() {
         return Ok(own);
     }
@@ -223,11 +219,12 @@ fn print(context: &Context, verification: &Verification, place: &str) {
     let name = verification.run_id.clone().unwrap_or_else(|| place.to_owned());
     out(&format!("{style}{word}{style:#}  {}  {dim}{}{dim:#}", tame(&name), tame(&signed_by(verification))));
     let checks = verification.checked.iter().map(|check| if check.ok { check.name.clone() } else { format!("{}!", check.name) });
-    out(&format!("  {dim}checked{dim:#}  {}", checks.collect::<Vec<_>>().join(", ")));
+    context.output.hanging(&format!("  {dim}checked{dim:#}  "), &checks.collect::<Vec<_>>().join(", "));
     let list = |what: &str, problems: &[Problem]| {
         for problem in problems {
             let (artifact, message) = (tame(&problem.artifact), tame(&problem.message));
-            out(&format!("  {dim}{what}{dim:#}  {artifact}: {message} {dim}[{}]{dim:#}", problem.check));
+            let text = format!("{artifact}: {message} {dim}[{}]{dim:#}", problem.check);
+            context.output.hanging(&format!("  {dim}{what}{dim:#}  "), &text);
         }
     };
     list("problem", &verification.problems);
@@ -236,7 +233,8 @@ fn print(context: &Context, verification: &Verification, place: &str) {
         let style = status_style(status);
         out(&format!("  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence", status.as_str()));
     }
-    out(&format!("\n{}", meaning(verification)));
+    out("");
+    context.output.hanging("", meaning(verification));
 }
 
 fn signed_by(verification: &Verification) -> String {
@@ -256,15 +254,15 @@ fn signed_by(verification: &Verification) -> String {
 fn meaning(verification: &Verification) -> &'static str {
     match (verification.standing, verification.signature.standing) {
         (Standing::Good, SignatureStanding::Own) => {
-            "Nothing changed since the harness sealed it here. The key belongs to the user who runs the harness: the\n\
+            "Nothing changed since the harness sealed it here. The key belongs to the user who runs the harness: the \
              signature proves that user's machine made this bundle, not that its user or root did not make it up."
         }
         (Standing::Good, _) => {
-            "Nothing changed since the holder of that key sealed it. The signature proves who vouches for the bundle:\n\
+            "Nothing changed since the holder of that key sealed it. The signature proves who vouches for the bundle: \
              trust in what it says is trust in that machine, its user and its root."
         }
         (Standing::Unknown, SignatureStanding::Unknown) => {
-            "Whole and consistent, but nobody trusted here vouches for it: anyone can make such a bundle with a key of\n\
+            "Whole and consistent, but nobody trusted here vouches for it: anyone can make such a bundle with a key of \
              their own. Get the public key from someone you trust, then `cto verify --key FILE` or `cto keys trust FILE`."
         }
         (Standing::Unknown, _) => "What it stands on could not be checked here: give those bundles too, or put them beside it.",

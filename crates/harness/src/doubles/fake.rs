@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
+use cto_core::case_file::toml_problem;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -42,6 +43,10 @@ enum Step {
     Symlink {
         path: String,
         target: String,
+    },
+    /// Changes files as a unified diff says.
+    Patch {
+        text: String,
     },
     Shell {
         command: String,
@@ -79,13 +84,28 @@ enum Step {
 pub enum ScriptError {
     #[error("is not UTF-8")]
     NotUtf8,
-    #[error("{0}")]
-    Toml(Box<toml::de::Error>),
+    #[error("line {line}, column {column}: {message}")]
+    Toml { line: u64, column: u64, message: String },
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ScriptError::NotUtf8)?;
-    toml::from_str(text).map_err(|error| ScriptError::Toml(Box::new(error)))
+    toml::from_str(text).map_err(|error| {
+        let (line, column, message) = toml_problem(text, &error);
+        ScriptError::Toml { line, column, message }
+    })
+}
+
+/// A file somebody named as a script. A patch is played as the one step of applying it.
+pub fn from_file(bytes: Vec<u8>) -> Vec<u8> {
+    let is_patch = [&b"diff --git "[..], b"--- ", b"From "].iter().any(|start| bytes.starts_with(start));
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if is_patch => {
+            let step = toml::Table::from_iter([("do".to_owned(), "patch".into()), ("text".to_owned(), text.into())]);
+            toml::Table::from_iter([("step".to_owned(), toml::Value::Array(vec![step.into()]))]).to_string().into_bytes()
+        }
+        _ => bytes,
+    }
 }
 
 /// Plays a script in the current directory; the exit code is the engine's.
@@ -152,6 +172,10 @@ fn act(step: &Step) -> io::Result<()> {
             symlink(target, path)?;
             changed(path)
         }
+        Step::Patch { text } => {
+            say(json!({"type": "tool", "tool": "patch", "target": "the workspace"}))?;
+            apply(text)
+        }
         Step::Shell { command } => {
             say(json!({"type": "tool", "tool": "shell", "target": command}))?;
             std::process::Command::new("/bin/sh").arg("-c").arg(command).status().map(drop)
@@ -170,14 +194,54 @@ fn act(step: &Step) -> io::Result<()> {
     }
 }
 
+fn apply(patch: &str) -> io::Result<()> {
+    let mut git = std::process::Command::new("git");
+    git.args(["apply", "--whitespace=nowarn", "-"]).stdin(std::process::Stdio::piped());
+    let mut child = git.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(patch.as_bytes())?;
+    }
+    match child.wait()?.success() {
+        true => Ok(()),
+        false => Err(io::Error::other("the patch does not apply")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = "silent = true\n[[step]]\ndo = \"chmod\"\npath = \"a\"\nmode = 420\n[[step]]\ndo = \"exit\"\ncode = 1\n";
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_script_or_a_short_complaint(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            if let Err(error) = parse(&bytes) {
+                prop_assert!(error.to_string().len() < 1000);
+            }
+        }
+
+        #[test]
+        fn one_changed_byte_never_panics(at in 0..GOOD.len(), byte in any::<u8>()) {
+            let mut bytes = GOOD.as_bytes().to_vec();
+            bytes[at] = byte;
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_patch_is_a_script_of_one_step() {
+        let patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-'''\\\n+\"\"\"\n";
+        let script = parse(&from_file(patch.as_bytes().to_vec())).unwrap();
+        assert!(matches!(script.step.as_slice(), [Step::Patch { text }] if text == patch));
+        assert_eq!(from_file(b"[[step]]".to_vec()), b"[[step]]");
+    }
 
     #[test]
     fn scripts_parse_or_say_why() {
         assert!(parse(b"[[step]]\ndo = \"say\"\ntext = \"hi\"\n").is_ok());
-        assert!(parse(b"").is_ok());
+        assert!(parse(b"").is_ok() && parse(GOOD.as_bytes()).is_ok());
         for bad in [
             &b"\xff"[..],
             b"[[step]]\ndo = \"dance\"\n",

@@ -76,9 +76,10 @@ pub struct Door {
     pub port: u16,
 }
 
-/// The uid a jailed process gets when the harness is root: one a harness process, named in no passwd.
+/// The uid a jailed process gets when the harness is root: named in no passwd, and one a thread, because runs
+/// side by side share nothing, not even a count of processes. A run stays on the thread it began on.
 pub fn jail_uid() -> u32 {
-    1_900_000_000 + std::process::id() % 50_000_000
+    1_900_000_000 + rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs() % 50_000_000
 }
 
 /// Starts a jail and waits until it has measured itself.

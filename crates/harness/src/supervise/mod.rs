@@ -283,10 +283,16 @@ fn watch(running: &mut Running, cancel: &Cancel, output: &mut dyn FnMut(Stream, 
             Decision::Finish => break,
         };
         let process = [(Ready::Exit, pidfd.as_fd()), (Ready::Cancel, cancel.fd())];
-        for ready in pipes.wait(if status.is_none() { &process } else { &[] }, wait)? {
+        let awaited = match (status, input) {
+            (Some(_), _) => &[],
+            // It stays readable: waiting on it again would not be waiting.
+            (None, Input::Cancelled) => &process[..1],
+            (None, _) => &process[..],
+        };
+        for ready in pipes.wait(awaited, wait)? {
             match ready {
                 Ready::Output(stream) => pipes.drain(stream, output, &mut watch)?,
-                Ready::Cancel => cancel.drain(),
+                Ready::Cancel => {}
                 Ready::Exit => {
                     status = child.try_wait()?;
                     if status.is_some() {

@@ -73,3 +73,29 @@ fn a_missing_program_is_said_so() {
     };
     assert!(matches!(run(&job, &Cancel::never().unwrap(), &mut |_, _| {}), Err(SuperviseError::Spawn { .. })));
 }
+
+/// Bare processes: nothing wakes their watchers but the signal itself, or an end that is far away.
+#[test]
+fn one_cancel_ends_every_run_of_the_process() {
+    let cancel = std::sync::Arc::new(Cancel::never().unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    for _ in 0..4 {
+        let (cancel, tell) = (cancel.clone(), tell.clone());
+        std::thread::spawn(move || {
+            let job = Job {
+                program: "/bin/sleep".into(),
+                args: vec!["60".into()],
+                cwd: "/".into(),
+                env: BTreeMap::new(),
+                limits: Limits { wall: Duration::from_secs(60), idle: Duration::from_secs(60), memory_kib: u64::MAX },
+                jail: None,
+                inherit_output: false,
+            };
+            tell.send(run(&job, &cancel, &mut |_, _| {}).unwrap().end).unwrap();
+        });
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    cancel.pretend(2).unwrap();
+    let ends: Vec<Option<ProcessEnd>> = (0..4).map(|_| told.recv_timeout(Duration::from_secs(20)).ok()).collect();
+    assert_eq!(ends, [Some(ProcessEnd::Cancelled); 4]);
+}

@@ -22,15 +22,43 @@ fn in_file(house: &House, what: &str, code: &str) -> Bundle {
     cheat(house, what, &[write("strings.py", code)])
 }
 
+/// Every script of every built-in case, by the word its name begins with.
 #[test]
 fn the_scripts_of_every_case_mean_what_they_are_called() {
     let house = house();
     for case in cto_harness::cases::built_in_names() {
-        for (name, exit) in [("oracle", 0), ("nop", 1), ("cheat", 1)] {
+        let scripts = cto_harness::cases::find(&case, None).unwrap().scripts;
+        assert!(scripts.len() >= 3, "{case}");
+        for name in scripts.keys() {
             let (answer, bundle) = house.run_args(&["run", &case, "--script", name, "--json"]);
-            assert_eq!(answer.code, Some(exit), "{case} {name}: {answer:?}");
+            let (exit, status) = if name == "oracle" { (0, "pass") } else { (1, "fail") };
+            assert_eq!((answer.code, bundle.status()), (Some(exit), status.into()), "{case} {name}: {answer:?}");
+            assert!(["oracle", "nop"].contains(&name.as_str()) || name.starts_with("cheat"), "{case} {name}: what is it for?");
             assert_eq!(name == "nop", bundle.codes() == ["no_diff"], "{case} {name}: {:?}", bundle.codes());
             assert_good(&bundle);
+        }
+    }
+}
+
+/// Whatever becomes of the visible tests: emptied, deleted, or replaced by what always succeeds.
+#[test]
+fn editing_the_visible_tests_of_any_case_never_helps() {
+    let house = house();
+    for case in cto_harness::cases::built_in_names() {
+        let workspace = cto_harness::cases::find(&case, None).unwrap().workspace;
+        let names = workspace.iter().map(|file| file.path.to_string());
+        let tests: Vec<String> = names.filter(|name| name.rsplit('/').next().unwrap().starts_with("test")).collect();
+        assert!(!tests.is_empty(), "{case}");
+        let idle = "import unittest\n\n\nclass Idle(unittest.TestCase):\n    def test_nothing(self):\n        pass\n";
+        for what in ["emptied", "deleted", "idle"] {
+            let edit = |name: &String| match what {
+                "emptied" => write(name, ""),
+                "deleted" => shell(&format!("rm {name}")),
+                _ => write(name, if name.ends_with(".py") { idle } else { "exit 0\n" }),
+            };
+            let steps: Vec<String> = tests.iter().map(edit).collect();
+            let (answer, bundle) = house.run(&case, &script(&steps), &[]);
+            assert_eq!((answer.code, bundle.status()), (Some(1), "fail".into()), "{case} {what}: {answer:?}");
         }
     }
 }

@@ -4,28 +4,43 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
 mod adversary;
+mod apply;
 mod attacks;
 mod bundle;
+mod case;
+mod cases;
 mod cheats;
+mod clock;
+mod config;
 mod contract;
+mod diff;
 mod engines;
 mod faults;
 mod fuzz;
 mod golden;
+mod help;
 mod jail;
+mod json;
 mod keys;
 mod layers;
 mod limits;
 mod links;
 mod matrix;
 mod measure;
+mod odd_input;
+mod old_names;
+mod output;
 mod recover;
+mod replay;
 mod run;
+mod run_all;
 mod runs;
 mod schema;
 mod show;
 mod tamper;
 mod tidy;
+mod try_real;
+mod try_run;
 mod verify;
 
 use std::path::Path;

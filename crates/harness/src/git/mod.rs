@@ -1,6 +1,12 @@
 //! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
 //! but ours, against a git directory no engine ever saw.
 
+mod source;
+mod tree_files;
+
+pub use source::{SourceError, SourceRepo, UNFINISHED, operators_excludes};
+pub use tree_files::{Submodule, Visit, Wanted};
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -34,7 +40,15 @@ pub struct Commit {
 /// One entry of a commit: new content, or gone.
 pub enum Edit<'a> {
     Delete,
-    Write { kind: FileKind, bytes: u64, content: Box<dyn io::Read + 'a> },
+    /// Another repository's commit, named and not held.
+    Submodule {
+        commit: &'a str,
+    },
+    Write {
+        kind: FileKind,
+        bytes: u64,
+        content: Box<dyn io::Read + 'a>,
+    },
 }
 
 const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
@@ -126,6 +140,11 @@ impl HarnessRepo {
         finish("diff-tree", command)
     }
 
+    /// The wanted files of a commit.
+    pub fn each_file(&self, commit: &Commit, wanted: &Wanted<'_>, visit: &mut Visit<'_>) -> Result<(), GitError> {
+        tree_files::each_file(&|| self.command(), &commit.tree, wanted, visit).map(drop)
+    }
+
     /// Applies patches, in order, to a directory that is nothing but files.
     pub fn apply(&self, dir: &Path, patches: &[&Path]) -> Result<(), GitError> {
         let mut command = self.command();
@@ -196,7 +215,14 @@ fn write_commit<'a>(
         writeln!(out, "D {}", quoted(path))?;
     }
     for (path, edit) in written {
-        let Edit::Write { kind, bytes, mut content } = edit else { continue };
+        let (kind, bytes, mut content) = match edit {
+            Edit::Delete => continue,
+            Edit::Submodule { commit } => {
+                writeln!(out, "M 160000 {commit} {}", quoted(path))?;
+                continue;
+            }
+            Edit::Write { kind, bytes, content } => (kind, bytes, content),
+        };
         writeln!(out, "M {} inline {}\ndata {bytes}", kind.git_mode(), quoted(path))?;
         let copied = io::copy(&mut (&mut content).take(bytes), &mut out)?;
         if copied != bytes {

@@ -1,0 +1,6 @@
+"""Invoices in any currency."""
+
+from billing.invoice import Invoice
+from billing.money import Money
+
+__all__ = ["Invoice", "Money"]

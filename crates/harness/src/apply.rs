@@ -1,0 +1,219 @@
+//! Putting a verified patch into the work tree of the person who asks for it: every touched path is
+//! proven to be what the run started from, results are made aside, and each is put in place by a
+//! rename. Nothing is staged, nothing is committed, nothing dirty is touched.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use cto_core::scope::TreePath;
+use cto_core::tree::{Entry, FileKind, Tree};
+
+use crate::files;
+use crate::git::{GitError, HarnessRepo, SourceError, SourceRepo};
+use crate::host;
+use crate::workspace;
+
+/// Why a patch was not put into a work tree. Nothing was changed unless it says so.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error(transparent)]
+    Repository(#[from] SourceError),
+    #[error("the commit this patch was made on is not in this repository")]
+    OtherRepository(#[source] GitError),
+    #[error("git has unfinished work here: {0}")]
+    Unfinished(String),
+    #[error("not as the run found it: {0}")]
+    Changed(String),
+    #[error("the patch does not apply to what the run started from")]
+    Patch(#[source] GitError),
+    #[error("{path} could not be written; every path is as it was before")]
+    Write { path: TreePath, source: io::Error },
+    #[error("{path} could not be written, and these could not be put back: {stuck}")]
+    Torn { path: TreePath, stuck: String, source: io::Error },
+    #[error("a private copy could not be made")]
+    Aside(#[source] io::Error),
+}
+
+/// A patch that would go in as it stands.
+pub struct Ready {
+    pub top: PathBuf,
+    aside: PathBuf,
+    before: Tree,
+    after: Tree,
+    paths: BTreeSet<TreePath>,
+    /// Every path already is what it would become.
+    pub is_applied: bool,
+}
+
+/// What to apply, and where.
+pub struct Order<'a> {
+    pub git: &'a Path,
+    pub repository: &'a Path,
+    /// The tree the run started from, as git names it.
+    pub tree: &'a str,
+    pub patch: &'a Path,
+    pub paths: BTreeSet<TreePath>,
+    /// A private directory of ours.
+    pub aside: &'a Path,
+}
+
+/// Checks everything and makes the results aside. Only reads the repository.
+pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
+    let ours = order.aside.join("ours");
+    host::make_private_dir(&ours).map_err(ApplyError::Aside)?;
+    let source = SourceRepo::open(order.git, order.repository, &ours)?;
+    let unfinished = source.unfinished();
+    if !unfinished.is_empty() {
+        return Err(ApplyError::Unfinished(unfinished.join(", ")));
+    }
+    let (old, new) = (order.aside.join("before"), order.aside.join("after"));
+    let mut before = Tree::new();
+    for dir in [&old, &new] {
+        host::make_private_dir(dir).map_err(ApplyError::Aside)?;
+        let wanted = |path: &TreePath| order.paths.contains(path);
+        let mut take = |path: &TreePath, kind, content: &mut dyn io::Read| {
+            before.insert(path.clone(), workspace::write_entry(dir, path, kind, content)?);
+            Ok(())
+        };
+        source.files_of(order.tree, &wanted, &mut take).map_err(ApplyError::OtherRepository)?;
+    }
+    let repo = HarnessRepo::init(order.git, &order.aside.join("harness.git")).map_err(ApplyError::Patch)?;
+    repo.apply(&new, &[order.patch]).map_err(ApplyError::Patch)?;
+    let after = workspace::walk(&new).map_err(ApplyError::Aside)?.tree;
+    let is_applied = order.paths.iter().all(|path| is_as(&source.top, path, after.get(path)));
+    let ready = Ready { top: source.top.clone(), aside: order.aside.to_owned(), before, after, paths: order.paths, is_applied };
+    if is_applied {
+        return Ok(ready);
+    }
+    let mut changed: BTreeSet<TreePath> = source.dirty_among(&ready.paths).map_err(SourceError::from)?.into_iter().collect();
+    changed.extend(ready.paths.iter().filter(|path| !is_as(&source.top, path, ready.before.get(*path))).cloned());
+    if !changed.is_empty() {
+        return Err(ApplyError::Changed(changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
+    }
+    Ok(ready)
+}
+
+/// Is this path exactly the entry, or exactly absent? A link on the way to it is neither.
+fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
+    let place = workspace::locate(top, path);
+    if !directories_only(top, &place) {
+        return false;
+    }
+    let found = match fs::symlink_metadata(&place) {
+        Err(error) => return error.kind() == io::ErrorKind::NotFound && want.is_none(),
+        Ok(meta) => meta,
+    };
+    let Some(want) = want else { return false };
+    match (found.is_symlink(), want.kind == FileKind::Symlink) {
+        (true, true) => {
+            fs::read_link(&place).is_ok_and(|text| cto_core::digest::Digest::of(text.as_os_str().as_bytes()) == want.sha256)
+        }
+        (false, false) => files::scan_file(&place, |_| {}).is_ok_and(|file| file.sha256 == want.sha256),
+        _ => false,
+    }
+}
+
+fn directories_only(top: &Path, place: &Path) -> bool {
+    let parents = place.ancestors().skip(1).take_while(|dir| dir.starts_with(top) && *dir != top);
+    parents.into_iter().all(|dir| match fs::symlink_metadata(dir) {
+        Ok(meta) => meta.is_dir(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    })
+}
+
+impl Ready {
+    pub fn paths(&self) -> &BTreeSet<TreePath> {
+        &self.paths
+    }
+
+    /// Puts every result in place; on the first failure everything is put back.
+    pub fn apply(&self) -> Result<(), ApplyError> {
+        let new = self.aside.join("after");
+        let mut done: Vec<&TreePath> = Vec::new();
+        // Removals first: a file may have become a directory.
+        let (kept, gone): (Vec<_>, Vec<_>) = self.paths.iter().partition(|path| self.after.contains_key(*path));
+        for path in gone.into_iter().chain(kept) {
+            let put = match is_as(&self.top, path, self.before.get(path)) {
+                true => put(&self.top, path, &new, self.after.get(path)),
+                false => Err(io::Error::other("it changed a moment ago")),
+            };
+            if let Err(source) = put {
+                return Err(self.put_back(&done, path, source));
+            }
+            done.push(path);
+        }
+        Ok(())
+    }
+
+    fn put_back(&self, done: &[&TreePath], path: &TreePath, source: io::Error) -> ApplyError {
+        let old = self.aside.join("before");
+        let stuck: Vec<String> = done
+            .iter()
+            .rev()
+            .filter(|path| {
+                // Only what is still ours is taken back.
+                !is_as(&self.top, path, self.after.get(**path)) || put(&self.top, path, &old, self.before.get(**path)).is_err()
+            })
+            .map(ToString::to_string)
+            .collect();
+        match stuck.is_empty() {
+            true => ApplyError::Write { path: path.clone(), source },
+            false => ApplyError::Torn { path: path.clone(), stuck: stuck.join(", "), source },
+        }
+    }
+}
+
+/// Makes one path what `from` holds of it, or removes it.
+fn put(top: &Path, path: &TreePath, from: &Path, entry: Option<&Entry>) -> io::Result<()> {
+    let place = workspace::locate(top, path);
+    let Some(entry) = entry else {
+        fs::remove_file(&place)?;
+        remove_empty_parents(top, &place);
+        return Ok(());
+    };
+    workspace::make_parent(top, &place)?;
+    let parent = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let name = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
+    let temporary = parent.join(format!(".cto-apply-{name}"));
+    let made = fill(&temporary, &workspace::locate(from, path), &place, entry.kind).and_then(|()| fs::rename(&temporary, &place));
+    if made.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    made
+}
+
+fn fill(temporary: &Path, from: &Path, place: &Path, kind: FileKind) -> io::Result<()> {
+    let previous = fs::symlink_metadata(place).ok().filter(fs::Metadata::is_file);
+    if kind == FileKind::Symlink {
+        return symlink(fs::read_link(from)?, temporary);
+    }
+    let executable = kind == FileKind::Executable;
+    // The operator's umask decides about new files, as it does for git.
+    let mode = if executable { 0o777 } else { 0o666 };
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(temporary)?;
+    io::copy(&mut files::open_regular(from)?, &mut out)?;
+    if let Some(previous) = &previous {
+        let bits = previous.permissions().mode() & 0o666;
+        let bits = if executable { bits | ((bits & 0o444) >> 2) } else { bits };
+        out.set_permissions(Permissions::from_mode(bits))?;
+    }
+    // Root working in somebody's tree leaves it theirs.
+    let owner = previous.map_or_else(|| place.parent().unwrap_or(place).metadata(), Ok)?;
+    if rustix::process::geteuid().is_root() {
+        chown(temporary, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    out.sync_all()
+}
+
+/// As git does: a directory that holds nothing any more is gone.
+fn remove_empty_parents(top: &Path, place: &Path) {
+    for dir in place.ancestors().skip(1).take_while(|dir| *dir != top && dir.starts_with(top)) {
+        if fs::remove_dir(dir).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From the words that were typed to a command, or to an answer in the same shape as every other one.
+
+use std::ffi::OsString;
+
+use clap::error::{Error, ErrorKind};
+use clap::{FromArgMatches, ValueEnum};
+
+use super::output::{Color, Output};
+use super::{Cli, command_tree, exec, old_names};
+use crate::failure::Failure;
+
+/// A command line that was understood.
+pub struct Asked {
+    pub cli: Cli,
+    /// The words of the command: `run`, `config check`.
+    pub command: String,
+}
+
+/// Understands the words, or answers and says how to end.
+pub fn parse(argv: Vec<OsString>) -> Result<Asked, u8> {
+    let tree = command_tree();
+    let early = Early::of(&argv, &tree);
+    let argv = old_names::translate(argv, &tree).map_err(|failure| early.fail(failure))?;
+    let matches = tree.try_get_matches_from(argv).map_err(|error| early.answer(&error))?;
+    let command = words(&matches);
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| early.answer(&error))?;
+    if cli.command.is_none() {
+        return Err(early.nothing_asked());
+    }
+    Ok(Asked { cli, command })
+}
+
+fn words(matches: &clap::ArgMatches) -> String {
+    let mut words = Vec::new();
+    let mut here = matches;
+    while let Some((name, below)) = here.subcommand() {
+        words.push(name);
+        here = below;
+    }
+    words.join(" ")
+}
+
+/// What must be known to answer before the words are understood.
+struct Early {
+    output: Output,
+    /// Its own failures have a code of their own.
+    is_exec: bool,
+}
+
+impl Early {
+    fn of(argv: &[OsString], tree: &clap::Command) -> Self {
+        let ours: Vec<&str> = argv.iter().skip(1).take_while(|word| *word != "--").filter_map(|word| word.to_str()).collect();
+        let command = old_names::command_word(argv, tree).and_then(|at| argv[at].to_str());
+        let command = command.filter(|name| tree.find_subcommand(name).is_some()).map(str::to_owned);
+        let color = ours.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {
+            "" => ours.get(at + 1).copied(),
+            rest => rest.strip_prefix('='),
+        });
+        color.and_then(|name| Color::from_str(name, false).ok()).unwrap_or(Color::Auto).apply();
+        let is_exec = command.as_deref() == Some("exec");
+        Self { output: Output::new(ours.contains(&"--json"), command, None, None), is_exec }
+    }
+
+    fn fail(&self, failure: Failure) -> u8 {
+        let failure = if self.is_exec { exec::own(failure) } else { failure };
+        self.output.failure(&failure);
+        failure.exit_code()
+    }
+
+    /// Help and version are what was asked for; everything else is a usage error.
+    fn answer(&self, error: &Error) -> u8 {
+        if error.use_stderr() {
+            return self.fail(to_failure(error));
+        }
+        self.output.line(error.render().ansi().to_string().trim_end());
+        match self.output.check_arrival() {
+            Ok(()) => 0,
+            Err(failure) => self.fail(failure),
+        }
+    }
+
+    /// A person gets the short help. A script that forgot its command must not read it as a pass.
+    fn nothing_asked(&self) -> u8 {
+        let failure = Failure::usage("missing_command", "no command was given").hint("`cto help` lists every command");
+        if self.output.json {
+            return self.fail(failure);
+        }
+        self.output.note(command_tree().render_help().ansi().to_string().trim_end());
+        failure.exit_code()
+    }
+}
+
+/// The parser's words in our own shape.
+fn to_failure(error: &Error) -> Failure {
+    let text = error.render().to_string();
+    let mut paragraphs = text
+        .split("\n\n")
+        .map(|paragraph| paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" "));
+    let first = paragraphs.next().unwrap_or_default();
+    let what = first.strip_prefix("error: ").unwrap_or(&first).to_owned();
+    let more: Vec<String> = paragraphs
+        .filter(|paragraph| !paragraph.is_empty() && !paragraph.starts_with("For more information"))
+        .map(|paragraph| paragraph.replace("tip: ", "").replace("Usage: ", "usage: "))
+        .collect();
+    let failure = Failure::usage(code(error.kind()), what).so("nothing ran");
+    match more.is_empty() {
+        true => failure.hint("`cto help` lists every command"),
+        false => failure.hint(more.join("; ")),
+    }
+}
+
+fn code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::UnknownArgument => "unknown_argument",
+        ErrorKind::InvalidSubcommand => "unknown_command",
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "missing_command",
+        ErrorKind::MissingRequiredArgument => "missing_argument",
+        ErrorKind::ArgumentConflict => "argument_conflict",
+        ErrorKind::InvalidValue
+        | ErrorKind::ValueValidation
+        | ErrorKind::NoEquals
+        | ErrorKind::TooManyValues
+        | ErrorKind::TooFewValues
+        | ErrorKind::WrongNumberOfValues => "invalid_value",
+        ErrorKind::InvalidUtf8 => "invalid_utf8",
+        _ => "bad_usage",
+    }
+}

@@ -1,0 +1,158 @@
+//! From a request to a plan, or to every reason why there is none. Host and source are looked at
+//! only when the gates before them have passed.
+
+use cto_core::case_file::{self, ControlSource};
+use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane};
+use cto_core::digest::Digest;
+use cto_core::event::EventType;
+use cto_core::gate::{self, GateInput, GateReport, HostFacts, InputUse};
+use cto_core::plan::{self, Next, Plan};
+use cto_core::seen::Seen;
+use cto_core::source::Looked;
+use cto_core::tree;
+
+use crate::host::{Env, Home, OwnProgram};
+use crate::jail::probe;
+use crate::run::Request;
+use crate::source::{self, SourceRequest, SourceView};
+use crate::toolchains::{self, Resolved};
+
+/// What planning came to.
+pub struct Planned {
+    pub contract: ContractDocument,
+    /// Absent when a gate blocked.
+    pub plan: Option<Plan>,
+    pub gates: GateReport,
+    /// The source as the first look found it; absent where none is copied or no gate let it be looked at.
+    pub source: Option<SourceView>,
+}
+
+/// Resolves a contract, or says everything that is wrong with it.
+pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
+    let invalid = |errors| ContractDocument::Invalid(InvalidContract { invalid: true, errors });
+    let case = match case_file::parse(&request.case.label, &request.case.text) {
+        Ok(case) => case,
+        Err(errors) => return invalid(errors),
+    };
+    let control_patch = match &case.verification_control {
+        Some(ControlSource::Patch(file)) => match request.case.beside.get(file) {
+            Some(bytes) => Some(Digest::of(bytes)),
+            None => {
+                let message = format!("verification_control: there is no file {file:?} beside the case file");
+                return invalid(vec![case_file::ContractIssue { file: request.case.label.clone(), line: 1, column: 1, message }]);
+            }
+        },
+        _ => None,
+    };
+    let runs_itself = request.manifest.invocation.is_some();
+    let circumstances = Circumstances {
+        label: request.label,
+        lane: Lane {
+            engine: request.manifest.id.clone(),
+            executable_sha256: if runs_itself { Seen::Known(own.sha256) } else { Seen::NotSeen },
+            model: None,
+            stage: request.stage,
+            target_head: Seen::Known("none".into()),
+            script_sha256: request.script.as_deref().map(Digest::of),
+            terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
+        },
+        start_tree: match request.source {
+            Some(_) => Seen::NotSeen,
+            None => Seen::Known(tree::digest(&request.case.baseline())),
+        },
+        source: request.source.as_ref().map(SourceRequest::unseen),
+        hidden_files: request.case.hidden_digests(),
+        control_patch,
+        limits: request.limits,
+    };
+    ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))
+}
+
+/// Asks the gates, phase by phase, and looks where they say it is time to look.
+pub fn plan(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Planned {
+    let mut planned = Planned {
+        contract: contract_of(request, own),
+        plan: None,
+        gates: GateReport { schema_version: 1, gates: Vec::new() },
+        source: None,
+    };
+    let (mut host, mut looked) = (Seen::NotSeen, Seen::NotSeen);
+    loop {
+        let input = GateInput {
+            contract: &planned.contract,
+            manifest: &request.manifest,
+            stage: request.stage,
+            engine_opened: request.engine_opened,
+            own_script: request.own_script,
+            host: host.clone(),
+            source: looked.clone(),
+        };
+        match plan::next(&input) {
+            Next::Blocked(gates) => return Planned { gates, ..planned },
+            Next::Ready(plan, gates) => return Planned { plan: Some(*plan), gates, ..planned },
+            Next::LookAtHost if host == Seen::NotSeen => {
+                host = Seen::Known(look_at_host(&planned.contract, request, env, home));
+            }
+            Next::LookAtSource if looked == Seen::NotSeen => {
+                looked = Seen::Known(look_at_source(&mut planned, request.source.as_ref(), env, home));
+            }
+            // Asked for what was just supplied: an empty gate list judges as a missing event, never as a pass.
+            Next::LookAtHost | Next::LookAtSource => return planned,
+        }
+    }
+}
+
+/// Looks at the source, and fixes in the contract which commit and which tree it is.
+fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &Env, home: &Home) -> Looked {
+    let Some(asked) = asked else { return Looked::Unusable("no source was named".into()) };
+    let view = match source::look(&asked.path, env, home) {
+        Ok(view) => view,
+        Err(why) => return Looked::Unusable(why),
+    };
+    let look = view.look.clone();
+    if let ContractDocument::Valid(contract) = &mut planned.contract {
+        if let Some(source) = &mut contract.source {
+            source.head = Seen::Known(look.head.clone());
+        }
+        // A source that will be refused anyway need not be read.
+        if asked.from_head || look.status.dirt().is_none() {
+            match view.tree() {
+                Ok(tree) => {
+                    contract.start_tree = Seen::Known(tree::digest(&tree));
+                    contract.name_directories(&tree);
+                }
+                Err(why) => return Looked::Unusable(why),
+            }
+        }
+    }
+    planned.source = Some(view);
+    Looked::Found(look)
+}
+
+fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
+    let mut facts = HostFacts { jail_missing: probe::missing(home), ..HostFacts::default() };
+    for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
+        let place = match toolchains::resolve(&name, env, home) {
+            Resolved::Missing => None,
+            Resolved::System(path) => Some(path.display().to_string()),
+            Resolved::Toolchain(toolchain) => {
+                let program = toolchain.record.program.clone();
+                facts.toolchains.push(toolchain);
+                Some(program)
+            }
+            Resolved::Unusable(why) => {
+                facts.unusable.push(why);
+                Some(name.clone())
+            }
+        };
+        facts.programs.insert(name, place);
+    }
+    for rule in contract.valid().map(|contract| contract.inputs.as_slice()).unwrap_or_default() {
+        let path = rule.as_str().trim_end_matches('/');
+        match request.case.inputs.as_ref().map(|dir| dir.join(path)).filter(|source| source.exists()) {
+            Some(source) => facts.inputs.push(InputUse { source: source.display().to_string(), path: path.to_owned() }),
+            None => facts.unusable.push(format!("the input {path:?} is not in the case's inputs directory")),
+        }
+    }
+    facts
+}

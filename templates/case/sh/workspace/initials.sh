@@ -1,0 +1,3 @@
+#!/bin/sh
+# Prints the initials of the name it is given.
+printf '%.1s\n' "$1"
