@@ -32,6 +32,8 @@ pub const SCRATCH_DIR: &str = "backend/scratch";
 pub const SCRATCH_TAR: &str = "backend/scratch.tar";
 pub const STDOUT_LOG: &str = "backend/stdout.log";
 pub const STDERR_LOG: &str = "backend/stderr.log";
+pub const TIMEOUT_NOTE: &str = "backend/provider-timeout.txt";
+pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
 
 /// Artifacts of every bundle, blocked ones included.
 pub const ALWAYS: [&str; 11] =

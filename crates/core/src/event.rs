@@ -158,6 +158,9 @@ pub struct Approval {
     pub mutation_mode: MutationMode,
     pub timestamp: Utc,
     pub expiry: Option<Utc>,
+    /// The blocker a denial means; absent on a request and on a grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Code>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -25,6 +25,7 @@ pub mod ids;
 pub mod invariant;
 pub mod json;
 pub mod judge;
+pub mod matrix;
 pub mod patch;
 pub mod patch_stat;
 pub mod plan;

@@ -58,6 +58,7 @@ fn approval() -> Approval {
         mutation_mode: MutationMode::SandboxRepo,
         timestamp: Utc::from_millis(0).unwrap(),
         expiry: None,
+        reason: None,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
 use crate::event::Event;
 use crate::gate::GateReport;
+use crate::matrix::MatrixReport;
 use crate::report::Report;
 use crate::source::CopiedRepo;
 use crate::trace::TraceLine;
@@ -29,6 +30,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
         ("key", root::<KeyRecord>("one key of the trust store")),
+        ("matrix", root::<MatrixReport>("output of cto matrix --json")),
     ]
 }
 
@@ -88,6 +90,6 @@ mod tests {
         let report = root::<Report>("r").to_string();
         assert!(report.contains("{\"const\":false}"), "{report}");
         assert!(report.contains("not-promoted"));
-        assert_eq!(all().len(), 12);
+        assert_eq!(all().len(), 13);
     }
 }

@@ -1,10 +1,11 @@
-//! The generated pages of `docs/`: blockers, gates, exit codes and the command line, from the same
+//! The generated pages of `docs/`: blockers, gates, exit codes, matrix and the command line, from the same
 //! tables the program runs on. A test keeps the committed files fresh.
 
 use std::fmt::Write as _;
 
 use cto_core::blocker::BLOCKERS;
 use cto_core::gate::GATES;
+use cto_core::matrix::{self, FIXTURES, Row};
 
 use crate::failure::EXIT_CODES;
 
@@ -17,6 +18,7 @@ pub fn all() -> Vec<(String, String)> {
         ("docs/gates.md".to_owned(), gates()),
         ("docs/exit-codes.md".to_owned(), exit_codes()),
         ("docs/cli.md".to_owned(), command_line()),
+        ("docs/matrix.md".to_owned(), matrix()),
     ];
     for (name, schema) in cto_core::schema::all() {
         let text = cto_core::json::pretty(&schema).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -63,9 +65,52 @@ fn exit_codes() -> String {
     }
     out.push_str(
         "\n`cto` without a command prints the short help on standard error and ends with 2: a script that forgot its command must not read it as a pass.\n\n\
+         Several runs in one command end with the worst of them: 70, then 1, then 3, then 0.\n\n\
          `cto exec` passes on the code of the command it ran (128 + n for signal n) and uses 125 for its own failures, a wrong command line included.\n",
     );
     out
+}
+
+const MATRIX: &str = "# The failure matrix\n\n\
+    `cto matrix` makes each failure below happen and checks the evidence it leaves. A row is a run like any other: the real \
+    program as a process of its own, jail and git, in a temporary state home, with `origin: validator`. It is judged by \
+    what it left on disk, never by what an engine said.\n\n\
+    Asserted of every row: the exit code of the process; one bundle, which verifies, with every artifact; the status, in report \
+    and chain; exactly these blockers, with the right headline; the event whose data carries the code; an engine ran and its \
+    raw log is kept, or none ran and nothing changed; everything around the bundle (home, working directory, temporary \
+    files, workspaces, source repository) is as it was before, to the byte and the time of change. Then what the row itself \
+    must show.\n\n\
+    Exit code 0: green. 1: a row is red. 3: nothing red, but no row of the matrix itself could run, so nothing is proven: the \
+    engine cannot be run by this version, or the host cannot contain it. `--json` and `--junit FILE` are for machines, \
+    `--keep` leaves the bundles. That each row turns red without the check behind it is shown in \
+    [matrix-proof.md](matrix-proof.md).\n";
+
+fn matrix() -> String {
+    let mut out = format!("{HEADER}{MATRIX}");
+    let Ok(matrix) = matrix::built_in() else { return out };
+    let mut table = |title: &str, wanted: &dyn Fn(&Row) -> bool| {
+        let _ =
+            write!(out, "\n## {title}\n\n| row | trigger | blocker | event | status | must show |\n|---|---|---|---|---|---|\n");
+        matrix.rows.iter().filter(|row| wanted(row)).for_each(|row| out.push_str(&matrix_row(row)));
+    };
+    table("Nothing wrong", &|row| row.blocker.is_none());
+    table("The matrix", &|row| row.fixture.as_deref().is_some_and(|name| FIXTURES.contains(&name)));
+    table("Further codes", &|row| row.blocker.is_some() && row.fixture.is_none());
+    out
+}
+
+fn matrix_row(row: &Row) -> String {
+    let quoted = |text: Option<&str>| text.map_or("none".to_owned(), |text| format!("`{text}`"));
+    let shows = row.shows.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    format!(
+        "| {} | {} | {} | {} | {} | {} |\n",
+        row.name,
+        row.trigger,
+        quoted(row.blocker.map(|code| code.as_str())),
+        quoted(row.event.map(|event| event.as_str())),
+        row.status.as_str(),
+        shows.replace('|', "\\|")
+    )
 }
 
 fn command_line() -> String {

@@ -55,7 +55,7 @@ pub fn run_engine(
             return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail: error.to_string() });
         }
         Err(error) => {
-            bundle.write("backend/provider-unavailable.txt", b"the engine's program could not be started\n")?;
+            bundle.write(bundle::UNAVAILABLE_NOTE, b"the engine's program could not be started\n")?;
             return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
         }
     };

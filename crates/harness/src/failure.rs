@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 
 /// Every exit code, and what it means.
 pub const EXIT_CODES: &[(u8, &str)] = &[
-    (0, "pass; `verify`: good"),
-    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle"),
+    (0, "pass; `verify`: good; `matrix`: green"),
+    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red; `case check`: something is wrong"),
     (2, "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`"),
-    (3, "blocked; interrupted and sealed; `apply`: refused; `verify`, `show`, `diff` and `replay`: unknown or unsealed"),
+    (
+        3,
+        "blocked; interrupted and sealed; `apply`: refused; `verify`, `show`, `diff` and `replay`: unknown or unsealed; `matrix`: nothing was proven",
+    ),
     (70, "internal: the harness could not do its job; nothing counts as passed"),
 ];
 

@@ -94,7 +94,12 @@ pub struct KeyStore {
 
 impl KeyStore {
     pub fn of(home: &Home) -> Self {
-        Self { dir: home.root.join("keys") }
+        Self::below(&home.root)
+    }
+
+    /// The store of the state home at this path.
+    pub fn below(root: &Path) -> Self {
+        Self { dir: root.join("keys") }
     }
 
     pub fn dir(&self) -> &Path {

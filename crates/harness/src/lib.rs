@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod apply;
+pub mod approvals;
 pub mod batch;
 pub mod cancel;
 pub mod case_dir;
@@ -23,6 +24,7 @@ pub mod git;
 pub mod host;
 pub mod jail;
 pub mod keys;
+pub mod matrix;
 pub mod measure;
 pub mod pack;
 pub mod planning;

@@ -251,11 +251,7 @@ impl Workspace {
 fn lay_out_fixture(execution: &Execution<'_>, repo: &HarnessRepo, dir: &Path) -> Result<(Tree, Commit, Start), Stop> {
     let fixture = &execution.case.workspace;
     workspace::lay_out(dir, fixture, false).map_err(Stop::Workspace)?;
-    let files = fixture.iter().map(|file| {
-        let entry = file.entry();
-        let edit = Edit::Write { kind: entry.kind, bytes: entry.bytes, content: Box::new(file.bytes.as_slice()) };
-        (&file.path, edit)
-    });
+    let files = fixture.iter().map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
     let commit = repo.import_baseline(files)?;
     Ok((execution.case.baseline(), commit, Start::Fixture(fixture.clone())))
 }

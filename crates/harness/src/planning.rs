@@ -1,6 +1,8 @@
 //! From a request to a plan, or to every reason why there is none. Host and source are looked at
 //! only when the gates before them have passed.
 
+use std::path::Path;
+
 use cto_core::case_file::{self, ControlSource};
 use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane};
 use cto_core::digest::Digest;
@@ -16,6 +18,7 @@ use crate::jail::probe;
 use crate::run::Request;
 use crate::source::{self, SourceRequest, SourceView};
 use crate::toolchains::{self, Resolved};
+use crate::verification;
 
 /// What planning came to.
 pub struct Planned {
@@ -69,7 +72,7 @@ pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
 }
 
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
-pub fn plan(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Planned {
+pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, own: &OwnProgram) -> Planned {
     let mut planned = Planned {
         contract: contract_of(request, own),
         plan: None,
@@ -84,6 +87,7 @@ pub fn plan(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Plan
             stage: request.stage,
             engine_opened: request.engine_opened,
             own_script: request.own_script,
+            approval_answered,
             host: host.clone(),
             source: looked.clone(),
         };
@@ -129,8 +133,18 @@ fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &En
     Looked::Found(look)
 }
 
+/// What the harness starts by itself, whatever the contract says.
+fn lane_missing(env: &Env) -> Vec<String> {
+    let shell = Path::new(verification::SHELL);
+    let found = [
+        (env.find_program("git").is_some(), "git was not found on PATH".to_owned()),
+        (shell.is_file(), format!("{} is not there", shell.display())),
+    ];
+    found.into_iter().filter(|(there, _)| !there).map(|(_, what)| what).collect()
+}
+
 fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
-    let mut facts = HostFacts { jail_missing: probe::missing(home), ..HostFacts::default() };
+    let mut facts = HostFacts { jail_missing: probe::missing(home), lane_missing: lane_missing(env), ..HostFacts::default() };
     for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
         let place = match toolchains::resolve(&name, env, home) {
             Resolved::Missing => None,

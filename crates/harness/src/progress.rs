@@ -208,3 +208,30 @@ impl Drop for Live {
         self.drawing().finish_step();
     }
 }
+
+/// How far a list of rows is, on one line that is written over.
+pub struct Rows {
+    watched: bool,
+    ended: usize,
+    all: usize,
+}
+
+impl Rows {
+    pub fn for_stderr(quiet: bool, all: usize) -> Self {
+        Self { watched: !quiet && std::io::stderr().is_terminal(), ended: 0, all }
+    }
+
+    pub fn ended(&mut self, name: &str) {
+        self.ended += 1;
+        if self.watched {
+            let _ = write!(anstream::stderr(), "\r  \x1b[2m{:>3} of {}\x1b[0m {name:<24}\x1b[K", self.ended, self.all);
+            let _ = anstream::stderr().flush();
+        }
+    }
+
+    pub fn done(&self) {
+        if self.watched {
+            let _ = write!(anstream::stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -20,6 +20,7 @@ use cto_core::source::CopiedRepo;
 use cto_core::trace::TraceOutcome;
 use cto_core::verdict::Status;
 
+use crate::approvals::{self, Answer, Approvals};
 use crate::cancel::Cancel;
 use crate::cases::Case;
 use crate::engine_run::run_engine;
@@ -88,8 +89,20 @@ pub enum Stop {
     Supervise(#[from] SuperviseError),
 }
 
-/// One governed run, from request to sealed bundle.
+/// One governed run, from request to sealed bundle. Approvals come from the operator's store.
 pub fn run(
+    home: &Home,
+    env: &Env,
+    request: &Request,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<SealedBundle, Failure> {
+    run_asking(&Approvals::store(), home, env, request, cancel, progress)
+}
+
+/// The same with another source of approvals.
+pub fn run_asking(
+    approvals: &Approvals,
     home: &Home,
     env: &Env,
     request: &Request,
@@ -100,7 +113,8 @@ pub fn run(
     home.create()?;
     let keys = KeyStore::of(home);
     Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
-    let planned = planning::plan(request, env, home, &own);
+    let answer = approvals.answer(request.origin);
+    let planned = planning::plan(request, answer.is_some(), env, home, &own);
     let contract = planned.contract.clone();
     let sealed_contract =
         contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
@@ -124,7 +138,8 @@ pub fn run(
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
-    let outcome = record_and_execute(&mut bundle, request, &planned, env, cancel, &work, progress);
+    let asked = Asked { request, planned: &planned, answer };
+    let outcome = record_and_execute(&mut bundle, asked, env, cancel, &work, progress);
     let mut findings = findings_of(&mut bundle, outcome);
     findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
     if !request.keep {
@@ -192,11 +207,16 @@ fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
         .hint("free space under the runs root, then `cto recover`")
 }
 
-#[expect(clippy::too_many_arguments, reason = "the one place where everything a run has gathered comes together")]
+/// What was asked for, what planning came to, and what was said about it.
+struct Asked<'a> {
+    request: &'a Request,
+    planned: &'a Planned,
+    answer: Option<Answer>,
+}
+
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    request: &Request,
-    planned: &Planned,
+    Asked { request, planned, answer }: Asked<'_>,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
@@ -234,10 +254,7 @@ fn record_and_execute(
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
     progress.step("plan", &format!("{} gates", gates.gates.len()));
-    let Some(plan) = &planned.plan else {
-        record_blocks(bundle, request, &blocked)?;
-        return Ok(Vec::new());
-    };
+    let Some(plan) = &planned.plan else { return record_blocks(bundle, request, &blocked) };
     bundle.emit(Event::PlanUpdated(PlanUpdated {
         summary: plan.summary(),
         containment: plan.containment,
@@ -248,30 +265,35 @@ fn record_and_execute(
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let source = planned.source.as_ref().map(|view| &view.repo);
     let execution = Execution { env, cancel, case: &request.case, plan, source, work: work.to_owned(), git };
-    match execute(bundle, request, &execution, progress) {
+    let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
+        approvals::Settled::Denied => Ok(Vec::new()),
+        approvals::Settled::MayRun => execute(bundle, request, &execution, progress),
+    });
+    match executed {
         Err(Stop::LateGate { gate, code, detail }) => {
-            block_late(bundle, request, gate, code, detail)?;
-            Ok(Vec::new())
+            close_gate(bundle, gate, code, detail)?;
+            let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
+            record_blocks(bundle, request, &blocked)
         }
         other => other,
     }
 }
 
-/// A gate that had let the plan through, found closed when it was tried: recorded as one that blocked.
-fn block_late(bundle: &mut OpenBundle, request: &Request, gate: &str, code: Code, detail: String) -> Result<(), Stop> {
+/// A gate that had let the plan through, found closed when it was tried: `gates.json` says so.
+pub fn close_gate(bundle: &mut OpenBundle, gate: &str, code: Code, detail: String) -> Result<(), Stop> {
     let mut gates = bundle.gates.clone();
     for row in gates.gates.iter_mut().filter(|row| row.gate == gate) {
         row.result = GateVerdict::Blocked;
         row.code = Some(code);
         row.detail = Some(detail.clone());
     }
-    bundle.write_gates(gates)?;
-    let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
-    record_blocks(bundle, request, &blocked)
+    Ok(bundle.write_gates(gates)?)
 }
 
 /// The events of a run that no gate let through: one a blocked gate, in the event its code belongs to.
-fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::GateResult]) -> Result<(), Stop> {
+/// What belongs to `run.completed` is returned.
+fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::GateResult]) -> Result<Vec<Finding>, Stop> {
+    let mut findings = Vec::new();
     for gate in blocked {
         let Some(code) = gate.code else { continue };
         match code.info().event {
@@ -280,6 +302,13 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
                 verification::record_not_run(bundle, &reason, vec![code])?;
             }
             EventType::TaskContractCreated => {}
+            EventType::RunCompleted => {
+                let detail = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
+                if code == Code::ProviderUnavailable {
+                    bundle.write(bundle::UNAVAILABLE_NOTE, format!("{detail}\n").as_bytes())?;
+                }
+                findings.push(Finding { code, detail: Some(detail) });
+            }
             _ => bundle.emit(Event::BackendGateBlocked(GateBlocked {
                 backend: request.manifest.id.clone(),
                 gate: gate.gate.clone(),
@@ -291,7 +320,7 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
             }))?,
         }
     }
-    Ok(())
+    Ok(findings)
 }
 
 fn gate_log(gates: &GateReport) -> String {
@@ -327,7 +356,7 @@ fn execute(
     progress.step("engine", request.manifest.id.as_str());
     let end = run_engine(bundle, request, execution, &workspace, progress)?;
     if let ProcessEnd::TimedOut { .. } = end {
-        bundle.write("backend/provider-timeout.txt", b"the engine reached a time limit and was ended\n")?;
+        bundle.write(bundle::TIMEOUT_NOTE, b"the engine reached a time limit and was ended\n")?;
     }
 
     progress.step("measure", "what really changed");

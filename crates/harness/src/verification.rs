@@ -28,6 +28,9 @@ use crate::supervise::{self, Capture, Job};
 use crate::surroundings::{self, Surroundings};
 use crate::workspace;
 
+/// What reads every command of a contract, on the host as in a jail.
+pub const SHELL: &str = "/bin/sh";
+
 /// Output kept for counting failures.
 const RECENT: usize = 1 << 20;
 
@@ -86,10 +89,12 @@ pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Works
         .sha256;
     done.blockers = judge::verification_codes(Some(&execution.plan.contract), &bundle.folded().facts.reviews, &done);
     if done.checks.iter().any(|check| matches!(check.end, ProcessEnd::TimedOut { .. })) {
-        bundle.write("backend/provider-timeout.txt", b"a verification command reached a time limit and was ended\n")?;
+        bundle.write(bundle::TIMEOUT_NOTE, b"a verification command reached a time limit and was ended\n")?;
     }
+    let ends = done.checks.iter().map(|check| format!("{}: {}", check.command, cto_core::report_md::describe(check.end)));
+    let ends = done.mismatch.clone().unwrap_or_else(|| ends.collect::<Vec<_>>().join("; "));
     bundle.emit(Event::VerificationCompleted(done))?;
-    bundle.trace("verification.run", TraceOutcome::Ok, since, None)?;
+    bundle.trace("verification.run", TraceOutcome::Ok, since, Some(ends))?;
     Ok(())
 }
 
@@ -127,7 +132,7 @@ fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str) -> Result<Jo
         .join(format!("scratch-{}", host::random_name(8).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?));
     let around = Surroundings::new(execution, copy, &scratch).map_err(Stop::Workspace)?;
     let args = vec!["-c".into(), OsString::from(command)];
-    Ok(around.job(Path::new("/bin/sh"), args, surroundings::verification_limits(execution.plan)))
+    Ok(around.job(Path::new(SHELL), args, surroundings::verification_limits(execution.plan)))
 }
 
 struct Session<'a> {

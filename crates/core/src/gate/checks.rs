@@ -124,11 +124,12 @@ pub fn verification_command(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// The approval store is not part of this version, so a contract that needs one cannot run.
+/// Only whether there is an answer: it is read, and a denial closes this gate, when there is a plan to answer.
 pub fn approval(input: &GateInput<'_>) -> Outcome {
-    with_contract(input, |contract| match contract.approval_required {
-        false => Outcome::NotApplicable("the contract needs no approval"),
-        true => Outcome::Blocked(Code::ApprovalMissing, Some("no approval names this contract".into())),
+    with_contract(input, |contract| match (contract.approval_required, input.approval_answered) {
+        (false, _) => Outcome::NotApplicable("the contract needs no approval"),
+        (true, true) => Outcome::Pass,
+        (true, false) => Outcome::Blocked(Code::ApprovalMissing, Some("no approval names this contract".into())),
     })
 }
 
@@ -143,6 +144,15 @@ pub fn setup(input: &GateInput<'_>) -> Outcome {
 
 fn prepares(contract: &Contract) -> bool {
     !contract.setup.is_empty() || !contract.inputs.is_empty()
+}
+
+/// What no contract names and every run needs: git, a shell, the engine's own program.
+pub fn provider(input: &GateInput<'_>) -> Outcome {
+    match &input.host {
+        Seen::NotSeen => Outcome::Blocked(Code::ProviderUnavailable, Some("the host was not looked at".into())),
+        Seen::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
+        Seen::Known(host) => Outcome::Blocked(Code::ProviderUnavailable, Some(host.lane_missing.join("; "))),
+    }
 }
 
 pub fn toolchains(input: &GateInput<'_>) -> Outcome {
@@ -183,11 +193,10 @@ pub fn containment(input: &GateInput<'_>) -> Outcome {
     }
 }
 
-/// What the harness itself needs, declared toolchains, and the program each verification command begins with.
+/// Declared toolchains, and the program each command of the contract begins with.
 pub fn programs_needed(contract: &Contract) -> Vec<String> {
     let commands = contract.setup.iter().chain(&contract.verification_commands).chain(&contract.hidden_verification.commands);
-    let mut programs: Vec<String> = vec!["git".to_owned(), "sh".to_owned()];
-    programs.extend(contract.toolchains.iter().cloned());
+    let mut programs: Vec<String> = contract.toolchains.clone();
     programs.extend(commands.filter_map(|command| first_program(command)));
     programs.sort();
     programs.dedup();

@@ -22,7 +22,7 @@ fn gated() -> Manifest {
 }
 
 fn host() -> Seen<HostFacts> {
-    let programs = ["git", "python3", "sh"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
+    let programs = ["python3"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
     Seen::Known(HostFacts { programs: BTreeMap::from(programs), ..HostFacts::default() })
 }
 
@@ -36,6 +36,10 @@ fn no_jail() -> Seen<HostFacts> {
     changed_host(|host| host.jail_missing = vec!["layer seccomp".into()])
 }
 
+fn no_git() -> Seen<HostFacts> {
+    changed_host(|host| host.lane_missing = vec!["git was not found on PATH".into()])
+}
+
 fn unusable() -> Seen<HostFacts> {
     changed_host(|host| host.unusable = vec!["python3 is a file in the home directory".into()])
 }
@@ -46,6 +50,7 @@ struct World {
     stage: Stage,
     opened: bool,
     own_script: bool,
+    answered: bool,
     host: Seen<HostFacts>,
     source: Seen<Looked>,
 }
@@ -59,6 +64,7 @@ impl World {
             stage: Stage::Two,
             opened: false,
             own_script: true,
+            answered: false,
             host: host(),
             source: Seen::NotSeen,
         }
@@ -89,6 +95,7 @@ impl World {
             stage: self.stage,
             own_script: self.own_script,
             engine_opened: self.opened,
+            approval_answered: self.answered,
             host: self.host.clone(),
             source: self.source.clone(),
         }
@@ -144,7 +151,6 @@ fn truth_table() {
             }),
             &["missing_test_command"],
         ),
-        ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
         ("setup runs in the jail", World::contract(|c| c.setup = vec!["python3 -m venv .venv".into()]), &[]),
         ("setup needs a program", World::contract(|c| c.setup = vec!["npm ci".into()]), &["toolchain_unavailable"]),
         ("no jail, own script", World { host: no_jail(), ..World::good() }, &[]),
@@ -159,6 +165,32 @@ fn truth_table() {
         ("missing program", World::contract(|c| c.verification_commands = vec!["nosuch -q".into()]), &["toolchain_unavailable"]),
         ("missing toolchain", World::contract(|c| c.toolchains = vec!["node".into()]), &["toolchain_unavailable"]),
         ("host not looked at", World { host: Seen::NotSeen, ..World::good() }, &["look-at-host"]),
+    ];
+    for (name, world, want) in rows {
+        assert_eq!(world.codes(), want, "{name}");
+    }
+}
+
+#[test]
+fn approvals_and_what_every_lane_needs() {
+    let rows: Vec<(&str, World, &[&str])> = vec![
+        ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
+        ("approval answered", World { answered: true, ..World::contract(|c| c.approval_required = true) }, &[]),
+        (
+            "an answer nobody asked for opens nothing",
+            World { answered: true, stage: Stage::One, ..World::good() },
+            &["stage_gate_closed"],
+        ),
+        ("no git", World { host: no_git(), ..World::good() }, &["provider_unavailable"]),
+        (
+            "no git and no jail: both, together",
+            World {
+                host: changed_host(|h| (h.lane_missing, h.jail_missing) = (vec!["x".into()], vec!["y".into()])),
+                own_script: false,
+                ..World::good()
+            },
+            &["provider_unavailable", "containment_unavailable"],
+        ),
     ];
     for (name, world, want) in rows {
         assert_eq!(world.codes(), want, "{name}");
@@ -200,7 +232,7 @@ fn the_host_is_not_looked_at_while_a_record_blocks() {
     let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
     let unseen: Vec<&str> =
         report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
-    assert_eq!(unseen, ["toolchains", "containment", "source-state"]);
+    assert_eq!(unseen, ["provider", "toolchains", "containment", "source-state"]);
     assert_eq!(report.gates.len(), GATES.len());
 }
 

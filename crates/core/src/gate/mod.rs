@@ -39,6 +39,8 @@ pub struct GateInput<'a> {
     pub own_script: bool,
     /// The operator opened this engine, by flag or variable.
     pub engine_opened: bool,
+    /// An answer about this very contract is on record, whatever it says; it is read once there is a plan.
+    pub approval_answered: bool,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
 }
@@ -46,6 +48,8 @@ pub struct GateInput<'a> {
 /// What a look at the host found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostFacts {
+    /// What the harness itself needs to run this lane and did not find.
+    pub lane_missing: Vec<String>,
     /// Program name to where it was found.
     pub programs: BTreeMap<String, Option<String>>,
     /// Programs outside the system directories, and what of them a jail must be shown.
@@ -150,7 +154,7 @@ pub const GATES: &[Gate] = &[
     Gate {
         id: "approval",
         phase: Phase::Records,
-        question: "Is every approval the contract needs there?",
+        question: "Is there an answer to every approval the contract needs, and is it yes?",
         reads: &["operator/"],
         check: checks::approval,
     },
@@ -160,6 +164,13 @@ pub const GATES: &[Gate] = &[
         question: "Can everything the contract prepares be prepared in containment?",
         reads: &["case.toml"],
         check: checks::setup,
+    },
+    Gate {
+        id: "provider",
+        phase: Phase::Host,
+        question: "Is everything this lane is run with on this host?",
+        reads: &["PATH", "engines/*.toml"],
+        check: checks::provider,
     },
     Gate {
         id: "toolchains",

@@ -7,12 +7,12 @@ use crate::blocker::{Blocker, Code, headline, worst};
 use crate::bundle;
 use crate::containment::{Containment, ContainmentReport};
 use crate::contract::Contract;
-use crate::event::{self, EventType};
+use crate::event::{self, EventType, Origin};
 use crate::gate::{GateResult, GateVerdict};
 use crate::judge::{self, Judgement};
-use crate::report::{self, Report};
+use crate::report::{self, RelianceKind, Report};
 use crate::report_md;
-use crate::run::Folded;
+use crate::run::{ApprovalFact, Folded};
 use crate::scope::TreePath;
 use crate::source::CopiedRepo;
 use crate::verdict::Status;
@@ -67,7 +67,29 @@ impl Verifier<'_> {
                 );
             }
         }
+        self.approval(documents, folded);
         self.permission(documents, folded);
+    }
+
+    /// A denial is a closed gate and carries its code; a request and a grant carry none. Only a validator's own grant
+    /// relies on no approval.
+    fn approval(&mut self, documents: &Documents, folded: &Folded) {
+        let fits = match &folded.facts.approval {
+            ApprovalFact::NotRequired => true,
+            ApprovalFact::Requested(approval) => approval.reason.is_none(),
+            ApprovalFact::Granted(approval) => {
+                let report = &documents.report;
+                let relies = report.relies_on.iter().any(|on| on.kind == RelianceKind::Approval);
+                approval.reason.is_none() && (relies || report.origin == Origin::Validator)
+            }
+            ApprovalFact::Denied(approval) => {
+                let closed = |gate: &GateResult| gate.gate == "approval" && gate.code == Some(Code::ApprovalDenied);
+                approval.reason == Some(Code::ApprovalDenied) && documents.gates.blocked().any(closed)
+            }
+        };
+        if !fits {
+            self.problem("judgement", bundle::GATES, "does not show the answer that the chain records");
+        }
     }
 
     /// An engine ran only where every gate let it, and the decision names it.
@@ -85,7 +107,7 @@ impl Verifier<'_> {
             self.problem("judgement", bundle::GATES, "an engine ran although not every gate let it");
         }
         let selected = documents.eligibility.selected_backend.as_str();
-        let denied = !folded.facts.gate_blocks.is_empty();
+        let denied = !folded.facts.gate_blocks.is_empty() || matches!(folded.facts.approval, ApprovalFact::Denied(_));
         if (ran && selected != documents.report.backend.as_str()) || (denied && selected != "none") {
             self.problem("judgement", bundle::ELIGIBILITY, "does not select what ran");
         }

@@ -14,6 +14,8 @@ mod exec;
 mod help;
 mod keys;
 mod man;
+mod matrix;
+mod matrix_row;
 mod old_names;
 mod output;
 mod parse;
@@ -101,6 +103,8 @@ enum Command {
     Exec(exec::Args),
     /// Say what this host can contain, and how to fix what it cannot
     Doctor(doctor::Args),
+    /// Try every way to fail and check the evidence of each
+    Matrix(matrix::Args),
     /// Print the JSON Schema of an artifact
     Schema(schema::Args),
     /// Show the patch of a run
@@ -132,6 +136,9 @@ enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Run one row of the failure matrix
+    #[command(name = "__row", hide = true)]
+    Row(matrix_row::Args),
     /// Enter a jail; the order comes over standard input
     #[command(name = "__jail", hide = true)]
     Jail,
@@ -248,6 +255,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Engines(args) => engines::run(context, &args),
         Command::Exec(args) => Ok(exec::run(context, args)),
         Command::Doctor(args) => doctor::run(context, &args),
+        Command::Matrix(args) => matrix::run(context, args),
+        Command::Row(args) => matrix_row::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
         Command::Replay(args) => replay::run(context, &args),

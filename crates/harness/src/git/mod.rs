@@ -66,6 +66,13 @@ pub struct HarnessRepo {
     dir: PathBuf,
 }
 
+impl<'a> Edit<'a> {
+    /// A file whose content is at hand.
+    pub fn inline(kind: FileKind, content: &'a [u8]) -> Self {
+        Self::Write { kind, bytes: content.len() as u64, content: Box::new(content) }
+    }
+}
+
 impl HarnessRepo {
     pub fn init(git: &Path, dir: &Path) -> Result<Self, GitError> {
         let repo = Self { git: git.to_owned(), dir: dir.to_owned() };

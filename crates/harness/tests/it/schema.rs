@@ -18,6 +18,11 @@ fn assert_valid(schema: &Value, document: &Value, what: &str) {
     assert!(errors.is_empty(), "{what}: {errors:?}");
 }
 
+/// A document of ours fits the schema we publish for it.
+pub fn assert_fits(name: &str, document: &Value) {
+    assert_valid(&schemas()[name], document, name);
+}
+
 #[test]
 fn every_document_of_every_verdict_fits_its_schema() {
     let schemas = schemas();

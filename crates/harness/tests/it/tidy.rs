@@ -60,7 +60,7 @@ impl Source {
 /// A rule looks at one file and names what is wrong with it.
 type Rule = fn(&Source) -> Vec<String>;
 
-const RULES: [(&str, Rule); 8] = [
+const RULES: [(&str, Rule); 9] = [
     ("size", too_long),
     ("functions", long_functions),
     ("first words", first_words),
@@ -69,6 +69,7 @@ const RULES: [(&str, Rule); 8] = [
     ("core is alone", core_imports),
     ("readers never run", reader_imports),
     ("who spawns", spawners),
+    ("who answers", scripted_answers),
 ];
 
 fn too_long(source: &Source) -> Vec<String> {
@@ -162,6 +163,18 @@ fn spawners(source: &Source) -> Vec<String> {
     spawns.then(|| only.to_owned()).into_iter().collect()
 }
 
+/// An answer that no operator gave may come from one place only.
+fn scripted_answers(source: &Source) -> Vec<String> {
+    let may = ["crates/harness/src/approvals.rs", "crates/harness/src/cli/matrix_row.rs"];
+    let scripts = !source.is_test() && !source.starts(&may) && source.product().contains("::scripted(");
+    let validates = !source.is_test()
+        && !source.starts(&["crates/core/", "crates/harness/src/matrix/", "crates/harness/src/approvals.rs"])
+        && source.product().contains("Origin::Validator");
+    let found =
+        [(scripts, "only a row of the matrix scripts an approval"), (validates, "only a row of the matrix is a validator's run")];
+    found.into_iter().filter(|(wrong, _)| *wrong).map(|(_, what)| what.to_owned()).collect()
+}
+
 fn broken(source: &Source) -> Vec<String> {
     RULES.iter().flat_map(|(rule, check)| check(source).into_iter().map(move |what| format!("{rule}: {what}"))).collect()
 }
@@ -192,6 +205,16 @@ fn every_rule_can_fail() {
             "crates/harness/src/run.rs",
             "//! x\nuse std::process::Command;\n",
             "who spawns: only git/, supervise/, jail/, doubles/ and sign/command.rs start processes",
+        ),
+        (
+            "crates/harness/src/cli/run.rs",
+            "//! x\nfn a() { Approvals::scripted(b) }\n",
+            "who answers: only a row of the matrix scripts an approval",
+        ),
+        (
+            "crates/harness/src/cli/try_run.rs",
+            "//! x\nconst A: Origin = Origin::Validator;\n",
+            "who answers: only a row of the matrix is a validator's run",
         ),
     ] {
         let source = Source { path: path.to_owned(), text: text.to_owned() };

@@ -1,0 +1,147 @@
+//! `cto matrix`: how this harness and an engine fail together, row by row.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anstyle::AnsiColor;
+use cto_core::engine::manifest::DEFAULT_ENGINE;
+use cto_core::matrix::{self, Matrix, MatrixReport, Row, RowOutcome, RowVerdict};
+
+use super::Context;
+use super::output::{dim, tame};
+use crate::engines;
+use crate::failure::Failure;
+use crate::matrix::{Order, built_in, make_root, run as run_rows};
+use crate::progress::Rows;
+use crate::workspace;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The engine to try
+    #[arg(long, default_value = DEFAULT_ENGINE)]
+    engine: String,
+    /// Only this row, or all forms of it; may be given again
+    #[arg(long, value_name = "NAME")]
+    row: Vec<String>,
+    /// Also write the result as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Keep the directory of every row, and say where
+    #[arg(long)]
+    keep: bool,
+}
+
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    let Matrix { fixture, rows } = built_in()?;
+    let order = Order { fixture, rows: chosen(rows, &args.row)?, manifest: engines::find(&args.engine)?, keep: args.keep };
+    // A file that cannot be written is said before anything runs.
+    let junit =
+        args.junit.as_deref().map(|path| Ok((path, File::create(path).map_err(|e| unwritable(path, &e))?))).transpose()?;
+    let root = make_root(&context.env)?;
+    let mut progress = Rows::for_stderr(context.output.json, order.rows.len());
+    let report = run_rows(&order, &root, &context.env, &mut |row| progress.ended(&row.row));
+    progress.done();
+    if !args.keep {
+        let _ = workspace::remove(&root);
+    }
+    let report = report?;
+    if let Some((path, mut file)) = junit {
+        file.write_all(matrix::junit(&report).as_bytes()).map_err(|error| unwritable(path, &error))?;
+    }
+    match context.output.json {
+        true => context.output.document(&report)?,
+        false => print(context, &report, args.keep.then_some(root.as_path())),
+    }
+    Ok(report.exit_code)
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::usage("unwritable_file", "the JUnit file cannot be written").at(path.display().to_string()).because(error)
+}
+
+fn chosen(rows: Vec<Row>, names: &[String]) -> Result<Vec<Row>, Failure> {
+    if let Some(unknown) = names.iter().find(|name| !rows.iter().any(|row| row.is_called(name))) {
+        let known: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        return Err(Failure::usage("unknown_row", format!("no row is called {unknown:?}"))
+            .so("nothing ran")
+            .hint(format!("rows: {}", known.join(", "))));
+    }
+    Ok(rows.into_iter().filter(|row| names.is_empty() || names.iter().any(|name| row.is_called(name))).collect())
+}
+
+fn print(context: &Context, report: &MatrixReport, kept: Option<&Path>) {
+    let out = |text: &str| context.output.line(text);
+    let dim = dim();
+    out(&format!("{dim}  {:<22} {:<23} {:<22} {:>5}{dim:#}", "row", "blocker", "event", "ms"));
+    report.rows.iter().for_each(|row| out(&line(row)));
+    for row in report.rows.iter().filter(|row| row.verdict == RowVerdict::Red) {
+        out(&format!("\n{} {dim}{}{dim:#}", row.row, tame(&row.trigger)));
+        for wrong in row.wrong() {
+            out(&format!("  {}: {}", wrong.check, tame(&wrong.want)));
+            out(&format!("    {dim}but:{dim:#} {}", tame(wrong.found.as_deref().unwrap_or("it is not so"))));
+        }
+    }
+    for reason in reasons(report) {
+        out(&format!("\n{dim}–{dim:#} {}", tame(&reason)));
+    }
+    let counts = &report.counts;
+    let (word, style) = match report.exit_code {
+        0 => ("GREEN", AnsiColor::Green.on_default().bold()),
+        1 => ("RED", AnsiColor::Red.on_default().bold()),
+        _ => ("NOTHING PROVEN", AnsiColor::Yellow.on_default().bold()),
+    };
+    let time = &report.time;
+    out(&format!(
+        "\n{style}{word}{style:#}  {} green, {} red, {} not applicable {dim}({}){dim:#}",
+        counts.green, counts.red, counts.not_applicable, report.engine
+    ));
+    out(&format!(
+        "{dim}{} wall, {} in rows, {} % of it in engines and checks{dim:#}",
+        seconds(time.wall_ms),
+        seconds(time.rows_ms),
+        time.share_in_children()
+    ));
+    match kept {
+        Some(root) => out(&format!("{dim}kept in{dim:#} {}", root.display())),
+        None if counts.red > 0 => {
+            out(&format!("\nhint: `{}` leaves the bundles to look at", context.output.command("matrix --keep")))
+        }
+        None => {}
+    }
+}
+
+fn line(row: &RowOutcome) -> String {
+    let (mark, style) = match row.verdict {
+        RowVerdict::Green => ("✓", AnsiColor::Green.on_default()),
+        RowVerdict::Red => ("✗", AnsiColor::Red.on_default().bold()),
+        RowVerdict::NotApplicable => ("–", dim()),
+    };
+    let blocker = cut(row.blocker.map_or("none", |code| code.as_str()), 23);
+    let event = row.event.map_or("", |event| event.as_str());
+    let ms = if row.verdict == RowVerdict::NotApplicable { String::new() } else { row.duration_ms.to_string() };
+    format!("{style}{mark}{style:#} {:<22} {blocker:<23} {event:<22} {ms:>5}", row.row)
+}
+
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() > width {
+        true => text.chars().take(width - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+/// Each reason once, with the rows it stands for.
+fn reasons(report: &MatrixReport) -> Vec<String> {
+    let mut found: Vec<(&str, u64)> = Vec::new();
+    for reason in report.rows.iter().filter_map(|row| row.reason.as_deref()) {
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => found.push((reason, 1)),
+        }
+    }
+    found.into_iter().map(|(reason, count)| format!("{count} rows: {reason}")).collect()
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}

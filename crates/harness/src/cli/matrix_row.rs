@@ -1,0 +1,92 @@
+//! `cto __row NAME`: one row of the failure matrix as a run of its own. `cto matrix` starts it.
+
+use std::path::PathBuf;
+
+use cto_core::ids::RunId;
+use cto_core::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE, Scripted};
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use serde_json::json;
+use signal_hook::consts::SIGXFSZ;
+
+use super::Context;
+use crate::approvals::{Answer, Approvals};
+use crate::cancel::Cancel;
+use crate::engines;
+use crate::failure::Failure;
+use crate::matrix::{self, VALIDATOR};
+use crate::progress::{Progress, Quiet};
+use crate::run;
+
+#[derive(clap::Args)]
+pub struct Args {
+    name: String,
+    #[arg(long)]
+    engine: String,
+    #[arg(long)]
+    source: Option<PathBuf>,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    // When the matrix dies, so do its rows.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let matrix = matrix::built_in()?;
+    let row = matrix.rows.iter().find(|row| row.name == args.name);
+    let row = row.ok_or_else(|| Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran"))?;
+    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?, args.source.as_deref())?;
+    let approvals = match row.approval {
+        None => Approvals::store(),
+        Some(Scripted::Granted) => Approvals::scripted(Answer::Granted { actor: VALIDATOR.into() }),
+        Some(Scripted::Denied) => Approvals::scripted(Answer::Denied { actor: VALIDATOR.into() }),
+    };
+    let home = context.home()?;
+    if home.root.exists() || home.runs.exists() {
+        return Err(Failure::usage("not_fresh", "a row runs in a state home of its own")
+            .at(home.root.display().to_string())
+            .so("nothing ran"));
+    }
+    let unheard = |error: std::io::Error| Failure::internal("no_signals", "signals cannot be listened to").because(&error);
+    let cancel = Cancel::on_signals().map_err(unheard)?;
+    let mut progress: Box<dyn Progress> = Box::new(Quiet);
+    match row.fault {
+        Some(Fault::SmallFiles) => {
+            // Handled, so that the write fails instead of ending us.
+            let flag = std::sync::Arc::default();
+            signal_hook::flag::register(SIGXFSZ, flag).map_err(unheard)?;
+            let limit = Rlimit { current: Some(SMALL_FILE), maximum: Some(SMALL_FILE) };
+            setrlimit(Resource::Fsize, limit)
+                .map_err(|error| Failure::internal("no_limit", "the size of files cannot be limited").because(&error))?;
+        }
+        Some(Fault::Interrupt) => {
+            progress = Box::new(AtFirstSound(|| {
+                // Not sent means not interrupted, and the row turns red.
+                let _ = kill_process(getpid(), Signal::TERM);
+            }))
+        }
+        Some(Fault::SourceEdited) => {
+            let file = args.source.clone().unwrap_or_default().join(EDITED_MEANWHILE);
+            progress = Box::new(AtFirstSound(move || {
+                // Not written means not edited, and the row turns red.
+                let _ = std::fs::write(&file, b"by somebody else\n");
+            }));
+        }
+        // PATH came with the process.
+        Some(Fault::NoGit) | None => {}
+    }
+    let sealed = run::run_asking(&approvals, &home, &context.env, &request, &cancel, progress.as_mut())?;
+    context.output.document(&json!({"schema_version": 1, "command": "__row", "bundle": sealed.dir.display().to_string()}))?;
+    Ok(sealed.report.status.exit_code())
+}
+
+/// Does something as soon as the engine is heard, and again whenever it is.
+struct AtFirstSound<F>(F);
+
+impl<F: FnMut()> Progress for AtFirstSound<F> {
+    fn started(&mut self, _: &RunId) {}
+    fn step(&mut self, _: &str, _: &str) {}
+
+    fn engine_output(&mut self, _: &[u8]) {
+        (self.0)();
+    }
+
+    fn done(&mut self) {}
+}
