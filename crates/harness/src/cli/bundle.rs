@@ -64,7 +64,7 @@ fn pack(context: &Context, name: &str, output: Option<&Path>) -> Result<u8, Fail
     let next = context.output.command(&format!("verify {}", to.display()));
     match context.output.json {
         true => context.output.document(&json!({
-            "schema_version": 1, "command": "bundle", "action": "pack",
+            "schema_version": 1, "command": "bundle pack",
             "run_id": run_id, "file": to.display().to_string(), "bytes": bytes, "next": next,
         }))?,
         false => context.output.line(&format!("packed {} ({bytes} bytes)\n\nnext: {next}", to.display())),
@@ -103,7 +103,7 @@ fn unpack(context: &Context, file: &Path, directory: &Path) -> Result<u8, Failur
     let next = context.output.command(&format!("verify {}", to.display()));
     match context.output.json {
         true => context.output.document(&json!({
-            "schema_version": 1, "command": "bundle", "action": "unpack", "bundle": to.display().to_string(), "next": next,
+            "schema_version": 1, "command": "bundle unpack", "bundle": to.display().to_string(), "next": next,
         }))?,
         false => context.output.line(&format!("unpacked {}\n\nnext: {next}", to.display())),
     }

@@ -67,28 +67,35 @@ struct UseArgs {
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let store = KeyStore::of(&context.home()?);
-    match args.command.unwrap_or(Command::Show { public: false }) {
+    match args.command {
+        None => show(context, &store, "keys"),
+        Some(command) => act(context, &store, command),
+    }
+}
+
+fn act(context: &Context, store: &KeyStore, command: Command) -> Result<u8, Failure> {
+    match command {
         Command::Show { public: true } => {
-            context.output.bytes(signer(&store)?.key().to_pem().as_bytes());
+            context.output.bytes(signer(store)?.key().to_pem().as_bytes());
             Ok(0)
         }
-        Command::Show { public: false } => show(context, &store),
+        Command::Show { public: false } => show(context, store, "keys show"),
         Command::Trust { file, label } => {
             let key = keys::read_public(&file).map_err(|error| error.failure().at(file.display().to_string()))?;
             let label = label.unwrap_or_else(|| file.file_name().unwrap_or_default().display().to_string());
             let record = store.trust_key(&key, &label).map_err(|error| error.failure())?;
-            answer(context, "trusted", &[&record], "its signatures count here from now on")
+            answer(context, "trust", &[&record], "its signatures count here from now on")
         }
         Command::Rotate => {
             let (old, new) = store.rotate().map_err(|error| error.failure())?;
             let records: Vec<&KeyRecord> = [&new].into_iter().chain(old.as_ref()).collect();
-            answer(context, "rotated", &records, "hand the new public key to those who verify: `cto keys show --public`")
+            answer(context, "rotate", &records, "hand the new public key to those who verify: `cto keys show --public`")
         }
         Command::Revoke { id, reason } => {
             let record = store.revoke(&id, &reason).map_err(|error| error.failure())?;
-            answer(context, "revoked", &[&record], "tell everyone who trusts it; each store knows only its own revocations")
+            answer(context, "revoke", &[&record], "tell everyone who trusts it; each store knows only its own revocations")
         }
-        Command::Use(args) => choose(context, &store, args),
+        Command::Use(args) => choose(context, store, args),
     }
 }
 
@@ -116,7 +123,7 @@ fn choose(context: &Context, store: &KeyStore, args: UseArgs) -> Result<u8, Fail
     // Asked once now, so that a wrong program is found before a run depends on it.
     signer.sign(b"cto keys use").map_err(|error| unusable(&error))?;
     let record = store.choose(&choice, signer.key(), &label).map_err(|error| error.failure())?;
-    answer(context, "chosen", &[&record], "it signs what is sealed here from now on")
+    answer(context, "use", &[&record], "it signs what is sealed here from now on")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
@@ -129,16 +136,18 @@ fn row(record: &KeyRecord, signs: bool) -> Value {
     value
 }
 
-fn answer(context: &Context, word: &str, records: &[&KeyRecord], then: &str) -> Result<u8, Failure> {
+fn answer(context: &Context, command: &str, records: &[&KeyRecord], then: &str) -> Result<u8, Failure> {
     if context.output.json {
         let keys: Vec<Value> = records.iter().map(|record| row(record, false)).collect();
-        context.output.document(&json!({"schema_version": 1, "command": "keys", "action": word, "keys": keys}))?;
+        context.output.document(&json!({"schema_version": 1, "command": format!("keys {command}"), "keys": keys}))?;
         return Ok(0);
     }
     for record in records {
-        context.output.line(&format!("{:<9} {}  {}", state_word(record), record.key_id, tame(&record.label)));
+        context.output.line(&format!("{} {}", record.key_id, state_word(record)));
+        context.output.hanging("  ", &tame(&record.label));
     }
-    context.output.line(&format!("\n{then}"));
+    context.output.line("");
+    context.output.hanging("", then);
     Ok(0)
 }
 
@@ -151,14 +160,14 @@ fn state_word(record: &KeyRecord) -> &'static str {
     }
 }
 
-fn show(context: &Context, store: &KeyStore) -> Result<u8, Failure> {
+fn show(context: &Context, store: &KeyStore, command: &str) -> Result<u8, Failure> {
     let mut records = store.records().map_err(|error| error.failure())?;
     let key = signing_key(store, &records)?;
     let signs = |record: &KeyRecord| key.as_ref().is_some_and(|key| key.id() == record.key_id);
     records.sort_by_key(|record| (!signs(record), record.added_at));
     if context.output.json {
         let rows: Vec<Value> = records.iter().map(|record| row(record, signs(record))).collect();
-        context.output.document(&json!({"schema_version": 1, "command": "keys", "action": "show", "keys": rows}))?;
+        context.output.document(&json!({"schema_version": 1, "command": command, "keys": rows}))?;
         return Ok(0);
     }
     if records.is_empty() {
@@ -173,8 +182,8 @@ fn show(context: &Context, store: &KeyStore) -> Result<u8, Failure> {
             KeyState::Rotated { at } => format!("at {at}"),
             KeyState::Revoked { at, reason } => format!("at {at}: {}", tame(reason)),
         };
-        context.output.line(&format!("{mark:<6} {:<8} {}  {}", state_word(record), record.key_id, tame(&record.label)));
-        context.output.line(&format!("       {dim}{since}{dim:#}"));
+        context.output.line(&format!("{} {:<8} {mark}", record.key_id, state_word(record)));
+        context.output.hanging("  ", &format!("{}, {dim}{since}{dim:#}", tame(&record.label)));
     }
     Ok(0)
 }

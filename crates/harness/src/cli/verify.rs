@@ -217,7 +217,8 @@ fn print(context: &Context, verification: &Verification, place: &str) {
         Standing::Unknown => "UNKNOWN",
     };
     let name = verification.run_id.clone().unwrap_or_else(|| place.to_owned());
-    out(&format!("{style}{word}{style:#}  {}  {dim}{}{dim:#}", tame(&name), tame(&signed_by(verification))));
+    out(&format!("{style}{word}{style:#}  {}", tame(&name)));
+    context.output.hanging(&format!("  {dim}signed{dim:#}   "), &tame(&signed_by(verification)));
     let checks = verification.checked.iter().map(|check| if check.ok { check.name.clone() } else { format!("{}!", check.name) });
     context.output.hanging(&format!("  {dim}checked{dim:#}  "), &checks.collect::<Vec<_>>().join(", "));
     let list = |what: &str, problems: &[Problem]| {
@@ -242,11 +243,11 @@ fn signed_by(verification: &Verification) -> String {
     let key = signature.key_id.map(|id| id.short()).unwrap_or_default();
     let label = signature.label.clone().unwrap_or_default();
     match signature.standing {
-        SignatureStanding::Own => format!("signed here: {label}, key {key}"),
-        SignatureStanding::Trusted => format!("signed by {label}, key {key}"),
-        SignatureStanding::Unknown => format!("signed by unknown key {key}"),
-        SignatureStanding::Revoked => format!("signed by revoked key {key}"),
-        SignatureStanding::Invalid => "no valid signature".to_owned(),
+        SignatureStanding::Own => format!("here, by {label} (key {key})"),
+        SignatureStanding::Trusted => format!("by {label} (key {key})"),
+        SignatureStanding::Unknown => format!("by unknown key {key}"),
+        SignatureStanding::Revoked => format!("by revoked key {key}"),
+        SignatureStanding::Invalid => "not by anyone: there is no signature over these files".to_owned(),
     }
 }
 

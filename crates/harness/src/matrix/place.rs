@@ -174,7 +174,8 @@ mod tests {
                 fs::create_dir_all(place.at("state/open"))?;
                 fs::write(place.at("state/open/run"), "")
             }),
-            ("state/keys is new", |place| fs::create_dir_all(place.at("state/keys"))),
+            ("", |place| fs::create_dir_all(place.at("state/keys/known"))),
+            ("state/records is new", |place| fs::create_dir_all(place.at("state/records"))),
             ("state/cachet is new", |place| fs::create_dir_all(place.at("state/cachet"))),
             ("cwd/notes.txt changed", |place| {
                 std::os::unix::fs::chown(place.at("cwd/notes.txt"), None, None)?;

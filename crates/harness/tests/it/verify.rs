@@ -10,7 +10,7 @@ fn good_is_exit_zero_and_says_who_signed() {
     for name in [bundle.run_id(), "last".into(), bundle.dir.display().to_string()] {
         let answer = house.cto(&["verify", &name]);
         assert_eq!(answer.code, Some(0), "{name}: {answer:?}");
-        assert!(answer.stdout.starts_with("GOOD") && answer.stdout.contains("signed here: this machine"), "{answer:?}");
+        assert!(answer.stdout.starts_with("GOOD") && answer.stdout.contains("here, by this machine"), "{answer:?}");
     }
     let json = house.cto(&["verify", "--json"]).json();
     assert_eq!(json["bundles"][0]["verification"]["standing"], "good");
