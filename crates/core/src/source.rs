@@ -242,7 +242,8 @@ pub mod tests {
     #[test]
     fn every_difference_between_two_looks_is_a_finding() {
         let same = |_: &mut SourceLook| {};
-        let rows: [(&str, fn(&mut SourceLook), bool); 5] = [
+        type Row = (&'static str, fn(&mut SourceLook), bool);
+        let rows: [Row; 5] = [
             ("same", same, false),
             ("branch name alone", |look| look.branch = None, false),
             ("head", |look| look.head = "c1".into(), true),

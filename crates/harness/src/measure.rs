@@ -303,7 +303,7 @@ const MAX_PATCH: u64 = 1023 << 20;
 
 fn oversize(bytes: u64) -> Option<Finding> {
     let detail = format!("the patch has {bytes} bytes; at most {MAX_PATCH} can be applied and verified");
-    (bytes > MAX_PATCH).then(|| Finding { code: Code::ResourceLimit, detail: Some(detail) })
+    (bytes > MAX_PATCH).then_some(Finding { code: Code::ResourceLimit, detail: Some(detail) })
 }
 
 /// State that is neither patch nor scratch. The engine's git directory is only asked which names exist.

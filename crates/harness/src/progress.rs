@@ -209,29 +209,34 @@ impl Drop for Live {
     }
 }
 
-/// How far a list of rows is, on one line that is written over.
+/// How far a list of rows is, on one line that is drawn over; nothing where nobody watches.
 pub struct Rows {
     watched: bool,
     ended: usize,
     all: usize,
+    drawn: usize,
 }
 
 impl Rows {
     pub fn for_stderr(quiet: bool, all: usize) -> Self {
-        Self { watched: !quiet && std::io::stderr().is_terminal(), ended: 0, all }
+        Self { watched: !quiet && std::io::stderr().is_terminal(), ended: 0, all, drawn: 0 }
     }
 
     pub fn ended(&mut self, name: &str) {
         self.ended += 1;
-        if self.watched {
-            let _ = write!(anstream::stderr(), "\r  \x1b[2m{:>3} of {}\x1b[0m {name:<24}\x1b[K", self.ended, self.all);
-            let _ = anstream::stderr().flush();
-        }
+        self.draw(&format!("  {} of {}  {name}", self.ended, self.all));
     }
 
-    pub fn done(&self) {
+    pub fn done(&mut self) {
+        self.draw("");
+        self.draw("");
+    }
+
+    fn draw(&mut self, line: &str) {
         if self.watched {
-            let _ = write!(anstream::stderr(), "\r\x1b[K");
+            let cover = " ".repeat(self.drawn.saturating_sub(terminal::width(line)));
+            self.drawn = terminal::width(line);
+            say(&format!("\r{line}{cover}"));
         }
     }
 }

@@ -42,6 +42,7 @@ const PLACES: &[(&str, Group)] = &[
     ("matrix", Group::Tasks),
     ("contract", Group::Tasks),
     ("engines", Group::Tasks),
+    ("matrix", Group::Tasks),
     ("exec", Group::Host),
     ("config", Group::Host),
     ("completions", Group::Host),

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anstyle::AnsiColor;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
-use cto_core::matrix::{self, Matrix, MatrixReport, Row, RowOutcome, RowVerdict};
+use cto_core::matrix::{self, Matrix, MatrixReport, Row, RowVerdict};
+use cto_core::verdict::Status;
 
 use super::Context;
-use super::output::{dim, tame};
+use super::output::{dim, status_style, tame};
+use super::table::{Cell, Fit, Table};
 use crate::engines;
 use crate::failure::Failure;
 use crate::matrix::{Order, built_in, make_root, run as run_rows};
@@ -73,61 +75,67 @@ fn chosen(rows: Vec<Row>, names: &[String]) -> Result<Vec<Row>, Failure> {
 fn print(context: &Context, report: &MatrixReport, kept: Option<&Path>) {
     let out = |text: &str| context.output.line(text);
     let dim = dim();
-    out(&format!("{dim}  {:<22} {:<23} {:<22} {:>5}{dim:#}", "row", "blocker", "event", "ms"));
-    report.rows.iter().for_each(|row| out(&line(row)));
+    context.output.table(&table(report));
     for row in report.rows.iter().filter(|row| row.verdict == RowVerdict::Red) {
         out(&format!("\n{} {dim}{}{dim:#}", row.row, tame(&row.trigger)));
         for wrong in row.wrong() {
-            out(&format!("  {}: {}", wrong.check, tame(&wrong.want)));
-            out(&format!("    {dim}but:{dim:#} {}", tame(wrong.found.as_deref().unwrap_or("it is not so"))));
+            context.output.hanging(&format!("  {}: ", wrong.check), &tame(&wrong.want));
+            let found = wrong.found.as_deref().unwrap_or("it is not so");
+            context.output.hanging(&format!("    {dim}but:{dim:#} "), &tame(found));
         }
     }
     for reason in reasons(report) {
-        out(&format!("\n{dim}–{dim:#} {}", tame(&reason)));
+        out("");
+        context.output.hanging(&format!("{dim}–{dim:#} "), &tame(&reason));
     }
-    let counts = &report.counts;
-    let (word, style) = match report.exit_code {
-        0 => ("GREEN", AnsiColor::Green.on_default().bold()),
-        1 => ("RED", AnsiColor::Red.on_default().bold()),
-        _ => ("NOTHING PROVEN", AnsiColor::Yellow.on_default().bold()),
-    };
-    let time = &report.time;
-    out(&format!(
-        "\n{style}{word}{style:#}  {} green, {} red, {} not applicable {dim}({}){dim:#}",
-        counts.green, counts.red, counts.not_applicable, report.engine
-    ));
-    out(&format!(
-        "{dim}{} wall, {} in rows, {} % of it in engines and checks{dim:#}",
-        seconds(time.wall_ms),
-        seconds(time.rows_ms),
-        time.share_in_children()
-    ));
+    summary(context, report);
     match kept {
         Some(root) => out(&format!("{dim}kept in{dim:#} {}", root.display())),
-        None if counts.red > 0 => {
-            out(&format!("\nhint: `{}` leaves the bundles to look at", context.output.command("matrix --keep")))
+        None if report.counts.red > 0 => {
+            out(&format!("\nhint: `{}` leaves the bundles to look at", context.output.command("matrix --keep")));
         }
         None => {}
     }
 }
 
-fn line(row: &RowOutcome) -> String {
-    let (mark, style) = match row.verdict {
-        RowVerdict::Green => ("✓", AnsiColor::Green.on_default()),
-        RowVerdict::Red => ("✗", AnsiColor::Red.on_default().bold()),
-        RowVerdict::NotApplicable => ("–", dim()),
+fn summary(context: &Context, report: &MatrixReport) {
+    let (dim, counts, time) = (dim(), &report.counts, &report.time);
+    let (word, style) = match report.exit_code {
+        0 => ("GREEN", status_style(Status::Pass)),
+        1 => ("RED", status_style(Status::Fail)),
+        _ => ("NOTHING PROVEN", status_style(Status::Blocked)),
     };
-    let blocker = cut(row.blocker.map_or("none", |code| code.as_str()), 23);
-    let event = row.event.map_or("", |event| event.as_str());
-    let ms = if row.verdict == RowVerdict::NotApplicable { String::new() } else { row.duration_ms.to_string() };
-    format!("{style}{mark}{style:#} {:<22} {blocker:<23} {event:<22} {ms:>5}", row.row)
+    context.output.line(&format!(
+        "\n{style}{word}{style:#}  {} green, {} red, {} not applicable {dim}({}){dim:#}",
+        counts.green, counts.red, counts.not_applicable, report.engine
+    ));
+    context.output.line(&format!(
+        "{dim}{} wall, {} in rows, {} % of it in engines and checks{dim:#}",
+        seconds(time.wall_ms),
+        seconds(time.rows_ms),
+        time.share_in_children()
+    ));
 }
 
-fn cut(text: &str, width: usize) -> String {
-    match text.chars().count() > width {
-        true => text.chars().take(width - 1).chain(['…']).collect(),
-        false => text.to_owned(),
+fn table(report: &MatrixReport) -> Table {
+    let columns = [("", Fit::Whole), ("row", Fit::Whole), ("blocker", Fit::Cut), ("event", Fit::Whole), ("ms", Fit::Right)];
+    let mut table = Table::new(&columns);
+    for row in &report.rows {
+        let (mark, style) = match row.verdict {
+            RowVerdict::Green => ("✓", AnsiColor::Green.on_default()),
+            RowVerdict::Red => ("✗", AnsiColor::Red.on_default().bold()),
+            RowVerdict::NotApplicable => ("–", dim()),
+        };
+        let ms = if row.verdict == RowVerdict::NotApplicable { String::new() } else { row.duration_ms.to_string() };
+        table.row(vec![
+            Cell::styled(mark, style),
+            row.row.as_str().into(),
+            row.blocker.map_or("none", |code| code.as_str()).into(),
+            row.event.map_or("", |event| event.as_str()).into(),
+            ms.into(),
+        ]);
     }
+    table
 }
 
 /// Each reason once, with the rows it stands for.
@@ -144,4 +152,21 @@ fn reasons(report: &MatrixReport) -> Vec<String> {
 
 fn seconds(ms: u64) -> String {
     format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cto_core::matrix::RowOutcome;
+
+    #[test]
+    fn every_row_fits_eighty_columns() {
+        let engine: cto_core::ids::EngineId = "fake".parse().unwrap();
+        let rows = built_in().unwrap().rows;
+        let outcome = |row: &Row| RowOutcome { duration_ms: 12_345, ..RowOutcome::judged(row, &engine, Vec::new()) };
+        let report = MatrixReport::new(engine.clone(), rows.iter().map(outcome).collect(), 1, false);
+        for line in table(&report).lines(Some(80)) {
+            assert!(crate::terminal::width(&line) <= 80, "{line}");
+        }
+    }
 }

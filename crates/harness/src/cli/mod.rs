@@ -19,6 +19,7 @@ mod matrix_row;
 mod old_names;
 mod output;
 mod parse;
+mod prune;
 mod recover;
 mod replay;
 mod run;
@@ -247,7 +248,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Verify(args) => verify::run(context, &args),
         Command::Bundle(args) => bundle::run(context, &args),
         Command::Keys(args) => keys::run(context, args),
-        Command::Runs(args) => runs::run(context, &args),
+        Command::Runs(args) => runs::run(context, args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
         Command::Cases(args) => cases::run(context, &args),

@@ -102,7 +102,7 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
     }
     if args.all {
         let home = context.home()?;
-        return Ok(reader::run_ids(&home).iter().map(|run| Found::Dir(home.runs.join(run.as_str()))).collect());
+        return Ok(reader::all_runs(&home)?.iter().map(|run| Found::Dir(home.runs.join(run.as_str()))).collect());
     }
     args.runs
         .iter()

@@ -11,6 +11,9 @@ use crate::house;
 const CHANGES: &str = "echo right > answer.txt && rm src/old/gone.txt && printf '#!/bin/sh\\n' > src/tool && chmod 755 src/tool && ln -s tool src/link && printf '\\000\\377' > src/new/deep.bin";
 const TOUCHED: [&str; 5] = ["answer.txt", "src/link", "src/new/deep.bin", "src/old/gone.txt", "src/tool"];
 
+/// What was done to a repository, and how it is called.
+type Prepared<'a> = (&'a str, &'a dyn Fn(&Repo));
+
 fn tried(house: &House) -> (Repo, Bundle) {
     let repo = Repo::new(house, "project");
     repo.write("src/old/gone.txt", "goes away\n");
@@ -28,13 +31,13 @@ fn apply(house: &House, bundle: &Bundle, more: &[&str]) -> Answer {
 }
 
 /// Refused with this code and exit 3, and not one byte of the repository is different.
-fn assert_refused(house: &House, repo: &Repo, bundle: &Bundle, code: &str) {
+fn assert_refused(house: &House, repo: &Repo, bundle: &Bundle, code: &str, name: &str) {
     for more in [&[][..], &["--check"]] {
         let before = repo.bytes();
         let answer = apply(house, bundle, more);
-        assert_eq!(answer.code, Some(3), "{answer:?}");
-        assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
-        assert_eq!(repo.bytes(), before);
+        assert_eq!(answer.code, Some(3), "{name}: {answer:?}");
+        assert_eq!(answer.json()["error"]["code"], code, "{name}: {answer:?}");
+        assert_eq!(repo.bytes(), before, "{name}");
     }
 }
 
@@ -76,7 +79,7 @@ fn a_second_time_says_so_and_changes_nothing() {
 
 #[test]
 fn dirty_paths_are_never_touched() {
-    let dirts: [(&str, &dyn Fn(&Repo)); 8] = [
+    let dirts: [Prepared<'_>; 8] = [
         ("edited", &|repo| repo.write("answer.txt", "my work\n")),
         ("staged", &|repo| {
             repo.write("answer.txt", "staged\n");
@@ -103,8 +106,7 @@ fn dirty_paths_are_never_touched() {
         let house = house();
         let (repo, bundle) = tried(&house);
         make(&repo);
-        println!("{name}");
-        assert_refused(&house, &repo, &bundle, "dirty_path");
+        assert_refused(&house, &repo, &bundle, "dirty_path", name);
     }
 }
 
@@ -130,7 +132,7 @@ fn a_commit_that_touched_the_path_is_not_overwritten() {
     // Far from the changed line, so that a patch tool would not mind.
     repo.write("answer.txt", "wrong\n2\n3\n4\n5\n6\n7\n8\n");
     repo.commit("moved on");
-    assert_refused(&house, &repo, &bundle, "dirty_path");
+    assert_refused(&house, &repo, &bundle, "dirty_path", "committed since");
 }
 
 #[test]
@@ -139,7 +141,7 @@ fn only_a_verified_pass_of_a_copied_repository_is_applied() {
     let (repo, bundle) = tried(&house);
     let bytes = bundle.bytes("patch.diff");
     fs::write(bundle.dir.join("patch.diff"), String::from_utf8_lossy(&bytes).replace("+right", "+other")).unwrap();
-    assert_refused(&house, &repo, &bundle, "not_a_verified_pass");
+    assert_refused(&house, &repo, &bundle, "not_a_verified_pass", "tampered");
 
     let (other, failed) = {
         let repo = Repo::new(&house, "failing");
@@ -149,11 +151,11 @@ fn only_a_verified_pass_of_a_copied_repository_is_applied() {
         assert_eq!(answer.code, Some(1), "{answer:?}");
         (repo, bundle)
     };
-    assert_refused(&house, &other, &failed, "not_a_verified_pass");
+    assert_refused(&house, &other, &failed, "not_a_verified_pass", "failed");
 
     let case = house.case(&Case::new("quick"));
     let (_, case_run) = house.run(&case, ORACLE, &[]);
-    assert_refused(&house, &repo, &case_run, "no_source");
+    assert_refused(&house, &repo, &case_run, "no_source", "a case");
 }
 
 #[test]
@@ -187,5 +189,5 @@ fn a_clone_with_the_same_commit_will_do() {
 fn git_and_its_hooks_do_not_apply() {
     let house = house().with("GIT_DIR", ".git");
     let (repo, bundle) = tried(&house);
-    assert_refused(&house, &repo, &bundle, "not_typed_by_a_person");
+    assert_refused(&house, &repo, &bundle, "not_typed_by_a_person", "a hook");
 }

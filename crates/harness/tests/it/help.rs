@@ -95,7 +95,7 @@ fn a_wrong_command_line_has_the_shape_of_every_failure() {
         (&["--json"][..], None, "missing_command"),
         (&["--json", "dance"], None, "unknown_command"),
         (&["run", "--json", "--nonsense"], Some("run"), "unknown_argument"),
-        (&["run", "a", "b", "--json"], Some("run"), "unknown_argument"),
+        (&["engines", "a", "--json"], Some("engines"), "unknown_argument"),
         (&["run", "--json", "--stage", "9"], Some("run"), "invalid_value"),
         (&["run", "--json", "--timeout", "soon"], Some("run"), "invalid_value"),
         (&["--color", "blue", "--json", "runs"], Some("runs"), "invalid_value"),

@@ -16,6 +16,7 @@ const APPLY: &[&str] = &["applied", "changed_files", "repository", "run_id", "wa
 
 const DOCUMENTS: &[Row<'_>] = &[
     (&["run"], 0, RUN),
+    (&["run", "sh-word-count", "r1-string-slugify"], 0, &["cost", "exit_code", "interrupted", "jobs", "runs"]),
     (&["show"], 0, &["bundle", "report", "state"]),
     (&["verify"], 0, &["bundles"]),
     (&["bundle", "pack"], 0, &["bytes", "file", "next", "run_id"]),
@@ -62,6 +63,30 @@ const DOCUMENTS: &[Row<'_>] = &[
             "trace",
         ],
     ),
+    (&["cases"], 0, &["cases"]),
+    (
+        &["cases", "show", "sh-word-count"],
+        0,
+        &[
+            "allowed_paths",
+            "built_in",
+            "case",
+            "files",
+            "forbidden_paths",
+            "hidden_verification",
+            "objective",
+            "scripts",
+            "setup",
+            "success_criteria",
+            "title",
+            "toolchains",
+            "verification_commands",
+            "verification_control",
+        ],
+    ),
+    (&["case", "new", "mine"], 0, &["case", "directory", "next"]),
+    (&["case", "check", "sh-word-count", "--static"], 0, &["cases", "exit_code", "ok"]),
+    (&["matrix", "--row", "no-diff"], 0, &["counts", "engine", "exit_code", "interrupted", "rows", "time"]),
     (&["config"], 0, &["exists", "file", "settings"]),
     (&["config", "path"], 0, &["exists", "path"]),
     (&["config", "check"], 0, &["file", "ok"]),
@@ -76,7 +101,7 @@ fn keys(value: &serde_json::Value) -> BTreeSet<String> {
 
 fn words(args: &[&str]) -> String {
     // The name of the command, without what it is given.
-    let given = ["bash"];
+    let given = ["bash", "sh-word-count", "r1-string-slugify", "mine", "--static", "--row", "no-diff"];
     args.iter().copied().filter(|word| !given.contains(word)).collect::<Vec<_>>().join(" ")
 }
 

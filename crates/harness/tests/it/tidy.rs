@@ -124,6 +124,9 @@ fn reader_imports(source: &Source) -> Vec<String> {
         "crates/harness/src/reader.rs",
         "crates/harness/src/verifier.rs",
         "crates/harness/src/pack.rs",
+        "crates/harness/src/runs_root.rs",
+        "crates/harness/src/index/",
+        "crates/harness/src/cli/runs",
         "crates/harness/src/docs.rs",
         "crates/harness/src/cli/diff",
         "crates/harness/src/cli/replay",
@@ -133,7 +136,7 @@ fn reader_imports(source: &Source) -> Vec<String> {
     if !source.starts(&readers) {
         return Vec::new();
     }
-    let rooms = ["run", "supervise", "measure", "verification", "workspace", "git", "recover"];
+    let rooms = ["run", "engine_run", "supervise", "jail", "gateway", "measure", "verification", "workspace", "git", "recover"];
     let uses = |room: &&&str| {
         let text = source.product();
         [format!("crate::{room};"), format!("crate::{room}::"), format!("super::{room};"), format!("super::{room}::")]
@@ -168,10 +171,17 @@ fn scripted_answers(source: &Source) -> Vec<String> {
     let may = ["crates/harness/src/approvals.rs", "crates/harness/src/cli/matrix_row.rs"];
     let scripts = !source.is_test() && !source.starts(&may) && source.product().contains("::scripted(");
     let validates = !source.is_test()
-        && !source.starts(&["crates/core/", "crates/harness/src/matrix/", "crates/harness/src/approvals.rs"])
+        && !source.starts(&[
+            "crates/core/",
+            "crates/harness/src/matrix/",
+            "crates/harness/src/approvals.rs",
+            "crates/harness/src/case_trial.rs",
+        ])
         && source.product().contains("Origin::Validator");
-    let found =
-        [(scripts, "only a row of the matrix scripts an approval"), (validates, "only a row of the matrix is a validator's run")];
+    let found = [
+        (scripts, "only a row of the matrix scripts an approval"),
+        (validates, "only a row of the matrix or the trial of a case is a validator's run"),
+    ];
     found.into_iter().filter(|(wrong, _)| *wrong).map(|(_, what)| what.to_owned()).collect()
 }
 
@@ -201,6 +211,8 @@ fn every_rule_can_fail() {
         ("crates/core/src/a.rs", "//! x\nuse std::fs;\n", "core is alone: core uses std::fs"),
         ("crates/harness/src/reader.rs", "//! x\nuse crate::run::x;\n", "readers never run: a reader imports run"),
         ("crates/harness/src/docs.rs", "//! x\nuse crate::measure;\n", "readers never run: a reader imports measure"),
+        ("crates/harness/src/index/mod.rs", "//! x\nuse crate::jail::x;\n", "readers never run: a reader imports jail"),
+        ("crates/harness/src/index/store.rs", "//! x\nuse crate::gateway;\n", "readers never run: a reader imports gateway"),
         (
             "crates/harness/src/run.rs",
             "//! x\nuse std::process::Command;\n",
@@ -214,7 +226,7 @@ fn every_rule_can_fail() {
         (
             "crates/harness/src/cli/try_run.rs",
             "//! x\nconst A: Origin = Origin::Validator;\n",
-            "who answers: only a row of the matrix is a validator's run",
+            "who answers: only a row of the matrix or the trial of a case is a validator's run",
         ),
     ] {
         let source = Source { path: path.to_owned(), text: text.to_owned() };

@@ -16,6 +16,9 @@ fn fix() -> String {
     script(&[write("answer.txt", "right\n")])
 }
 
+/// What somebody does to a repository, and how it is called.
+type Done<'a> = (&'a str, &'a dyn Fn(&Repo));
+
 fn try_with(house: &House, repo: &Repo, steps: &str, more: &[&str]) -> (Answer, Bundle) {
     let file = house.script(&format!("try-{}", house.run_dirs().len()), steps);
     let mut args = vec!["try", "--repo", repo.path(), "--task", "Make the answer right", "--script", &file, "--json"];
@@ -80,7 +83,7 @@ fn a_try_passes_on_a_copy_and_leaves_the_source_alone() {
 #[test]
 fn a_dirty_source_is_refused_by_name_or_left_out() {
     let house = house();
-    let dirts: [(&str, &dyn Fn(&Repo)); 4] = [
+    let dirts: [Done<'_>; 4] = [
         ("answer.txt", &|repo| repo.write("answer.txt", "my own work\n")),
         ("staged.txt", &|repo| {
             repo.write("staged.txt", "staged\n");
@@ -266,7 +269,7 @@ fn the_engine_sees_neither_history_nor_the_place_it_came_from() {
 
 #[test]
 fn a_source_that_changes_meanwhile_fails_the_run() {
-    let changes: [(&str, &dyn Fn(&Repo)); 5] = [
+    let changes: [Done<'_>; 5] = [
         ("edited", &|repo| repo.write("src/keep.txt", "edited\n")),
         ("committed", &|repo| {
             repo.git(&["commit", "-q", "--allow-empty", "-m", "meanwhile"]);
