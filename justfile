@@ -15,6 +15,14 @@ build:
 test:
     scripts/test
 
+# Other people's tools on what we sign
+interop:
+    scripts/interop
+
+# A million hostile inputs for every parser
+fuzz count="1000000":
+    CTO_FUZZ={{count}} cargo nextest run fuzz
+
 # Format and lints only
 lint:
     cargo fmt --all --check

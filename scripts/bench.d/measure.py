@@ -251,6 +251,7 @@ class Bench:
         self.home = work / "home"
         self.rows = []
         self.notes = []
+        self.more_notes = []
         self.load = os.getloadavg()[0]
 
     def run(self, case):
@@ -546,6 +547,7 @@ class Bench:
             "  none is alive (a zombie is not).",
             "- **`cto verify`**: `cto verify BUNDLE/` against `openssl dgst -sha256` over the same files. The large bundles are real ones:",
             "  an engine that printed 500 MB, and one that added a file of 500 MB.",
+            *self.more_notes,
             "- **Peak RSS** is VmHWM, read at the process's exit (`PTRACE_O_TRACEEXIT`).",
             "- **Many runs**: wall and share as `cto run --all` and `cto matrix` print them themselves (`scripts/bench.d/batch.py`).",
             "- **Index**: 100,000 directories with the report and sums of a real bundle under other ids (`scripts/bench.d/index.py`).",
@@ -575,6 +577,9 @@ def main():
     if sys.argv[1] == "--starts":
         print(json.dumps(starts(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))))
         return
+    # Not where the part above runs: another user sees a copy of this file alone.
+    import signed
+
     cto, work, pairs, document = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     bench = Bench(cto, work, pairs)
     bench.cpu()
@@ -587,6 +592,8 @@ def main():
     bench.sync_cost()
     bench.verify_small()
     bench.rss()
+    signed.all_of_it(bench, Many, Ran)
+    bench.more_notes = signed.NOTES
     bench.verify_large("printed", "a log", BIG)
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
     for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs))]:

@@ -22,6 +22,8 @@ pub const SOURCE: &str = "source.json";
 pub const SUMS: &str = "SHA256SUMS";
 pub const ATTESTATION: &str = "attestation.json";
 pub const ATTESTATIONS_DIR: &str = "attestations/";
+/// Records of others that a run relied on, as they were: `relied/<kind>-<id>.json`.
+pub const RELIED_DIR: &str = "relied/";
 pub const LOCK: &str = "run.lock";
 pub const RESERVE: &str = ".reserve";
 pub const REPORT_TEMP: &str = ".report.json.tmp";
@@ -37,6 +39,15 @@ pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
 pub const ALWAYS: [&str; 11] =
     [REPORT, REPORT_MD, CONTRACT, GATES, ELIGIBILITY, EVENTS, TRACE, CONTAINMENT, PATCH, TEST_LOG, SUMS];
 
+/// What the signature adds to every bundle.
+pub const SIGNED: [&str; 3] = [ATTESTATION, crate::attest::PROVENANCE, crate::attest::TEST_RESULT];
+
+/// Can this be the name of a file in a bundle? Relative, without `.`, `..`, empty parts, backslashes or control characters.
+pub fn is_safe_name(name: &str) -> bool {
+    let parts_are_names = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    parts_are_names && name.len() <= 255 && !name.contains('\\') && !name.chars().any(char::is_control)
+}
+
 /// Does `SHA256SUMS` list this file? Not itself, the attestations, or the lock.
 pub fn is_summed(path: &str) -> bool {
     path != SUMS && path != ATTESTATION && path != LOCK && !path.starts_with(ATTESTATIONS_DIR)
@@ -50,7 +61,7 @@ pub fn report_self_digest(report: &Value) -> Result<Digest, JsonError> {
     if let Some(digests) = without.get_mut("artifact_digests").and_then(Value::as_object_mut) {
         digests.remove(REPORT);
     }
-    Ok(Digest::of(&json::canonical(&without)?))
+    Ok(Digest::of(&json::canonical_value(&without)?))
 }
 
 /// What the report says about its artifacts must be what the sums say, but for the report itself.

@@ -69,15 +69,16 @@ impl EventLine {
     fn read(number: usize, bytes: &[u8]) -> Result<Self, ChainError> {
         let at = |source| ChainError::Json { line: number, source };
         let value = json::parse_strict(bytes).map_err(at)?;
-        if json::canonical(&value).map_err(at)? != bytes {
+        if json::canonical_value(&value).map_err(at)? != bytes {
             return Err(ChainError::NotCanonical(number));
         }
         let Value::Object(mut map) = value else { return Err(ChainError::Missing(number, "object")) };
         let hash: Digest = take(&mut map, number, "hash")?;
-        let computed = Digest::tagged(EVENT_DOMAIN, &json::canonical(&map).map_err(at)?);
-        if computed != hash {
+        let without = Value::Object(map);
+        if Digest::tagged(EVENT_DOMAIN, &json::canonical_value(&without).map_err(at)?) != hash {
             return Err(ChainError::Hash(number));
         }
+        let Value::Object(mut map) = without else { return Err(ChainError::Missing(number, "object")) };
         let seq = take(&mut map, number, "seq")?;
         let ts = take(&mut map, number, "ts")?;
         let run_id = take(&mut map, number, "run_id")?;
@@ -90,6 +91,12 @@ impl EventLine {
 fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, line: usize, key: &'static str) -> Result<T, ChainError> {
     let value = map.remove(key).ok_or(ChainError::Missing(line, key))?;
     serde_json::from_value(value).map_err(|e| ChainError::Json { line, source: JsonError::Shape(e) })
+}
+
+/// Where a chain says it begins: for one that goes on from a bundle nobody has at hand.
+pub fn first_prev(bytes: &[u8]) -> Option<Digest> {
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    EventLine::read(1, line).ok().map(|line| line.prev)
 }
 
 /// Reads and checks a whole chain from its expected first `prev`. Order of types is `run::fold`'s business.

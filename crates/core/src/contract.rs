@@ -466,7 +466,7 @@ impl ContractDocument {
     /// Reads a `contract.json`, ours or a stranger's, and recomputes its digests from the bytes.
     pub fn read(bytes: &[u8]) -> Result<(Self, SealedContract), JsonError> {
         let value = json::parse_strict(bytes)?;
-        let canonical = json::canonical(&value)?;
+        let canonical = json::canonical_value(&value)?;
         let contract_digest = Digest::of(&canonical);
         if value.get("invalid").is_some() {
             let invalid = serde_json::from_value(value).map_err(JsonError::Shape)?;
@@ -485,7 +485,7 @@ fn task_digest(contract: &[u8]) -> Result<Digest, JsonError> {
     if let Some(map) = value.as_object_mut() {
         map.remove("lane");
     }
-    Ok(Digest::of(&json::canonical(&value)?))
+    Ok(Digest::of(&json::canonical_value(&value)?))
 }
 
 #[cfg(test)]

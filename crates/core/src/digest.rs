@@ -28,6 +28,10 @@ impl Digest {
         hasher.finish()
     }
 
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     pub fn to_hex(&self) -> String {
         use fmt::Write as _;
         self.0.iter().fold(String::with_capacity(64), |mut out, byte| {

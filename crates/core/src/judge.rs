@@ -259,6 +259,10 @@ fn control_problem(contract: &Contract, control: Option<&ControlRun>) -> Option<
 /// The first positive fact a pass would need and this run does not have.
 fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static str> {
     let Some(contract) = contract else { return Some("no valid contract") };
+    if facts.settles {
+        // The run it continues was judged by its own facts; here the outcome is the fact.
+        return None;
+    }
     if !facts.contract.as_ref().is_some_and(|created| created.valid) {
         return Some(EventType::TaskContractCreated.as_str());
     }

@@ -6,6 +6,8 @@
 
 pub mod advice;
 pub mod amounts;
+pub mod archive;
+pub mod attest;
 pub mod blocker;
 pub mod bundle;
 pub mod case_check;

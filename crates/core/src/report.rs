@@ -72,6 +72,9 @@ pub struct Report {
     pub source_admission_status: SourceAdmission,
     pub result: Option<ResultTree>,
     pub relies_on: Vec<Reliance>,
+    /// Only in a settlement: the bundle whose chain goes on here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continues>,
     pub events: ChainHead,
     pub runtime_default_activation: NeverActivated,
     pub core_promotion_status: CorePromotion,
@@ -158,8 +161,17 @@ pub struct ResultTree {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Reliance {
     pub kind: RelianceKind,
+    /// Proof: a run id, or `<run id>/<artifact>`. Approval and request: the record's own id.
     pub id: String,
+    /// Proof: of that bundle's `SHA256SUMS`, or of the artifact. Otherwise of the record in `relied/`.
     pub sha256: Digest,
+}
+
+/// The bundle a settlement goes on from: named by run, bound by the digest of its `SHA256SUMS`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Continues {
+    pub run_id: RunId,
+    pub sums_sha256: Digest,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -261,6 +273,7 @@ pub fn build(
         source_admission_status: if identity.gated { SourceAdmission::NotAdmitted } else { SourceAdmission::Admitted },
         result: result_tree(facts),
         relies_on: Vec::new(),
+        continues: None,
         events: sealing.head,
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,

@@ -143,6 +143,8 @@ pub struct Facts {
     pub patch: Option<PatchApplied>,
     pub diff: Option<DiffChecked>,
     pub verification: Option<VerificationCompleted>,
+    /// A settlement: the operator said what becomes of a run.
+    pub settles: bool,
     pub rejected_by_operator: bool,
     pub findings: Vec<Finding>,
 }
@@ -187,6 +189,7 @@ impl Folded {
             Event::GitDiffChecked(diff) => facts.diff = Some(diff.clone()),
             Event::VerificationCompleted(done) => facts.verification = Some(done.clone()),
             Event::OperatorOutcomeRecorded(outcome) => {
+                facts.settles = true;
                 facts.rejected_by_operator = outcome.outcome == crate::event::Outcome::Rejected;
             }
             Event::RunCompleted(done) => {

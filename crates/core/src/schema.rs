@@ -3,6 +3,7 @@
 use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
+use crate::attest::{Envelope, KeyRecord, Statement, Verdict};
 use crate::containment::ContainmentReport;
 use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
@@ -26,6 +27,9 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("containment", root::<ContainmentReport>("containment.json")),
         ("source", root::<CopiedRepo>("source.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
+        ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
+        ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
+        ("key", root::<KeyRecord>("one key of the trust store")),
         ("matrix", root::<MatrixReport>("output of cto matrix --json")),
     ]
 }

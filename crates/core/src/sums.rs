@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::bundle;
 use crate::digest::Digest;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -35,8 +36,7 @@ pub fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Digest>, SumsError> {
         let number = index + 1;
         let (hex, path) = line.split_once("  ").ok_or(SumsError::Line(number))?;
         let digest: Digest = hex.parse().map_err(|_| SumsError::Line(number))?;
-        let safe = !path.is_empty() && !path.contains('\\') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if !safe {
+        if !bundle::is_safe_name(path) {
             return Err(SumsError::Path(number));
         }
         if last.is_some_and(|before| before >= path) {

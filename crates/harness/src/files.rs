@@ -21,30 +21,46 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Reads a file in chunks, handing each to `each`; returns length and digest.
-pub fn scan_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<FoundFile> {
-    let mut file = open_regular(path)?;
-    let expected = file.metadata()?.len();
-    let mut buffer = vec![0u8; CHUNK.min(expected as usize + 1)];
-    let mut hasher = Hasher::default();
-    let mut bytes = 0;
+/// Reads in chunks to the end, handing each to `each`; `expected` is only a hint.
+pub fn read_chunks(source: &mut (impl Read + ?Sized), expected: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut buffer = vec![0u8; CHUNK.min(usize::try_from(expected).unwrap_or(CHUNK).saturating_add(1))];
     loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(FoundFile { bytes, sha256: hasher.finish() }),
-            Ok(n) => {
-                hasher.update(&buffer[..n]);
-                each(&buffer[..n]);
-                bytes += n as u64;
-            }
+        match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => each(&buffer[..n]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
 }
 
+/// Reads a file in chunks, handing each to `each`; returns length and digest.
+pub fn scan_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<FoundFile> {
+    let mut file = open_regular(path)?;
+    let expected = file.metadata()?.len();
+    let mut hasher = Hasher::default();
+    let mut bytes = 0;
+    read_chunks(&mut file, expected, |chunk| {
+        hasher.update(chunk);
+        each(chunk);
+        bytes += chunk.len() as u64;
+    })?;
+    Ok(FoundFile { bytes, sha256: hasher.finish() })
+}
+
 /// Length and digest of a regular file (a link is followed only for this program's own path).
 pub fn digest_file(path: &Path) -> io::Result<FoundFile> {
     scan_file(&path.canonicalize()?, |_| {})
+}
+
+/// Gives a file or directory its name, unless something has it; false then.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A whole regular file, refused beyond `limit`.

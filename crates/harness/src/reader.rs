@@ -2,16 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::chain::{self, EventLine};
 use cto_core::ids::RunId;
-use cto_core::patch::PatchPaths;
 use cto_core::report::Report;
 use cto_core::source::CopiedRepo;
-use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 
 use crate::failure::Failure;
 use crate::files;
@@ -19,81 +16,14 @@ use crate::host::Home;
 use crate::runs_root::{RunsRoot, unreadable_root};
 
 /// Documents larger than this are not ours.
-const MAX_DOCUMENT: u64 = 64 << 20;
-
-/// Reads a directory as a bundle, hashing every file once, and verifies it.
-pub fn verify_dir(dir: &Path) -> io::Result<Verification> {
-    examine(dir).map(|(_, verification)| verification)
-}
-
-/// The verification of a bundle, with what it was made from: whoever shows more shows those same bytes.
-pub fn examine(dir: &Path) -> io::Result<(FoundBundle, Verification)> {
-    let found = read_dir(dir)?;
-    let verification = verify::verify(&found);
-    Ok((found, verification))
-}
-
-fn read_dir(dir: &Path) -> io::Result<FoundBundle> {
-    let mut found = FoundBundle::default();
-    let mut plain: Vec<(String, PathBuf)> = Vec::new();
-    let mut pending = vec![PathBuf::new()];
-    while let Some(below) = pending.pop() {
-        for entry in fs::read_dir(dir.join(&below))? {
-            let entry = entry?;
-            let relative = below.join(entry.file_name());
-            let kind = entry.file_type()?;
-            let name = std::str::from_utf8(relative.as_os_str().as_bytes());
-            match name {
-                Ok(_) if kind.is_dir() => pending.push(relative),
-                Ok(name) if kind.is_file() => {
-                    if name != bundle::LOCK {
-                        plain.push((name.to_owned(), entry.path()));
-                    }
-                }
-                _ => found.strangers.push(relative.display().to_string()),
-            }
-        }
-    }
-    for (name, path) in plain {
-        read_file(&mut found, name, &path)?;
-    }
-    Ok(found)
-}
-
-fn read_file(found: &mut FoundBundle, name: String, path: &Path) -> io::Result<()> {
-    if verify::DOCUMENTS.contains(&name.as_str()) && fs::symlink_metadata(path)?.len() <= MAX_DOCUMENT {
-        let bytes = files::read_limited(path, MAX_DOCUMENT)?;
-        let file = FoundFile { bytes: bytes.len() as u64, sha256: cto_core::digest::Digest::of(&bytes) };
-        found.documents.insert(name.clone(), bytes);
-        found.files.insert(name, file);
-        return Ok(());
-    }
-    if name == bundle::PATCH {
-        let mut paths = PatchPaths::default();
-        let mut error = None;
-        let file = files::scan_file(path, |chunk| {
-            if error.is_none() {
-                error = paths.feed(chunk).err();
-            }
-        })?;
-        found.patch_paths = Some(match error {
-            Some(error) => Err(error),
-            None => paths.finish(),
-        });
-        found.files.insert(name, file);
-        return Ok(());
-    }
-    let file = files::scan_file(path, |_| {})?;
-    found.files.insert(name, file);
-    Ok(())
-}
+pub const MAX_DOCUMENT: u64 = 64 << 20;
 
 /// A small document of a bundle, as it stands.
 pub fn document(dir: &Path, name: &str) -> io::Result<Vec<u8>> {
     files::read_limited(&dir.join(name), MAX_DOCUMENT)
 }
 
-/// A report as written. Reading it proves nothing; `verify_dir` does.
+/// A report as written. Reading it proves nothing; `verifier` does.
 pub fn report(dir: &Path) -> Result<Report, Failure> {
     let bytes = files::read_limited(&dir.join(bundle::REPORT), MAX_DOCUMENT).map_err(|error| {
         Failure::usage("unreadable_report", "the report cannot be read")
@@ -127,23 +57,33 @@ pub fn event_lines(dir: &Path) -> Result<Vec<EventLine>, Failure> {
     chain::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))
 }
 
+/// Is this the path of a directory rather than the name of a run?
+pub fn is_path(name: &str) -> bool {
+    (name.contains('/') || name == "." || name == "..") && Path::new(name).is_dir()
+}
+
+/// A directory that holds a bundle, wherever it is.
+pub fn bundle_at(name: &str) -> Result<PathBuf, Failure> {
+    let as_path = Path::new(name);
+    // A directory that may not be looked into is not the same as one that holds no bundle.
+    fs::read_dir(as_path).and_then(|_| as_path.join(bundle::REPORT).try_exists()).map_err(|error| {
+        Failure::usage("unreadable_bundle", format!("{name} cannot be read"))
+            .because(&error)
+            .hint("check who owns it and its mode")
+    })?;
+    let looks_like_one =
+        [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
+    match looks_like_one {
+        true => Ok(as_path.to_owned()),
+        false => Err(Failure::usage("not_a_bundle", format!("{name} is not a bundle"))
+            .hint("a bundle has report.json, contract.json and events.normalized.jsonl")),
+    }
+}
+
 /// Finds a run: a directory, a run id, a unique part of one, or `last`.
 pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
-    let as_path = Path::new(name);
-    if (name.contains('/') || name == "." || name == "..") && as_path.is_dir() {
-        // A directory that may not be looked into is not the same as one that holds no bundle.
-        fs::read_dir(as_path).and_then(|_| as_path.join(bundle::REPORT).try_exists()).map_err(|error| {
-            Failure::usage("unreadable_bundle", format!("{name} cannot be read"))
-                .because(&error)
-                .hint("check who owns it and its mode")
-        })?;
-        let looks_like_one =
-            [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
-        return match looks_like_one {
-            true => Ok(as_path.to_owned()),
-            false => Err(Failure::usage("not_a_bundle", format!("{name} is not a bundle"))
-                .hint("a bundle has report.json, contract.json and events.normalized.jsonl")),
-        };
+    if is_path(name) {
+        return bundle_at(name);
     }
     let exact = home.runs.join(name);
     if name.parse::<RunId>().is_ok() && exact.is_dir() {
@@ -177,6 +117,13 @@ fn newest(home: &Home) -> Result<Vec<RunId>, Failure> {
         true
     })?;
     Ok(candidates.into_iter().max_by_key(RunId::sort_key).into_iter().collect())
+}
+
+/// Every run, oldest first.
+pub fn all_runs(home: &Home) -> Result<Vec<RunId>, Failure> {
+    let mut runs = run_ids(home, |_| true)?;
+    runs.sort_by_key(RunId::sort_key);
+    Ok(runs)
 }
 
 /// The ids of wanted runs, in no order.

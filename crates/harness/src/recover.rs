@@ -20,6 +20,7 @@ use cto_core::trace::TraceOutcome;
 use crate::evidence::{EvidenceError, Liveness, OpenBundle, Opening, RunLock, liveness};
 use crate::files;
 use crate::host::{self, Home};
+use crate::keys::KeyStore;
 use crate::secrets::Secrets;
 use crate::source;
 use crate::workspace;
@@ -84,7 +85,9 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
 }
 
 fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: RunLock) -> Result<(), RecoverError> {
-    for leftover in [bundle::RESERVE, bundle::REPORT_TEMP, bundle::SUMS, bundle::REPORT_MD] {
+    let unsealed = [bundle::RESERVE, bundle::REPORT_TEMP, bundle::SUMS, bundle::REPORT_MD];
+    // A signature over a seal that was never finished says nothing.
+    for leftover in unsealed.into_iter().chain(bundle::SIGNED) {
         remove_if_there(&dir.join(leftover))?;
     }
     // Killed between making a document and filling it: what is torn says nothing and is written anew at the seal.
@@ -102,7 +105,7 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
         remove_if_there(&dir.join(bundle::CONTAINMENT))?;
     }
     let identity = identity(run_id, &contract, &lines, &dir)?;
-    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::default() };
+    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::default(), keys: KeyStore::of(home) };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
     repair_trace(bundle.dir())?;
     bundle.trace("run.recover", TraceOutcome::Ok, Instant::now(), lost)?;

@@ -28,10 +28,12 @@ use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_
 use crate::failure::{Failure, chain};
 use crate::git::SourceRepo;
 use crate::host::{self, Env, Home, OwnProgram};
+use crate::keys::KeyStore;
 use crate::measure;
 use crate::planning::{self, Planned};
 use crate::progress::Progress;
 use crate::secrets::Secrets;
+use crate::sign::{SignError, Signer};
 use crate::source::{self, SourceRequest};
 use crate::supervise::SuperviseError;
 use crate::verification;
@@ -109,6 +111,8 @@ pub fn run_asking(
 ) -> Result<SealedBundle, Failure> {
     let own = OwnProgram::find(home)?;
     home.create()?;
+    let keys = KeyStore::of(home);
+    Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
     let answer = approvals.answer(request.origin);
     let planned = planning::plan(request, answer.is_some(), env, home, &own);
     let contract = planned.contract.clone();
@@ -131,7 +135,7 @@ pub fn run_asking(
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
-    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env) };
+    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
     let asked = Asked { request, planned: &planned, answer };
@@ -149,6 +153,14 @@ pub fn run_asking(
     }
     progress.done();
     Ok(sealed)
+}
+
+fn cannot_sign(error: &SignError) -> Failure {
+    let failure = match error {
+        SignError::Keys(keys) => keys.failure(),
+        _ => Failure::internal("cannot_sign", "the evidence could not be signed").because(error),
+    };
+    failure.so("nothing ran")
 }
 
 fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {

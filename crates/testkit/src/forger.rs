@@ -9,6 +9,15 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use crate::bundle::{Bundle, copy_dir, files_below, sha256_hex};
+use crate::signer::{self, PAYLOAD_TYPE, TestKey};
+
+/// The key a forger signs with who has one: the strongest there is, when the verifier trusts it.
+pub const FORGER: u8 = b'F';
+
+/// What `SHA256SUMS` leaves out.
+fn is_summed(name: &str) -> bool {
+    !matches!(name, "SHA256SUMS" | "run.lock" | "attestation.json") && !name.starts_with("attestations/")
+}
 
 /// A copy of a bundle under its own name, to be tampered with.
 pub struct Forged {
@@ -36,6 +45,7 @@ impl Forged {
     }
 
     pub fn put(&self, name: &str, bytes: &[u8]) -> &Self {
+        fs::create_dir_all(self.dir.join(name).parent().unwrap()).unwrap();
         fs::write(self.dir.join(name), bytes).unwrap();
         self
     }
@@ -62,7 +72,12 @@ impl Forged {
         edit(&mut events);
         let report = self.bundle().report();
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
-        let mut prev = chain_start(&text("run_id"), &text("contract_digest"));
+        self.chain_from(&chain_start(&text("run_id"), &text("contract_digest")), events)
+    }
+
+    /// Chains events from any first `prev`.
+    pub fn chain_from(&self, start: &str, events: Vec<Value>) -> &Self {
+        let mut prev = start.to_owned();
         let mut bytes = Vec::new();
         for (index, event) in events.iter().enumerate() {
             let mut line = event.as_object().unwrap().clone();
@@ -88,12 +103,16 @@ impl Forged {
         })
     }
 
-    /// Makes digests, paths, self digest and sums fit whatever is there now.
+    /// Makes digests, paths, self digest, sums and signature fit whatever is there now.
     pub fn reseal(&self) -> &Self {
-        let mut digests: BTreeMap<String, String> = files_below(&self.dir).into_iter().collect();
-        for name in ["SHA256SUMS", "report.json", "run.lock"] {
-            digests.remove(name);
-        }
+        self.redigest().sign(&TestKey::new(FORGER))
+    }
+
+    /// Everything but the signature.
+    pub fn redigest(&self) -> &Self {
+        let mut digests: BTreeMap<String, String> =
+            files_below(&self.dir).into_iter().filter(|(name, _)| is_summed(name)).collect();
+        digests.remove("report.json");
         let run_id = self.bundle().run_id();
         self.edit_report(|report| {
             let paths = digests.keys().map(String::as_str).chain(["report.json", "SHA256SUMS"]);
@@ -107,9 +126,32 @@ impl Forged {
 
     /// Only `SHA256SUMS`, for reports no JSON library would write.
     pub fn resum(&self) -> &Self {
-        let files = files_below(&self.dir).into_iter().filter(|(name, _)| !matches!(name.as_str(), "SHA256SUMS" | "run.lock"));
+        let files = files_below(&self.dir).into_iter().filter(|(name, _)| is_summed(name));
         let sums: String = files.map(|(name, digest)| format!("{digest}  {name}\n")).collect();
         self.put("SHA256SUMS", sums.as_bytes())
+    }
+
+    /// Signs whatever is there now.
+    pub fn sign(&self, key: &TestKey) -> &Self {
+        for (name, bytes) in signer::attestations(&self.bundle(), key) {
+            self.put(name, &bytes);
+        }
+        self
+    }
+
+    /// Signs an edited statement: everything else of the envelope is as it must be.
+    pub fn sign_statement(&self, key: &TestKey, edit: impl FnOnce(&mut Value)) -> &Self {
+        self.sign(key);
+        let mut statement = signer::payload(&self.bundle().json("attestation.json"));
+        edit(&mut statement);
+        self.put("attestation.json", &canonical(&key.envelope(PAYLOAD_TYPE, &canonical(&statement))))
+    }
+
+    /// Edits the envelope around the signed statement.
+    pub fn edit_envelope(&self, name: &str, edit: impl FnOnce(&mut Value)) -> &Self {
+        let mut envelope = self.bundle().json(name);
+        edit(&mut envelope);
+        self.put(name, &canonical(&envelope))
     }
 }
 

@@ -9,11 +9,13 @@ mod case;
 mod forger;
 mod house;
 mod repo;
+mod signer;
 mod terminal;
 
 pub use bundle::{Bundle, copy_dir, files_below, sha256_hex};
 pub use case::{Case, ORACLE, append, exit, print, script, shell, sleep, write};
-pub use forger::{Forged, canonical, chain_start};
+pub use forger::{FORGER, Forged, canonical, chain_start};
 pub use house::{Answer, House, is_root, wait_until};
 pub use repo::Repo;
+pub use signer::{PAYLOAD_TYPE, TestKey, payload};
 pub use terminal::{watch, without_styles};

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::verify::{Problem, Signature};
+use crate::verify::{Problem, Signature, SignatureStanding};
 
 /// A row with one of everything.
 fn row() -> Row {
@@ -59,11 +59,12 @@ fn evidence() -> Evidence {
     let verification = Verification {
         schema_version: 1,
         standing: Standing::Good,
-        signature: Signature::Unsigned,
+        signature: Signature { standing: SignatureStanding::Own, key_id: None, label: None, signed_at: None },
         run_id: None,
         status: Some(Status::Blocked),
         checked: Vec::new(),
         problems: Vec::new(),
+        unknowns: Vec::new(),
     };
     Evidence { exit_code: Some(3), bundles: vec![BundleSeen { files, verification }], touched: Vec::new() }
 }

@@ -4,12 +4,16 @@
 //! field of the report that it can compute itself.
 
 mod consistency;
+pub mod links;
+pub mod signature;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::attest::Trust;
 use crate::blocker::Code;
 use crate::bundle;
 use crate::chain;
@@ -17,9 +21,10 @@ use crate::containment::ContainmentReport;
 use crate::contract::ContractDocument;
 use crate::digest::Digest;
 use crate::eligibility::Eligibility;
-use crate::event::{Event, EventType};
+use crate::event::{Event, EventType, Kind};
 use crate::gate::GateReport;
-use crate::json;
+use crate::ids::RunId;
+use crate::json::{self, JsonError};
 use crate::judge::Judgement;
 use crate::patch::PatchError;
 use crate::report::{self, Report};
@@ -27,6 +32,9 @@ use crate::run::{self, Facts, Folded, State};
 use crate::scope::TreePath;
 use crate::sums;
 use crate::trace::TraceLine;
+
+pub use links::{Linked, Links};
+pub use signature::{Signature, SignatureStanding};
 
 /// A bundle as found: every file hashed, the small ones also as bytes.
 #[derive(Default)]
@@ -38,6 +46,8 @@ pub struct FoundBundle {
     pub documents: BTreeMap<String, Vec<u8>>,
     /// Paths `patch.diff` changes.
     pub patch_paths: Option<Result<BTreeSet<TreePath>, PatchError>>,
+    /// The run whose name the directory or archive bears, if it bears one.
+    pub named: Option<RunId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,8 +56,12 @@ pub struct FoundFile {
     pub sha256: Digest,
 }
 
-/// The documents a reader must supply as bytes.
-pub const DOCUMENTS: [&str; 10] = [
+/// Must a reader supply this file as bytes?
+pub fn is_document(name: &str) -> bool {
+    DOCUMENTS.contains(&name) || bundle::SIGNED.contains(&name) || name.starts_with(bundle::RELIED_DIR)
+}
+
+const DOCUMENTS: [&str; 10] = [
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,
@@ -68,12 +82,6 @@ pub enum Standing {
     Unknown,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Signature {
-    Unsigned,
-}
-
 /// Something that is wrong with a bundle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
@@ -89,10 +97,12 @@ pub struct Verification {
     pub standing: Standing,
     pub signature: Signature,
     pub run_id: Option<String>,
-    /// The verdict as re-derived; null when the bundle is too broken to judge.
+    /// The verdict as re-derived; null unless the bundle is good.
     pub status: Option<crate::verdict::Status>,
     pub checked: Vec<Checked>,
     pub problems: Vec<Problem>,
+    /// What could not be decided here: without these the bundle would be good.
+    pub unknowns: Vec<Problem>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -102,7 +112,8 @@ pub struct Checked {
 }
 
 /// Names of the checks, in order.
-const CHECKS: [&str; 9] = ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness"];
+const CHECKS: [&str; 11] =
+    ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness", "signature", "links"];
 
 fn process_started(facts: &Facts) -> bool {
     facts.engine_events.contains(&EventType::EngineStarted)
@@ -110,36 +121,47 @@ fn process_started(facts: &Facts) -> bool {
 
 struct Verifier<'a> {
     found: &'a FoundBundle,
+    trust: &'a Trust,
+    find: &'a mut Finder<'a>,
+    /// The bundles this one stands on, once it is known which.
+    links: Links,
     problems: Vec<Problem>,
+    unknowns: Vec<Problem>,
 }
 
-/// Checks a whole bundle. Never panics, whatever the bytes.
-pub fn verify(found: &FoundBundle) -> Verification {
-    let mut verifier = Verifier { found, problems: Vec::new() };
-    let judged = verifier.run();
-    let problems = verifier.problems;
-    let run_id = found
-        .documents
-        .get(bundle::REPORT)
-        .and_then(|bytes| json::parse_strict(bytes).ok())
-        .and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
+/// Verifies the bundles of some runs and says what they are, as far as they can be found.
+pub type Finder<'a> = dyn FnMut(&BTreeSet<RunId>) -> Links + 'a;
+
+/// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics, whatever the bytes.
+pub fn verify<'a>(found: &'a FoundBundle, trust: &'a Trust, find: &'a mut Finder<'a>) -> Verification {
+    let mut verifier = Verifier { found, trust, find, links: Links::new(), problems: Vec::new(), unknowns: Vec::new() };
+    let report = json::parse_strict(verifier.bytes(bundle::REPORT));
+    let run_id = report.as_ref().ok().and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
+    let (judged, signature) = verifier.run(report);
+    let Verifier { problems, unknowns, .. } = verifier;
+    let standing = match (problems.is_empty(), unknowns.is_empty()) {
+        (true, true) => Standing::Good,
+        (true, false) => Standing::Unknown,
+        (false, _) => Standing::Bad,
+    };
+    let ok = |name: &str| !problems.iter().chain(&unknowns).any(|problem| problem.check == name);
     Verification {
         schema_version: 1,
-        standing: if problems.is_empty() { Standing::Good } else { Standing::Bad },
-        signature: Signature::Unsigned,
+        standing,
+        signature,
         run_id,
-        status: judged.filter(|_| problems.is_empty()).map(|judgement| judgement.status),
-        checked: CHECKS
-            .iter()
-            .map(|name| Checked { name: (*name).to_owned(), ok: !problems.iter().any(|p| p.check == *name) })
-            .collect(),
+        status: judged.filter(|_| standing == Standing::Good).map(|judgement| judgement.status),
+        checked: CHECKS.iter().map(|name| Checked { name: (*name).to_owned(), ok: ok(name) }).collect(),
         problems,
+        unknowns,
     }
 }
 
 /// The typed documents of a bundle.
 struct Documents {
     report: Report,
+    /// The digest the report must hold of itself.
+    own_digest: Option<Digest>,
     contract: ContractDocument,
     task_digest: Digest,
     contract_digest: Digest,
@@ -153,19 +175,36 @@ impl Verifier<'_> {
         self.problems.push(Problem { check: check.to_owned(), artifact: artifact.to_owned(), message: message.into() });
     }
 
-    fn run(&mut self) -> Option<Judgement> {
+    fn unknown(&mut self, check: &str, artifact: &str, message: impl Into<String>) {
+        self.unknowns.push(Problem { check: check.to_owned(), artifact: artifact.to_owned(), message: message.into() });
+    }
+
+    fn run(&mut self, report: Result<Value, JsonError>) -> (Option<Judgement>, Signature) {
         self.files();
         let sums = self.sums();
-        let documents = self.schema()?;
-        self.digests(&documents, sums.as_ref());
+        let documents = self.schema(report);
+        let signature = self.signature(documents.as_ref().map(|documents| &documents.report), sums.as_ref());
+        (documents.and_then(|documents| self.documents(&documents, sums.as_ref())), signature)
+    }
+
+    fn documents(&mut self, documents: &Documents, sums: Option<&BTreeMap<String, Digest>>) -> Option<Judgement> {
+        if self.found.named.as_ref().is_some_and(|named| *named != documents.report.run_id) {
+            self.problem("files", bundle::REPORT, "lies under the name of another run");
+        }
+        self.digests(documents, sums);
         self.freshness(&documents.report);
-        let events = self.chain(&documents)?;
-        let folded = self.order(&events, &documents)?;
-        self.facts(&documents, &folded);
-        self.containment(&documents, &folded);
-        self.source(&documents, &folded);
-        let judgement = self.judgement(&documents, &folded);
-        self.report(&documents, &folded);
+        let wanted = links::wanted(&documents.report);
+        if !wanted.is_empty() {
+            self.links = (self.find)(&wanted);
+        }
+        self.links(&documents.report);
+        let events = self.chain(documents)?;
+        let folded = self.order(&events, documents)?;
+        self.facts(documents, &folded);
+        self.containment(documents, &folded);
+        self.source(documents, &folded);
+        let judgement = self.judgement(documents, &folded);
+        self.report(documents, &folded);
         Some(judgement)
     }
 
@@ -174,7 +213,7 @@ impl Verifier<'_> {
     }
 
     fn files(&mut self) {
-        for name in bundle::ALWAYS {
+        for name in bundle::ALWAYS.into_iter().chain(bundle::SIGNED) {
             if !self.found.files.contains_key(name) {
                 self.problem("files", name, "is missing");
             }
@@ -216,8 +255,10 @@ impl Verifier<'_> {
         }
     }
 
-    fn schema(&mut self) -> Option<Documents> {
-        let report = self.parsed::<Report>(bundle::REPORT);
+    fn schema(&mut self, report: Result<Value, JsonError>) -> Option<Documents> {
+        let own_digest = report.as_ref().ok().and_then(|value| bundle::report_self_digest(value).ok());
+        let report = report.and_then(|value| Report::deserialize(value).map_err(JsonError::Shape));
+        let report = report.map_err(|error| self.problem("schema", bundle::REPORT, error.to_string())).ok();
         let gates = self.parsed::<GateReport>(bundle::GATES);
         let eligibility = self.parsed::<Eligibility>(bundle::ELIGIBILITY);
         let containment = self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
@@ -237,6 +278,7 @@ impl Verifier<'_> {
         }
         Some(Documents {
             report,
+            own_digest,
             contract,
             task_digest: sealed.task_digest,
             contract_digest: sealed.contract_digest,
@@ -266,8 +308,7 @@ impl Verifier<'_> {
         {
             self.problem("digests", &name, "report.json and SHA256SUMS disagree about it");
         }
-        let own = json::parse_strict(self.bytes(bundle::REPORT)).and_then(|value| bundle::report_self_digest(&value));
-        if own.ok().as_ref() != report.artifact_digests.get(bundle::REPORT) {
+        if documents.own_digest.as_ref() != report.artifact_digests.get(bundle::REPORT) {
             self.problem("digests", bundle::REPORT, "its own digest does not match");
         }
         if report.contract_digest != documents.contract_digest || report.task_digest != documents.task_digest {
@@ -277,7 +318,14 @@ impl Verifier<'_> {
 
     fn chain(&mut self, documents: &Documents) -> Option<Vec<Event>> {
         let report = &documents.report;
-        let start = chain::chain_start(&report.run_id, &documents.contract_digest);
+        let start = match &report.continues {
+            None => chain::chain_start(&report.run_id, &documents.contract_digest),
+            // Without the bundle it goes on from, only the chain's own word is left; `links` says so.
+            Some(continues) => match self.links.get(&continues.run_id) {
+                Some(linked) => linked.head,
+                None => chain::first_prev(self.bytes(bundle::EVENTS)).unwrap_or(documents.contract_digest),
+            },
+        };
         match chain::read_chain(self.bytes(bundle::EVENTS), start, &report.run_id) {
             Ok(lines) => {
                 let head = lines.last().map_or(start, |line| line.hash);
@@ -305,6 +353,10 @@ impl Verifier<'_> {
             let message =
                 format!("{} (the chain ends without {})", Code::MissingRequiredEvent.as_str(), EventType::RunCompleted.as_str());
             self.problem("order", bundle::EVENTS, message);
+            return None;
+        }
+        if folded.facts.settles != (documents.report.kind == Kind::Settlement) {
+            self.problem("order", bundle::EVENTS, "only the chain of a settlement begins with an outcome");
             return None;
         }
         if let Some(created) = &folded.facts.contract {

@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::reader;
 use crate::source::OwnDir;
+use crate::verifier;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -65,7 +66,8 @@ fn only_by_a_person(context: &Context) -> Result<(), Failure> {
 fn verified_pass(context: &Context, dir: &Path) -> Result<Report, Failure> {
     let shown = dir.display().to_string();
     let unfit = |what: &str| Failure::blocked("not_a_verified_pass", what.to_owned()).at(shown.clone()).so("nothing was changed");
-    let found = reader::verify_dir(dir).map_err(|error| unfit("the bundle cannot be read").because(&error))?;
+    let found =
+        verifier::verify_dir(dir, &context.trust()?).map_err(|error| unfit("the bundle cannot be read").because(&error))?;
     if found.standing != Standing::Good {
         let verify = context.output.command(&format!("verify {shown}"));
         return Err(unfit("the bundle does not verify").hint(format!("`{verify}` lists what is wrong")));

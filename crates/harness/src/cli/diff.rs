@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use cto_core::attest::Trust;
 use cto_core::bundle;
 use cto_core::digest::Digest;
 use cto_core::patch_stat::{PatchStat, StatReader};
@@ -18,6 +19,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::reader;
 use crate::terminal;
+use crate::verifier;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -37,7 +39,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let dir = reader::find(&context.home()?, &args.run)?;
-    let patch = Patch::of(&dir)?;
+    let patch = Patch::of(&dir, &context.trust()?)?;
     if context.output.json {
         return document(context, &patch).map(|()| 0);
     }
@@ -87,12 +89,12 @@ struct Patch<'a> {
 }
 
 impl<'a> Patch<'a> {
-    fn of(dir: &'a Path) -> Result<Self, Failure> {
+    fn of(dir: &'a Path, trust: &Trust) -> Result<Self, Failure> {
         let place = || dir.display().to_string();
         if liveness(dir) != Liveness::Sealed {
             return Err(Failure::blocked("no_patch", "this run is not sealed, so it has no patch yet").at(place()));
         }
-        let (found, verification) = reader::examine(dir)
+        let (found, verification) = verifier::examine(dir, trust)
             .map_err(|error| Failure::internal("unreadable_bundle", "the bundle cannot be read").at(place()).because(&error))?;
         if verification.standing != Standing::Good {
             return Err(not_good(&verification).at(place()));
@@ -143,7 +145,8 @@ fn not_good(verification: &Verification) -> Failure {
     let mut failure = Failure::usage("bundle_not_good", "the bundle does not verify, so its patch is not shown")
         .hint("`cto verify` lists what is wrong with it");
     failure.exits_with = Some(if verification.standing == Standing::Bad { 1 } else { 3 });
-    failure.because = verification.problems.iter().take(3).map(|p| format!("{}: {}", p.artifact, p.message)).collect();
+    let reasons = verification.problems.iter().chain(&verification.unknowns);
+    failure.because = reasons.take(3).map(|p| format!("{}: {}", p.artifact, p.message)).collect();
     failure
 }
 
@@ -252,7 +255,7 @@ mod tests {
     fn a_patch_that_changed_since_it_verified_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(bundle::PATCH), "now").unwrap();
-        let verification = cto_core::verify::verify(&FoundBundle::default());
+        let verification = cto_core::verify::verify(&FoundBundle::default(), &Trust::default(), &mut |_| Default::default());
         let patch = |bytes: &[u8]| Patch {
             dir: dir.path(),
             verification: verification.clone(),

@@ -32,6 +32,8 @@ const PLACES: &[(&str, Group)] = &[
     ("runs", Group::Evidence),
     ("diff", Group::Evidence),
     ("replay", Group::Evidence),
+    ("bundle", Group::Evidence),
+    ("keys", Group::Evidence),
     ("recover", Group::Evidence),
     ("schema", Group::Evidence),
     ("apply", Group::Tasks),

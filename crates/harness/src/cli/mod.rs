@@ -1,6 +1,7 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
 mod apply;
+mod bundle;
 mod case;
 mod cases;
 mod completions;
@@ -11,6 +12,7 @@ mod doctor;
 mod engines;
 mod exec;
 mod help;
+mod keys;
 mod man;
 mod matrix;
 mod matrix_row;
@@ -34,11 +36,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use cto_core::attest::Trust;
 use cto_core::config::{Layers, Source};
 
 use crate::doubles;
 use crate::failure::Failure;
 use crate::host::{Env, Home};
+use crate::keys::KeyStore;
 use output::{Color, Output};
 
 /// The gate between coding agents and the repositories people own.
@@ -80,6 +84,10 @@ enum Command {
     Show(show::Args),
     /// Check a bundle from its own bytes
     Verify(verify::Args),
+    /// Pack a bundle into one file, or unpack one
+    Bundle(bundle::Args),
+    /// Which key signs here, and whose signatures count
+    Keys(keys::Args),
     /// List runs, newest first
     Runs(runs::Args),
     /// Close runs that were interrupted
@@ -151,6 +159,14 @@ struct Context {
 impl Context {
     fn home(&self) -> Result<Home, Failure> {
         Home::find(self.home.clone(), self.runs_dir.clone(), &self.env, &self.config)
+    }
+
+    /// Whose signatures count on this machine. Without a state home there is no store, and nobody's do.
+    fn trust(&self) -> Result<Trust, Failure> {
+        match self.home() {
+            Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
+            Err(_) => Ok(Trust::default()),
+        }
     }
 
     /// Whole seconds of a setting that only the config file can give.
@@ -230,6 +246,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Apply(args) => apply::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
+        Command::Bundle(args) => bundle::run(context, &args),
+        Command::Keys(args) => keys::run(context, args),
         Command::Runs(args) => runs::run(context, args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+use cto_core::attest::Trust;
 use cto_core::bundle;
 use cto_core::chain;
 use cto_core::contract::ContractDocument;
@@ -22,6 +23,7 @@ use crate::evidence::{Liveness, liveness};
 use crate::failure::Failure;
 use crate::reader;
 use crate::terminal;
+use crate::verifier;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -35,7 +37,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let dir = reader::find(&context.home()?, &args.run)?;
-    let tape = Tape::of(&dir)?;
+    let tape = Tape::of(&dir, &context.trust()?)?;
     let trace = if args.trace { tape.trace() } else { Ok(Vec::new()) };
     if context.output.json {
         context.output.document(&json!({
@@ -82,7 +84,7 @@ struct Tape {
 const DOCUMENTS: [&str; 4] = [bundle::CONTRACT, bundle::REPORT, bundle::EVENTS, bundle::TRACE];
 
 impl Tape {
-    fn of(dir: &Path) -> Result<Self, Failure> {
+    fn of(dir: &Path, trust: &Trust) -> Result<Self, Failure> {
         let unreadable = |error: &dyn std::error::Error| {
             Failure::usage("unreadable_events", "the events of this run cannot be read")
                 .at(dir.display().to_string())
@@ -92,7 +94,7 @@ impl Tape {
         let liveness = liveness(dir);
         let (documents, verification) = match liveness {
             Liveness::Sealed => {
-                let (found, verification) = reader::examine(dir).map_err(|error| unreadable(&error))?;
+                let (found, verification) = verifier::examine(dir, trust).map_err(|error| unreadable(&error))?;
                 (found.documents, Some(verification))
             }
             Liveness::Live | Liveness::Interrupted => {
@@ -109,7 +111,7 @@ impl Tape {
         let start = chain::chain_start(&run_id, &contract.contract_digest);
         let (lines, broken) = timeline::good_beginning(bytes(bundle::EVENTS), start, &run_id);
         let standing = verification.as_ref().map_or(Standing::Unknown, |found| found.standing);
-        let first = verification.as_ref().and_then(|found| found.problems.first());
+        let first = verification.as_ref().and_then(|found| found.problems.iter().chain(&found.unknowns).next());
         Ok(Self {
             run_id,
             standing,

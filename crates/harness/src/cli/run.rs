@@ -27,9 +27,9 @@ use crate::files;
 use crate::host::Home;
 use crate::index;
 use crate::progress::{self, Progress};
-use crate::reader;
 use crate::recover;
 use crate::run::{self, Request};
+use crate::verifier;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -186,15 +186,15 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
 }
 
 /// A pass is printed only over evidence that bears it out: nobody may have written into the bundle meanwhile.
-fn confirm(dir: &Path) -> Result<(), Failure> {
+fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
     let refused = || {
         Failure::internal("evidence_touched", "the sealed bundle does not bear out its own verdict")
             .at(dir.display().to_string())
             .so("nothing counts as passed")
             .hint("`cto verify` lists what is wrong; something outside the harness wrote into the bundle")
     };
-    let found = reader::verify_dir(dir).map_err(|error| refused().because(&error))?;
-    match (found.standing, found.problems.first()) {
+    let found = verifier::verify_dir(dir, &context.trust()?).map_err(|error| refused().because(&error))?;
+    match (found.standing, found.problems.iter().chain(&found.unknowns).next()) {
         (Standing::Good, _) => Ok(()),
         (_, Some(problem)) => Err(refused().reason(format!("{}: {}", problem.artifact, problem.message))),
         (_, None) => Err(refused()),
@@ -222,7 +222,7 @@ pub fn run_one(
     let sealed = run::run(home, &context.env, request, cancel, progress)?;
     index::ingest(home, &sealed.report.run_id);
     if sealed.report.status == Status::Pass {
-        confirm(&sealed.dir)?;
+        confirm(context, &sealed.dir)?;
     }
     Ok(sealed)
 }

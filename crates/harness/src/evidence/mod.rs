@@ -30,7 +30,9 @@ pub use lock::{Liveness, RunLock, is_held, liveness};
 pub use seal::SealedBundle;
 
 use crate::host::{self, Home};
+use crate::keys::KeyStore;
 use crate::secrets::{Hits, Secrets};
+use crate::sign::SignError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
@@ -44,6 +46,8 @@ pub enum EvidenceError {
     Order(#[from] OutOfOrder),
     #[error(transparent)]
     Json(#[from] JsonError),
+    #[error("the bundle could not be signed")]
+    Sign(#[from] SignError),
 }
 
 /// Room kept free so that a full disk still yields a typed verdict.
@@ -57,6 +61,7 @@ pub struct OpenBundle {
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
     pub secrets: Secrets,
+    keys: KeyStore,
     /// Secrets seen in engine output or patch, even where they were taken out.
     pub leaks: Vec<String>,
     /// The gates as last written.
@@ -107,6 +112,8 @@ pub struct Opening {
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
     pub secrets: Secrets,
+    /// Whose key signs at the end.
+    pub keys: KeyStore,
 }
 
 impl OpenBundle {
@@ -139,6 +146,7 @@ impl OpenBundle {
             contract: opening.contract,
             sealed_contract: opening.sealed_contract,
             secrets: opening.secrets,
+            keys: opening.keys,
             leaks: Vec::new(),
             gates: GateReport { schema_version: 1, gates: Vec::new() },
             processes: Vec::new(),

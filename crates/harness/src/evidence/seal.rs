@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use cto_core::attest::Sealed;
 use cto_core::blocker::{Blocker, Code};
 use cto_core::bundle;
 use cto_core::containment::{Containment, ContainmentReport};
@@ -24,6 +25,7 @@ use cto_core::trace::TraceOutcome;
 use super::{EvidenceError, OpenBundle, scratch};
 use crate::files;
 use crate::host;
+use crate::sign::Signer;
 
 const TOMBSTONE: &[u8] = b"withheld by CTO Harness: this artifact held a secret (secret_leak)\n";
 const UNREACHED: &[u8] = b"verification was not reached\n";
@@ -230,7 +232,7 @@ impl OpenBundle {
         }
         // The commit point: before this rename there is no result, after it there is exactly one.
         fs::rename(self.dir.join(bundle::REPORT_TEMP), self.dir.join(bundle::REPORT)).map_err(failed(bundle::REPORT))?;
-        for dir in [self.dir.join(bundle::BACKEND_DIR), self.dir.clone()] {
+        for dir in [self.dir.join(bundle::BACKEND_DIR), self.dir.join(bundle::ATTESTATIONS_DIR), self.dir.clone()] {
             File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed(bundle::REPORT))?;
         }
         // Only markers of life are left to clear away; the bundle is whole with or without them.
@@ -240,7 +242,7 @@ impl OpenBundle {
         Ok(SealedBundle { dir: self.dir, report })
     }
 
-    /// Writes `report.md`, takes all digests, fixes the report in memory, writes sums and report.
+    /// Writes `report.md`, takes all digests, fixes the report in memory, writes sums, signature and report.
     fn fix_bytes(&mut self, report: &Report) -> Result<Vec<u8>, EvidenceError> {
         let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
         self.write(bundle::REPORT_MD, report_md::render(report).as_bytes())?;
@@ -250,11 +252,28 @@ impl OpenBundle {
                 .map_err(|source| EvidenceError::Write { artifact: name.clone(), source })?;
             digests.insert(name, found.sha256);
         }
-        let bytes = report.clone().with_digests(digests.clone())?.to_bytes()?;
+        let report = report.clone().with_digests(digests.clone())?;
+        let bytes = report.to_bytes()?;
         digests.insert(bundle::REPORT.to_owned(), Digest::of(&bytes));
-        self.write(bundle::SUMS, sums::format(&digests).as_bytes())?;
+        let sums = sums::format(&digests);
+        self.write(bundle::SUMS, sums.as_bytes())?;
+        self.sign(&Sealed { report: &report, sums: &digests, sums_sha256: Digest::of(sums.as_bytes()) })?;
         self.write(bundle::REPORT_TEMP, &bytes)?;
         Ok(bytes)
+    }
+
+    /// The key is asked for now and not when the run began: one that was rotated meanwhile signs nothing more.
+    fn sign(&mut self, sealed: &Sealed<'_>) -> Result<(), EvidenceError> {
+        // Taken first: the key was not yet retired at this time.
+        let signed_at = host::now();
+        let signer = Signer::ready(&self.keys)?;
+        let dir = self.dir.join(bundle::ATTESTATIONS_DIR);
+        let failed = |source| EvidenceError::Write { artifact: bundle::ATTESTATIONS_DIR.to_owned(), source };
+        host::make_private_dir(&dir).map_err(failed)?;
+        for (name, bytes) in signer.attest(sealed, signed_at)? {
+            self.write(name, &bytes)?;
+        }
+        Ok(())
     }
 
     fn make_room(&self) {

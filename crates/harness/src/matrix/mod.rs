@@ -23,10 +23,11 @@ use crate::engines;
 use crate::failure::Failure;
 use crate::host::{self, Env};
 use crate::jail::probe;
-use crate::reader;
+use crate::keys::KeyStore;
 use crate::run::Request;
 use crate::source::SourceRequest;
 use crate::supervise::{self, Job, Limits};
+use crate::verifier;
 use crate::workspace;
 use place::Place;
 
@@ -219,9 +220,11 @@ fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
     }
 }
 
-/// A bundle as a stranger finds it.
+/// A bundle of a row, verified with the key of the state home it lies in: that of the row itself.
 pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
-    Ok(BundleSeen { files: bundle_files(dir)?, verification: reader::verify_dir(dir)? })
+    let state = dir.parent().and_then(Path::parent).unwrap_or(dir);
+    let trust = KeyStore::below(state).trust().map_err(io::Error::other)?;
+    Ok(BundleSeen { files: bundle_files(dir)?, verification: verifier::verify_dir(dir, &trust)? })
 }
 
 /// Who owns a row's source, and who answers in the place of an operator.

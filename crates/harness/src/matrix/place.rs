@@ -30,6 +30,9 @@ const BYSTANDERS: [(&str, &str); 4] = [
 /// What a state home holds for its own convenience and makes anew when it is gone: no evidence.
 const REBUILDABLE: [&str; 2] = ["state/cache", "state/cto.db"];
 
+/// The key of the place, made by its first run and named in every bundle it signed.
+const KEYS: &str = "state/keys";
+
 /// The state home itself, once it was used.
 const FURNITURE: [&str; 4] = ["state", "state/harness-runs", "state/open", "state/work"];
 
@@ -118,7 +121,10 @@ impl Look {
 
 fn is_expected(name: &str) -> bool {
     let below = |dir: &str| name.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '-']));
-    FURNITURE.contains(&name) || REBUILDABLE.iter().any(|dir| below(dir)) || name.starts_with("state/harness-runs/")
+    FURNITURE.contains(&name)
+        || REBUILDABLE.iter().any(|dir| below(dir))
+        || below(KEYS)
+        || name.starts_with("state/harness-runs/")
 }
 
 /// The files of a bundle by name.
@@ -168,7 +174,8 @@ mod tests {
                 fs::create_dir_all(place.at("state/open"))?;
                 fs::write(place.at("state/open/run"), "")
             }),
-            ("state/keys is new", |place| fs::create_dir_all(place.at("state/keys"))),
+            ("", |place| fs::create_dir_all(place.at("state/keys/known"))),
+            ("state/records is new", |place| fs::create_dir_all(place.at("state/records"))),
             ("state/cachet is new", |place| fs::create_dir_all(place.at("state/cachet"))),
             ("cwd/notes.txt changed", |place| {
                 std::os::unix::fs::chown(place.at("cwd/notes.txt"), None, None)?;

@@ -208,7 +208,7 @@ fn writing_into_the_evidence() {
         assert!(!answer.panicked(), "{trick}: {answer:?}");
         assert_ne!(answer.code, Some(0), "{trick}: {answer:?}");
         for dir in house.run_dirs() {
-            let found = cto_harness::reader::verify_dir(&dir).unwrap();
+            let found = crate::verdict_of(&dir);
             assert_ne!(found.status, Some(cto_core::verdict::Status::Pass), "{trick}");
         }
     }
@@ -225,7 +225,7 @@ fn evidence_that_was_touched_is_no_good_pass() {
         let answer = house.cto(&["run", "--script", &path, "--json"]);
         assert!(!answer.panicked(), "{trick}: {answer:?}");
         let last = house.run_dirs().pop().unwrap();
-        let found = cto_harness::reader::verify_dir(&last).unwrap();
+        let found = crate::verdict_of(&last);
         let touched = !found.problems.is_empty();
         let contained = answer.json()["report"]["containment"] == "contained";
         assert!(!(contained && touched), "{trick}: a contained engine reached its evidence: {:?}", found.problems);

@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
+mod adversary;
 mod apply;
 mod attacks;
+mod bundle;
 mod case;
 mod cases;
 mod cheats;
@@ -14,13 +16,16 @@ mod contract;
 mod diff;
 mod engines;
 mod faults;
+mod fuzz;
 mod golden;
 mod help;
 mod index;
 mod jail;
 mod json;
+mod keys;
 mod layers;
 mod limits;
+mod links;
 mod matrix;
 mod measure;
 mod odd_input;
@@ -40,6 +45,9 @@ mod try_real;
 mod try_run;
 mod verify;
 
+use std::path::Path;
+
+use cto_core::attest::{PublicKey, Trust};
 use cto_core::verify::{Standing, Verification};
 use cto_testkit::{Bundle, Case, House, ORACLE};
 
@@ -57,9 +65,25 @@ pub fn passed() -> (House, Bundle) {
     (house, bundle)
 }
 
-/// The verifier, in this process.
+/// Trust in whoever signed a bundle, read without any check: what is refused then is not refused for its key.
+pub fn trusting(dir: &Path) -> Trust {
+    let mut trust = Trust::default();
+    let envelope = std::fs::read(dir.join("attestation.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let statement = cto_testkit::payload(&envelope.unwrap_or_default());
+    let key = statement["predicate"]["signer"]["public_key"].as_str().map(PublicKey::from_base64);
+    if let Some(Ok(key)) = key {
+        trust.named(&key, "whoever signed it");
+    }
+    trust
+}
+
+/// The verifier, in this process, trusting whoever signed.
+pub fn verdict_of(dir: &Path) -> Verification {
+    cto_harness::verifier::verify_dir(dir, &trusting(dir)).unwrap()
+}
+
 pub fn verdict(bundle: &Bundle) -> Verification {
-    cto_harness::reader::verify_dir(&bundle.dir).unwrap()
+    verdict_of(&bundle.dir)
 }
 
 /// The bundle is whole, and says what its report says.

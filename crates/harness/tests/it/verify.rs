@@ -5,16 +5,16 @@ use cto_testkit::Forged;
 use crate::{house, passed};
 
 #[test]
-fn good_is_exit_zero_and_says_unsigned() {
+fn good_is_exit_zero_and_says_who_signed() {
     let (house, bundle) = passed();
     for name in [bundle.run_id(), "last".into(), bundle.dir.display().to_string()] {
         let answer = house.cto(&["verify", &name]);
         assert_eq!(answer.code, Some(0), "{name}: {answer:?}");
-        assert!(answer.stdout.starts_with("GOOD") && answer.stdout.contains("unsigned"), "{answer:?}");
+        assert!(answer.stdout.starts_with("GOOD") && answer.stdout.contains("here, by this machine"), "{answer:?}");
     }
     let json = house.cto(&["verify", "--json"]).json();
     assert_eq!(json["bundles"][0]["verification"]["standing"], "good");
-    assert_eq!(json["bundles"][0]["verification"]["signature"], "unsigned");
+    assert_eq!(json["bundles"][0]["verification"]["signature"]["standing"], "own");
     assert_eq!(json["bundles"][0]["verification"]["status"], "pass");
 }
 

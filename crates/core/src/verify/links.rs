@@ -1,0 +1,172 @@
+//! Bundles that stand on others: a settlement on its run, a pass on proofs, approvals and requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::{FoundBundle, Standing, Verification, Verifier};
+use crate::bundle;
+use crate::digest::Digest;
+use crate::event::Kind;
+use crate::ids::RunId;
+use crate::json;
+use crate::report::{Reliance, RelianceKind, Report};
+use crate::verdict::Status;
+
+const CHECK: &str = "links";
+
+/// What a verified bundle is to those that stand on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Linked {
+    pub standing: Standing,
+    pub status: Option<Status>,
+    pub kind: Kind,
+    pub sums_sha256: Digest,
+    pub contract_digest: Digest,
+    /// The end of its chain.
+    pub head: Digest,
+    pub artifacts: BTreeMap<String, Digest>,
+}
+
+/// Verified bundles by run id.
+pub type Links = BTreeMap<RunId, Linked>;
+
+/// A record somebody made before the run, as far as this verifier reads it.
+#[derive(Deserialize)]
+struct RelyRecord {
+    contract_digest: Digest,
+    approval_granted: bool,
+}
+
+/// The file a record is kept in.
+pub fn record_name(kind: RelianceKind, id: &str) -> String {
+    let word = match kind {
+        RelianceKind::Proof => "proof",
+        RelianceKind::Approval => "approval",
+        RelianceKind::Request => "request",
+    };
+    format!("{}{word}-{id}.json", bundle::RELIED_DIR)
+}
+
+/// Runs whose bundles are needed to check this one.
+pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
+    let proofs = report.relies_on.iter().filter(|reliance| reliance.kind == RelianceKind::Proof);
+    let proofs = proofs.filter_map(|reliance| proof_of(reliance).map(|(run, _)| run));
+    let continued = report.continues.iter().map(|continues| continues.run_id.clone());
+    proofs.chain(continued).filter(|run| *run != report.run_id).collect()
+}
+
+/// What others may know of a bundle once it was verified.
+pub fn linked(found: &FoundBundle, verification: &Verification) -> Option<(RunId, Linked)> {
+    let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
+    let linked = Linked {
+        standing: verification.standing,
+        status: verification.status,
+        kind: report.kind,
+        sums_sha256: found.files.get(bundle::SUMS)?.sha256,
+        contract_digest: report.contract_digest,
+        head: report.events.head,
+        artifacts: found.files.iter().map(|(name, file)| (name.clone(), file.sha256)).collect(),
+    };
+    Some((report.run_id, linked))
+}
+
+fn proof_of(reliance: &Reliance) -> Option<(RunId, Option<&str>)> {
+    match reliance.id.split_once('/') {
+        None => Some((reliance.id.parse().ok()?, None)),
+        Some((run, artifact)) => Some((run.parse().ok()?, Some(artifact))),
+    }
+}
+
+impl Verifier<'_> {
+    pub(super) fn links(&mut self, report: &Report) {
+        self.continues(report);
+        let mut seen = BTreeSet::new();
+        for reliance in &report.relies_on {
+            if !seen.insert((record_name(reliance.kind, &reliance.id), reliance.sha256)) {
+                self.problem(CHECK, bundle::REPORT, format!("relies on {:?} twice", reliance.id));
+            }
+            match reliance.kind {
+                RelianceKind::Proof => self.proof(report, reliance),
+                RelianceKind::Approval | RelianceKind::Request => self.record(report, reliance),
+            }
+        }
+    }
+
+    /// A settlement goes on from exactly the bundle it names; nothing else goes on from anything.
+    fn continues(&mut self, report: &Report) {
+        let Some(continues) = &report.continues else {
+            if report.kind == Kind::Settlement {
+                self.problem(CHECK, bundle::REPORT, "is a settlement and continues nothing");
+            }
+            return;
+        };
+        if report.kind != Kind::Settlement {
+            return self.problem(CHECK, bundle::REPORT, "continues another bundle without being a settlement");
+        }
+        let run = &continues.run_id;
+        let Some(linked) = self.links.get(run).cloned() else {
+            return self.unknown(CHECK, bundle::REPORT, format!("continues {run}, which was not found"));
+        };
+        if linked.sums_sha256 != continues.sums_sha256 {
+            self.problem(CHECK, bundle::REPORT, format!("continues another bundle than the one called {run}"));
+        }
+        if linked.contract_digest != report.contract_digest {
+            self.problem(CHECK, bundle::REPORT, format!("{run} had another contract"));
+        }
+        if linked.kind != Kind::Run {
+            self.problem(CHECK, bundle::REPORT, format!("{run} is not a run"));
+        }
+        self.stands_on(report, run, &linked);
+    }
+
+    fn proof(&mut self, report: &Report, reliance: &Reliance) {
+        let Some((run, artifact)) = proof_of(reliance) else {
+            return self.problem(CHECK, bundle::REPORT, format!("the proof {:?} is not a run id", reliance.id));
+        };
+        let Some(linked) = self.links.get(&run).cloned() else {
+            return self.unknown(CHECK, bundle::REPORT, format!("relies on {run}, which was not found"));
+        };
+        let found = match artifact {
+            None => Some(&linked.sums_sha256),
+            Some(artifact) => linked.artifacts.get(artifact),
+        };
+        if found != Some(&reliance.sha256) {
+            self.problem(CHECK, bundle::REPORT, format!("relies on something else than what {} holds now", reliance.id));
+        }
+        self.stands_on(report, &run, &linked);
+    }
+
+    /// Nothing is better than what it stands on.
+    fn stands_on(&mut self, report: &Report, run: &RunId, linked: &Linked) {
+        match linked.standing {
+            Standing::Bad => self.problem(CHECK, bundle::REPORT, format!("stands on {run}, which is bad")),
+            Standing::Unknown => self.unknown(CHECK, bundle::REPORT, format!("stands on {run}, which is unknown")),
+            Standing::Good if report.status == Status::Pass && linked.status != Some(Status::Pass) => {
+                self.problem(CHECK, bundle::REPORT, format!("is a pass, but stands on {run}, which did not pass"));
+            }
+            Standing::Good => {}
+        }
+    }
+
+    /// A request or approval travels with the bundle and is about this very contract.
+    fn record(&mut self, report: &Report, reliance: &Reliance) {
+        let name = record_name(reliance.kind, &reliance.id);
+        let Some(file) = self.found.files.get(&name) else {
+            return self.unknown(CHECK, &name, "the run relied on it, and it is not in the bundle");
+        };
+        if file.sha256 != reliance.sha256 {
+            return self.problem(CHECK, &name, "is not the record the report relies on");
+        }
+        match json::read::<RelyRecord>(self.bytes(&name)) {
+            Err(error) => self.problem(CHECK, &name, error.to_string()),
+            Ok(record) if record.contract_digest != report.contract_digest => {
+                self.problem(CHECK, &name, "is about another contract");
+            }
+            Ok(record) if reliance.kind == RelianceKind::Approval && !record.approval_granted => {
+                self.problem(CHECK, &name, "grants nothing");
+            }
+            Ok(_) => {}
+        }
+    }
+}
