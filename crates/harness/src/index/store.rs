@@ -3,7 +3,6 @@
 //! Every row carries a digest of itself, because a database finds torn pages and not changed bytes. Whatever does
 //! not fit is [`IndexError::Damaged`], and the caller starts again with an empty one.
 
-use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,6 +18,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::bundles::Record;
+use crate::runs_root::Entry;
 
 /// `cto` and a digit, so that another program's database is known as one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"cto1");
@@ -93,6 +93,12 @@ pub struct KnownRoot {
 pub struct KnownName {
     pub inode: u64,
     pub is_own_directory: bool,
+}
+
+impl KnownName {
+    pub fn of(entry: &Entry) -> Self {
+        Self { inode: entry.inode, is_own_directory: entry.is_own_directory }
+    }
 }
 
 impl Store {
@@ -250,14 +256,15 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Every name of a root, by its sort key.
-    pub fn names(&self, root: i64) -> Result<HashMap<String, KnownName>, IndexError> {
+    /// Hands over every name of a root: its sort key, and what is known of the directory behind it.
+    pub fn each_name(&self, root: i64, mut each: impl FnMut(&str, KnownName)) -> Result<(), IndexError> {
         let mut statement = self.tx.prepare("SELECT key, inode, own FROM runs WHERE root = ?1")?;
-        let known = |row: &Row<'_>| {
-            let name = KnownName { inode: row.get::<_, i64>(1)? as u64, is_own_directory: row.get(2)? };
-            Ok((row.get(0)?, name))
-        };
-        Ok(statement.query_map([root], known)?.collect::<Result<_, _>>()?)
+        let mut rows = statement.query([root])?;
+        while let Some(row) = rows.next()? {
+            let key = row.get_ref(0)?.as_str().map_err(damaged)?;
+            each(key, KnownName { inode: row.get::<_, i64>(1)? as u64, is_own_directory: row.get(2)? });
+        }
+        Ok(())
     }
 
     pub fn remove(&self, root: i64, key: &str) -> Result<(), IndexError> {

@@ -68,7 +68,7 @@ fn assert_true_for(house: &House, filters: &[Filter], what: &str) -> Option<Inde
 fn indexed() -> (House, Bundle) {
     let (house, bundle) = passed();
     for (number, case) in ["alpha", "beta", "alpha", "beta", "alpha"].iter().enumerate() {
-        house.plant(&bundle, &format!("2026010{number}T000000Z-{case}-aaaa2222"), |report| {
+        house.plant(&bundle, &format!("2026010{}T000000Z-{case}-aaaa2222", number + 1), |report| {
             if number % 2 == 1 {
                 report["status"] = "fail".into();
             }
@@ -213,8 +213,8 @@ fn a_row_that_says_something_else_is_not_believed() {
         "UPDATE runs SET blockers = 'no such code'",
         "UPDATE runs SET stamp = NULL",
         "UPDATE runs SET sum = 0",
-        "UPDATE runs SET key = '20260101T000000Z-zzzz2222-gamma' WHERE key LIKE '2026010_T%-alpha' AND key LIKE '20260100%'",
-        "UPDATE runs SET key = 'nonsense' WHERE key LIKE '20260100%'",
+        "UPDATE runs SET key = '20260105T000000Z-zzzz2222-gamma' WHERE key LIKE '2026010_T%-alpha' AND key LIKE '20260101%'",
+        "UPDATE runs SET key = 'nonsense' WHERE key LIKE '20260101%'",
         "DELETE FROM runs WHERE status = 'fail'",
         "DELETE FROM runs",
         "DELETE FROM roots",
@@ -301,11 +301,11 @@ fn what_others_do_in_the_runs_root_is_seen_at_once() {
     let step = |what: &str| assert!(assert_true(&house, what).is_none(), "{what}");
     house.plant(&bundle, "20250101T000000Z-beta-aaaa2222", |report| report["status"] = "fail".into());
     step("added");
-    fs::remove_dir_all(at("20260101T000000Z-beta-aaaa2222")).unwrap();
+    fs::remove_dir_all(at("20260102T000000Z-beta-aaaa2222")).unwrap();
     step("removed");
-    fs::rename(at("20260100T000000Z-alpha-aaaa2222"), at("away")).unwrap();
+    fs::rename(at("20260101T000000Z-alpha-aaaa2222"), at("away")).unwrap();
     step("renamed away");
-    fs::rename(at("away"), at("20260100T000000Z-alpha-aaaa2222")).unwrap();
+    fs::rename(at("away"), at("20260101T000000Z-alpha-aaaa2222")).unwrap();
     step("renamed back");
     let swapped = house.plant(&bundle, "20240101T000000Z-alpha-aaaa2222", |_| {});
     step("another one");
@@ -328,7 +328,7 @@ fn what_others_do_in_the_runs_root_is_seen_at_once() {
 #[test]
 fn an_edited_report_is_seen_in_every_filter() {
     let (house, _) = indexed();
-    let report = house.runs_dir().join("20260100T000000Z-alpha-aaaa2222/report.json");
+    let report = house.runs_dir().join("20260101T000000Z-alpha-aaaa2222/report.json");
     let text = fs::read_to_string(&report).unwrap();
     let times = fs::metadata(&report).unwrap().modified().unwrap();
     fs::write(&report, text.replace("\"status\": \"pass\"", "\"status\": \"fail\"")).unwrap();
@@ -354,7 +354,7 @@ fn two_runs_roots_do_not_mix() {
     let (house, bundle) = indexed();
     let other = house.root().join("other-runs");
     fs::create_dir(&other).unwrap();
-    let same = "20260101T000000Z-beta-aaaa2222";
+    let same = "20260102T000000Z-beta-aaaa2222";
     fs::rename(house.plant(&bundle, "20230101T000000Z-beta-aaaa2222", |_| {}), other.join("20230101T000000Z-beta-aaaa2222"))
         .unwrap();
     fs::create_dir(other.join(same)).unwrap();
@@ -421,7 +421,9 @@ fn a_large_root_is_right_before_and_after_its_times_can_be_trusted() {
     std::thread::sleep(Duration::from_millis(2_300));
     check("settled again");
     fs::remove_dir_all(runs.join(name(3))).unwrap();
-    check("an old one removed from a settled root");
+    fs::rename(runs.join(name(9)), runs.join("away")).unwrap();
+    add(9, "pass");
+    check("old ones removed and replaced in a settled root");
     assert!(assert_true(&house, "at the end").is_none());
 }
 
