@@ -117,7 +117,8 @@ impl Store {
         store.db.busy_timeout(patience)?;
         store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        // A run must not wait for the disk because of its index; what is in the log is read from there.
+        // A run must not wait for the disk because of its index. The log is emptied by whoever finds it long: it is
+        // read through by each process that comes alone.
         store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         Ok(store)
     }
@@ -126,7 +127,7 @@ impl Store {
     pub fn prepare(&mut self) -> Result<(), IndexError> {
         self.db.execute_batch(
             "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8000; \
-             PRAGMA journal_size_limit = 4194304;",
+             PRAGMA journal_size_limit = 1048576; PRAGMA wal_autocheckpoint = 64;",
         )?;
         let number = |pragma: &str| self.db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
         let (application, version) = (number("application_id")?, number("user_version")?);
@@ -143,8 +144,6 @@ impl Store {
     }
 
     fn create(&mut self) -> Result<(), IndexError> {
-        // Large pages: the usual question reads through all rows.
-        self.db.execute_batch("PRAGMA page_size = 16384")?;
         self.db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been quicker.
