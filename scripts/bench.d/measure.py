@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import batch
 import index
 
 CASE = """\
@@ -548,6 +549,7 @@ class Bench:
             "  an engine that printed 500 MB, and one that added a file of 500 MB.",
             *self.more_notes,
             "- **Peak RSS** is VmHWM, read at the process's exit (`PTRACE_O_TRACEEXIT`).",
+            "- **Many runs**: wall and share as `cto run --all` and `cto matrix` print them themselves (`scripts/bench.d/batch.py`).",
             "- **Index**: 100,000 directories with the report and sums of a real bundle under other ids (`scripts/bench.d/index.py`).",
             "  Filled means `cto runs --reindex`, all of it; an answer is one process from start to end, page cache warm. `cto show`",
             "  looks for its run among the names, without the index.",
@@ -594,7 +596,7 @@ def main():
     bench.more_notes = signed.NOTES
     bench.verify_large("printed", "a log", BIG)
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
-    for row in index.measure(cto, work, times=max(30, pairs)):
+    for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs))]:
         bench.row(*row)
     document.parent.mkdir(exist_ok=True)
     document.write_text(bench.document())

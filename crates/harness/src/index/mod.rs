@@ -22,7 +22,7 @@ pub use bundles::{Found, Record, read, read_many};
 pub use store::IndexError;
 
 use crate::failure::Failure;
-use crate::host::Home;
+use crate::host::{self, Home};
 use crate::runs_root::{Entry, RunsRoot, unreadable_root};
 use store::{KnownName, KnownRoot, Store};
 
@@ -85,8 +85,9 @@ pub fn ingest(home: &Home, run_id: &RunId) {
     let _ = enter();
 }
 
-/// The file, by a path without links.
+/// The file, by a path without links. Bundles of somebody else may be listed where no state is yet.
 fn place(home: &Home) -> Result<PathBuf, IndexError> {
+    host::make_private_dir(&home.root)?;
     Ok(home.root.canonicalize()?.join("cto.db"))
 }
 

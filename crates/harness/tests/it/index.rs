@@ -31,10 +31,9 @@ fn names(runs: &[Listed]) -> Vec<String> {
     runs.iter().map(|run| run.run_id.to_string()).collect()
 }
 
-/// What the bundles say, read past any index: from a state home that has none and cannot have one.
+/// What the bundles say, read past any index: from a state home that cannot have one.
 fn truth(house: &House, filter: &Filter) -> Vec<Listed> {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let home = Home { root: elsewhere.path().join("missing"), runs: house.runs_dir() };
+    let home = Home { root: "/dev/null/no-state".into(), runs: house.runs_dir() };
     let listing = ask(&home, filter, false);
     assert_eq!(listing.bypassed.is_some(), house.runs_dir().exists());
     listing.runs
@@ -336,6 +335,18 @@ fn an_edited_report_is_seen_in_every_filter() {
     // Same length, same modification time, same inode: the change time tells.
     fs::File::options().write(true).open(&report).unwrap().set_modified(times).unwrap();
     assert!(assert_true(&house, "edited in place").is_none());
+}
+
+/// Bundles that came from elsewhere, on a machine that never ran anything.
+#[test]
+fn somebody_elses_bundles_are_indexed_as_well() {
+    let (house, bundle) = passed();
+    let state = house.root().join("fresh/state").display().to_string();
+    let runs = house.runs_dir().display().to_string();
+    let answer = house.cto(&["runs", "--json", "--home", &state, "--runs-dir", &runs]);
+    assert_eq!((ids(&answer), answer.stderr.as_str()), (vec![bundle.run_id()], ""));
+    assert!(Path::new(&state).join("cto.db").is_file());
+    assert_eq!(fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
 }
 
 #[test]
