@@ -17,6 +17,9 @@ import tempfile
 import time
 from pathlib import Path
 
+import batch
+import index
+
 CASE = """\
 schema_version = 1
 task_id = "{name}"
@@ -544,6 +547,10 @@ class Bench:
             "- **`cto verify`**: `cto verify BUNDLE/` against `openssl dgst -sha256` over the same files. The large bundles are real ones:",
             "  an engine that printed 500 MB, and one that added a file of 500 MB.",
             "- **Peak RSS** is VmHWM, read at the process's exit (`PTRACE_O_TRACEEXIT`).",
+            "- **Many runs**: wall and share as `cto run --all` and `cto matrix` print them themselves (`scripts/bench.d/batch.py`).",
+            "- **Index**: 100,000 directories with the report and sums of a real bundle under other ids (`scripts/bench.d/index.py`).",
+            "  Filled means `cto runs --reindex`, all of it; an answer is one process from start to end, page cache warm. `cto show`",
+            "  looks for its run among the names, without the index.",
             "",
         ]
         return "\n".join(lines)
@@ -582,6 +589,8 @@ def main():
     bench.rss()
     bench.verify_large("printed", "a log", BIG)
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
+    for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs))]:
+        bench.row(*row)
     document.parent.mkdir(exist_ok=True)
     document.write_text(bench.document())
     print(f"written: {document}")

@@ -112,11 +112,40 @@ fn is_run_id(text: &str) -> bool {
 }
 
 impl RunId {
-    /// Orders runs by when they began: the second, then what the suffix says of the millisecond.
-    pub fn time_key(&self) -> (&str, &str) {
-        let stamp = self.0.split('-').next().unwrap_or_default();
-        let suffix = self.0.rsplit('-').next().unwrap_or_default();
-        (stamp, suffix)
+    /// The parts of the name: when, case, suffix.
+    fn parts(&self) -> (&str, &str, &str) {
+        let (stamp, rest) = self.0.split_once('-').unwrap_or_default();
+        let (case, suffix) = rest.rsplit_once('-').unwrap_or_default();
+        (stamp, case, suffix)
+    }
+
+    /// One text that sorts as runs began: `<when>-<suffix>-<case>`. A hyphen sorts before every letter and
+    /// digit, so comparing texts compares part by part.
+    pub fn sort_key(&self) -> String {
+        let (stamp, case, suffix) = self.parts();
+        format!("{stamp}-{suffix}-{case}")
+    }
+
+    pub fn from_sort_key(key: &str) -> Result<Self, BadName> {
+        let mut parts = key.splitn(3, '-');
+        let mut next = || parts.next().unwrap_or_default();
+        let (stamp, suffix, case) = (next(), next(), next());
+        format!("{stamp}-{case}-{suffix}").parse()
+    }
+
+    /// The last part, which alone nearly always names the run.
+    pub fn suffix(&self) -> &str {
+        self.parts().2
+    }
+
+    /// The case the name was made for.
+    pub fn case(&self) -> &str {
+        self.parts().1
+    }
+
+    /// When the run began, to the second; a name whose digits are no time has no answer.
+    pub fn started(&self) -> Option<Utc> {
+        Utc::from_compact(self.parts().0)
     }
 
     pub fn new(started: Utc, case: &CaseId, suffix: &str) -> Result<Self, BadName> {
@@ -136,6 +165,33 @@ mod tests {
         for bad in ["", "-a", "a-", "a--b", "A", "a_b", "a/b", "..", "a b", "é", &"x".repeat(65)] {
             assert!(bad.parse::<CaseId>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn sort_keys_follow_the_clock_and_lead_back() {
+        let ids = [
+            "20260102T030405Z-z-zz22",
+            "20260102T030406Z-a-b-c-2222",
+            "20260102T030406Z-a-22223",
+            "20260102T030406Z-b-22223",
+            "20260102T030407Z-a-2222",
+        ];
+        let keys: Vec<String> = ids.iter().map(|id| id.parse::<RunId>().unwrap().sort_key()).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        for (id, key) in ids.iter().zip(&keys) {
+            assert_eq!(RunId::from_sort_key(key).unwrap().as_str(), *id);
+        }
+        for bad in ["", "20260102T030406Z", "20260102T030406Z-2222", "20260102T030406Z-22-a"] {
+            assert!(RunId::from_sort_key(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_run_id_tells_its_parts() {
+        let id: RunId = "20260102T030405Z-a-b-k3v9".parse().unwrap();
+        assert_eq!((id.case(), id.suffix()), ("a-b", "k3v9"));
+        assert_eq!(id.started().unwrap().to_string(), "2026-01-02T03:04:05.000Z");
+        assert_eq!("99999999T999999Z-a-k3v9".parse::<RunId>().unwrap().started(), None);
     }
 
     #[test]

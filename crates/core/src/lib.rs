@@ -5,6 +5,7 @@
 //! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
 
 pub mod advice;
+pub mod amounts;
 pub mod blocker;
 pub mod bundle;
 pub mod case_check;
@@ -23,12 +24,14 @@ pub mod ids;
 pub mod invariant;
 pub mod json;
 pub mod judge;
+pub mod listing;
 pub mod matrix;
 pub mod patch;
 pub mod patch_stat;
 pub mod plan;
 pub mod report;
 pub mod report_md;
+pub mod retention;
 pub mod run;
 pub mod schema;
 pub mod scope;

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+use crate::terminal::{tame, tame_lines};
+
 /// Every exit code, and what it means.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "pass; `verify`: good; `matrix`: green"),
@@ -64,14 +66,10 @@ impl Failure {
     }
 
     pub fn because(mut self, error: &dyn std::error::Error) -> Self {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            let text = error.to_string();
-            // Some errors print their source themselves; say each thing once.
+        for text in reasons(error) {
             if !self.because.iter().any(|said| said.contains(&text)) {
                 self.because.push(text);
             }
-            next = error.source();
         }
         self
     }
@@ -118,46 +116,46 @@ impl Failure {
     }
 }
 
+/// An error and what lies under it, from the outside in.
+fn reasons(error: &dyn std::error::Error) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let text = error.to_string();
+        // Some errors print their source themselves; say each thing once.
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+        next = error.source();
+    }
+    texts
+}
+
+/// The same on one line, for a note.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    reasons(error).join(": ")
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error[{}]: {}", self.code, one_line(&self.what))?;
+        writeln!(f, "error[{}]: {}", self.code, tame(&self.what))?;
         if let Some(place) = &self.place {
-            writeln!(f, "  where: {}", one_line(place))?;
+            writeln!(f, "  where: {}", tame(place))?;
         }
         for because in &self.because {
-            writeln!(f, "  because: {}", lines(because))?;
+            writeln!(f, "  because: {}", tame_lines(because))?;
         }
         if let Some(so) = &self.so {
-            writeln!(f, "  so: {}", lines(so))?;
+            writeln!(f, "  so: {}", tame_lines(so))?;
         }
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {}", lines(hint)),
+            Some(hint) => write!(f, "\nhint: {}", tame_lines(hint)),
             None => Ok(()),
         }
     }
 }
 
-/// Names of files and words of others reach a terminal here: no control character of theirs does.
-fn lines(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
-}
-
-fn one_line(text: &str) -> String {
-    lines(text).replace('\n', "\u{fffd}")
-}
-
 impl std::error::Error for Failure {}
-
-/// An error with everything that caused it, on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(&format!(": {source}"));
-        next = source.source();
-    }
-    text
-}
 
 #[cfg(test)]
 mod tests {

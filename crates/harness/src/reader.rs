@@ -7,18 +7,16 @@ use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::chain::{self, EventLine};
-use cto_core::event::Kind;
 use cto_core::ids::RunId;
 use cto_core::patch::PatchPaths;
 use cto_core::report::Report;
 use cto_core::source::CopiedRepo;
-use cto_core::verdict::Status;
 use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 
-use crate::evidence::{Liveness, liveness};
 use crate::failure::Failure;
 use crate::files;
 use crate::host::Home;
+use crate::runs_root::{RunsRoot, unreadable_root};
 
 /// Documents larger than this are not ours.
 const MAX_DOCUMENT: u64 = 64 << 20;
@@ -129,60 +127,6 @@ pub fn event_lines(dir: &Path) -> Result<Vec<EventLine>, Failure> {
     chain::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))
 }
 
-/// One line of `cto runs`.
-pub struct Listed {
-    pub run_id: RunId,
-    pub dir: PathBuf,
-    pub state: ListedState,
-}
-
-pub enum ListedState {
-    Live,
-    /// Never sealed, and nobody is writing it.
-    Unsealed,
-    Sealed(Box<Summary>),
-    Unreadable(String),
-}
-
-pub struct Summary {
-    pub status: Status,
-    pub kind: Kind,
-    pub case: String,
-    pub engine: String,
-    pub stage: u8,
-    pub failure_reason: Option<String>,
-    pub duration_ms: i64,
-}
-
-/// Every run, newest first.
-pub fn list(home: &Home) -> Vec<Listed> {
-    let newest_first = run_ids(home).into_iter().rev();
-    let listed = |run_id: RunId| {
-        let dir = home.runs.join(run_id.as_str());
-        Listed { state: state(&dir), run_id, dir }
-    };
-    newest_first.map(listed).collect()
-}
-
-fn state(dir: &Path) -> ListedState {
-    match liveness(dir) {
-        Liveness::Live => ListedState::Live,
-        Liveness::Interrupted => ListedState::Unsealed,
-        Liveness::Sealed => match report(dir) {
-            Err(failure) => ListedState::Unreadable(failure.what),
-            Ok(report) => ListedState::Sealed(Box::new(Summary {
-                status: report.status,
-                kind: report.kind,
-                case: report.case_id.to_string(),
-                engine: report.backend.to_string(),
-                stage: report.stage.number(),
-                failure_reason: report.failure_reason,
-                duration_ms: report.run_finished_at.as_millis() - report.run_started_at.as_millis(),
-            })),
-        },
-    }
-}
-
 /// Finds a run: a directory, a run id, a unique part of one, or `last`.
 pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     let as_path = Path::new(name);
@@ -205,13 +149,13 @@ pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     if name.parse::<RunId>().is_ok() && exact.is_dir() {
         return Ok(exact);
     }
-    let ids = run_ids(home);
-    let matching: Vec<&str> = match name {
-        "last" => ids.last().map(RunId::as_str).into_iter().collect(),
-        part => ids.iter().map(RunId::as_str).filter(|candidate| !part.is_empty() && candidate.contains(part)).collect(),
+    // Names alone answer this, read from the directory itself: nothing that checks evidence rests on the index.
+    let matching = match name {
+        "last" => newest(home)?,
+        part => run_ids(home, |candidate| !part.is_empty() && candidate.contains(part))?,
     };
     match matching.as_slice() {
-        [one] => Ok(home.runs.join(one)),
+        [one] => Ok(home.runs.join(one.as_str())),
         [] => Err(Failure::usage("unknown_run", format!("no run is called {name:?}"))
             .at(home.runs.display().to_string())
             .hint("`cto runs` lists them; `last` is the newest")),
@@ -221,10 +165,23 @@ pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Every run id, oldest first.
-fn run_ids(home: &Home) -> Vec<RunId> {
-    let entries = fs::read_dir(&home.runs).into_iter().flatten().flatten();
-    let mut ids: Vec<RunId> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    ids.sort_by(|a, b| a.time_key().cmp(&b.time_key()));
-    ids
+/// The run that began last, if there is one.
+fn newest(home: &Home) -> Result<Vec<RunId>, Failure> {
+    let mut latest = String::new();
+    // Names begin with the time to the second: whatever is earlier than the latest so far cannot be it.
+    let candidates = run_ids(home, |name| {
+        let Some(stamp) = name.get(..16).filter(|stamp| *stamp >= latest.as_str() && name.parse::<RunId>().is_ok()) else {
+            return false;
+        };
+        latest.replace_range(.., stamp);
+        true
+    })?;
+    Ok(candidates.into_iter().max_by_key(RunId::sort_key).into_iter().collect())
+}
+
+/// The ids of wanted runs, in no order.
+fn run_ids(home: &Home, is_wanted: impl FnMut(&str) -> bool) -> Result<Vec<RunId>, Failure> {
+    let Some(root) = RunsRoot::open(home)? else { return Ok(Vec::new()) };
+    let entries = root.entries_where(is_wanted).map_err(|error| unreadable_root(home, &error))?;
+    Ok(entries.into_iter().map(|entry| entry.run_id).collect())
 }

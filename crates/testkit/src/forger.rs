@@ -12,7 +12,7 @@ use crate::bundle::{Bundle, copy_dir, files_below, sha256_hex};
 
 /// A copy of a bundle under its own name, to be tampered with.
 pub struct Forged {
-    _keep: TempDir,
+    _keep: Option<TempDir>,
     pub dir: PathBuf,
 }
 
@@ -23,7 +23,12 @@ impl Forged {
         let keep = tempfile::Builder::new().prefix("cto-forged-").tempdir().unwrap();
         let dir = keep.path().join(bundle.run_id());
         copy_dir(&bundle.dir, &dir);
-        Self { _keep: keep, dir }
+        Self { _keep: Some(keep), dir }
+    }
+
+    /// A directory that stays where it is.
+    pub fn at(dir: PathBuf) -> Self {
+        Self { _keep: None, dir }
     }
 
     pub fn bundle(&self) -> Bundle {

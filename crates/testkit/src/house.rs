@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::bundle::Bundle;
 use crate::case::Case;
+use crate::forger::Forged;
 
 /// Everything one test may touch. Removed when dropped.
 pub struct House {
@@ -107,6 +108,23 @@ impl House {
         let dir = answer.json()["bundle"].as_str().map(PathBuf::from);
         let dir = dir.unwrap_or_else(|| panic!("no bundle was named: {answer:?}"));
         (answer, Bundle::at(dir))
+    }
+
+    /// A run directory that lists like a sealed one: the report of another run under a new id, edited, with its sums.
+    pub fn plant(&self, like: &Bundle, run_id: &str, edit: impl FnOnce(&mut Value)) -> PathBuf {
+        let dir = self.runs_dir().join(run_id);
+        fs::create_dir_all(&dir).unwrap();
+        let mut report = like.report();
+        let (stamp, rest) = run_id.split_once('-').unwrap();
+        let (d, t) = (&stamp[..8], &stamp[9..15]);
+        let started = format!("{}-{}-{}T{}:{}:{}.000Z", &d[..4], &d[4..6], &d[6..], &t[..2], &t[2..4], &t[4..]);
+        for (key, value) in [("run_id", run_id), ("case_id", rest.rsplit_once('-').unwrap().0), ("run_started_at", &started)] {
+            report[key] = value.into();
+        }
+        edit(&mut report);
+        fs::write(dir.join("report.json"), serde_json::to_vec_pretty(&report).unwrap()).unwrap();
+        Forged::at(dir.clone()).resum();
+        dir
     }
 
     /// Every run directory, sealed or not, oldest first.

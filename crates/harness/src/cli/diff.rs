@@ -147,6 +147,25 @@ fn not_good(verification: &Verification) -> Failure {
     failure
 }
 
+/// The beginning of a patch, for a person: at most `most` lines, and how many there are besides.
+pub fn preview(context: &Context, patch: &Path, most: usize) {
+    let mut lines = 0usize;
+    let mut show = |line: &str| {
+        lines += 1;
+        if lines <= most {
+            context.output.line(line);
+        }
+    };
+    let mut view = View::default();
+    // What cannot be read is not shown; the verdict above does not rest on it.
+    if files::scan_file(patch, |chunk| view.feed(chunk, &mut show)).is_ok() {
+        view.finish(&mut show);
+    }
+    if lines > most {
+        context.output.line(&format!("{dim}… {} lines more; cto diff shows them{dim:#}", lines - most, dim = dim()));
+    }
+}
+
 /// Bytes of a line that a person is shown.
 const LONGEST_LINE: usize = 4096;
 

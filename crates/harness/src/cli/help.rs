@@ -37,7 +37,6 @@ const PLACES: &[(&str, Group)] = &[
     ("apply", Group::Tasks),
     ("cases", Group::Tasks),
     ("case", Group::Tasks),
-    ("matrix", Group::Tasks),
     ("contract", Group::Tasks),
     ("engines", Group::Tasks),
     ("matrix", Group::Tasks),

@@ -17,6 +17,7 @@ mod matrix_row;
 mod old_names;
 mod output;
 mod parse;
+mod prune;
 mod recover;
 mod replay;
 mod run;
@@ -229,7 +230,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Apply(args) => apply::run(context, &args),
         Command::Show(args) => show::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),
-        Command::Runs(args) => runs::run(context, &args),
+        Command::Runs(args) => runs::run(context, args),
         Command::Recover(args) => recover::run(context, &args),
         Command::Contract(args) => contract::run(context, args),
         Command::Cases(args) => cases::run(context, &args),

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Context;
 use super::table::{Cell, Fit, Table};
 use crate::failure::Failure;
+use crate::prune;
 use crate::recover;
 
 #[derive(clap::Args)]
@@ -14,6 +15,7 @@ pub struct Args {}
 pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let recovered = recover::recover_all(&home);
+    prune::sweep(&home);
     let failed = recovered.iter().filter(|run| run.result.is_err()).count();
     if context.output.json {
         let rows: Vec<_> = recovered

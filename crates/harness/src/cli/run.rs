@@ -25,6 +25,7 @@ use crate::evidence::SealedBundle;
 use crate::failure::Failure;
 use crate::files;
 use crate::host::Home;
+use crate::index;
 use crate::progress::{self, Progress};
 use crate::reader;
 use crate::recover;
@@ -219,6 +220,7 @@ pub fn run_one(
     progress: &mut dyn Progress,
 ) -> Result<SealedBundle, Failure> {
     let sealed = run::run(home, &context.env, request, cancel, progress)?;
+    index::ingest(home, &sealed.report.run_id);
     if sealed.report.status == Status::Pass {
         confirm(&sealed.dir)?;
     }

@@ -13,6 +13,7 @@ use cto_core::source::{SourceClass, SourceRecord};
 use cto_core::verdict::Status;
 
 use super::Context;
+use super::diff;
 use super::run::{self, LaneArgs};
 use super::show;
 use super::stat_view;
@@ -83,6 +84,9 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     Ok(report.status.exit_code())
 }
 
+/// Lines of the patch that are shown at once.
+const PREVIEW: usize = 60;
+
 fn print(context: &Context, sealed: &SealedBundle) {
     let report: &Report = &sealed.report;
     show::print(context, report, &sealed.dir);
@@ -90,6 +94,8 @@ fn print(context: &Context, sealed: &SealedBundle) {
     if let Some(stat) = stat {
         context.output.line("");
         stat_view::lines(&stat, terminal::columns()).iter().for_each(|line| context.output.line(line));
+        context.output.line("");
+        diff::preview(context, &sealed.dir.join(bundle::PATCH), PREVIEW);
     }
 }
 

@@ -54,13 +54,15 @@ pub fn liveness(dir: &Path) -> Liveness {
     if dir.join(bundle::REPORT).exists() {
         return Liveness::Sealed;
     }
-    match File::open(dir.join(bundle::LOCK)) {
-        Ok(file) if is_held(&file) => Liveness::Live,
-        _ => Liveness::Interrupted,
-    }
+    if is_held(dir) { Liveness::Live } else { Liveness::Interrupted }
 }
 
-fn is_held(file: &File) -> bool {
+/// Has a writer of this run not let go of it yet?
+pub fn is_held(dir: &Path) -> bool {
+    File::open(dir.join(bundle::LOCK)).is_ok_and(|file| is_locked(&file))
+}
+
+fn is_locked(file: &File) -> bool {
     let mut probe = write_lock();
     match fcntl(file, FcntlArg::F_OFD_GETLK(&mut probe)) {
         Ok(_) => probe.l_type != libc::F_UNLCK as i16,

@@ -26,7 +26,7 @@ use cto_core::report::{Claimed, RunIdentity};
 use cto_core::run::{Folded, OutOfOrder};
 use cto_core::trace::{TraceLine, TraceOutcome};
 
-pub use lock::{Liveness, RunLock, liveness};
+pub use lock::{Liveness, RunLock, is_held, liveness};
 pub use seal::SealedBundle;
 
 use crate::host::{self, Home};

@@ -77,9 +77,10 @@ impl HarnessRepo {
     pub fn init(git: &Path, dir: &Path) -> Result<Self, GitError> {
         let repo = Self { git: git.to_owned(), dir: dir.to_owned() };
         let mut command = scrubbed(git);
-        command.args(["init", "-q", "--bare", "--template=", "--initial-branch=main"]).arg(dir);
-        finish("init", command)?;
         let layout = |source| GitError::Layout { source };
+        fs::create_dir_all(dir).map_err(layout)?;
+        command.current_dir(dir).args(["init", "-q", "--bare", "--template=", "--initial-branch=main", "."]);
+        finish("init", command)?;
         fs::create_dir_all(dir.join("info")).map_err(layout)?;
         fs::write(dir.join("info/attributes"), ATTRIBUTES).map_err(layout)?;
         Ok(repo)
@@ -87,7 +88,15 @@ impl HarnessRepo {
 
     fn command(&self) -> Command {
         let mut command = scrubbed(&self.git);
-        command.env("GIT_DIR", &self.dir);
+        // From inside, by no path: a git that outlives a killed harness cannot make again what recovery removed.
+        command.current_dir(&self.dir).env("GIT_DIR", ".");
+        command
+    }
+
+    /// Git over a directory of files, which are no part of the repository.
+    fn command_over(&self, files: &Path) -> Command {
+        let mut command = self.command();
+        command.current_dir(files).env("GIT_DIR", &self.dir).env("GIT_WORK_TREE", files);
         command
     }
 
@@ -154,18 +163,16 @@ impl HarnessRepo {
 
     /// Applies patches, in order, to a directory that is nothing but files.
     pub fn apply(&self, dir: &Path, patches: &[&Path]) -> Result<(), GitError> {
-        let mut command = self.command();
-        command.env("GIT_WORK_TREE", dir).current_dir(dir).args(["apply", "--whitespace=nowarn", "--"]).args(patches);
+        let mut command = self.command_over(dir);
+        command.args(["apply", "--whitespace=nowarn", "--"]).args(patches);
         finish("apply", command)
     }
 
     /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never asked.
     pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
         const OPERATION: &str = "check-ignore";
-        let mut command = self.command();
+        let mut command = self.command_over(rules);
         command
-            .env("GIT_WORK_TREE", rules)
-            .current_dir(rules)
             .args(["check-ignore", "-z", "--stdin", "--no-index"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
