@@ -100,8 +100,8 @@ blockers! {
         "the contract is not valid"
         "`cto contract CASE` lists every error with file, line and column";
     SourceNotAdmitted "source_not_admitted" BackendGateBlocked Blocked
-        "no source record covers this mutation mode"
-        "admit the source first, or stay at stage 2";
+        "the source is not admitted to be copied"
+        "`cto try` copies a git work tree of your own that has a commit; any other source needs a record";
     LicenseUnresolved "license_unresolved" BackendGateBlocked Blocked
         "the license note of the source record is unresolved"
         "resolve the license note in the source record";

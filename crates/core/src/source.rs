@@ -172,12 +172,20 @@ impl CopiedRepo {
 
     /// Everything in which this document contradicts the contract or itself.
     /// `started`: an engine saw the copy.
-    pub fn contradictions(&self, source: &Source, findings: &[Finding], started: bool) -> Vec<&'static str> {
+    /// `baseline`: the tree the change was measured against, where one was.
+    pub fn contradictions(
+        &self,
+        source: &Source,
+        findings: &[Finding],
+        started: bool,
+        baseline: Option<&str>,
+    ) -> Vec<&'static str> {
         let reported = findings.iter().any(|finding| finding.code == Code::SourceRepositoryMutated);
         let aborted = findings.iter().any(|f| matches!(f.code, Code::Interrupted | Code::ArtifactWriteFailure));
         let looked_twice = self.source_repository_mutated.is_some();
         [
             (self.record != source.record || self.from_head != source.from_head, "names another source than the contract"),
+            (baseline.is_some_and(|tree| tree != self.tree), "names another tree than the change was measured against"),
             (source.head != Seen::Known(self.source_head_before.clone()), "names another commit than the contract"),
             (started && !self.from_head && self.source_status_before.dirt().is_some(), "the source was not clean"),
             (!looked_twice && !aborted, "the source was not looked at a second time"),
@@ -258,7 +266,7 @@ pub mod tests {
             assert_eq!(finding.is_some(), want, "{name}");
             assert_eq!(document.source_repository_mutated, Some(want), "{name}");
             let findings: Vec<Finding> = finding.into_iter().collect();
-            assert_eq!(document.contradictions(&source(), &findings, false), Vec::<&str>::new(), "{name}");
+            assert_eq!(document.contradictions(&source(), &findings, false, Some("t0")), Vec::<&str>::new(), "{name}");
         }
         let mut gone = CopiedRepo::begun(&source(), &look());
         assert!(gone.ended(&Looked::Unusable("it is gone".into())).is_some());
@@ -273,7 +281,7 @@ pub mod tests {
             (document.copied_fixture_start_clean, document.copied_fixture_end_clean) = (Some(true), Some(true));
             document
         };
-        assert_eq!(whole().contradictions(&source(), &[], STARTED), Vec::<&str>::new());
+        assert_eq!(whole().contradictions(&source(), &[], STARTED, Some("t0")), Vec::<&str>::new());
         let rows: [fn(&mut CopiedRepo); 8] = [
             |d| d.record.owner = "someone".into(),
             |d| d.from_head = true,
@@ -287,16 +295,17 @@ pub mod tests {
         for (number, change) in rows.into_iter().enumerate() {
             let mut document = whole();
             change(&mut document);
-            assert!(!document.contradictions(&source(), &[], STARTED).is_empty(), "row {number}");
+            assert!(!document.contradictions(&source(), &[], STARTED, Some("t0")).is_empty(), "row {number}");
         }
         let mut unclean = whole();
         unclean.source_status_before = dirty(&["x"]);
         unclean.source_status_after = Some(dirty(&["x"]));
-        assert_eq!(unclean.contradictions(&source(), &[], STARTED), ["the source was not clean"]);
+        assert_eq!(unclean.contradictions(&source(), &[], STARTED, Some("t0")), ["the source was not clean"]);
+        assert!(!whole().contradictions(&source(), &[], STARTED, Some("t1")).is_empty(), "another tree");
         let cut = CopiedRepo::begun(&source(), &look());
         let interrupted = [Finding { code: Code::Interrupted, detail: None }];
-        assert!(cut.contradictions(&source(), &interrupted, false).is_empty());
-        assert!(!cut.contradictions(&source(), &[], false).is_empty());
-        assert!(!cut.contradictions(&source(), &interrupted, STARTED).is_empty());
+        assert!(cut.contradictions(&source(), &interrupted, false, Some("t0")).is_empty());
+        assert!(!cut.contradictions(&source(), &[], false, Some("t0")).is_empty());
+        assert!(!cut.contradictions(&source(), &interrupted, STARTED, Some("t0")).is_empty());
     }
 }

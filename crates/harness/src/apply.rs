@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use cto_core::scope::TreePath;
 use cto_core::tree::{Entry, FileKind, Tree};
 
+use crate::cancel::Cancel;
 use crate::files;
 use crate::git::{GitError, HarnessRepo, SourceError, SourceRepo};
 use crate::host;
@@ -28,6 +29,10 @@ pub enum ApplyError {
     Unfinished(String),
     #[error("not as the run found it: {0}")]
     Changed(String),
+    #[error("another `cto apply` is at work here")]
+    Busy,
+    #[error("it was interrupted; every path is as it was before")]
+    Interrupted,
     #[error("the patch does not apply to what the run started from")]
     Patch(#[source] GitError),
     #[error("{path} could not be written; every path is as it was before")]
@@ -47,6 +52,8 @@ pub struct Ready {
     paths: BTreeSet<TreePath>,
     /// Every path already is what it would become.
     pub is_applied: bool,
+    /// Held from the first look to the last rename. On the directory itself: nothing of ours lies in the tree.
+    _lock: fs::File,
 }
 
 /// What to apply, and where.
@@ -66,6 +73,11 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     let ours = order.aside.join("ours");
     host::make_private_dir(&ours).map_err(ApplyError::Aside)?;
     let source = SourceRepo::open(order.git, order.repository, &ours)?;
+    let lock = fs::File::open(&source.top).map_err(ApplyError::Aside)?;
+    match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => return Err(ApplyError::Busy),
+        locked => locked.map_err(|error| ApplyError::Aside(error.into()))?,
+    }
     let unfinished = source.unfinished();
     if !unfinished.is_empty() {
         return Err(ApplyError::Unfinished(unfinished.join(", ")));
@@ -85,16 +97,24 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     repo.apply(&new, &[order.patch]).map_err(ApplyError::Patch)?;
     let after = workspace::walk(&new).map_err(ApplyError::Aside)?.tree;
     let is_applied = order.paths.iter().all(|path| is_as(&source.top, path, after.get(path)));
-    let ready = Ready { top: source.top.clone(), aside: order.aside.to_owned(), before, after, paths: order.paths, is_applied };
+    let (top, aside) = (source.top.clone(), order.aside.to_owned());
+    let ready = Ready { top, aside, before, after, paths: order.paths, is_applied, _lock: lock };
     if is_applied {
         return Ok(ready);
     }
     let mut changed: BTreeSet<TreePath> = source.dirty_among(&ready.paths).map_err(SourceError::from)?.into_iter().collect();
-    changed.extend(ready.paths.iter().filter(|path| !is_as(&source.top, path, ready.before.get(*path))).cloned());
+    changed.extend(ready.paths.iter().filter(|path| !ready.is_as_before(path)).cloned());
     if !changed.is_empty() {
-        return Err(ApplyError::Changed(changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
+        return Err(ApplyError::Changed(names(&changed)));
     }
     Ok(ready)
+}
+
+fn names(paths: &BTreeSet<TreePath>) -> String {
+    const SHOWN: usize = 10;
+    let more = paths.len().saturating_sub(SHOWN);
+    let first = paths.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 /// Is this path exactly the entry, or exactly absent? A link on the way to it is neither.
@@ -112,7 +132,11 @@ fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
         (true, true) => {
             fs::read_link(&place).is_ok_and(|text| cto_core::digest::Digest::of(text.as_os_str().as_bytes()) == want.sha256)
         }
-        (false, false) => files::scan_file(&place, |_| {}).is_ok_and(|file| file.sha256 == want.sha256),
+        (false, false) => {
+            let executable = found.permissions().mode() & 0o100 != 0;
+            executable == (want.kind == FileKind::Executable)
+                && files::scan_file(&place, |_| {}).is_ok_and(|file| file.sha256 == want.sha256)
+        }
         _ => false,
     }
 }
@@ -120,7 +144,8 @@ fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
 fn directories_only(top: &Path, place: &Path) -> bool {
     let parents = place.ancestors().skip(1).take_while(|dir| dir.starts_with(top) && *dir != top);
     parents.into_iter().all(|dir| match fs::symlink_metadata(dir) {
-        Ok(meta) => meta.is_dir(),
+        // A directory with a `.git` belongs to another repository.
+        Ok(meta) => meta.is_dir() && fs::symlink_metadata(dir.join(".git")).is_err(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     })
 }
@@ -130,35 +155,64 @@ impl Ready {
         &self.paths
     }
 
-    /// Puts every result in place; on the first failure everything is put back.
-    pub fn apply(&self) -> Result<(), ApplyError> {
+    /// Is this path what the run started from? Where files go, a directory may come, and the other way round.
+    fn is_as_before(&self, path: &TreePath) -> bool {
+        let place = workspace::locate(&self.top, path);
+        let entry = self.before.get(path);
+        if entry.is_some() || is_as(&self.top, path, None) {
+            return is_as(&self.top, path, entry);
+        }
+        let goes = |path: &TreePath| {
+            self.before.contains_key(path) && !self.after.contains_key(path) && is_as(&self.top, path, self.before.get(path))
+        };
+        let above = place.ancestors().skip(1).take_while(|dir| *dir != self.top).map(|dir| relative(&self.top, dir));
+        if above.into_iter().any(|parent| goes(&parent)) {
+            return true;
+        }
+        let below = workspace::walk(&place).map(|walked| walked.tree).unwrap_or_default();
+        place.is_dir()
+            && !below.is_empty()
+            && below.keys().all(|name| goes(&TreePath::new([path.as_bytes(), b"/", name.as_bytes()].concat())))
+    }
+
+    /// Puts every result in place; on the first failure, or when asked to stop, everything is put back.
+    pub fn apply(&self, cancel: &Cancel) -> Result<(), ApplyError> {
         let new = self.aside.join("after");
-        let mut done: Vec<&TreePath> = Vec::new();
+        let mut done: Vec<Done<'_>> = Vec::new();
         // Removals first: a file may have become a directory.
         let (kept, gone): (Vec<_>, Vec<_>) = self.paths.iter().partition(|path| self.after.contains_key(*path));
         for path in gone.into_iter().chain(kept) {
+            if cancel.requested() {
+                let stop = io::Error::from(io::ErrorKind::Interrupted);
+                return Err(match self.put_back(&done, path, stop) {
+                    ApplyError::Write { .. } => ApplyError::Interrupted,
+                    torn => torn,
+                });
+            }
+            let was = fs::symlink_metadata(workspace::locate(&self.top, path)).ok();
             let put = match is_as(&self.top, path, self.before.get(path)) {
-                true => put(&self.top, path, &new, self.after.get(path)),
+                true => put(&self.top, path, &new, self.after.get(path), was.as_ref()),
                 false => Err(io::Error::other("it changed a moment ago")),
             };
             if let Err(source) = put {
                 return Err(self.put_back(&done, path, source));
             }
-            done.push(path);
+            done.push(Done { path, was });
         }
         Ok(())
     }
 
-    fn put_back(&self, done: &[&TreePath], path: &TreePath, source: io::Error) -> ApplyError {
+    fn put_back(&self, done: &[Done<'_>], path: &TreePath, source: io::Error) -> ApplyError {
         let old = self.aside.join("before");
         let stuck: Vec<String> = done
             .iter()
             .rev()
-            .filter(|path| {
+            .filter(|Done { path, was }| {
                 // Only what is still ours is taken back.
-                !is_as(&self.top, path, self.after.get(**path)) || put(&self.top, path, &old, self.before.get(**path)).is_err()
+                !is_as(&self.top, path, self.after.get(*path))
+                    || put(&self.top, path, &old, self.before.get(*path), was.as_ref()).is_err()
             })
-            .map(ToString::to_string)
+            .map(|done| done.path.to_string())
             .collect();
         match stuck.is_empty() {
             true => ApplyError::Write { path: path.clone(), source },
@@ -167,27 +221,48 @@ impl Ready {
     }
 }
 
-/// Makes one path what `from` holds of it, or removes it.
-fn put(top: &Path, path: &TreePath, from: &Path, entry: Option<&Entry>) -> io::Result<()> {
+/// A path that was changed, and what it was before.
+struct Done<'a> {
+    path: &'a TreePath,
+    was: Option<fs::Metadata>,
+}
+
+fn relative(top: &Path, place: &Path) -> TreePath {
+    TreePath::new(place.strip_prefix(top).unwrap_or(place).as_os_str().as_bytes())
+}
+
+/// Makes one path what `from` holds of it, or removes it. `like` is the file whose owner and mode it takes over.
+fn put(top: &Path, path: &TreePath, from: &Path, entry: Option<&Entry>, like: Option<&fs::Metadata>) -> io::Result<()> {
     let place = workspace::locate(top, path);
     let Some(entry) = entry else {
         fs::remove_file(&place)?;
         remove_empty_parents(top, &place);
         return Ok(());
     };
-    workspace::make_parent(top, &place)?;
+    make_parent(top, &place)?;
     let parent = place.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
     let temporary = parent.join(format!(".cto-apply-{name}"));
-    let made = fill(&temporary, &workspace::locate(from, path), &place, entry.kind).and_then(|()| fs::rename(&temporary, &place));
+    let like = like.filter(|meta| meta.is_file());
+    let made = fill(&temporary, &workspace::locate(from, path), like, entry.kind).and_then(|()| fs::rename(&temporary, &place));
     if made.is_err() {
         let _ = fs::remove_file(&temporary);
     }
     made
 }
 
-fn fill(temporary: &Path, from: &Path, place: &Path, kind: FileKind) -> io::Result<()> {
-    let previous = fs::symlink_metadata(place).ok().filter(fs::Metadata::is_file);
+/// Directories a new file needs, as their own next of kin's.
+fn make_parent(top: &Path, place: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = place.ancestors().skip(1).take_while(|dir| !dir.exists()).collect();
+    workspace::make_parent(top, place)?;
+    if let (true, Some(kin)) = (rustix::process::geteuid().is_root(), missing.last().and_then(|dir| dir.parent())) {
+        let owner = kin.metadata()?;
+        missing.iter().try_for_each(|dir| chown(dir, Some(owner.uid()), Some(owner.gid())))?;
+    }
+    Ok(())
+}
+
+fn fill(temporary: &Path, from: &Path, previous: Option<&fs::Metadata>, kind: FileKind) -> io::Result<()> {
     if kind == FileKind::Symlink {
         return symlink(fs::read_link(from)?, temporary);
     }
@@ -196,14 +271,15 @@ fn fill(temporary: &Path, from: &Path, place: &Path, kind: FileKind) -> io::Resu
     let mode = if executable { 0o777 } else { 0o666 };
     let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(temporary)?;
     io::copy(&mut files::open_regular(from)?, &mut out)?;
-    if let Some(previous) = &previous {
+    if let Some(previous) = previous {
         let bits = previous.permissions().mode() & 0o666;
         let bits = if executable { bits | ((bits & 0o444) >> 2) } else { bits };
         out.set_permissions(Permissions::from_mode(bits))?;
     }
     // Root working in somebody's tree leaves it theirs.
-    let owner = previous.map_or_else(|| place.parent().unwrap_or(place).metadata(), Ok)?;
     if rustix::process::geteuid().is_root() {
+        let kin = temporary.parent().unwrap_or(temporary).metadata()?;
+        let owner = previous.unwrap_or(&kin);
         chown(temporary, Some(owner.uid()), Some(owner.gid()))?;
     }
     out.sync_all()

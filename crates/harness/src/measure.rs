@@ -86,7 +86,8 @@ impl Workspace {
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
     pub fn measure(&self, bundle: &mut OpenBundle, execution: &Execution<'_>) -> Result<Measured, Stop> {
         let since = Instant::now();
-        let walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let mut walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let misplaced = self.in_submodules(&mut walked);
         let scratch = self.scratch(execution, &walked)?;
         let mut count = ScratchCount::default();
         let mut tree = Tree::new();
@@ -126,10 +127,26 @@ impl Workspace {
         bundle.emit(Event::GitDiffChecked(diff))?;
         bundle.trace("workspace.measure", TraceOutcome::Ok, since, Some(format!("{} changed", changes.len())))?;
         let mut findings = leftovers(&walked, &self.dir.join(".git"));
+        findings.extend(misplaced);
         findings.extend(withheld);
         let can_be_applied = oversize.is_none();
         findings.extend(oversize);
         Ok(Measured { tree, changes, patch, findings, in_scope, can_be_applied, everything: walked.tree })
+    }
+
+    /// What was put where a submodule belongs: no patch of this repository can carry it.
+    fn in_submodules(&self, walked: &mut Walked) -> Option<Finding> {
+        let Start::Commit { submodules } = &self.start else { return None };
+        let within = |path: &TreePath| {
+            submodules.iter().any(|module| {
+                let rest = path.as_bytes().strip_prefix(module.path.as_bytes());
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            })
+        };
+        let found: Vec<String> = walked.tree.keys().filter(|path| within(path)).take(10).map(ToString::to_string).collect();
+        walked.tree.retain(|path, _| !within(path));
+        let detail = format!("written where a submodule belongs: {}", found.join(", "));
+        (!found.is_empty()).then_some(Finding { code: Code::DirtyEndingTree, detail: Some(detail) })
     }
 
     /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
@@ -239,7 +256,8 @@ impl Workspace {
 
     /// The workspace once more, after verification: nobody may have touched it since.
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, Stop> {
-        let now = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let mut now = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        self.in_submodules(&mut now);
         let changed = tree::changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
             let paths = changed.iter().take(10).map(|c| c.path.to_string()).collect::<Vec<_>>().join(", ");

@@ -1,7 +1,7 @@
 //! From a request to a plan, or to every reason why there is none. Host and source are looked at
 //! only when the gates before them have passed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_core::case_file::{self, ControlSource};
 use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane};
@@ -9,9 +9,10 @@ use cto_core::digest::Digest;
 use cto_core::event::EventType;
 use cto_core::gate::{self, GateInput, GateReport, HostFacts, InputUse};
 use cto_core::plan::{self, Next, Plan};
+use cto_core::scope::PathRule;
 use cto_core::seen::Seen;
 use cto_core::source::Looked;
-use cto_core::tree;
+use cto_core::tree::{self, Tree};
 
 use crate::host::{Env, Home, OwnProgram};
 use crate::jail::probe;
@@ -106,6 +107,14 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
     }
 }
 
+/// An input stands beside the copied files, never over one.
+fn overlaps(input: &PathRule, tree: &Tree) -> bool {
+    let input = input.as_str().trim_end_matches('/');
+    let above =
+        |path: &[u8], other: &[u8]| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
+    tree.keys().any(|path| above(path.as_bytes(), input.as_bytes()) || above(input.as_bytes(), path.as_bytes()))
+}
+
 /// Looks at the source, and fixes in the contract which commit and which tree it is.
 fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &Env, home: &Home) -> Looked {
     let Some(asked) = asked else { return Looked::Unusable("no source was named".into()) };
@@ -122,6 +131,12 @@ fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &En
         if asked.from_head || look.status.dirt().is_none() {
             match view.tree() {
                 Ok(tree) => {
+                    if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree)) {
+                        return Looked::Unusable(format!(
+                            "the input {:?} is tracked, so the copy has it already",
+                            input.as_str()
+                        ));
+                    }
                     contract.start_tree = Seen::Known(tree::digest(&tree));
                     contract.name_directories(&tree);
                 }
@@ -163,10 +178,16 @@ fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home:
     }
     for rule in contract.valid().map(|contract| contract.inputs.as_slice()).unwrap_or_default() {
         let path = rule.as_str().trim_end_matches('/');
-        match request.case.inputs.as_ref().map(|dir| dir.join(path)).filter(|source| source.exists()) {
+        match request.case.inputs.as_deref().and_then(|dir| input_at(dir, path)) {
             Some(source) => facts.inputs.push(InputUse { source: source.display().to_string(), path: path.to_owned() }),
-            None => facts.unusable.push(format!("the input {path:?} is not in the case's inputs directory")),
+            None => facts.unusable.push(format!("the input {path:?} is not there, or is a link")),
         }
     }
     facts
+}
+
+/// Where an input lies. A link on the way could lead anywhere on the host.
+fn input_at(dir: &Path, path: &str) -> Option<PathBuf> {
+    let real = dir.canonicalize().ok()?.join(path);
+    (real.canonicalize().ok()? == real).then_some(real)
 }

@@ -143,7 +143,9 @@ impl Verifier<'_> {
             (Some(_), false) => {}
             (Some(source), true) => {
                 let Some(copied) = self.parsed::<CopiedRepo>(bundle::SOURCE) else { return };
-                for what in copied.contradictions(source, &folded.facts.findings, process_started(&folded.facts)) {
+                let facts = &folded.facts;
+                let baseline = facts.diff.as_ref().map(|diff| diff.baseline_tree.as_str());
+                for what in copied.contradictions(source, &facts.findings, process_started(facts), baseline) {
                     self.problem("judgement", bundle::SOURCE, what);
                 }
             }

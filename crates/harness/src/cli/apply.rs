@@ -14,6 +14,7 @@ use serde_json::json;
 use super::Context;
 use super::output::dim;
 use crate::apply::{self, ApplyError, Order, Ready};
+use crate::cancel::Cancel;
 use crate::failure::Failure;
 use crate::files;
 use crate::reader;
@@ -42,9 +43,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     home.create()?;
     let aside =
         OwnDir::make(&home).map_err(|e| Failure::internal("state_unwritable", "a private copy cannot be made").because(&e))?;
+    let cancel =
+        Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
     let ready = prepare(context, &dir, &copied, &repository, aside.path())?;
     if !args.check && !ready.is_applied {
-        ready.apply().map_err(|error| refused(&repository, &error))?;
+        ready.apply(&cancel).map_err(|error| refused(&repository, &error))?;
     }
     print(context, args, &report, &ready)?;
     Ok(0)
@@ -52,7 +55,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 
 /// Git sets these for its hooks; nothing that runs by itself may change a work tree.
 fn only_by_a_person(context: &Context) -> Result<(), Failure> {
-    let set = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"].into_iter().find(|name| context.env.get(name).is_some());
+    let set = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_EXEC_PATH", "GIT_PREFIX", "GIT_QUARANTINE_PATH"]
+        .into_iter()
+        .find(|name| context.env.get(name).is_some());
     match set {
         None => Ok(()),
         Some(name) => Err(Failure::blocked("not_typed_by_a_person", "cto apply does not run inside git or a hook")
@@ -124,7 +129,11 @@ fn prepare(context: &Context, dir: &Path, copied: &CopiedRepo, repository: &Path
 fn refused(repository: &Path, error: &ApplyError) -> Failure {
     let place = repository.display().to_string();
     let (code, hint) = match error {
-        ApplyError::Changed(_) => ("dirty_path", "commit, stash or undo those paths, then apply again"),
+        ApplyError::Changed(_) => {
+            ("dirty_path", "commit, stash or undo those paths; where a later commit changed them, try again from it")
+        }
+        ApplyError::Busy => ("busy", "wait until it is done, then apply again"),
+        ApplyError::Interrupted => ("interrupted", "apply again when there is time"),
         ApplyError::Unfinished(_) => ("dirty_path", "finish or abort it, then apply again"),
         ApplyError::OtherRepository(_) => ("other_repository", "name the repository the run copied with --repo DIR"),
         ApplyError::Repository(_) => ("no_repository", "name a git work tree of your own with --repo DIR"),
@@ -134,9 +143,6 @@ fn refused(repository: &Path, error: &ApplyError) -> Failure {
     };
     let failure = match error {
         ApplyError::Torn { .. } => Failure::internal(code, "the patch is only partly in the work tree"),
-        ApplyError::Write { .. } | ApplyError::Aside(_) => {
-            Failure::internal(code, "the patch could not be applied").so("nothing was changed")
-        }
         _ => Failure::blocked(code, "the patch was not applied").so("nothing was changed"),
     };
     failure.at(place).because(error).hint(hint)
@@ -169,7 +175,7 @@ fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Resu
     }
     let next = match args.check && !ready.is_applied {
         true => context.output.command(&format!("apply {}", report.run_id)),
-        false => format!("git -C {top} diff"),
+        false => "git status".to_owned(),
     };
     context.output.line(&format!("\nnext: {next}"));
     Ok(())

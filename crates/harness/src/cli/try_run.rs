@@ -118,6 +118,9 @@ fn record(context: &Context, repo: &Path) -> Result<(PathBuf, SourceRecord), Fai
         Failure::usage("bad_path", "the repository's path cannot be used").at(repo.display().to_string()).because(error)
     };
     let path = std::path::absolute(repo).map_err(|error| bad(&error))?;
+    if path.to_str().is_none() {
+        return Err(Failure::usage("bad_path", "the repository's path is not UTF-8, so no record can name it").so("nothing ran"));
+    }
     let owner = ["USER", "LOGNAME"].iter().find_map(|name| context.env.get(name)?.to_str().map(str::to_owned));
     let uid = rustix::process::geteuid().as_raw();
     let record = SourceRecord {

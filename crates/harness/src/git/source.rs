@@ -59,38 +59,53 @@ pub enum SourceError {
 impl SourceRepo {
     /// Finds the repository around `dir`. `ours` is a fresh directory for our side of it.
     pub fn open(git: &Path, dir: &Path, ours: &Path) -> Result<Self, SourceError> {
-        let mut command = scrubbed(git);
-        command.current_dir(dir).args(["rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"]);
-        command.args(["--git-common-dir", "--show-object-format", "HEAD^{commit}", "HEAD^{tree}"]);
-        let answer = asked("rev-parse", command).map_err(|error| match error {
-            GitError::Failed { message, .. } => SourceError::NoRepository(message),
-            other => SourceError::Git(other),
-        })?;
+        if !dir.is_dir() {
+            return Err(SourceError::NoRepository("there is no such directory".into()));
+        }
+        // Only questions about places: nothing of the repository's objects is read under its own configuration.
+        let mut places = scrubbed(git);
+        places.current_dir(dir).args(["rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"]);
+        places.args(["--git-common-dir", "--show-object-format"]);
+        let answer = asked("rev-parse", places).map_err(no_repository)?;
         let lines: Vec<&[u8]> = answer.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
-        let [top, git_dir, common_dir, format, head, tree] = lines.as_slice() else {
+        let [top, git_dir, common_dir, format] = lines.as_slice() else {
             return Err(SourceError::NoRepository("its path cannot be told apart".into()));
         };
         let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if *format != b"sha1" {
-            return Err(SourceError::ObjectFormat(text(format)));
+            return Err(SourceError::ObjectFormat(String::from_utf8_lossy(format).into_owned()));
         }
-        let repo = Self {
+        let mut repo = Self {
             git: git.to_owned(),
             ours: ours.to_owned(),
             top: path(top),
             git_dir: path(git_dir),
             common_dir: path(common_dir),
-            head: text(head),
-            tree: text(tree),
+            head: String::new(),
+            tree: String::new(),
         };
-        let owner = fs::metadata(&repo.top).map_err(SourceError::Index)?.uid();
-        let operator = rustix::process::geteuid();
-        if !operator.is_root() && owner != operator.as_raw() {
-            return Err(SourceError::Foreign { owner });
-        }
+        repo.check_owner()?;
+        let mut head = scrubbed(git);
+        // A name to an id, without a look at what it names.
+        head.env("GIT_DIR", &repo.git_dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
+        repo.head = id(asked("rev-parse", head).map_err(|_| SourceError::NoRepository("it has no commit yet".into()))?);
         repo.furnish_ours().map_err(SourceError::Index)?;
+        let mut tree = repo.command();
+        tree.args(["rev-parse", "--verify", "--quiet", &format!("{}^{{tree}}", repo.head)]);
+        repo.tree =
+            id(asked("rev-parse", tree).map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
         Ok(repo)
+    }
+
+    fn check_owner(&self) -> Result<(), SourceError> {
+        let operator = rustix::process::geteuid();
+        for dir in [&self.top, &self.git_dir, &self.common_dir] {
+            let owner = fs::metadata(dir).map_err(SourceError::Index)?.uid();
+            if !operator.is_root() && owner != operator.as_raw() {
+                return Err(SourceError::Foreign { owner });
+            }
+        }
+        Ok(())
     }
 
     /// The smallest git directory git accepts, with HEAD, index and private ignore rules of the source.
@@ -118,8 +133,7 @@ impl SourceRepo {
             .env("GIT_DIR", &self.ours)
             .env("GIT_WORK_TREE", &self.top)
             .env("GIT_INDEX_FILE", self.ours.join("index"))
-            .env("GIT_OBJECT_DIRECTORY", self.common_dir.join("objects"))
-            .env("GIT_NO_LAZY_FETCH", "1");
+            .env("GIT_OBJECT_DIRECTORY", self.common_dir.join("objects"));
         command
     }
 
@@ -133,34 +147,48 @@ impl SourceRepo {
         }
         command.args(["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]);
         let lines = asked("status", command)?;
+        let changed = changed_paths(&lines);
+        let fingerprint = self.fingerprint(&changed)?;
         Ok(SourceLook {
             head: self.head.clone(),
             branch: branch(&self.git_dir),
             tree: self.tree.clone(),
-            status: SourceStatus::new(&lines, changed_paths(&lines), self.unfinished()),
-            fingerprint: self.fingerprint()?,
+            status: SourceStatus::new(&lines, changed, self.unfinished()),
+            fingerprint,
         })
     }
 
-    /// Everything an outsider could have changed without a new commit.
-    fn fingerprint(&self) -> Result<cto_core::digest::Digest, SourceError> {
+    /// Everything an outsider could have changed without a new commit: also what is not committed.
+    fn fingerprint(&self, changed: &[TreePath]) -> Result<cto_core::digest::Digest, SourceError> {
         let mut hasher = Hasher::default();
         hasher.update(b"cto-source/1\n");
         hasher.update(branch(&self.git_dir).unwrap_or_default().as_bytes());
         let mut refs = scrubbed(&self.git);
         refs.env("GIT_DIR", &self.git_dir).args(["for-each-ref", "--format=%(refname) %(objectname)"]);
         hasher.update(&asked("for-each-ref", refs)?);
-        for file in ["config", "info/exclude", "info/attributes"] {
-            hasher.update(format!("\n{file}\n").as_bytes());
-            hasher.update(&fs::read(self.common_dir.join(file)).unwrap_or_default());
+        for (dir, file) in [
+            (&self.common_dir, "config"),
+            (&self.common_dir, "info/exclude"),
+            (&self.common_dir, "info/attributes"),
+            (&self.git_dir, "config.worktree"),
+            (&self.git_dir, "info/sparse-checkout"),
+        ] {
+            hasher.update(&state(&dir.join(file)));
+            hasher.update(&crate::files::read_limited(&dir.join(file), MAX_TEXT).unwrap_or_default());
         }
-        let mut hooks: Vec<_> = fs::read_dir(self.common_dir.join("hooks")).into_iter().flatten().flatten().collect();
-        hooks.sort_by_key(fs::DirEntry::file_name);
-        for hook in hooks {
-            hasher.update(&state(&hook.path()));
+        let mut places = vec![self.common_dir.join("hooks")];
+        while let Some(place) = places.pop() {
+            let mut below: Vec<_> = fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            below.sort();
+            below.iter().for_each(|path| hasher.update(&state(path)));
+            places.extend(below.into_iter().filter(|path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())));
+        }
+        for path in changed {
+            hasher.update(&state(&self.top.join(std::ffi::OsStr::from_bytes(path.as_bytes()))));
         }
         let mut staged = self.command();
-        staged.args(["ls-files", "--stage", "-z"]);
+        // With the letters that say what git was told not to look at.
+        staged.args(["ls-files", "--stage", "-v", "-z"]);
         for line in asked("ls-files", staged)?.split(|b| *b == 0).filter(|line| !line.is_empty()) {
             hasher.update(line);
             let path = line.iter().position(|b| *b == b'\t').map_or(line, |tab| &line[tab + 1..]);
@@ -187,7 +215,8 @@ impl SourceRepo {
         for some in paths.chunks(256) {
             let mut command = self.command();
             command.env("GIT_LITERAL_PATHSPECS", "1");
-            command.args(["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames", "--"]);
+            command.args(["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching"]);
+            command.args(["--no-renames", "--ignore-submodules=all", "--"]);
             command.args(some.iter().map(|path| std::ffi::OsStr::from_bytes(path.as_bytes())));
             dirty.extend(changed_paths(&asked("status", command)?));
         }
@@ -222,12 +251,28 @@ fn branch(git_dir: &Path) -> Option<String> {
 
 /// With the times of the original: git takes an entry that is younger than its index for suspect.
 fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
-    let modified = match fs::metadata(from) {
+    let mut source = match crate::files::open_regular(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found?.modified()?,
+        opened => opened?,
     };
-    fs::copy(from, to)?;
-    fs::File::options().write(true).open(to)?.set_modified(modified)
+    let modified = source.metadata()?.modified()?;
+    let mut copy = fs::File::create(to)?;
+    io::copy(&mut source, &mut copy)?;
+    copy.set_modified(modified)
+}
+
+/// What is read of a text file of the repository; its times tell of more.
+const MAX_TEXT: u64 = 16 << 20;
+
+fn id(answer: Vec<u8>) -> String {
+    String::from_utf8_lossy(answer.trim_ascii()).into_owned()
+}
+
+fn no_repository(error: GitError) -> SourceError {
+    match error {
+        GitError::Failed { message, .. } => SourceError::NoRepository(message),
+        other => SourceError::Git(other),
+    }
 }
 
 fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitError> {

@@ -63,7 +63,10 @@ impl Root {
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).step(format!("make {}", path.as_ref().display()))?;
         }
-        fs::write(&place, text).step(format!("make {}", path.as_ref().display()))?;
+        // A place to mount over may be a file of the workspace already; its content stays.
+        if !(text.is_empty() && place.is_file()) {
+            fs::write(&place, text).step(format!("make {}", path.as_ref().display()))?;
+        }
         Ok(place)
     }
 

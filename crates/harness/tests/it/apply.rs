@@ -187,7 +187,64 @@ fn a_clone_with_the_same_commit_will_do() {
 
 #[test]
 fn git_and_its_hooks_do_not_apply() {
-    let house = house().with("GIT_DIR", ".git");
-    let (repo, bundle) = tried(&house);
-    assert_refused(&house, &repo, &bundle, "not_typed_by_a_person", "a hook");
+    for variable in ["GIT_DIR", "GIT_PREFIX", "GIT_EXEC_PATH"] {
+        let house = house();
+        let (repo, bundle) = tried(&house);
+        let house = house.with(variable, ".git");
+        assert_refused(&house, &repo, &bundle, "not_typed_by_a_person", variable);
+    }
+}
+
+/// A try of one shell command on a fresh repository, and the bundle it left.
+fn tried_with(house: &House, prepare: &dyn Fn(&Repo), command: &str) -> (Repo, Bundle) {
+    let repo = Repo::new(house, "other-project");
+    prepare(&repo);
+    repo.commit("prepared");
+    let file = house.script("command", &script(&[shell(command)]));
+    let args = ["try", "--repo", repo.path(), "--task", "x", "--allow", ".", "--test", "true", "--json", "--script", &file];
+    let (answer, bundle) = house.run_args(&args);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    (repo, bundle)
+}
+
+#[test]
+fn modes_and_kinds_change_as_verified() {
+    let prepare = |repo: &Repo| {
+        repo.write("x", "a file\n");
+        repo.write("d/y", "in a directory\n");
+        repo.write("run.sh", "#!/bin/sh\n");
+    };
+    let house = house();
+    let (repo, bundle) =
+        tried_with(&house, &prepare, "rm x && mkdir x && echo new > x/y && rm -r d && echo file > d && chmod 755 run.sh");
+    let applied = apply(&house, &bundle, &[]);
+    assert_eq!((applied.code, &applied.json()["was_applied_before"]), (Some(0), &false.into()), "{applied:?}");
+    assert_eq!((repo.read("x/y"), repo.read("d")), ("new\n".into(), "file\n".into()));
+    assert_eq!(fs::metadata(repo.at("run.sh")).unwrap().permissions().mode() & 0o111, 0o111);
+    repo.git(&["add", "-A"]);
+    assert_eq!(repo.git(&["write-tree"]), bundle.report()["result"]["tree"].as_str().unwrap());
+}
+
+#[test]
+fn a_repository_inside_the_repository_is_not_written_to() {
+    let house = house();
+    let (repo, bundle) = tried_with(&house, &|repo| repo.write("a", "a\n"), "mkdir n && echo f > n/f");
+    let inner = Repo { dir: repo.at("n") };
+    fs::create_dir(&inner.dir).unwrap();
+    inner.git(&["init", "-q"]);
+    assert_refused(&house, &repo, &bundle, "dirty_path", "a nested repository");
+}
+
+#[test]
+fn many_at_once_leave_all_of_it_or_say_no() {
+    let house = house();
+    let (repo, bundle) = tried_with(
+        &house,
+        &|repo| (0..6).for_each(|n| repo.write(&format!("f{n}"), "old\n")),
+        "for n in 0 1 2 3 4 5; do echo new > f$n; done",
+    );
+    let mut children: Vec<_> = (0..6).map(|_| house.start(&["apply", &bundle.run_id()])).collect();
+    let codes: Vec<_> = children.iter_mut().map(|child| child.wait().unwrap().code()).collect();
+    assert!(codes.contains(&Some(0)) && codes.iter().all(|code| matches!(code, Some(0 | 3))), "{codes:?}");
+    (0..6).for_each(|n| assert_eq!(repo.read(&format!("f{n}")), "new\n", "{codes:?}"));
 }

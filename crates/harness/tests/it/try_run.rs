@@ -250,6 +250,73 @@ fn nothing_of_the_repository_is_executed() {
     assert_eq!(repo.bytes(), before);
 }
 
+/// A partial clone asks its remote for what it lacks, by a program its configuration names.
+#[test]
+fn a_missing_object_is_not_fetched() {
+    for kind in ["HEAD", "HEAD^{tree}"] {
+        let house = house();
+        let repo = Repo::new(&house, "partial");
+        let marker = house.root().join("ran");
+        repo.program("../upload", &format!("#!/bin/sh\ntouch {}\nexit 1\n", marker.display()));
+        let id = repo.git(&["rev-parse", kind]);
+        let upload = house.root().join("upload").display().to_string();
+        for (key, value) in [
+            ("core.repositoryformatversion", "1"),
+            ("extensions.partialClone", "origin"),
+            ("remote.origin.url", "/nowhere"),
+            ("remote.origin.promisor", "true"),
+            ("remote.origin.uploadpack", &upload),
+        ] {
+            repo.git(&["config", key, value]);
+        }
+        fs::remove_file(repo.at(format!(".git/objects/{}/{}", &id[..2], &id[2..]))).unwrap();
+        assert_refused(&house, &repo, &[], "source_not_admitted");
+        assert!(!marker.exists(), "{kind}: a program of the repository ran");
+    }
+}
+
+#[test]
+fn an_input_is_an_untracked_place_and_no_link() {
+    let house = house();
+    let repo = Repo::new(&house, "inputs");
+    repo.write(".gitignore", "*.log\n/deps/\n/away\n");
+    repo.commit("ignored places");
+    repo.write("deps/tool", "right\n");
+    symlink("/etc", repo.at("away")).unwrap();
+    let (answer, bundle) = try_with(&house, &repo, &fix(), &["--input", "deps", "--test", "grep -qx right deps/tool answer.txt"]);
+    assert_eq!(answer.code, Some(0), "{answer:?} {}", bundle.text("test.log"));
+    assert_refused(&house, &repo, &["--input", "src"], "source_not_admitted");
+    assert_refused(&house, &repo, &["--input", "answer.txt"], "source_not_admitted");
+    assert_refused(&house, &repo, &["--input", "away"], "toolchain_unavailable");
+}
+
+#[test]
+fn what_is_written_in_a_submodules_place_fails() {
+    let house = house();
+    let (inner, repo) = (Repo::new(&house, "inner"), Repo::new(&house, "outer"));
+    repo.git(&["submodule", "--quiet", "add", inner.path(), "module"]);
+    repo.commit("a submodule");
+    for command in ["echo x > module/x; echo right > answer.txt", "rmdir module; echo x > module; echo right > answer.txt"] {
+        let (answer, bundle) = try_with(&house, &repo, &script(&[shell(command)]), &["--allow", "."]);
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        assert_eq!(bundle.codes(), ["dirty_ending_tree"]);
+        assert_good(&bundle);
+    }
+}
+
+#[test]
+fn a_pipe_in_the_repository_does_not_hang() {
+    let house = house();
+    let repo = Repo::new(&house, "pipes");
+    fs::remove_file(repo.at(".git/info/exclude")).unwrap_or_default();
+    std::process::Command::new("mkfifo").arg(repo.at(".git/info/exclude")).status().unwrap();
+    let file = house.script("fix", &fix());
+    let args =
+        ["try", "--repo", repo.path(), "--task", "x", "--allow", "answer.txt", "--test", TEST, "--script", &file, "--json"];
+    let (answer, bundle) = house.run_args(&args);
+    assert_eq!((answer.code, bundle.codes()), (Some(3), vec!["source_not_admitted".to_owned()]), "{answer:?}");
+}
+
 #[test]
 fn the_engine_sees_neither_history_nor_the_place_it_came_from() {
     let house = house();
@@ -269,7 +336,10 @@ fn the_engine_sees_neither_history_nor_the_place_it_came_from() {
 
 #[test]
 fn a_source_that_changes_meanwhile_fails_the_run() {
-    let changes: [Done<'_>; 5] = [
+    let changes: [Done<'_>; 6] = [
+        ("told not to look", &|repo| {
+            repo.git(&["update-index", "--assume-unchanged", "src/keep.txt"]);
+        }),
         ("edited", &|repo| repo.write("src/keep.txt", "edited\n")),
         ("committed", &|repo| {
             repo.git(&["commit", "-q", "--allow-empty", "-m", "meanwhile"]);
