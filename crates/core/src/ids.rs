@@ -123,7 +123,7 @@ impl RunId {
     /// digit, so comparing texts compares part by part.
     pub fn sort_key(&self) -> String {
         let (stamp, case, suffix) = self.parts();
-        format!("{stamp}-{suffix}-{case}")
+        [stamp, suffix, case].join("-")
     }
 
     pub fn from_sort_key(key: &str) -> Result<Self, BadName> {

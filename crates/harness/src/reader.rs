@@ -73,7 +73,10 @@ pub fn bundle_at(name: &str) -> Result<PathBuf, Failure> {
     })?;
     let looks_like_one =
         [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS, bundle::LOCK].iter().any(|file| as_path.join(file).exists());
-    match looks_like_one {
+    // A run whose writer was killed before it could write anything.
+    let is_empty_run = as_path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.parse::<RunId>().is_ok())
+        && fs::read_dir(as_path).is_ok_and(|mut entries| entries.next().is_none());
+    match looks_like_one || is_empty_run {
         true => Ok(as_path.to_owned()),
         false => Err(Failure::usage("not_a_bundle", format!("{name} is not a bundle"))
             .hint("a bundle has report.json, contract.json and events.normalized.jsonl")),

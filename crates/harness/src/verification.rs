@@ -24,7 +24,7 @@ use crate::evidence::OpenBundle;
 use crate::host;
 use crate::measure::{Measured, Workspace};
 use crate::run::{Execution, Stop, stop_if_cancelled, write_error};
-use crate::supervise::{self, Capture, Job};
+use crate::supervise::{self, Capture, Job, Stream};
 use crate::surroundings::{self, Surroundings};
 use crate::workspace;
 
@@ -135,6 +135,29 @@ fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str) -> Result<Jo
     Ok(around.job(Path::new(SHELL), args, surroundings::verification_limits(execution.plan)))
 }
 
+/// The end of what was printed, each stream apart: a line of one must not begin in the middle of the other's.
+#[derive(Default)]
+struct Recent {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Recent {
+    fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        kept.extend_from_slice(bytes);
+        let excess = kept.len().saturating_sub(RECENT);
+        kept.drain(..excess);
+    }
+
+    fn text(&self) -> String {
+        format!("{}\n{}", String::from_utf8_lossy(&self.stdout), String::from_utf8_lossy(&self.stderr))
+    }
+}
+
 struct Session<'a> {
     execution: &'a Execution<'a>,
     workspace: &'a Workspace,
@@ -202,25 +225,17 @@ impl Session<'_> {
     }
 
     /// Runs commands in order in one copy; the output of the last is returned for counting.
-    fn commands(
-        &mut self,
-        copy: &Path,
-        label: &str,
-        kind: CheckKind,
-        commands: &[String],
-    ) -> Result<(Vec<Check>, Vec<u8>), Stop> {
+    fn commands(&mut self, copy: &Path, label: &str, kind: CheckKind, commands: &[String]) -> Result<(Vec<Check>, Recent), Stop> {
         let mut checks = Vec::new();
-        let mut recent: Vec<u8> = Vec::new();
+        let mut recent = Recent::default();
         for command in commands {
             stop_if_cancelled(self.execution)?;
             self.say(&format!("\n$ {command}\n"));
             let job = shell_job(self.execution, copy, command)?;
             let log = &mut self.log;
-            let ended = supervise::run(&job, self.execution.cancel, &mut |_, bytes| {
+            let ended = supervise::run(&job, self.execution.cancel, &mut |stream, bytes| {
                 log.push(bytes, &mut |_| {});
-                recent.extend_from_slice(bytes);
-                let excess = recent.len().saturating_sub(RECENT);
-                recent.drain(..excess);
+                recent.push(stream, bytes);
             })?;
             self.say(&format!("[cto: {}, {} ms]\n", cto_core::report_md::describe(ended.end), ended.duration_ms));
             if ended.end == ProcessEnd::Cancelled {
@@ -294,7 +309,7 @@ impl Session<'_> {
         };
         let (checks, recent) =
             self.commands(&copy, "must-fail control", CheckKind::Visible, &plan.contract.verification_commands)?;
-        let output = String::from_utf8_lossy(&recent);
+        let output = recent.text();
         let Some((runner, nonce)) = added else {
             return Ok(ControlRun::Ran { checks, failures_added: None, failures_reported: None });
         };
@@ -335,4 +350,24 @@ impl Session<'_> {
 
 fn green(checks: &[Check]) -> bool {
     !checks.is_empty() && checks.iter().all(|check| check.end.succeeded())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_whole_whatever_came_between() {
+        let mut recent = Recent::default();
+        for (stream, text) in [(Stream::Stdout, "test one ... "), (Stream::Stderr, "Running two\n"), (Stream::Stdout, "FAILED\n")]
+        {
+            recent.push(stream, text.as_bytes());
+        }
+        assert_eq!(
+            recent.text().lines().filter(|line| !line.is_empty()).collect::<Vec<_>>(),
+            ["test one ... FAILED", "Running two"]
+        );
+        recent.push(Stream::Stdout, &vec![b'x'; RECENT + 9]);
+        assert_eq!(recent.stdout.len(), RECENT);
+    }
 }

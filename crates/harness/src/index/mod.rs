@@ -8,7 +8,7 @@
 mod bundles;
 mod store;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -218,12 +218,11 @@ impl Mirror<'_> {
         Ok(Behind { runs, ..Behind::default() })
     }
 
+    /// Whether another directory took over a name is seen in the report that is compared next.
     fn has_same_names(&self, records: &[Record]) -> Result<bool, IndexError> {
-        let known: BTreeMap<&RunId, KnownName> =
-            records.iter().map(|record| (&record.listed.run_id, known_name(record))).collect();
+        let known: BTreeSet<&RunId> = records.iter().map(|record| &record.listed.run_id).collect();
         let entries = self.root.entries()?;
-        let is_known = |entry: &Entry| known.get(&entry.run_id) == Some(&seen_name(entry));
-        Ok(entries.len() == known.len() && entries.iter().all(is_known))
+        Ok(entries.len() == known.len() && entries.iter().all(|entry| known.contains(&entry.run_id)))
     }
 
     /// Sealed runs whose report is no longer the one that was read.
@@ -252,16 +251,18 @@ impl Mirror<'_> {
         }
         if behind.names {
             let before = root.token()?;
-            let mut names = change.names(known.id)?;
-            for entry in root.entries()? {
-                let key = entry.run_id.sort_key();
-                if names.remove(&key) != Some(seen_name(&entry)) {
-                    to_read.insert(key, entry);
-                }
+            let mut seen: HashMap<String, Entry> =
+                root.entries()?.into_iter().map(|entry| (entry.run_id.sort_key(), entry)).collect();
+            let mut gone = Vec::new();
+            change.each_name(known.id, |key, name| match seen.get(key) {
+                Some(entry) if KnownName::of(entry) == name => drop(seen.remove(key)),
+                Some(_) => {}
+                None => gone.push(key.to_owned()),
+            })?;
+            for key in gone {
+                change.remove(known.id, &key)?;
             }
-            for key in names.keys() {
-                change.remove(known.id, key)?;
-            }
+            to_read.extend(seen);
             let is_trusted = before.is_settled && root.token()?.text == before.text;
             change.set_token(known.id, is_trusted.then_some(before.text.as_str()))?;
         }
@@ -291,12 +292,4 @@ fn matching(newest_first: Vec<Record>, question: &Question<'_>) -> (Vec<Record>,
     let total = records.len();
     records.truncate(question.limit);
     (records, total)
-}
-
-fn known_name(record: &Record) -> KnownName {
-    KnownName { inode: record.inode, is_own_directory: record.is_own_directory }
-}
-
-fn seen_name(entry: &Entry) -> KnownName {
-    KnownName { inode: entry.inode, is_own_directory: entry.is_own_directory }
 }

@@ -3,7 +3,6 @@
 //! Every row carries a digest of itself, because a database finds torn pages and not changed bytes. Whatever does
 //! not fit is [`IndexError::Damaged`], and the caller starts again with an empty one.
 
-use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,6 +18,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use super::bundles::Record;
+use crate::runs_root::Entry;
 
 /// `cto` and a digit, so that another program's database is known as one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"cto1");
@@ -95,6 +95,12 @@ pub struct KnownName {
     pub is_own_directory: bool,
 }
 
+impl KnownName {
+    pub fn of(entry: &Entry) -> Self {
+        Self { inode: entry.inode, is_own_directory: entry.is_own_directory }
+    }
+}
+
 impl Store {
     /// Opens the file, and makes it where there is none. `patience` is how long to wait for other writers.
     pub fn open(path: &Path, patience: Duration) -> Result<Self, IndexError> {
@@ -111,7 +117,8 @@ impl Store {
         store.db.busy_timeout(patience)?;
         store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
         store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        // A run must not wait for the disk because of its index; what is in the log is read from there.
+        // A run must not wait for the disk because of its index. The log is emptied by whoever finds it long: it is
+        // read through by each process that comes alone.
         store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         Ok(store)
     }
@@ -120,7 +127,7 @@ impl Store {
     pub fn prepare(&mut self) -> Result<(), IndexError> {
         self.db.execute_batch(
             "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8000; \
-             PRAGMA journal_size_limit = 4194304;",
+             PRAGMA journal_size_limit = 1048576; PRAGMA wal_autocheckpoint = 64;",
         )?;
         let number = |pragma: &str| self.db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
         let (application, version) = (number("application_id")?, number("user_version")?);
@@ -137,8 +144,6 @@ impl Store {
     }
 
     fn create(&mut self) -> Result<(), IndexError> {
-        // Large pages: the usual question reads through all rows.
-        self.db.execute_batch("PRAGMA page_size = 16384")?;
         self.db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been quicker.
@@ -250,14 +255,15 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Every name of a root, by its sort key.
-    pub fn names(&self, root: i64) -> Result<HashMap<String, KnownName>, IndexError> {
+    /// Hands over every name of a root: its sort key, and what is known of the directory behind it.
+    pub fn each_name(&self, root: i64, mut each: impl FnMut(&str, KnownName)) -> Result<(), IndexError> {
         let mut statement = self.tx.prepare("SELECT key, inode, own FROM runs WHERE root = ?1")?;
-        let known = |row: &Row<'_>| {
-            let name = KnownName { inode: row.get::<_, i64>(1)? as u64, is_own_directory: row.get(2)? };
-            Ok((row.get(0)?, name))
-        };
-        Ok(statement.query_map([root], known)?.collect::<Result<_, _>>()?)
+        let mut rows = statement.query([root])?;
+        while let Some(row) = rows.next()? {
+            let key = row.get_ref(0)?.as_str().map_err(damaged)?;
+            each(key, KnownName { inode: row.get::<_, i64>(1)? as u64, is_own_directory: row.get(2)? });
+        }
+        Ok(())
     }
 
     pub fn remove(&self, root: i64, key: &str) -> Result<(), IndexError> {
