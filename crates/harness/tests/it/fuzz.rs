@@ -1,4 +1,4 @@
-//! Whatever the bytes, no parser of strangers' input panics or hangs. `CTO_FUZZ=1000000` tries that many.
+//! Whatever the bytes, no parser of a stranger's, an operator's or an engine's input panics or hangs. `CTO_FUZZ=1000000` tries that many.
 //!
 //! Inputs are made from the golden bundles: bits flipped, pieces cut, repeated and exchanged, words of the
 //! formats put anywhere. The same seed gives the same inputs.
@@ -7,13 +7,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cto_core::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust, Verdict};
+use cto_core::containment::ContainmentReport;
 use cto_core::contract::ContractDocument;
 use cto_core::digest::Digest;
+use cto_core::engine::dialect;
+use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::patch::PatchPaths;
+use cto_core::patch_stat::PatchStat;
 use cto_core::report::Report;
+use cto_core::trace::TraceLine;
 use cto_core::verify::{FoundBundle, FoundFile, Links, Standing, is_document, verify};
-use cto_core::{chain, json, sums};
+use cto_core::{case_file, chain, config, json, sums};
+use cto_harness::doubles::fake;
 use cto_harness::pack;
 
 /// xorshift64*: good enough to pick bytes, the same everywhere.
@@ -134,6 +140,13 @@ fn seeds() -> Seeds {
         ("contract", bundle.bytes("contract.json")),
         ("gates", bundle.bytes("gates.json")),
         ("patch", bundle.bytes("patch.diff")),
+        ("case", include_bytes!("../../../../cases/sh-word-count/case.toml").to_vec()),
+        ("script", include_bytes!("../../../../cases/sh-word-count/scripts/oracle.toml").to_vec()),
+        ("manifest", include_bytes!("../../../../engines/fake.toml").to_vec()),
+        ("config", b"home = \"/var/lib/cto\"\ntimeout = 600\ncolor = \"never\"\n".to_vec()),
+        ("line", b"{\"type\":\"result\",\"status\":\"completed\",\"summary\":\"done\"}".to_vec()),
+        ("containment", bundle.bytes("containment.json")),
+        ("trace", bundle.bytes("trace.jsonl")),
         ("key", pem.into_bytes()),
         ("record", record),
         ("tar", packed(false)),
@@ -160,7 +173,15 @@ fn read(kind: &str, bytes: &[u8]) {
             if paths.feed(bytes).is_ok() {
                 drop(paths.finish());
             }
+            drop(PatchStat::of(bytes));
         }
+        "case" => drop(case_file::parse("case.toml", bytes)),
+        "script" => drop(fake::parse(&fake::from_file(bytes.to_vec()))),
+        "manifest" => drop(Manifest::parse("engine.toml", &String::from_utf8_lossy(bytes))),
+        "config" => drop(config::parse("config.toml", bytes)),
+        "line" => drop(dialect::read_line(Dialect::Fake, bytes)),
+        "containment" => drop(json::read::<ContainmentReport>(bytes)),
+        "trace" => bytes.split(|b| *b == b'\n').for_each(|line| drop(json::read::<TraceLine>(line))),
         "key" => drop(PublicKey::from_text(&String::from_utf8_lossy(bytes))),
         "record" => drop(KeyRecord::read(bytes)),
         _ => {
