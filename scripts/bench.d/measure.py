@@ -189,7 +189,7 @@ def is_alive(pid):
 def own_cpu(pid):
     """Time on a CPU without children, in ms: the scheduler's own nanosecond account of the main thread.
 
-    `cto` has no other thread; getrusage's own figures come in the same account, but a parent can only
+    The threads that bring the files of a bundle to the disk at the seal are not in it; getrusage's own figures come in the same account, but a parent can only
     read them with the children's added.
     """
     try:
@@ -525,7 +525,7 @@ class Bench:
             "  script that starts the same git commands with the same options, the same engine and the same checks, and does",
             "  nothing of what makes a run evidence: no contract, gates, chain, digests, secret scan, judgement, seal or sync.",
             "- **Own CPU** is RUSAGE_SELF without children: after exit the process is held as a zombie",
-            "  (`waitid` with `WNOWAIT`) and `/proc/PID/schedstat` read, the scheduler's account in nanoseconds, before it is reaped.",
+            "  (`waitid` with `WNOWAIT`) and `/proc/PID/schedstat` read, the account of the main thread in nanoseconds, before it is reaped.",
             "  It includes the kernel's work on its behalf (some fifty files and directories made, most of them removed, all evidence",
             "  synced); the digest of the `cto` executable is remembered. It depends on the file system and its recent past: ext4 without",
             "  a journal looks at every recently freed inode before it takes a fresh one, so the number moves with what else was removed",

@@ -44,4 +44,5 @@ pub mod terminal;
 pub mod toolchains;
 pub mod verification;
 pub mod verifier;
+pub mod workers;
 pub mod workspace;

@@ -2,13 +2,10 @@
 //!
 //! Big files of one bundle, and bundles of one command, go to all cores.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cto_core::attest::Trust;
 use cto_core::bundle;
@@ -21,6 +18,7 @@ use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 use crate::files;
 use crate::pack::{self, PackError};
 use crate::reader::MAX_DOCUMENT;
+use crate::workers;
 
 /// Files from this size on are worth a thread.
 const BIG: u64 = 1 << 20;
@@ -34,11 +32,7 @@ pub fn verify_dir(dir: &Path, trust: &Trust) -> io::Result<Verification> {
 
 /// The verification of a bundle, with what it was made from: whoever shows more shows those same bytes.
 pub fn examine(dir: &Path, trust: &Trust) -> io::Result<(FoundBundle, Verification)> {
-    Verifier { trust, places: Vec::new(), threads: cores() }.examine(dir)
-}
-
-pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    Verifier { trust, places: Vec::new(), threads: workers::cores() }.examine(dir)
 }
 
 /// Whose signatures count, and where other bundles may be.
@@ -86,25 +80,6 @@ impl Verifier<'_> {
     }
 }
 
-/// Does `each` for every item on all cores; answers are in the order of the items.
-pub fn on_all_cores<T: Sync, R: Send>(threads: usize, items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let answers = Mutex::new(BTreeMap::new());
-    let work = || {
-        while let Some((at, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?))) {
-            let answer = each(item);
-            answers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(at, answer);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.min(items.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
-}
-
 /// Every file of a directory, hashed once.
 fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
     let mut found = FoundBundle { named: name_of(dir), ..FoundBundle::default() };
@@ -131,7 +106,7 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
     }
     // The largest first, so that no core is left with one at the end.
     big.sort_by(|a, b| b.cmp(a));
-    let parts = on_all_cores(threads, &big, |(length, name, path)| {
+    let parts = workers::for_all(threads, &big, |(length, name, path)| {
         let mut part = FoundBundle::default();
         take(&mut part, name.clone(), *length, &mut files::open_regular(path)?)?;
         Ok::<_, io::Error>(part)
@@ -179,15 +154,6 @@ fn take(found: &mut FoundBundle, name: String, length: u64, content: &mut dyn Re
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_keep_their_order() {
-        let items: Vec<usize> = (0..100).collect();
-        for threads in [1, 2, 7, 200] {
-            assert_eq!(on_all_cores(threads, &items, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
-        }
-        assert!(on_all_cores(4, &[] as &[u8], |n| *n).is_empty());
-    }
 
     #[test]
     fn big_and_small_files_are_all_found() {

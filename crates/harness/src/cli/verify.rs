@@ -16,7 +16,8 @@ use crate::files;
 use crate::keys;
 use crate::pack::PackError;
 use crate::reader;
-use crate::verifier::{Verifier, cores, on_all_cores};
+use crate::verifier::Verifier;
+use crate::workers;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -62,9 +63,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let bundles = bundles(context, args)?;
     let places = context.home().map(|home| vec![home.runs]).unwrap_or_default();
     // Many bundles share the cores among them; one has them all for its files.
-    let threads = if bundles.len() > 1 { 1 } else { cores() };
+    let threads = if bundles.len() > 1 { 1 } else { workers::cores() };
     let verifier = Verifier { trust: &trust, places, threads };
-    let answers = on_all_cores(cores(), &bundles, |found| look(&verifier, found));
+    let answers = workers::for_all(workers::cores(), &bundles, |found| look(&verifier, found));
     let answers = answers.into_iter().collect::<Result<Vec<Answer>, Failure>>()?;
     if context.output.json {
         let documents: Vec<Value> = answers.iter().map(Answer::document).collect();

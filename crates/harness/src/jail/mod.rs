@@ -155,7 +155,13 @@ impl Drop for Guard {
 /// One frame; a descriptor that rides along comes with its first bytes.
 fn receive(socket: &UnixStream) -> io::Result<(FromJail, Option<OwnedFd>)> {
     let mut length = [0u8; 4];
-    let (got, fd) = sys::receive_descriptor(socket.as_fd(), &mut length)?;
+    // A signal to the process may wake any of its threads; that is no answer.
+    let (got, fd) = loop {
+        match sys::receive_descriptor(socket.as_fd(), &mut length) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            received => break received?,
+        }
+    };
     match got {
         0 => return Err(io::ErrorKind::UnexpectedEof.into()),
         4 => {}
