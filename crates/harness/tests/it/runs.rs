@@ -264,6 +264,11 @@ fn an_odd_runs_root_is_read_or_refused_but_never_called_empty() {
     }
     if !is_root() {
         fs::set_permissions(at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
+        // A bundle that may not be looked into is not one that was never sealed.
+        fs::set_permissions(&bundle.dir, fs::Permissions::from_mode(0o000)).unwrap();
+        let state = house.cto(&["runs", "--json"]).json()["runs"][0]["state"].clone();
+        fs::set_permissions(&bundle.dir, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(state, "unreadable");
     }
 }
 
