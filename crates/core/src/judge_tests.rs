@@ -282,3 +282,10 @@ fn codes_of_the_verification_event_leave_out_time_limits() {
         [Code::ReviewerRejected, Code::VerificationFailed]
     );
 }
+
+#[test]
+fn a_list_says_more_only_where_there_is_more() {
+    let paths: Vec<TreePath> = (0..11).map(|n| TreePath::new(format!("f{n}"))).collect();
+    let named = |count: usize| list(&paths.iter().take(count).collect::<Vec<_>>());
+    assert!(named(10).ends_with("f9") && named(11).ends_with("f9 and 1 more"), "{}", named(10));
+}

@@ -293,3 +293,64 @@ fn remove_empty_parents(top: &Path, place: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Two committed files and a patch that changes both, ready to go in.
+    fn ready(dir: &Path) -> Ready {
+        let (top, aside, patch) = (dir.join("repo"), dir.join("aside"), dir.join("patch.diff"));
+        fs::create_dir(&top).unwrap();
+        let git = |args: &[&str]| {
+            let who = ["-c", "user.name=owner", "-c", "user.email=owner@example.invalid"];
+            let output = Command::new("git").args(who).args(args).current_dir(&top).output().unwrap();
+            assert!(output.status.success(), "git {args:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        git(&["init", "-q"]);
+        ["a", "b"].iter().for_each(|name| fs::write(top.join(name), "old\n").unwrap());
+        fs::set_permissions(top.join("a"), Permissions::from_mode(0o600)).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "start"]);
+        ["a", "b"].iter().for_each(|name| fs::write(top.join(name), "new\n").unwrap());
+        fs::write(&patch, git(&["diff", "--full-index"])).unwrap();
+        git(&["checkout", "-q", "."]);
+        fs::set_permissions(top.join("a"), Permissions::from_mode(0o600)).unwrap();
+        let tree = git(&["rev-parse", "HEAD^{tree}"]);
+        let program =
+            std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join("git")).find(|git| git.is_file());
+        let paths = ["a", "b"].map(TreePath::new).into();
+        let order = Order { git: &program.unwrap(), repository: &top, tree: tree.trim(), patch: &patch, paths, aside: &aside };
+        prepare(order).unwrap()
+    }
+
+    fn text(ready: &Ready, name: &str) -> String {
+        fs::read_to_string(ready.top.join(name)).unwrap()
+    }
+
+    #[test]
+    fn a_path_that_changed_a_moment_ago_puts_the_others_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let ready = ready(dir.path());
+        fs::write(ready.top.join("b"), "the owner was faster\n").unwrap();
+        let refused = ready.apply(&Cancel::never().unwrap());
+        assert!(matches!(refused, Err(ApplyError::Write { .. })), "{refused:?}");
+        assert_eq!((text(&ready, "a"), text(&ready, "b")), ("old\n".into(), "the owner was faster\n".into()));
+        assert_eq!(fs::metadata(ready.top.join("a")).unwrap().permissions().mode() & 0o777, 0o600, "its mode came back too");
+        assert_eq!(fs::read_dir(&ready.top).unwrap().count(), 3, "nothing of ours is left");
+    }
+
+    #[test]
+    fn a_signal_stops_it_with_everything_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ready, cancel) = (ready(dir.path()), Cancel::never().unwrap());
+        cancel.pretend(2).unwrap();
+        assert!(matches!(ready.apply(&cancel), Err(ApplyError::Interrupted)));
+        assert_eq!((text(&ready, "a"), text(&ready, "b")), ("old\n".into(), "old\n".into()));
+        ready.apply(&Cancel::never().unwrap()).unwrap();
+        assert_eq!((text(&ready, "a"), text(&ready, "b")), ("new\n".into(), "new\n".into()));
+    }
+}
