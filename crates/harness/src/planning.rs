@@ -2,6 +2,7 @@
 //! only when the gates before them have passed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cto_core::case_file::{self, ControlSource};
 use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane};
@@ -14,8 +15,10 @@ use cto_core::seen::Seen;
 use cto_core::source::Looked;
 use cto_core::tree::{self, Tree};
 
+use crate::checkout::Checkout;
 use crate::host::{Env, Home, OwnProgram};
 use crate::jail::probe;
+use crate::overlay;
 use crate::run::Request;
 use crate::source::{self, SourceRequest, SourceView};
 use crate::toolchains::{self, Resolved};
@@ -29,6 +32,9 @@ pub struct Planned {
     pub gates: GateReport,
     /// The source as the first look found it; absent where none is copied or no gate let it be looked at.
     pub source: Option<SourceView>,
+    /// A checkout of the source's tree, made by an earlier run.
+    pub checkout: Option<Arc<Checkout>>,
+    source_files: Option<u64>,
 }
 
 /// Resolves a contract, or says everything that is wrong with it.
@@ -79,6 +85,8 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
         plan: None,
         gates: GateReport { schema_version: 1, gates: Vec::new() },
         source: None,
+        checkout: None,
+        source_files: None,
     };
     let (mut host, mut looked) = (Seen::NotSeen, Seen::NotSeen);
     loop {
@@ -91,6 +99,7 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             approval_answered,
             host: host.clone(),
             source: looked.clone(),
+            source_files: planned.source_files,
         };
         match plan::next(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
@@ -129,8 +138,15 @@ fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &En
         }
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
-            match view.tree() {
+            planned.checkout = Checkout::find(home, &look.tree).map(Arc::new);
+            // An earlier run read every file of this very tree.
+            let read = match &planned.checkout {
+                Some(checkout) => Ok(checkout.manifest.tree.clone()),
+                None => view.tree(),
+            };
+            match read {
                 Ok(tree) => {
+                    planned.source_files = Some(forced_files().unwrap_or(tree.len() as u64));
                     if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree)) {
                         return Looked::Unusable(format!(
                             "the input {:?} is tracked, so the copy has it already",
@@ -148,6 +164,12 @@ fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &En
     Looked::Found(look)
 }
 
+/// A test may have any repository made into an overlay, or none: no release build looks.
+fn forced_files() -> Option<u64> {
+    let forced = cfg!(debug_assertions).then(|| std::env::var("CTO_TEST_WORKSPACE").ok()).flatten()?;
+    Some(if forced == "overlay" { u64::MAX } else { 0 })
+}
+
 /// What the harness starts by itself, whatever the contract says.
 fn lane_missing(env: &Env) -> Vec<String> {
     let shell = Path::new(verification::SHELL);
@@ -160,6 +182,8 @@ fn lane_missing(env: &Env) -> Vec<String> {
 
 fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
     let mut facts = HostFacts { jail_missing: probe::missing(home), lane_missing: lane_missing(env), ..HostFacts::default() };
+    // Only a repository is ever put below an overlay.
+    facts.overlay = request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
     for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
         let place = match toolchains::resolve(&name, env, home) {
             Resolved::Missing => None,

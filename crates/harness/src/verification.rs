@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use cto_core::blocker::Code;
@@ -23,6 +23,7 @@ use cto_core::tree;
 use crate::evidence::OpenBundle;
 use crate::host;
 use crate::measure::{Measured, Workspace};
+use crate::private_copy::PrivateCopy;
 use crate::run::{Execution, Stop, stop_if_cancelled, write_error};
 use crate::supervise::{self, Capture, Job, Stream};
 use crate::surroundings::{self, Surroundings};
@@ -99,7 +100,7 @@ pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Works
 }
 
 /// Runs the contract's setup commands in a copy, in the same kind of jail.
-pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
+pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &PrivateCopy, name: &str) -> Result<(), Stop> {
     for (index, command) in execution.plan.contract.setup.iter().enumerate() {
         stop_if_cancelled(execution)?;
         let name = format!("{name}-{}", index + 1);
@@ -126,7 +127,7 @@ pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, n
 }
 
 /// A shell command of the contract, in a copy, with a home of its own.
-fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str) -> Result<Job, Stop> {
+fn shell_job(execution: &Execution<'_>, copy: &PrivateCopy, command: &str) -> Result<Job, Stop> {
     let scratch = execution
         .work
         .join(format!("scratch-{}", host::random_name(8).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?));
@@ -207,7 +208,7 @@ impl Session<'_> {
     }
 
     /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
-    fn prepared(&mut self, name: &str) -> Result<Result<PathBuf, String>, Stop> {
+    fn prepared(&mut self, name: &str) -> Result<Result<PrivateCopy, String>, Stop> {
         let copy = match self.workspace.pristine(name, self.measured)? {
             Ok(copy) => copy,
             Err(mismatch) => return Ok(Err(mismatch)),
@@ -225,7 +226,13 @@ impl Session<'_> {
     }
 
     /// Runs commands in order in one copy; the output of the last is returned for counting.
-    fn commands(&mut self, copy: &Path, label: &str, kind: CheckKind, commands: &[String]) -> Result<(Vec<Check>, Recent), Stop> {
+    fn commands(
+        &mut self,
+        copy: &PrivateCopy,
+        label: &str,
+        kind: CheckKind,
+        commands: &[String],
+    ) -> Result<(Vec<Check>, Recent), Stop> {
         let mut checks = Vec::new();
         let mut recent = Recent::default();
         for command in commands {
@@ -264,7 +271,9 @@ impl Session<'_> {
                 return Ok(Vec::new());
             }
         };
-        if let Err(error) = workspace::lay_out(&copy, &self.execution.case.hidden, true) {
+        let hidden = &self.execution.case.hidden;
+        let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
+        if let Err(error) = copy.edit(&paths, |dir| workspace::lay_out(dir, hidden, true)).flatten() {
             self.say(&format!("hidden checks cannot be put into the copy: {error}\n"));
             let refused = |command: &String| Check {
                 kind: CheckKind::Hidden,
@@ -298,9 +307,15 @@ impl Session<'_> {
             }
             Control::Patch(patch) => {
                 let file = self.execution.work.join("control.patch");
-                std::fs::write(&file, self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
-                    .map_err(Stop::Workspace)?;
-                if let Err(error) = self.workspace.repo().apply(&copy, &[&file]) {
+                let text = self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default();
+                std::fs::write(&file, text).map_err(Stop::Workspace)?;
+                let repo = self.workspace.repo();
+                let apply = |paths: Vec<TreePath>| copy.edit(&paths, |dir| repo.apply(dir, &[&file])).map_err(Stop::Workspace);
+                let applied = match repo.touched(&file) {
+                    Ok(paths) => apply(paths)?,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = applied {
                     return Ok(ControlRun::CouldNotRun { reason: format!("the control patch does not apply: {error}") });
                 }
                 None
@@ -325,27 +340,37 @@ impl Session<'_> {
         self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect()
     }
 
-    /// Adds the failing tests, named after `nonce`. The copy holds what the engine made: no link in it is followed.
-    fn add_failures(&self, copy: &Path, runner: Runner, nonce: &str) -> io::Result<()> {
+    /// Adds the failing tests, named after `nonce`.
+    fn add_failures(&self, copy: &PrivateCopy, runner: Runner, nonce: &str) -> io::Result<()> {
         let kit = control::kit(runner, nonce, &self.present());
-        for edit in &kit.edits {
-            match edit {
-                Edit::Create { path, text } => {
-                    let place = copy.join(path);
-                    workspace::make_parent(copy, &place)?;
-                    OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
-                }
-                Edit::Append { path, text } => {
-                    let place = workspace::locate(copy, path);
-                    workspace::make_parent(copy, &place)?;
-                    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-                    let mut file = OpenOptions::new().append(true).custom_flags(no_link.bits() as i32).open(place)?;
-                    file.write_all(text.as_bytes())?;
-                }
+        let path = |edit: &Edit| match edit {
+            Edit::Create { path, .. } => TreePath::new(path.as_bytes()),
+            Edit::Append { path, .. } => path.clone(),
+        };
+        let paths: Vec<TreePath> = kit.edits.iter().map(path).collect();
+        copy.edit(&paths, |dir| add(dir, &kit.edits)).flatten()
+    }
+}
+
+/// The copy holds what the engine made: no link in it is followed.
+fn add(copy: &Path, edits: &[Edit]) -> io::Result<()> {
+    for edit in edits {
+        match edit {
+            Edit::Create { path, text } => {
+                let place = copy.join(path);
+                workspace::make_parent(copy, &place)?;
+                OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
+            }
+            Edit::Append { path, text } => {
+                let place = workspace::locate(copy, path);
+                workspace::make_parent(copy, &place)?;
+                let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+                let mut file = OpenOptions::new().append(true).custom_flags(no_link.bits() as i32).open(place)?;
+                file.write_all(text.as_bytes())?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn green(checks: &[Check]) -> bool {

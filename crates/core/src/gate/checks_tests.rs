@@ -98,6 +98,7 @@ impl World {
             approval_answered: self.answered,
             host: self.host.clone(),
             source: self.source.clone(),
+            source_files: None,
         }
     }
 

@@ -4,6 +4,7 @@
 mod canary;
 mod enter;
 mod landlock;
+mod overlay;
 pub mod probe;
 mod root;
 mod seccomp;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use cto_core::containment::{JailReport, Layer};
 
 pub use enter::main as enter_main;
-pub use spec::{ExitWord, JailLimits, Mount};
+pub use spec::{ExitWord, JailLimits, Mount, Over};
 use spec::{FromJail, GO, JailSpec, TERMINATE};
 pub use survivors::{Census, Tally};
 pub use sys::is_root;
