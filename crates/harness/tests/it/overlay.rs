@@ -121,7 +121,7 @@ fn an_unused_checkout_goes_when_there_are_too_many() {
     try_it(&house, &repo, &[right()], &[]);
     let first = entries(&checkouts(&house)).remove(0);
     for number in 0..9 {
-        fs::create_dir(checkouts(&house).join(format!("{number}{}", &first[1..]))).unwrap();
+        fs::create_dir(checkouts(&house).join(format!("{number:040}-1"))).unwrap();
     }
     repo.write("src/keep.txt", "kept\n");
     repo.commit("another tree");
@@ -231,6 +231,32 @@ fn nothing_an_engine_does_hides_a_change_in_either() {
 }
 
 #[test]
+fn no_device_or_mark_of_an_engines_hides_a_change() {
+    let mark = |path: &str, name: &str| {
+        format!("python3 -c 'import os; os.setxattr(\"{path}\", \"user.overlay.{name}\", b\"y\")' 2>/dev/null")
+    };
+    for kind in KINDS {
+        let house = house_with(kind);
+        let repo = Repo::new(&house, "project");
+        let device = "rm src/keep.txt; mknod src/keep.txt c 0 0; mknod new c 0 0; mknod src/more c 0 0";
+        for (trick, found) in [
+            (device.to_owned(), "src/keep.txt"),
+            (format!("echo x >> src/keep.txt; {}", mark("src/keep.txt", "whiteout")), "src/keep.txt"),
+            (format!("echo x >> src/keep.txt; {}", mark("src/keep.txt", "metacopy")), "src/keep.txt"),
+            (format!("echo x > src/new; {}; {}", mark("src", "opaque"), mark("src", "redirect")), "src/new"),
+        ] {
+            let (_, bundle) = try_it(&house, &repo, &[right(), shell(&trick)], CONTAINED);
+            assert!(bundle.has_code("disallowed_file_change"), "{kind}: {trick}: {:?}", bundle.codes());
+            let report = bundle.report();
+            let changes = report["observed"]["changes"].as_array().unwrap();
+            assert!(changes.iter().any(|change| change["path"] == found), "{kind}: {trick}: {changes:?}");
+            let hidden = changes.iter().any(|change| change["path"] == "src/keep.txt") == (found == "src/keep.txt");
+            assert!(hidden, "{kind}: {trick}: {changes:?}");
+        }
+    }
+}
+
+#[test]
 fn scratch_is_counted_by_the_rules_of_the_baseline_and_forbidden_paths_win() {
     for kind in KINDS {
         let house = house_with(kind);
@@ -288,7 +314,8 @@ impl Op {
             Self::Directory(path) => format!("rm -rf {path}; mkdir -p {path}; printf in > {path}/in"),
             Self::Truncate(path, length) => format!("truncate -s {length} {path}"),
             Self::Touch(path) => format!("touch -d '2001-02-03 04:05:06' {path}"),
-            Self::Device(path) => format!("mknod {path} c 0 0"),
+            // An overlay refuses it; where it can be made, it is a thing of its own (see the test of devices).
+            Self::Device(path) => format!("mknod {path} c 0 0 && rm -f {path}"),
             Self::Mark(path, name) => {
                 format!("python3 -c 'import os,sys; os.setxattr(sys.argv[1], sys.argv[2], b\"y\")' {path} user.overlay.{name}")
             }
