@@ -11,6 +11,7 @@ use cto_core::bundle;
 use cto_core::checkout::WorkspaceKind;
 use cto_core::containment::Containment;
 use cto_core::event::{Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount};
+use cto_core::guard;
 use cto_core::judge;
 use cto_core::scope::{PathStanding, TreePath, standing};
 use cto_core::trace::TraceOutcome;
@@ -47,6 +48,15 @@ enum Start {
     Commit { submodules: Vec<TreePath>, baseline: Tree },
     /// A cached checkout, to put overlays on.
     Checkout(Arc<Checkout>),
+}
+
+impl Start {
+    fn baseline(&self) -> &Tree {
+        match self {
+            Self::Fixture { baseline, .. } | Self::Commit { baseline, .. } => baseline,
+            Self::Checkout(checkout) => &checkout.manifest.tree,
+        }
+    }
 }
 
 /// Where the overlay of a run's workspace lies in its work directory.
@@ -93,6 +103,7 @@ impl Workspace {
             None => lay_out_fixture(execution, &repo, &dir)?,
         };
         repo.furnish(&dir)?;
+        repo.look_past(&dir, &dir.join(".git/index"), &guard::within(start.baseline(), &execution.plan.guard.masked))?;
         let (copy, work) = (PrivateCopy::Plain(dir), execution.work.clone());
         Ok(Self { copy, work, repo, baseline_commit, start, made: "copy" })
     }
@@ -111,6 +122,11 @@ impl Workspace {
         }
         let repo = HarnessRepo::beside(&execution.git, &execution.work.join("harness.git"), &checkout.objects())?;
         let overlay = Overlay::fresh(checkout.clone(), &execution.work.join(OVERLAY)).map_err(Stop::Workspace)?;
+        let masked = guard::within(&checkout.manifest.tree, &execution.plan.guard.masked);
+        if !masked.is_empty() {
+            let hide = |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);
+            overlay.edit(&[TreePath::new(".git/index")], hide).map_err(Stop::Workspace)??;
+        }
         let (copy, work, baseline_commit) = (PrivateCopy::Over(overlay), execution.work.clone(), checkout.commit());
         Ok(Self { copy, work, repo, baseline_commit, start: Start::Checkout(checkout), made })
     }
@@ -124,10 +140,7 @@ impl Workspace {
     }
 
     pub fn baseline(&self) -> &Tree {
-        match &self.start {
-            Start::Fixture { baseline, .. } | Start::Commit { baseline, .. } => baseline,
-            Start::Checkout(checkout) => &checkout.manifest.tree,
-        }
+        self.start.baseline()
     }
 
     fn submodules(&self) -> Vec<&TreePath> {

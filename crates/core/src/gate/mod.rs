@@ -14,6 +14,7 @@ use crate::blocker::Code;
 use crate::contract::{ContractDocument, Stage};
 use crate::engine::manifest::Manifest;
 use crate::event::Toolchain;
+use crate::guard::Decision;
 use crate::seen::Seen;
 use crate::source::Looked;
 
@@ -45,6 +46,8 @@ pub struct GateInput<'a> {
     pub source: Seen<Looked>,
     /// How many files the repository that is copied holds; known once it was looked at.
     pub source_files: Option<u64>,
+    /// What will protect the workspace; known once its tree is.
+    pub confinement: Option<&'a Decision>,
 }
 
 /// What a look at the host found.

@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::jail::{Person, people};
 use crate::{assert_good, house};
 
-const CONTAINED: &[&str] = &[];
+/// All of the workspace can be written, so that what is done there is measured and not refused.
+const CONTAINED: &[&str] = &["--contain", "contained"];
 const KINDS: [&str; 2] = ["overlay", "copy"];
 
 fn house_with(kind: &str) -> House {
@@ -70,7 +71,7 @@ fn a_second_run_starts_from_the_checkout_of_the_first_and_leaves_it_alone() {
     let hostile =
         "rm -rf src .git; echo x > src; chmod 777 .; for f in *; do echo x >> $f; chmod 600 $f; done; ln answer.txt two";
     for (steps, status) in [(vec![right()], "pass"), (vec![right(), shell(hostile)], "fail")] {
-        let (_, bundle) = try_it(&house, &repo, &steps, &[]);
+        let (_, bundle) = try_it(&house, &repo, &steps, CONTAINED);
         assert_eq!((made(&bundle).as_str(), bundle.status().as_str()), ("overlay, checkout known", status));
         assert_eq!(files_below(&checkouts(&house)), before, "nobody writes to a checkout");
         assert_good(&bundle);
@@ -265,9 +266,11 @@ fn scratch_is_counted_by_the_rules_of_the_baseline_and_forbidden_paths_win() {
         symlink("held", repo.at("way")).unwrap();
         repo.commit("rules of a directory");
         let litter = "printf 12345 > note.log; echo x > held/x; rm way; mkdir way; printf 123 > way/y.log";
-        let (_, bundle) = try_it(&house, &repo, &[right(), shell(litter)], &["--allow", "answer.txt", "--allow", "way"]);
+        let (_, bundle) =
+            try_it(&house, &repo, &[right(), shell(litter)], &[CONTAINED, &["--allow", "answer.txt", "--allow", "way"]].concat());
         assert_eq!(bundle.report()["workspace_scratch"], serde_json::json!({"count": 3, "bytes": 10}), "{kind}");
-        let (_, bundle) = try_it(&house, &repo, &[right(), shell("echo x > held/x")], &["--forbid", "held"]);
+        let (_, bundle) =
+            try_it(&house, &repo, &[right(), shell("echo x > held/x")], &[CONTAINED, &["--forbid", "held"]].concat());
         assert_eq!(bundle.codes(), ["forbidden_path_change"], "{kind}");
     }
 }
