@@ -156,18 +156,15 @@ impl Workspace {
         let since = Instant::now();
         let mut walked = self.copy.walk().map_err(Stop::Workspace)?;
         let misplaced = self.in_submodules(&mut walked);
-        let scratch = self.scratch(execution, &walked)?;
+        let mut recorded = tree::changes(self.baseline(), &walked.tree);
+        let scratch = self.scratch(execution, &recorded)?;
+        recorded.retain(|change| !scratch.contains(&change.path));
         let mut count = ScratchCount::default();
-        let mut tree = Tree::new();
-        for (path, entry) in &walked.tree {
-            if scratch.contains(path) {
-                count.count += 1;
-                count.bytes += entry.bytes;
-            } else {
-                tree.insert(path.clone(), *entry);
-            }
+        let mut tree = walked.tree.clone();
+        for entry in scratch.iter().filter_map(|path| tree.remove(path)) {
+            count.count += 1;
+            count.bytes += entry.bytes;
         }
-        let recorded = tree::changes(self.baseline(), &tree);
         let result = self.commit(&tree, &recorded)?;
         let patch = self.work.join("patch.diff");
         self.repo.diff(&self.baseline_commit, &result, &patch)?;
@@ -222,10 +219,9 @@ impl Workspace {
     }
 
     /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
-    fn scratch(&self, execution: &Execution<'_>, walked: &Walked) -> Result<BTreeSet<TreePath>, Stop> {
-        let added = |change: &Change| change.kind == ChangeKind::Added;
-        let new: Vec<TreePath> =
-            tree::changes(self.baseline(), &walked.tree).into_iter().filter(added).map(|change| change.path).collect();
+    fn scratch(&self, execution: &Execution<'_>, changes: &[Change]) -> Result<BTreeSet<TreePath>, Stop> {
+        let added = |change: &&Change| change.kind == ChangeKind::Added;
+        let new: Vec<TreePath> = changes.iter().filter(added).map(|change| change.path.clone()).collect();
         if new.is_empty() || !self.baseline().keys().any(workspace::holds_rules) {
             return Ok(BTreeSet::new());
         }
@@ -326,12 +322,10 @@ impl Workspace {
             return Ok(());
         }
         let walked = self.copy.walk().map_err(Stop::Workspace)?;
-        let scratch = self.scratch(execution, &walked)?;
-        let changed: Vec<String> = tree::changes(self.baseline(), &walked.tree)
-            .into_iter()
-            .filter(|change| !scratch.contains(&change.path))
-            .map(|change| change.path.to_string())
-            .collect();
+        let changes = tree::changes(self.baseline(), &walked.tree);
+        let scratch = self.scratch(execution, &changes)?;
+        let changed: Vec<String> =
+            changes.into_iter().filter(|change| !scratch.contains(&change.path)).map(|change| change.path.to_string()).collect();
         match changed.is_empty() {
             true => Ok(()),
             false => {

@@ -37,7 +37,7 @@ impl Overlay {
         host::make_private_dir(&overlay.work())?;
         // The merged top looks like this directory.
         fs::create_dir(overlay.upper())?;
-        fs::set_permissions(overlay.upper(), fs::Permissions::from(std::os::unix::fs::PermissionsExt::from_mode(0o755)))?;
+        fs::set_permissions(overlay.upper(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
         Ok(overlay)
     }
 
