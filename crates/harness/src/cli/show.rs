@@ -132,7 +132,11 @@ fn containment(report: &Report) -> String {
     match (report.process_started, report.containment) {
         (false, _) => String::new(),
         (true, Containment::None) => format!("  {dim}containment{dim:#} NONE"),
-        (true, contained) => format!("  {dim}containment{dim:#} {}", contained.as_str()),
+        (true, contained) => {
+            let unseen = report.forbidden_actions.as_ref().is_some_and(|seen| !seen.recorded);
+            let attempts = if unseen { format!("  {dim}attempts{dim:#} NOT RECORDED") } else { String::new() };
+            format!("  {dim}containment{dim:#} {}{attempts}", contained.as_str())
+        }
     }
 }
 
