@@ -405,6 +405,16 @@ fn of_api(rest: &[&[u8]]) -> Option<Deed> {
 
 /// A transport helper of git's serves a push or a fetch; only who started it knows.
 fn helper(caller: &[&[u8]]) -> Deed {
+    let rest = caller.get(1..).unwrap_or_default();
+    if caller.first().is_some_and(|program| base(program) == b"git") {
+        let line = Line::read(rest, GIT_VALUED);
+        return if line.words.first().is_some_and(|(_, word)| matches!(*word, b"push" | b"send-pack")) {
+            Push
+        } else {
+            Deed::Fetch
+        };
+    }
+    // Under another name any of its words may be the one.
     let pushes = |word: &&[u8]| matches!(base(word), b"push" | b"send-pack" | b"git-push" | b"git-send-pack" | b"http-push");
     if caller.iter().any(pushes) { Push } else { Deed::Fetch }
 }

@@ -165,7 +165,8 @@ fn either_name_tells() {
 fn a_helper_serves_whoever_started_it() {
     let helper: [&[u8]; 3] = [b"git", b"remote-https", b"origin"];
     assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"./x", b"push", b"origin"]), Some(Push));
-    assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"git", b"fetch"]), Some(Deed::Fetch));
+    assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"git", b"-c", b"a=b", b"push"]), Some(Push));
+    assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"git", b"fetch", b"origin", b"push"]), Some(Deed::Fetch));
     assert_eq!(of_command(b"/usr/lib/git-core/git-remote-https", &[b"x"], &[b"/p/git-send-pack"]), Some(Push));
 }
 

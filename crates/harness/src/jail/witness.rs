@@ -4,7 +4,8 @@
 //! refuses nothing, and what it reads can change under its eyes: the layers of the jail refuse, this only sees.
 //! Why here and so: `docs/decisions/0016-attempts-are-seen.md`.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,7 +139,7 @@ fn command(memory: &Memory, path: u64, argv: u64) -> io::Result<Seen> {
         bytes += words.last().map_or(0, Vec::len);
     }
     // Before its `exec` a process still has the words of the program that starts another.
-    let caller = std::fs::read(format!("/proc/{}/cmdline", memory.0)).unwrap_or_default();
+    let caller = words_of(memory.0).unwrap_or_default();
     let given: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     let caller: Vec<&[u8]> = caller.split(|b| *b == 0).take(MAX_WORDS).collect();
     match attempt::of_command(&path, &given, &caller) {
@@ -146,6 +147,13 @@ fn command(memory: &Memory, path: u64, argv: u64) -> io::Result<Seen> {
         None if bytes > MAX_BYTES || pointers.len() >= MAX_WORDS => Ok(Seen::TooLong),
         None => Ok(Seen::Nothing),
     }
+}
+
+/// The words a process was started with; it can make them as long as it likes.
+fn words_of(task: u32) -> io::Result<Vec<u8>> {
+    let mut words = Vec::new();
+    File::open(format!("/proc/{task}/cmdline"))?.take(MAX_BYTES as u64).read_to_end(&mut words)?;
+    Ok(words)
 }
 
 /// A connect, or a send that connects on the way.
