@@ -1,7 +1,8 @@
 //! Where a connect would have gone: loopback is nothing; of anything else its class and port are told, never the
 //! address itself.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+// Addresses as values; nothing of `core::net` can reach a network.
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// A place outside the jail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -10,8 +10,7 @@ fn of(line: &str) -> Option<Deed> {
 }
 
 #[test]
-fn attempts() {
-    use Deed::{Fetch, RemoteShell};
+fn attempts_by_version_control_and_forges() {
     for (line, deed) in [
         ("git push", Push),
         ("/usr/bin/git push origin main", Push),
@@ -46,6 +45,15 @@ fn attempts() {
         ("glab mr create", PrOpen),
         ("glab mr merge 3", Merge),
         ("glab issue close 3", IssueClose),
+    ] {
+        assert_eq!(of(line), Some(deed), "{line}");
+    }
+}
+
+#[test]
+fn attempts_by_packages_images_and_hosts() {
+    use Deed::{Fetch, RemoteShell};
+    for (line, deed) in [
         ("npm publish", PublicPublication),
         ("npm --registry x publish --access public", PublicPublication),
         ("yarn npm publish", PublicPublication),
