@@ -7,6 +7,7 @@ use std::time::Instant;
 use cto_core::attempt::{ActionsSeen, Log};
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{self, Said};
 use cto_core::engine::manifest::Dialect;
 use cto_core::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -47,7 +48,7 @@ pub fn run_engine(
         "{script}" => around.scratch().join(SCRIPT).into_os_string(),
         plain => OsString::from(plain),
     });
-    let mut job = around.job(&own, args.collect(), surroundings::engine_limits(plan));
+    let mut job = around.guarded_job(&own, args.collect(), surroundings::engine_limits(plan));
     watch_attempts(&mut job);
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
@@ -76,7 +77,7 @@ pub fn run_engine(
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
     if let Some(contained) = ended.contained.clone() {
-        bundle.contained(contained.report("engine"));
+        bundle.contained(contained.report(ENGINE_PROCESS));
     }
     for captured in [&stdout, &stderr] {
         bundle.note_leak(&captured.record.file, captured.hits);

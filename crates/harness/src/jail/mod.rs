@@ -3,6 +3,7 @@
 
 mod canary;
 mod enter;
+mod guard;
 mod landlock;
 pub mod probe;
 mod root;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use cto_core::containment::{JailReport, Layer};
 
 pub use enter::main as enter_main;
-pub use spec::{ExitWord, JailLimits, Mount, STAND_IN_DIR};
+pub use spec::{ExitWord, Guarded, JailLimits, Mount, STAND_IN_DIR};
 use spec::{FromJail, GO, JailSpec, TERMINATE};
 pub use survivors::{Census, Tally};
 pub use sys::is_root;
@@ -51,6 +52,8 @@ pub struct JailPlan {
     pub mounts: Vec<Mount>,
     pub limits: JailLimits,
     pub door: bool,
+    /// What of a writable directory is kept as it is.
+    pub guard: Option<Guarded>,
     /// Pass on our own standard input.
     pub stdin: bool,
     /// All of them, but for experiments.
@@ -61,7 +64,8 @@ pub struct JailPlan {
 
 impl JailPlan {
     pub fn new(mounts: Vec<Mount>) -> Self {
-        Self { mounts, limits: JailLimits::default(), door: false, stdin: false, layers: Layer::ALL.to_vec(), watched: false }
+        let layers = Layer::ALL.to_vec();
+        Self { mounts, limits: JailLimits::default(), door: false, guard: None, stdin: false, layers, watched: false }
     }
 }
 
@@ -111,6 +115,7 @@ pub fn prepare(
         stdin: plan.stdin,
         limits: plan.limits,
         watched: plan.watched,
+        guard: plan.guard.clone(),
     };
     let (ours, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
     let child = Command::new("/proc/self/exe")

@@ -10,7 +10,7 @@ use cto_core::attempt::STAND_INS;
 
 use super::enter::{Named, Step};
 use super::spec::{JailSpec, STAND_IN_DIR};
-use super::sys;
+use super::{guard, sys};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
 const STAGE: &str = "/tmp";
@@ -116,6 +116,9 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
     proc(&base)?;
     std::env::set_current_dir(&base.base).step("enter the new root")?;
     sys::pivot_here().step("pivot")?;
+    if let Some(guarded) = &spec.guard {
+        guard::put_up(guarded)?;
+    }
     sys::make_read_only(Path::new("/")).step("make the root read-only")
 }
 
@@ -184,7 +187,12 @@ fn proc(base: &Root) -> Step<()> {
     let place = base.dir("/proc")?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
-    let empty = base.dir("/run/empty")?;
+    let empty = base.dir(guard::EMPTY_DIR)?;
+    let empty_file = base.file(guard::EMPTY_FILE, "")?;
+    // Open modes on a root that becomes read-only: what refuses a write is then the mount, which can be told.
+    for (place, mode) in [(&empty, 0o777), (&empty_file, 0o666)] {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).step("make empty places")?;
+    }
     for path in MASKED.map(Path::new) {
         let target = base.at(path);
         let Ok(meta) = fs::symlink_metadata(&target) else { continue };

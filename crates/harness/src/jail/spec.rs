@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use cto_core::containment::{JailReport, Layer};
+use cto_core::guard::Guard;
 use serde::{Deserialize, Serialize};
 
 /// Everything the entry needs. Sent over the control socket, never in argv.
@@ -26,6 +27,14 @@ pub struct JailSpec {
     pub limits: JailLimits,
     /// Tell the harness of programs started and connections made, and put stand-ins where none is installed.
     pub watched: bool,
+    pub guard: Option<Guarded>,
+}
+
+/// A directory whose protected places are mounts of their own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Guarded {
+    pub root: PathBuf,
+    pub places: Guard,
 }
 
 /// A directory or file of the host, visible inside.
