@@ -43,6 +43,8 @@ mod tamper;
 mod tidy;
 mod try_real;
 mod try_run;
+mod verification_attacks;
+mod verification_log;
 mod verify;
 
 use std::path::Path;
