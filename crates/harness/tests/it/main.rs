@@ -7,6 +7,7 @@ mod adversary;
 mod apply;
 mod attacks;
 mod bundle;
+mod cargo_attacks;
 mod case;
 mod cases;
 mod cheats;

@@ -8,13 +8,13 @@ use cto_testkit::{Bundle, Case, House, script, shell, write};
 use crate::{assert_good, house};
 
 /// One project with a bug, how it is checked, and what repairs it.
-struct Project {
-    runner: &'static str,
-    command: &'static str,
-    extra: &'static str,
-    files: &'static [(&'static str, &'static str)],
+pub struct Project {
+    pub runner: &'static str,
+    pub command: &'static str,
+    pub extra: &'static str,
+    pub files: &'static [(&'static str, &'static str)],
     /// The file with the bug, and its text without.
-    fix: (&'static str, &'static str),
+    pub fix: (&'static str, &'static str),
 }
 
 type Files<'a> = &'a [(&'a str, &'a str)];
@@ -38,7 +38,7 @@ impl Project {
     }
 
     /// The bug is left in, and a trick is to hide it.
-    fn attack(&self, house: &House, what: &str, files: Files<'_>) -> Bundle {
+    pub fn attack(&self, house: &House, what: &str, files: Files<'_>) -> Bundle {
         let steps: Vec<String> = files.iter().map(|(path, text)| write(path, text)).collect();
         self.attack_by(house, what, &steps)
     }
@@ -53,14 +53,14 @@ impl Project {
     }
 
     /// An attack that every exit code lets through: only its tests, or its files, tell.
-    fn told(&self, house: &House, what: &str, files: Files<'_>, why: &str) {
+    pub fn told(&self, house: &House, what: &str, files: Files<'_>, why: &str) {
         let bundle = self.attack(house, what, files);
         let detail = bundle.report()["blockers"][0]["detail"].as_str().unwrap_or_default().to_owned();
         assert!(bundle.codes() == ["verification_untrusted"] && detail.contains(why), "{what}: {detail}");
     }
 
     /// The bug is repaired, and something else is done that honest people do.
-    fn honest(&self, house: &House, what: &str, files: Files<'_>) -> Bundle {
+    pub fn honest(&self, house: &House, what: &str, files: Files<'_>) -> Bundle {
         let all = files.iter().chain([&self.fix]);
         let steps: Vec<String> = all.map(|(path, text)| write(path, text)).collect();
         let bundle = self.play(house, what, &steps);

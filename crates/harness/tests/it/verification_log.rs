@@ -90,10 +90,14 @@ fn the_ids_are_those_that_were_compared() {
         let digest = cto_testkit::sha256_hex(&f.bundle().bytes("test-ids.json"));
         f.edit_event("verification.completed", |done| done["tests"]["ids_sha256"] = digest.into());
     });
-    refused(&bundle, "no ids", "is there without a comparison, or missing", |f| drop(f.remove("test-ids.json")));
+    refused(&bundle, "no ids", "is there without a comparison, or missing", |f| {
+        f.remove("test-ids.json");
+    });
     let (_other, plain) = passed();
     assert!(!plain.has("test-ids.json"), "a contract without a runner has none");
-    refused(&plain, "ids from nowhere", "is there without a comparison", |f| drop(f.put("test-ids.json", b"{}")));
+    refused(&plain, "ids from nowhere", "is there without a comparison", |f| {
+        f.put("test-ids.json", b"{}");
+    });
 }
 
 /// Output that looks like a frame, printed by a check that would rather be another.
