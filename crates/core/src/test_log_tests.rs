@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::digest::Digest;
 
@@ -83,4 +85,17 @@ fn a_log_of_something_else_does_not() {
 fn an_event_without_a_nonce_binds_no_frames() {
     let old = VerificationCompleted { log_nonce: None, ..done() };
     assert_eq!(contradiction(&FoundLog::default(), &run_id(), &Digest::of(b"contract"), &old), None);
+}
+
+proptest! {
+    /// No bytes panic, and how they were cut into pieces means nothing.
+    #[test]
+    fn any_bytes_are_read(bytes in proptest::collection::vec(prop_oneof![Just(b'['), Just(b'c'), Just(b't'), Just(b'o'), Just(b':'), Just(b'\n'), any::<u8>()], 0..600), piece in 1usize..9) {
+        let (mut whole, mut pieces) = (LogReader::default(), LogReader::default());
+        whole.feed(&bytes);
+        bytes.chunks(piece).for_each(|part| pieces.feed(part));
+        let found = whole.finish();
+        prop_assert_eq!(&found, &pieces.finish());
+        prop_assert!(contradiction(&found, &run_id(), &Digest::of(b"contract"), &done()).is_some());
+    }
 }

@@ -73,6 +73,7 @@ fn a_log_is_of_its_run_its_tree_and_its_checks() {
 fn the_ids_are_those_that_were_compared() {
     let (_house, bundle) = slugified();
     assert!(bundle.event("verification.completed").unwrap()["tests"]["baseline_ids"].as_u64() > Some(0));
+    crate::schema::assert_fits("test-ids", &bundle.json("test-ids.json"));
     let first = |f: &Forged| {
         f.bundle().json("test-ids.json")["commands"][0]["baseline"].as_object().unwrap().keys().next().cloned().unwrap()
     };
