@@ -287,8 +287,8 @@ impl Workspace {
         checkout::empty_directories(dir, self.submodules()).map_err(Stop::Workspace)
     }
 
-    /// The baseline where nobody has been, by the same way as the workspace, without a `.git`.
-    fn fresh(&self, name: &str) -> Result<PrivateCopy, Stop> {
+    /// The baseline alone where nobody has been, by the same way as the workspace, without a `.git`.
+    pub fn untouched(&self, name: &str) -> Result<PrivateCopy, Stop> {
         let dir = self.work.join(name);
         match &self.start {
             Start::Checkout(checkout) => {
@@ -303,7 +303,7 @@ impl Workspace {
 
     /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
     pub fn pristine(&self, name: &str, measured: &Measured) -> Result<Result<PrivateCopy, String>, Stop> {
-        let copy = self.fresh(name)?;
+        let copy = self.untouched(name)?;
         let touched: Vec<TreePath> = measured.changes.iter().map(|change| change.path.clone()).collect();
         let applied = copy.edit(&touched, |dir| self.repo.apply(dir, &[&measured.patch])).map_err(Stop::Workspace)?;
         if let Err(error) = applied {

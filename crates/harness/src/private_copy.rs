@@ -4,7 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::scope::TreePath;
+use cto_core::tree::{Entry, FileKind};
 
+use crate::files;
 use crate::jail::{self, Mount};
 use crate::overlay::Overlay;
 use crate::workspace::{self, Walked};
@@ -58,6 +60,25 @@ impl PrivateCopy {
             }
         };
         names.into_iter().filter(there).collect()
+    }
+
+    /// Which of these files a process in the copy no longer finds with this content.
+    pub fn no_longer<'t>(&self, files: impl Iterator<Item = (&'t TreePath, &'t Entry)>) -> Vec<TreePath> {
+        let walked = match self {
+            Self::Plain(_) => None,
+            Self::Over(overlay) => overlay.walk().ok(),
+        };
+        let same = |path: &TreePath, wanted: &Entry| match self {
+            Self::Plain(dir) => {
+                let found = files::scan_file(&workspace::locate(dir, path), |_| {});
+                found.is_ok_and(|found| found.sha256 == wanted.sha256)
+            }
+            Self::Over(_) => {
+                let found = walked.as_ref().and_then(|walked| walked.tree.get(path));
+                found.is_some_and(|found| found.kind != FileKind::Symlink && found.sha256 == wanted.sha256)
+            }
+        };
+        files.filter(|(path, wanted)| !same(path, wanted)).map(|(path, _)| path.clone()).collect()
     }
 
     /// Runs `change` on a directory in which these paths are what a process in the copy would see, and no others
