@@ -116,6 +116,29 @@ fn a_torn_checkout_is_made_anew_and_a_half_made_one_never_counts() {
 }
 
 #[test]
+fn git_need_not_read_every_file_to_see_that_nothing_changed() {
+    let house = house_with("overlay");
+    let repo = Repo::new(&house, "project");
+    // This question does not look into files: whatever the index does not know the times of is taken for changed.
+    let asks = shell("git diff-files --quiet && printf 'right\\n' > answer.txt");
+    let (answer, bundle) = try_it(&house, &repo, &[asks], &[]);
+    assert_eq!(answer.code, Some(0), "{answer:?} {}", bundle.text("backend/stderr.log"));
+}
+
+#[test]
+fn of_two_who_make_a_checkout_at_once_one_wins_and_both_use_it() {
+    let house = house_with("overlay");
+    let repo = Repo::new(&house, "project");
+    let file = house.script("fix", &script(&[right()]));
+    let args = ["try", "--repo", repo.path(), "--task", "x", "--allow", "answer.txt", "--test", "true", "--script", &file];
+    let children: Vec<_> = (0..3).map(|_| house.start(&args)).collect();
+    for mut child in children {
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+    assert_eq!(entries(&checkouts(&house)).len(), 1);
+}
+
+#[test]
 fn an_unused_checkout_goes_when_there_are_too_many() {
     let house = house_with("overlay");
     let repo = Repo::new(&house, "project");
