@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::ActionsSeen;
 use crate::blocker::Code;
 use crate::containment::{Containment, GuardPlan};
 use crate::contract::{MutationMode, Stage};
@@ -263,6 +264,9 @@ pub struct EngineEnded {
     pub unknown_lines: u64,
     /// Engine events beyond the cap, counted only.
     pub events_not_recorded: u64,
+    /// What was seen of attempts at forbidden actions; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ActionsSeen>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -27,6 +27,7 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     let mut blockers = Vec::new();
     blockers.extend(before_execution(facts));
     blockers.extend(engine(contract, facts));
+    blockers.extend(attempts(contract, facts));
     if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
         blockers.extend(diff_blockers(contract, diff, engine_ended_well(facts)));
     }
@@ -86,6 +87,13 @@ fn engine(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
         },
         ProcessEnd::Lost => vec![Blocker::new(Code::EngineFailed, Some("its end was not observed".into()))],
     }
+}
+
+/// What the engine was seen to attempt, whether or not it came to anything: nothing of it could.
+fn attempts(contract: Option<&Contract>, facts: &Facts) -> Option<Blocker> {
+    let seen = facts.engine_ended.as_ref()?.actions.as_ref()?;
+    let forbidden = contract.map(|contract| contract.forbidden_actions.clone()).unwrap_or_default();
+    seen.failing(&forbidden).map(|detail| Blocker::new(Code::ForbiddenActionAttempted, Some(detail)))
 }
 
 fn limit_word(limit: crate::event::TimeLimit) -> &'static str {

@@ -103,6 +103,31 @@ fn how_the_engine_ended() {
 }
 
 #[test]
+fn a_forbidden_action_that_was_seen_fails_the_run() {
+    use crate::attempt::{ActionsSeen, Deed, Log};
+    use crate::contract::Action;
+    let with = |seen: ActionsSeen| move |facts: &mut Facts| facts.engine_ended.as_mut().unwrap().actions = Some(seen);
+    let saw = |deed: Deed| {
+        let mut log = Log::default();
+        log.saw(deed, &[b"some", b"command"]);
+        log.close(&mut |word| word.to_vec())
+    };
+    for deed in [Deed::Push, Deed::Merge, Deed::Deploy, Deed::PublicPublication, Deed::Connect, Deed::RemoteShell] {
+        assert_eq!(codes_with(|c| c.forbidden_actions.clear(), with(saw(deed))), ["forbidden_action_attempted"], "{deed:?}");
+    }
+    let forbids = |contract: &mut Contract| contract.forbidden_actions = [Action::PrOpen].into();
+    assert_eq!(codes_with(forbids, with(saw(Deed::PrOpen))), ["forbidden_action_attempted"]);
+    assert!(codes_with(forbids, with(saw(Deed::IssueClose))).is_empty(), "not forbidden by this contract");
+    assert!(codes(with(saw(Deed::Datagram))).is_empty());
+    assert!(codes(with(ActionsSeen::unseen("no listener"))).is_empty(), "a missing sense is said, and fails nothing");
+    let mut facts = good();
+    with(saw(Deed::Push))(&mut facts);
+    let judged = judge(Some(&sample()), &facts);
+    assert_eq!(judged.blockers[0].detail.as_deref(), Some("push: some command"));
+    assert_eq!((judged.status, judged.blockers[0].event), (Status::Fail, Some(EventType::RunCompleted)));
+}
+
+#[test]
 fn a_cancelled_run_is_interrupted_and_nothing_else() {
     let cancelled = |facts: &mut Facts| {
         end_with(ProcessEnd::Cancelled)(facts);

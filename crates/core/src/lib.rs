@@ -7,6 +7,7 @@
 pub mod advice;
 pub mod amounts;
 pub mod archive;
+pub mod attempt;
 pub mod attest;
 pub mod blocker;
 pub mod bundle;

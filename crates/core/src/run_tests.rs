@@ -84,6 +84,7 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         stderr: output(),
         unknown_lines: 0,
         events_not_recorded: 0,
+        actions: None,
     })
 }
 

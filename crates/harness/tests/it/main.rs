@@ -6,6 +6,7 @@
 mod adversary;
 mod apply;
 mod attacks;
+mod attempts;
 mod bundle;
 mod cargo_attacks;
 mod case;
