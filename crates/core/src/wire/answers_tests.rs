@@ -82,10 +82,22 @@ fn streams_are_understood() {
 #[test]
 fn documents_are_understood() {
     for (protocol, text) in [
-        (OpenaiChat, r#"{"model":"m","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}"#),
-        (OpenaiResponses, r#"{"model":"m","status":"completed","error":null,"output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":10,"output_tokens":5}}"#),
-        (AnthropicMessages, r#"{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":5}}"#),
-        (GeminiGenerate, r#"[{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5},"modelVersion":"m"}]"#),
+        (
+            OpenaiChat,
+            r#"{"model":"m","choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":5}}"#,
+        ),
+        (
+            OpenaiResponses,
+            r#"{"model":"m","status":"completed","error":null,"output":[{"type":"message","content":[{"type":"output_text","text":"hi"}]}],"usage":{"input_tokens":10,"output_tokens":5}}"#,
+        ),
+        (
+            AnthropicMessages,
+            r#"{"type":"message","model":"m","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":5}}"#,
+        ),
+        (
+            GeminiGenerate,
+            r#"[{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5},"modelVersion":"m"}]"#,
+        ),
     ] {
         let answer = read(protocol, false, &[text.as_bytes()]);
         assert!(answer.content && answer.ended && answer.finish_reason.is_some(), "{protocol:?} {answer:?}");
@@ -114,17 +126,34 @@ fn a_cut_stream_is_truncated() {
 #[test]
 fn reasoning_alone_is_told_apart() {
     for (protocol, text) in [
-        (OpenaiChat, events(&[r#"{"model":"m","choices":[{"delta":{"reasoning":"hm","content":""},"finish_reason":"length"}]}"#, "[DONE]"])),
-        (OpenaiResponses, events(&[
-            r#"{"type":"response.reasoning_summary_text.delta","delta":"hm"}"#,
-            r#"{"type":"response.completed","response":{"model":"m","output":[{"type":"reasoning"}]}}"#,
-        ])),
-        (AnthropicMessages, events(&[
-            r#"{"type":"message_start","message":{"model":"m"}}"#,
-            r#"{"type":"content_block_start","content_block":{"type":"redacted_thinking","data":"x"}}"#,
-            r#"{"type":"message_stop"}"#,
-        ])),
-        (GeminiGenerate, events(&[r#"{"modelVersion":"m","candidates":[{"content":{"parts":[{"thought":true,"text":"hm"}]},"finishReason":"MAX_TOKENS"}]}"#])),
+        (
+            OpenaiChat,
+            events(&[
+                r#"{"model":"m","choices":[{"delta":{"reasoning":"hm","content":""},"finish_reason":"length"}]}"#,
+                "[DONE]",
+            ]),
+        ),
+        (
+            OpenaiResponses,
+            events(&[
+                r#"{"type":"response.reasoning_summary_text.delta","delta":"hm"}"#,
+                r#"{"type":"response.completed","response":{"model":"m","output":[{"type":"reasoning"}]}}"#,
+            ]),
+        ),
+        (
+            AnthropicMessages,
+            events(&[
+                r#"{"type":"message_start","message":{"model":"m"}}"#,
+                r#"{"type":"content_block_start","content_block":{"type":"redacted_thinking","data":"x"}}"#,
+                r#"{"type":"message_stop"}"#,
+            ]),
+        ),
+        (
+            GeminiGenerate,
+            events(&[
+                r#"{"modelVersion":"m","candidates":[{"content":{"parts":[{"thought":true,"text":"hm"}]},"finishReason":"MAX_TOKENS"}]}"#,
+            ]),
+        ),
     ] {
         let answer = read(protocol, true, &[text.as_bytes()]);
         assert_eq!(outcome_of(200, &answer, true, true).0, Outcome::ReasoningOnly, "{protocol:?} {answer:?}");
@@ -137,7 +166,11 @@ fn errors_inside_an_answer_have_a_class() {
         (OpenaiChat, r#"{"error":{"message":"x","type":"server_error"}}"#, Outcome::ServerError),
         (OpenaiChat, r#"{"error":{"message":"x","code":429}}"#, Outcome::RateLimit),
         (OpenaiChat, r#"{"error":{"message":"x","type":"invalid_request_error"}}"#, Outcome::ModelError),
-        (OpenaiResponses, r#"{"type":"response.failed","response":{"model":"m","error":{"code":"server_error"}}}"#, Outcome::ServerError),
+        (
+            OpenaiResponses,
+            r#"{"type":"response.failed","response":{"model":"m","error":{"code":"server_error"}}}"#,
+            Outcome::ServerError,
+        ),
         (OpenaiResponses, r#"{"type":"error","code":"rate_limit_exceeded","message":"x"}"#, Outcome::RateLimit),
         (AnthropicMessages, r#"{"type":"error","error":{"type":"overloaded_error"}}"#, Outcome::ServerError),
         (AnthropicMessages, r#"{"type":"error","error":{"type":"authentication_error"}}"#, Outcome::Auth),
@@ -167,7 +200,11 @@ fn statuses_come_first() {
 
 #[test]
 fn names_and_garbage() {
-    let unnamed = read(OpenaiChat, true, &[events(&[r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#, "[DONE]"]).as_bytes()]);
+    let unnamed = read(
+        OpenaiChat,
+        true,
+        &[events(&[r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#, "[DONE]"]).as_bytes()],
+    );
     assert_eq!(outcome_of(200, &unnamed, true, true), (Outcome::WrongModel, Some(Why::NoName)));
     let garbage = read(OpenaiChat, false, &[b"<html>"]);
     assert_eq!(outcome_of(200, &garbage, true, true), (Outcome::Transport, Some(Why::Garbled)));
@@ -186,7 +223,9 @@ fn names_and_garbage() {
 
 #[test]
 fn the_end_mark_is_no_json() {
-    for (data, ended, garbled) in [("[DONE]", true, false), ("[DON", false, true), ("[DONE] x", false, true), ("[]", false, false)] {
+    for (data, ended, garbled) in
+        [("[DONE]", true, false), ("[DON", false, true), ("[DONE] x", false, true), ("[]", false, false)]
+    {
         let answer = read(OpenaiChat, true, &[events(&[data]).as_bytes()]);
         assert_eq!((answer.ended, answer.garbled), (ended, garbled), "{data}");
     }

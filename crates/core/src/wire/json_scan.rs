@@ -26,7 +26,10 @@ pub enum Fault {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value<'a> {
     /// Whole, or its first bytes.
-    Text { text: &'a str, whole: bool },
+    Text {
+        text: &'a str,
+        whole: bool,
+    },
     Number(&'a str),
     Bool(bool),
     Null,
@@ -71,15 +74,27 @@ pub enum Rigour {
 #[derive(Clone, Debug)]
 enum State {
     /// A value must come; in an array that has just begun it may also end.
-    Value { may_end: bool },
+    Value {
+        may_end: bool,
+    },
     /// A key must come; in an object that has just begun it may also end.
-    Key { may_end: bool },
+    Key {
+        may_end: bool,
+    },
     Colon,
     /// A comma or the end of what is open.
     After,
-    Text { is_key: bool },
-    Escape { is_key: bool },
-    Unicode { is_key: bool, digits: u8, unit: u16 },
+    Text {
+        is_key: bool,
+    },
+    Escape {
+        is_key: bool,
+    },
+    Unicode {
+        is_key: bool,
+        digits: u8,
+        unit: u16,
+    },
     Bare,
     Done,
 }

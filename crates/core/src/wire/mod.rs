@@ -11,6 +11,7 @@ pub mod mask;
 pub mod path;
 pub mod readings;
 pub mod request;
+pub mod scenario;
 pub mod sse;
 
 use schemars::JsonSchema;

@@ -193,7 +193,9 @@ mod tests {
 
     #[test]
     fn no_other_name_passes() {
-        for name in ["Lab-1", "lab-1 ", " lab-1", "lab\u{2010}1", "l\u{430}b-1", "lab-1\\u0000", "lab-\u{ff11}", "", "lab-10", "LAB-1"] {
+        for name in
+            ["Lab-1", "lab-1 ", " lab-1", "lab\u{2010}1", "l\u{430}b-1", "lab-1\\u0000", "lab-\u{ff11}", "", "lab-10", "LAB-1"]
+        {
             assert_eq!(verdict(&format!("{{\"model\":\"{name}\"}}")), Err(Why::OtherModel), "{name:?}");
         }
         let long = format!("{{\"model\":\"lab-1{}\"}}", "x".repeat(5000));

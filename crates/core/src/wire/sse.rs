@@ -11,7 +11,9 @@ pub enum Part<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum At {
     /// In the name of a field; so many bytes of it match `data`.
-    Name { matched: u8 },
+    Name {
+        matched: u8,
+    },
     /// Behind `data:`, where one space does not count.
     Colon,
     Data,
@@ -71,7 +73,9 @@ impl Events {
                         self.begin_data(see);
                         At::Colon
                     }
-                    (At::Name { matched }, byte) if NAME.get(usize::from(matched)) == Some(&byte) => At::Name { matched: matched + 1 },
+                    (At::Name { matched }, byte) if NAME.get(usize::from(matched)) == Some(&byte) => {
+                        At::Name { matched: matched + 1 }
+                    }
                     (At::Name { .. }, _) => At::Other,
                     (At::Colon, b' ') => At::Data,
                     (At::Colon | At::Data, _) => {
@@ -127,7 +131,8 @@ mod tests {
 
     #[test]
     fn fields_comments_and_line_ends() {
-        let text = b": ping\n\nevent: a\ndata: one\n\ndata:two\r\ndata:  x\r\n\r\nid: 4\n\ndatax: no\n\ndata\n\ndata: cr\r\rdata: open";
+        let text =
+            b": ping\n\nevent: a\ndata: one\n\ndata:two\r\ndata:  x\r\n\r\nid: 4\n\ndatax: no\n\ndata\n\ndata: cr\r\rdata: open";
         assert_eq!(events(&[text]), ["one", "two\n x", "", "cr"]);
     }
 

@@ -66,7 +66,14 @@ impl Exchange {
     }
 
     /// Makes the call and tells the engine; whether another request may follow on its connection.
-    pub fn run(&self, route: &Route, ledger: &Ledger, call: &mut CallRecord, request: Outbound<'_>, reply: &mut Reply<'_>) -> bool {
+    pub fn run(
+        &self,
+        route: &Route,
+        ledger: &Ledger,
+        call: &mut CallRecord,
+        request: Outbound<'_>,
+        reply: &mut Reply<'_>,
+    ) -> bool {
         let mut line = Line { route, ledger, reply, sent: Instant::now() };
         let arrived = self.send(&mut line, call, request);
         let ended = arrived.and_then(|(upstream, head, rest)| self.answer(&mut line, call, upstream, &head, rest));
@@ -287,7 +294,13 @@ impl<'a> Passage<'a> {
         }
     }
 
-    fn carry(&mut self, line: &mut Line<'_, '_>, call: &mut CallRecord, upstream: &mut Upstream, rest: Vec<u8>) -> Result<Whole, Broken> {
+    fn carry(
+        &mut self,
+        line: &mut Line<'_, '_>,
+        call: &mut CallRecord,
+        upstream: &mut Upstream,
+        rest: Vec<u8>,
+    ) -> Result<Whole, Broken> {
         if self.held.is_none() {
             line.reply.begin(self.status, &self.headers);
         }

@@ -174,7 +174,8 @@ fn serve(shared: &Shared, socket: TcpStream) {
 
 fn refuse(shared: &Shared, engine: &EngineSide, mut call: CallRecord, (version, keep): (Version, bool), why: Why) -> bool {
     let mut reply = Reply::new(&engine.socket, shared.route.protocol, version, keep);
-    let outcome = if matches!(why, Why::Calls | Why::Tokens | Why::Bytes | Why::Time) { Outcome::Budget } else { Outcome::Refused };
+    let outcome =
+        if matches!(why, Why::Calls | Why::Tokens | Why::Bytes | Why::Time) { Outcome::Budget } else { Outcome::Refused };
     call.ended(outcome, Some(why));
     // Recorded before it is told: nothing the engine has heard of is missing from the record.
     shared.ledger.end(call);

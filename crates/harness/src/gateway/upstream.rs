@@ -39,10 +39,6 @@ impl Upstream {
         self.socket.as_fd()
     }
 
-    pub fn handle(&self) -> io::Result<TcpStream> {
-        self.socket.try_clone()
-    }
-
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return self.socket.write_all(bytes) };
         for piece in bytes.chunks(16 * 1024) {
