@@ -42,6 +42,7 @@ mod run_all;
 mod runs;
 mod schema;
 mod show;
+mod strict;
 mod tamper;
 mod tidy;
 mod try_real;
