@@ -215,6 +215,9 @@ fn ask(
         }
         None => upstream.send(piece),
     });
+    if sent.is_err_and(|error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
+        return Err(Broken(Outcome::Stalled, None));
+    }
     line.sent = Instant::now();
     let mut got = Vec::with_capacity(PIECE);
     let mut buffer = vec![0u8; PIECE];
@@ -236,13 +239,8 @@ fn ask(
             }
             None => {}
         }
-        // Not all of the request went out, yet an early refusal may be there to read.
-        let n = match (&sent, line.read(upstream, &mut buffer)) {
-            (Err(error), Err(Broken(Outcome::Stalled, _))) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(Broken(Outcome::Stalled, None));
-            }
-            (_, answer) => answer?,
-        };
+        // Not all of the request may have gone out: an early refusal is there to read all the same.
+        let n = line.read(upstream, &mut buffer)?;
         if n == 0 {
             return Err(if got.is_empty() { Why::Reset } else { Why::Garbled }.into());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cto_core::seen::Seen;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, ProbeOutcome, Why};
+use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, Why};
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::http::{BodyReader, ResponseHead, response_head};
 use cto_core::wire::scenario::Scenario;
