@@ -149,6 +149,8 @@ impl Line<'_, '_> {
     /// The next bytes of the endpoint; 0 at their end.
     fn read(&mut self, upstream: &mut Upstream, buffer: &mut [u8]) -> Result<usize, Broken> {
         let reset = |_: io::Error| Broken::from(Why::Reset);
+        // Also where the endpoint never pauses.
+        self.in_time()?;
         loop {
             if let Some(n) = upstream.buffered(buffer).map_err(reset)? {
                 return Ok(n);
@@ -158,6 +160,14 @@ impl Line<'_, '_> {
                 return Ok(n);
             }
         }
+    }
+
+    fn in_time(&self) -> Result<(), Broken> {
+        if !self.ledger.time_left().is_zero() {
+            return Ok(());
+        }
+        self.ledger.out_of_time();
+        Err(Broken(Outcome::Budget, Some(Why::Time)))
     }
 
     /// Until the endpoint has something to say, the engine goes away, or patience ends.
@@ -172,11 +182,7 @@ impl Line<'_, '_> {
                 fds.push(PollFd::from_borrowed_fd(engine.as_fd(), PollFlags::RDHUP));
             }
             match poll(&mut fds, Some(&timespec(left))) {
-                Ok(0) if self.ledger.time_left().is_zero() => {
-                    self.ledger.out_of_time();
-                    return Err(Broken(Outcome::Budget, Some(Why::Time)));
-                }
-                Ok(0) => return Err(Broken(Outcome::Stalled, None)),
+                Ok(0) => return self.in_time().and(Err(Broken(Outcome::Stalled, None))),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => return Err(Why::Reset.into()),

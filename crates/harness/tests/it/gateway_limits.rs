@@ -35,6 +35,9 @@ fn budgets_end_what_would_not_end() {
     let (answers, report) = spend(&|route| route.budget.bytes = 200_000, endless, 1);
     assert!(!answers[0].whole);
     assert_eq!((report.calls[0].outcome, report.budget_exceeded), (Outcome::Budget, Some(Why::Bytes)));
+    let (answers, report) = spend(&|route| route.budget.wall_ms = 300, endless, 1);
+    assert!(!answers[0].whole);
+    assert_eq!((report.calls[0].outcome, report.calls[0].why), (Outcome::Budget, Some(Why::Time)), "it never pauses");
     let silent = "[[turn]]\ntext='0123456789'\nsilent_after=1\n";
     let (answers, report) = spend(&|route| route.budget.wall_ms = 300, silent, 1);
     assert!(!answers[0].whole);
