@@ -52,3 +52,4 @@ pub mod trace;
 pub mod tree;
 pub mod verdict;
 pub mod verify;
+pub mod wire;
