@@ -4,6 +4,7 @@
 use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 
+use cto_core::containment::Containment;
 use cto_core::engine::manifest::Manifest;
 use cto_core::records::endpoint::EndpointClass;
 use cto_core::records::{ExecutableAdmission, ModelAdmission, ModelDecision, ProviderClass, Record, read};
@@ -238,6 +239,7 @@ fn prove(context: &Context, manifest: &Manifest, args: &Args, home: &Home) -> Re
             root: fixtures,
             engine: Some(manifest.clone()),
             asked: Asked { base_url_file: args.base_url_file.clone(), ..Asked::default() },
+            contain: Containment::Strict,
             case: cases::find(&args.case, None)?,
             cancel: &cancel,
             progress: progress.as_mut(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anstyle::AnsiColor;
+use cto_core::containment::Containment;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -39,6 +40,9 @@ pub struct Args {
     /// Keep the directory of doubles and fixtures, and say where
     #[arg(long)]
     keep: bool,
+    /// The containment to prove it with: strict, or contained
+    #[arg(long, value_name = "HOW", default_value = "strict", value_parser = ["strict", "contained"])]
+    contain: String,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -78,6 +82,7 @@ fn validated(context: &Context, validator: &Validator, args: &Args, root: PathBu
         root: fixtures,
         engine,
         asked: args.records.asked(),
+        contain: if args.contain == "contained" { Containment::Contained } else { Containment::Strict },
         case,
         cancel: &cancel,
         progress: progress.as_mut(),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{Origin, ProcessEnd};
@@ -271,6 +272,7 @@ pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<
         limits: LimitChanges::default(),
         records: Asked::default(),
         proof: None,
+        contain: row.contain.unwrap_or(Containment::Strict),
         origin: Origin::Validator,
         label: Label::Case,
         source,

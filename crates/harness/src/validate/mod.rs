@@ -7,6 +7,7 @@ mod stage2;
 
 use std::path::PathBuf;
 
+use cto_core::containment::Containment;
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::Origin;
 use cto_core::matrix::{Matrix, RowVerdict};
@@ -63,6 +64,7 @@ pub struct Bench<'a> {
     /// A real engine to prove a stage for; without one nothing real is proven.
     pub engine: Option<Manifest>,
     pub asked: Asked,
+    pub contain: Containment,
     pub case: Case,
     pub cancel: &'a Cancel,
     pub progress: &'a mut dyn Progress,

@@ -68,6 +68,7 @@ fn request(bench: &Bench<'_>, manifest: &Manifest, engine_opened: bool, proof: O
         script: None,
         own_script: false,
         limits: LimitChanges::default(),
+        contain: bench.contain,
         records: bench.asked.clone(),
         proof,
         origin: bench.origin(),

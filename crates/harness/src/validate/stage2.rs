@@ -58,6 +58,7 @@ fn request(bench: &Bench<'_>, manifest: &Manifest) -> Request {
         script: plays.then(|| bench.case.scripts.get("oracle").cloned().unwrap_or_default()),
         own_script: false,
         limits: LimitChanges::default(),
+        contain: bench.contain,
         records: bench.asked.clone(),
         proof: None,
         origin: bench.origin(),

@@ -41,6 +41,7 @@ mod runs;
 mod schema;
 mod setup;
 mod show;
+mod strict;
 mod tamper;
 mod tidy;
 mod try_real;
