@@ -238,6 +238,11 @@ fn versions(value: &Value) -> Option<String> {
     })
 }
 
+/// Could this be written down as a name? What is no name may be anything, a secret included.
+pub fn is_name(text: &str) -> bool {
+    one(Takes::Name, text).is_none()
+}
+
 /// What is wrong with one text.
 pub(super) fn one(takes: Takes, text: &str) -> Option<String> {
     let longest = if matches!(takes, Takes::Text | Takes::Path | Takes::Rules | Takes::Credential) { MAX_TEXT } else { MAX_WORD };
