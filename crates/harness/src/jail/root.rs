@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::enter::{Named, Step};
@@ -171,7 +171,11 @@ fn proc(base: &Root) -> Step<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
     let empty = base.dir(guard::EMPTY_DIR)?;
-    base.file(guard::EMPTY_FILE, "")?;
+    let empty_file = base.file(guard::EMPTY_FILE, "")?;
+    // Open modes on a root that becomes read-only: what refuses a write is then the mount, which can be told.
+    for (place, mode) in [(&empty, 0o777), (&empty_file, 0o666)] {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).step("make empty places")?;
+    }
     for path in MASKED.map(Path::new) {
         let target = base.at(path);
         let Ok(meta) = fs::symlink_metadata(&target) else { continue };
