@@ -206,7 +206,7 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
 /// A test may have any repository made into an overlay, or none: no release build looks.
 fn forced_files(env: &Env) -> Option<u64> {
     let forced = env.get("CTO_TEST_WORKSPACE").filter(|_| cfg!(debug_assertions))?;
-    Some(if forced == "overlay" { u64::MAX } else { 0 })
+    [("overlay", u64::MAX), ("copy", 0)].into_iter().find(|(kind, _)| forced == *kind).map(|(_, files)| files)
 }
 
 /// What the harness starts by itself, whatever the contract says.
