@@ -103,6 +103,7 @@ impl World {
             lane: Seen::NotSeen,
             host: self.host.clone(),
             source: self.source.clone(),
+            source_files: None,
             confinement: Some(&self.confinement),
         }
     }
