@@ -131,6 +131,13 @@ enum Command {
         #[arg(default_value = "")]
         argument: String,
     },
+    /// Try one attack of the hostile kit
+    #[command(name = "__hostile", hide = true)]
+    Hostile {
+        name: String,
+        #[arg(allow_hyphen_values = true)]
+        on: Vec<String>,
+    },
     /// Run a command in a jail with an echo behind its door
     #[command(name = "__echo-door", hide = true)]
     EchoDoor {
@@ -195,6 +202,7 @@ pub fn main() -> ExitCode {
     match &command {
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
+        Command::Hostile { name, on } => return ExitCode::from(doubles::hostile::play(name, on)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
         _ => {}
     }
@@ -266,7 +274,11 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Man(args) => man::run(context, &args),
         Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. } | Command::Attack { .. } | Command::EchoDoor { .. } | Command::Jail => Ok(0),
+        Command::Fake { .. }
+        | Command::Attack { .. }
+        | Command::Hostile { .. }
+        | Command::EchoDoor { .. }
+        | Command::Jail => Ok(0),
     }
 }
 

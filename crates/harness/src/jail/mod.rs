@@ -9,7 +9,7 @@ mod root;
 mod seccomp;
 pub mod spec;
 mod survivors;
-mod sys;
+pub(crate) mod sys;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
