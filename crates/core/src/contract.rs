@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::case_file::{CaseFile, ContractIssue, ControlSource};
+use crate::containment::Containment;
 use crate::digest::Digest;
 use crate::event::EventType;
 use crate::ids::{CaseId, EngineId};
@@ -270,6 +271,9 @@ pub struct Lane {
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.
     pub terminal_event: EventType,
+    /// The containment policy: what a jail of this lane enforces. Absent where no look has found the tree yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -523,6 +527,7 @@ rollback = "discard the copy"
                 target_head: Seen::Known("none".into()),
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
+                containment: None,
             },
             label: Label::Case,
             start_tree: Seen::Known(Digest::of(b"tree")),

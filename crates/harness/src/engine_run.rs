@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{self, Said};
 use cto_core::engine::manifest::Dialect;
 use cto_core::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -44,7 +45,7 @@ pub fn run_engine(
         "{script}" => around.scratch().join(SCRIPT).into_os_string(),
         plain => OsString::from(plain),
     });
-    let job = around.job(&own, args.collect(), surroundings::engine_limits(plan));
+    let job = around.guarded_job(&own, args.collect(), surroundings::engine_limits(plan));
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
@@ -72,7 +73,7 @@ pub fn run_engine(
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
     if let Some(contained) = ended.contained.clone() {
-        bundle.contained(contained.report("engine"));
+        bundle.contained(contained.report(ENGINE_PROCESS));
     }
     for captured in [&stdout, &stderr] {
         bundle.note_leak(&captured.record.file, captured.hits);

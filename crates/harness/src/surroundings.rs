@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use cto_core::containment::Containment;
 use cto_core::plan::Plan;
+use cto_core::scope::TreePath;
 
 use crate::host::{self, Env};
-use crate::jail::{self, JailLimits, JailPlan, Mount};
+use crate::jail::{self, Guarded, JailLimits, JailPlan, Mount};
 use crate::run::Execution;
 use crate::supervise::{Job, Limits};
 
 const WORKSPACE: &str = "/workspace";
 const SCRATCH: &str = "/scratch";
+/// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to use or ruin.
+const GIT_PROTECTED: [&str; 4] = [".git/commondir", ".git/config", ".git/hooks", ".git/info"];
 /// Where a jail finds the engine's own program.
 const ENGINE: &str = "/engine";
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -96,6 +99,19 @@ impl<'a> Surroundings<'a> {
         }
     }
 
+    /// The engine's job: what its workspace holds outside the contract's scope, and what of git would run code, is
+    /// protected by the kernel.
+    pub fn guarded_job(&self, program: &Path, args: Vec<OsString>, limits: Limits) -> Job {
+        let mut job = self.job(program, args, limits);
+        if let Some(jail) = &mut job.jail {
+            let mut places = self.execution.plan.guard.clone();
+            places.open.insert(0, TreePath::new(".git"));
+            places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
+            jail.guard = Some(Guarded { root: WORKSPACE.into(), places });
+        }
+        job
+    }
+
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
         let toolchains = &self.execution.plan.toolchains;
@@ -108,7 +124,7 @@ impl<'a> Surroundings<'a> {
 }
 
 fn contained(execution: &Execution<'_>) -> bool {
-    execution.plan.containment == Containment::Contained
+    execution.plan.containment != Containment::None
 }
 
 fn bare_env(env: &Env, scratch: &Path) -> BTreeMap<OsString, OsString> {

@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::case_file::ContractIssue;
+use crate::containment::Containment;
 use crate::contract::tests::sample;
 use crate::contract::{ContractDocument, InvalidContract, MutationMode};
 use crate::engine::manifest::Manifest;
 use crate::gate::{GATES, HostFacts, Phase};
+use crate::guard::{Decision, Guard};
 use crate::plan::{self, Next};
 use crate::source::tests as source_tests;
 use crate::source::{Source, SourceLook, SourceStatus};
@@ -53,6 +55,7 @@ struct World {
     answered: bool,
     host: Seen<HostFacts>,
     source: Seen<Looked>,
+    confinement: Decision,
 }
 
 impl World {
@@ -67,6 +70,7 @@ impl World {
             answered: false,
             host: host(),
             source: Seen::NotSeen,
+            confinement: Decision { policy: Containment::Strict, guard: Guard::default(), fallback: None },
         }
     }
 
@@ -98,6 +102,7 @@ impl World {
             approval_answered: self.answered,
             host: self.host.clone(),
             source: self.source.clone(),
+            confinement: Some(&self.confinement),
         }
     }
 
@@ -256,8 +261,7 @@ fn only_fakes_own_script_at_stage_two_runs_without_a_jail() {
 
 #[test]
 fn the_plan_says_what_the_host_can_prove() {
-    use crate::containment::Containment;
-    for (host, want) in [(host(), Containment::Contained), (no_jail(), Containment::None)] {
+    for (host, want) in [(host(), Containment::Strict), (no_jail(), Containment::None)] {
         let world = World { host, ..World::good() };
         let Next::Ready(plan, _) = plan::next(&world.input()) else { panic!("blocked") };
         assert_eq!(plan.containment, want);

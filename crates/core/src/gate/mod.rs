@@ -14,6 +14,7 @@ use crate::blocker::Code;
 use crate::contract::{ContractDocument, Stage};
 use crate::engine::manifest::Manifest;
 use crate::event::Toolchain;
+use crate::guard::Decision;
 use crate::seen::Seen;
 use crate::source::Looked;
 
@@ -43,6 +44,8 @@ pub struct GateInput<'a> {
     pub approval_answered: bool,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
+    /// What will protect the workspace; known once its tree is.
+    pub confinement: Option<&'a Decision>,
 }
 
 /// What a look at the host found.

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::blocker::Code;
+use crate::containment::Containment;
 use crate::contract::Stage;
 use crate::engine::manifest::{Dialect, Manifest};
 use crate::event::EventType;
@@ -82,6 +83,8 @@ pub struct Row {
     pub silent: bool,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Less than strict, where the trigger must be able to change what exists.
+    pub contain: Option<Containment>,
     pub source: Option<SourceSetup>,
     pub fault: Option<Fault>,
     /// What the fault itself changes outside the bundle.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{Origin, ProcessEnd};
@@ -308,6 +309,7 @@ pub fn request(
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
+        contain: row.contain.unwrap_or(Containment::Strict),
         origin: Origin::Validator,
         label: Label::Case,
         source,

@@ -39,6 +39,7 @@ mod run_all;
 mod runs;
 mod schema;
 mod show;
+mod strict;
 mod tamper;
 mod tidy;
 mod try_real;
