@@ -7,11 +7,13 @@ use serde::Deserialize;
 
 use super::{Lanes, Matrix, MatrixError, Row, Show, SourceSetup, Tried, built_in};
 use crate::blocker::Code;
+use crate::containment::Containment;
 use crate::contract::Stage;
 use crate::verdict::Status;
 
-const PARTS: [&str; 6] = [
+const PARTS: [&str; 7] = [
     include_str!("hostile/host.toml"),
+    include_str!("hostile/protected.toml"),
     include_str!("hostile/kernel.toml"),
     include_str!("hostile/tree.toml"),
     include_str!("hostile/evidence.toml"),
@@ -56,6 +58,9 @@ struct Attempt {
     #[serde(default)]
     env: BTreeMap<String, String>,
     stage: Option<Stage>,
+    contain: Option<Containment>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
     source: Option<SourceSetup>,
     #[serde(default)]
     needs: Vec<String>,
@@ -116,7 +121,8 @@ impl Attempt {
     fn row(self, theme: &str) -> Row {
         let mut shows: Vec<Show> = self.tries.iter().map(|tried| Show::Stopped(tried.times())).collect();
         shows.extend(self.says.into_iter().map(Show::Line));
-        let solved = self.solves.then(|| vec!["answer.txt".to_owned()]);
+        let alone = self.solves && self.finds.is_none() && !self.case.contains_key("allowed_paths");
+        let solved = alone.then(|| vec!["answer.txt".to_owned()]);
         shows.extend(self.changed.or(solved).map(Show::Changed));
         shows.extend(self.shows);
         let mut steps: Vec<toml::Table> = self.tries.into_iter().map(Try::step).collect();
@@ -136,6 +142,8 @@ impl Attempt {
             steps,
             silent: false,
             env: self.env,
+            contain: self.contain,
+            files: self.files,
             source: self.source,
             fault: None,
             touches: Vec::new(),

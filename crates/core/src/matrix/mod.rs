@@ -102,6 +102,9 @@ pub struct Row {
     /// An engine was started.
     pub runs: bool,
     pub shows: Vec<Show>,
+    /// Files of the workspace besides those of the fixture.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     /// The part of the hostile kit it belongs to.
     pub theme: Option<String>,
     /// Programs of the system it cannot be tried without.

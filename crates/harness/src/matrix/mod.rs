@@ -174,7 +174,7 @@ impl Stage<'_> {
         let place = Place::make(dir.to_owned())?;
         if let Some(source) = &row.source {
             let git = self.env.find_program("git").ok_or_else(|| io::Error::other("git was not found on PATH"))?;
-            place.make_source(&git, &files_of(&self.order.fixture), &source.dirt)?;
+            place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
         let bait = row.theme.as_ref().map(|_| Bait::lay(dir)).transpose()?;
         let (untrodden, before) = (Untrodden::of(row), place.look()?);
@@ -200,7 +200,7 @@ impl Stage<'_> {
     /// What the commands that show a run print about the one that just ended.
     fn read_back(&self, row: &Row, manifest: &Manifest, place: &Place, cancel: &Cancel) -> io::Result<String> {
         let mut printed = Vec::new();
-        for command in ["show", "diff", "replay", "runs"] {
+        for command in ["show", "replay", "runs"] {
             let home = [OsString::from("--home"), place.at("state").into_os_string()];
             let args = home.into_iter().chain(["--color", "never", command].map(OsString::from)).collect();
             let job = Job { args, ..self.job(row, manifest, place, &Words::new()) };
@@ -265,13 +265,13 @@ pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
 /// Who owns a row's source, and who answers in the place of an operator.
 pub const VALIDATOR: &str = "cto-matrix";
 
-fn files_of(fixture: &Fixture) -> Vec<FixtureFile> {
+fn files_of(fixture: &Fixture, row: &Row) -> Vec<FixtureFile> {
     let file = |(path, text): (&String, &String)| FixtureFile {
         path: TreePath::new(path.as_str()),
         executable: false,
         bytes: text.clone().into_bytes(),
     };
-    fixture.files.iter().map(file).collect()
+    fixture.files.iter().chain(&row.files).map(file).collect()
 }
 
 /// What a row asks of the run spine. Only the row itself says that it is a validator's.
@@ -296,7 +296,7 @@ pub fn request(
         inputs: None,
         label: format!("matrix/{}/case.toml", row.name),
         text: row.case_text(fixture).map_err(|error| broken(&error))?.into_bytes(),
-        workspace: if source.is_some() { Vec::new() } else { files_of(fixture) },
+        workspace: if source.is_some() { Vec::new() } else { files_of(fixture, row) },
         hidden: Vec::new(),
         scripts: BTreeMap::new(),
         beside: fixture.beside.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),

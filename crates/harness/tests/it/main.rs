@@ -19,6 +19,7 @@ mod faults;
 mod fuzz;
 mod golden;
 mod help;
+mod hostile;
 mod index;
 mod jail;
 mod json;

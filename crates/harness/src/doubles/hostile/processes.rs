@@ -1,7 +1,7 @@
 //! Processes that are not the engine's: seeing them, signalling them, and what they hold.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 
 use rustix::process::{Pid, Signal};
 
@@ -25,9 +25,14 @@ fn see_process(word: &str) -> io::Result<()> {
         let mine = entry.file_name().to_string_lossy() == std::process::id().to_string();
         !mine && line.windows(word.len().max(1)).any(|window| window == word.as_bytes())
     };
-    match fs::read_dir("/proc")?.flatten().any(|entry| holds(&entry)) {
-        true => Ok(()),
-        false => Err(refused("no such process")),
+    match fs::read_dir("/proc")?.flatten().find(holds) {
+        Some(entry) => {
+            // For whoever has to find out why.
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let _ = writeln!(io::stderr(), "saw {}", String::from_utf8_lossy(&line));
+            Ok(())
+        }
+        None => Err(refused("no such process")),
     }
 }
 
