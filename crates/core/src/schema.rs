@@ -12,6 +12,7 @@ use crate::gate::GateReport;
 use crate::matrix::MatrixReport;
 use crate::report::Report;
 use crate::source::CopiedRepo;
+use crate::test_ids::TestIdDocument;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
 
@@ -26,6 +27,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
         ("source", root::<CopiedRepo>("source.json")),
+        ("test-ids", root::<TestIdDocument>("test-ids.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
         ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),

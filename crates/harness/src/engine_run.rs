@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::time::Instant;
 
+use cto_core::attempt::{ActionsSeen, Log};
 use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
@@ -13,10 +14,12 @@ use cto_core::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, OpenBundle};
+use crate::jail::STAND_IN_DIR;
 use crate::measure::Workspace;
 use crate::progress::Progress;
 use crate::run::{Execution, Request, Stop, write_error};
-use crate::supervise::{self, Capture, Stream, SuperviseError};
+use crate::secrets::Secrets;
+use crate::supervise::{self, Capture, Job, Stream, SuperviseError};
 use crate::surroundings::{self, Surroundings};
 
 /// The script's name in the engine's scratch directory.
@@ -45,7 +48,8 @@ pub fn run_engine(
         "{script}" => around.scratch().join(SCRIPT).into_os_string(),
         plain => OsString::from(plain),
     });
-    let job = around.guarded_job(&own, args.collect(), surroundings::engine_limits(plan));
+    let mut job = around.guarded_job(&own, args.collect(), surroundings::engine_limits(plan));
+    watch_attempts(&mut job);
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
@@ -81,6 +85,7 @@ pub fn run_engine(
             return Err(write_error(&captured.record.file, error).into());
         }
     }
+    let actions = actions_seen(bundle, &secrets, ended.attempts);
     bundle.emit(Event::EngineEnded(EngineEnded {
         end: ended.end,
         duration_ms: ended.duration_ms,
@@ -88,9 +93,35 @@ pub fn run_engine(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
+        actions: Some(actions),
     }))?;
     bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
     Ok(ended.end)
+}
+
+/// Has the engine's attempts seen, gives those for which no program is installed an answer, and keeps git and its
+/// like from waiting for a person.
+fn watch_attempts(job: &mut Job) {
+    for (name, value) in [("GIT_TERMINAL_PROMPT", "0"), ("GH_PROMPT_DISABLED", "1"), ("SSH_ASKPASS_REQUIRE", "never")] {
+        job.env.insert(name.into(), value.into());
+    }
+    let Some(jail) = &mut job.jail else { return };
+    jail.watched = true;
+    let path = job.env.entry("PATH".into()).or_default();
+    path.push(":");
+    path.push(STAND_IN_DIR);
+}
+
+fn actions_seen(bundle: &mut OpenBundle, secrets: &Secrets, attempts: Result<Log, String>) -> ActionsSeen {
+    let log = match attempts {
+        Ok(log) => log,
+        Err(reason) => return ActionsSeen::unseen(reason),
+    };
+    log.close(&mut |word| {
+        let (clean, hits) = secrets.redact(word);
+        bundle.note_leak("the words of a command", hits);
+        clean
+    })
 }
 
 /// Turns engine output into events while it arrives.

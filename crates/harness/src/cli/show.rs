@@ -141,7 +141,9 @@ fn containment(report: &Report) -> String {
         (true, contained) => {
             let why = report.workspace_guard.as_ref().and_then(|guard| guard.fallback.as_ref());
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("  {dim}containment{dim:#} {}{why}", contained.as_str())
+            let unseen = report.forbidden_actions.as_ref().is_some_and(|seen| !seen.recorded);
+            let attempts = if unseen { format!("  {dim}attempts{dim:#} NOT RECORDED") } else { String::new() };
+            format!("  {dim}containment{dim:#} {}{why}{attempts}", contained.as_str())
         }
     }
 }
@@ -151,7 +153,7 @@ fn changed(report: &Report) -> String {
         [] if report.process_started && report.result.is_none() => "not measured".into(),
         [] => "nothing".into(),
         files => {
-            let shown = files.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let shown = files.iter().take(5).map(|path| tame(&path.to_string())).collect::<Vec<_>>().join(", ");
             let more = files.len().saturating_sub(5);
             if more > 0 { format!("{shown} and {more} more") } else { shown }
         }

@@ -22,8 +22,9 @@ fn signal_process(pid: &str) -> io::Result<()> {
 fn see_process(word: &str) -> io::Result<()> {
     let holds = |entry: &fs::DirEntry| {
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let mine = entry.file_name().to_string_lossy() == std::process::id().to_string();
-        !mine && line.windows(word.len().max(1)).any(|window| window == word.as_bytes())
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let other = name.bytes().all(|b| b.is_ascii_digit()) && name != std::process::id().to_string();
+        other && line.windows(word.len().max(1)).any(|window| window == word.as_bytes())
     };
     match fs::read_dir("/proc")?.flatten().find(holds) {
         Some(entry) => {
