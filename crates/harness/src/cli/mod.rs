@@ -274,11 +274,9 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Man(args) => man::run(context, &args),
         Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. }
-        | Command::Attack { .. }
-        | Command::Hostile { .. }
-        | Command::EchoDoor { .. }
-        | Command::Jail => Ok(0),
+        Command::Fake { .. } | Command::Attack { .. } | Command::Hostile { .. } | Command::EchoDoor { .. } | Command::Jail => {
+            Ok(0)
+        }
     }
 }
 
