@@ -22,7 +22,7 @@ pub struct Walked {
     pub nested_repositories: Vec<TreePath>,
     /// Pipes, sockets, devices: nothing a patch can carry.
     pub unrecordable: Vec<TreePath>,
-    /// Files this user cannot read.
+    /// Files and directories this user cannot read, or that no path can name.
     pub unreadable: Vec<TreePath>,
     /// Files past what is measured; a file full of holes costs an engine nothing, and reading it hours.
     pub too_large: Vec<TreePath>,
@@ -162,6 +162,11 @@ pub fn make_parent(dir: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Closed to us, or so deep that no path names it.
+pub fn cannot_be_looked_into(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename)
+}
+
 /// Measures a tree. The top-level `.git` is left out: it is the engine's, and hostile.
 pub fn walk(dir: &Path) -> io::Result<Walked> {
     let mut found = Walked::default();
@@ -180,7 +185,13 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
                 }
                 continue;
             }
-            let meta = fs::symlink_metadata(entry.path())?;
+            let meta = match fs::symlink_metadata(entry.path()) {
+                Err(error) if cannot_be_looked_into(&error) => {
+                    found.unreadable.push(tree_path(&relative));
+                    continue;
+                }
+                meta => meta?,
+            };
             if meta.is_dir() {
                 pending.push(relative);
                 continue;

@@ -144,6 +144,13 @@ enum Command {
         #[arg(default_value = "")]
         argument: String,
     },
+    /// Try one attack of the hostile kit
+    #[command(name = "__hostile", hide = true)]
+    Hostile {
+        name: String,
+        #[arg(allow_hyphen_values = true)]
+        on: Vec<String>,
+    },
     /// Run a command in a jail with an echo behind its door
     #[command(name = "__echo-door", hide = true)]
     EchoDoor {
@@ -217,6 +224,7 @@ pub fn main() -> ExitCode {
     match &command {
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
+        Command::Hostile { name, on } => return ExitCode::from(doubles::hostile::play(name, on)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
         Command::Model(args) => return ExitCode::from(doubles::model::play(args)),
         Command::Gateway(args) => return ExitCode::from(doubles::gateway_alone::play(args)),
@@ -297,6 +305,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         // Handled before any state is looked at.
         Command::Fake { .. }
         | Command::Attack { .. }
+        | Command::Hostile { .. }
         | Command::EchoDoor { .. }
         | Command::Jail
         | Command::Model(_)

@@ -11,7 +11,7 @@ mod root;
 mod seccomp;
 pub mod spec;
 mod survivors;
-mod sys;
+pub(crate) mod sys;
 mod witness;
 
 use std::collections::BTreeMap;

@@ -24,6 +24,7 @@ mod gateway_limits;
 mod gateway_process;
 mod golden;
 mod help;
+mod hostile;
 mod index;
 mod jail;
 mod json;
