@@ -2,17 +2,19 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::checkout::WorkspaceKind;
 use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
-use cto_core::gate::{self, GateReport, GateVerdict};
+use cto_core::gate::{self, GateReport, GateVerdict, LaneFacts};
 use cto_core::ids::RunId;
 use cto_core::plan::Plan;
 use cto_core::report::{EngineFacts, RunIdentity};
@@ -24,6 +26,7 @@ use cto_core::verdict::Status;
 use crate::approvals::{self, Answer, Approvals};
 use crate::cancel::Cancel;
 use crate::cases::Case;
+use crate::checkout::Checkout;
 use crate::engine_run::run_engine;
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::failure::{Failure, chain};
@@ -33,9 +36,11 @@ use crate::keys::KeyStore;
 use crate::measure;
 use crate::planning::{self, Planned};
 use crate::progress::Progress;
+use crate::records;
 use crate::secrets::Secrets;
 use crate::sign::{SignError, Signer};
 use crate::source::{self, SourceRequest};
+use crate::stage_proof::{self, Baseline, ProofOrder};
 use crate::supervise::SuperviseError;
 use crate::verification;
 use crate::workspace;
@@ -51,6 +56,10 @@ pub struct Request {
     /// The script ships with the case.
     pub own_script: bool,
     pub limits: LimitChanges,
+    /// What the command line says about records; looked at for gated engines alone.
+    pub records: records::Asked,
+    /// A proof to leave in the bundle, where the run bears it out.
+    pub proof: Option<ProofOrder>,
     /// The containment asked for: strict, or contained.
     pub contain: Containment,
     pub origin: Origin,
@@ -68,6 +77,9 @@ pub struct Execution<'a> {
     pub case: &'a Case,
     pub plan: &'a Plan,
     pub source: Option<&'a SourceRepo>,
+    /// The cached checkout of the source, where planning found one.
+    pub checkout: Option<Arc<Checkout>>,
+    pub home: &'a Home,
     pub work: PathBuf,
     pub git: PathBuf,
 }
@@ -117,7 +129,8 @@ pub fn run_asking(
     let keys = KeyStore::of(home);
     Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
     let answer = approvals.answer(request.origin);
-    let planned = planning::plan(request, answer.is_some(), env, home, &own);
+    let mut planned = planning::plan(request, answer.is_some(), env, home, &own);
+    let baseline = stage_proof::baseline(&mut planned, request, env, home, cancel)?;
     let contract = planned.contract.clone();
     let sealed_contract =
         contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
@@ -134,14 +147,15 @@ pub fn run_asking(
         },
         stage: request.stage,
         origin: request.origin,
-        gated: request.manifest.is_gated(),
+        source_admitted: !request.manifest.is_gated() || planned.lane.known().is_some_and(LaneFacts::source_admitted),
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
-    let asked = Asked { request, planned: &planned, answer };
+    bundle.relies_on = stage_proof::reliances(&planned, baseline.as_ref());
+    let asked = Asked { request, planned: &planned, answer, home, baseline: baseline.as_ref() };
     let outcome = record_and_execute(&mut bundle, asked, env, cancel, &work, progress);
     let mut findings = findings_of(&mut bundle, outcome);
     findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
@@ -153,6 +167,8 @@ pub fn run_asking(
     if sealed.report.status == Status::Pass {
         // Kept only where there is something to look into; what stays is litter, not evidence.
         let _ = workspace::remove(&work);
+    } else if request.keep {
+        show_kept(&planned, home, &work);
     }
     progress.done();
     Ok(sealed)
@@ -164,6 +180,16 @@ fn cannot_sign(error: &SignError) -> Failure {
         _ => Failure::internal("cannot_sign", "the evidence could not be signed").because(error),
     };
     failure.so("nothing ran")
+}
+
+/// An overlay shows nobody outside a jail its files: what is kept for a person is laid out.
+fn show_kept(planned: &Planned, home: &Home, work: &Path) {
+    let overlay = planned.plan.as_ref().filter(|plan| plan.workspace == WorkspaceKind::Overlay);
+    let Some(look) = overlay.and_then(|plan| plan.source.as_ref()).filter(|_| work.is_dir()) else { return };
+    if let Some(checkout) = Checkout::find(home, &look.tree) {
+        // The run is sealed; a workspace that cannot be laid out is not named as kept.
+        let _ = measure::lay_out_kept(Arc::new(checkout), work);
+    }
 }
 
 fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
@@ -215,11 +241,13 @@ struct Asked<'a> {
     request: &'a Request,
     planned: &'a Planned,
     answer: Option<Answer>,
+    home: &'a Home,
+    baseline: Option<&'a Baseline>,
 }
 
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer }: Asked<'_>,
+    Asked { request, planned, answer, home, baseline }: Asked<'_>,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
@@ -257,7 +285,10 @@ fn record_and_execute(
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
     progress.step("plan", &format!("{} gates", gates.gates.len()));
-    let Some(plan) = &planned.plan else { return record_blocks(bundle, request, &blocked) };
+    let Some(plan) = &planned.plan else {
+        stage_proof::write_ordered(bundle, request, planned)?;
+        return record_blocks(bundle, request, &blocked);
+    };
     bundle.emit(Event::PlanUpdated(PlanUpdated {
         summary: plan.summary(),
         containment: plan.containment,
@@ -268,7 +299,8 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let source = planned.source.as_ref().map(|view| &view.repo);
-    let execution = Execution { env, cancel, case: &request.case, plan, source, work: work.to_owned(), git };
+    let checkout = planned.checkout.clone();
+    let execution = Execution { env, cancel, case: &request.case, plan, source, checkout, home, work: work.to_owned(), git };
     let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
         approvals::Settled::Denied => Ok(Vec::new()),
         approvals::Settled::MayRun => execute(bundle, request, &execution, progress),
@@ -279,7 +311,8 @@ fn record_and_execute(
             let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
             record_blocks(bundle, request, &blocked)
         }
-        other => other,
+        Ok(findings) => stage_proof::write_stage2(bundle, request, baseline).map(|()| findings),
+        Err(other) => Err(other),
     }
 }
 
@@ -300,6 +333,10 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
     let mut findings = Vec::new();
     for gate in blocked {
         let Some(code) = gate.code else { continue };
+        if let Some(note) = bundle::note_of(code) {
+            let detail = gate.detail.as_deref().unwrap_or(code.info().sentence);
+            bundle.write(note, format!("{detail}\n").as_bytes())?;
+        }
         match code.info().event {
             EventType::VerificationCompleted => {
                 let reason = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
@@ -308,9 +345,6 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
             EventType::TaskContractCreated => {}
             EventType::RunCompleted => {
                 let detail = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
-                if code == Code::ProviderUnavailable {
-                    bundle.write(bundle::UNAVAILABLE_NOTE, format!("{detail}\n").as_bytes())?;
-                }
                 findings.push(Finding { code, detail: Some(detail) });
             }
             _ => bundle.emit(Event::BackendGateBlocked(GateBlocked {
@@ -352,8 +386,8 @@ fn execute(
     progress.step("workspace", "private copy");
     let since = Instant::now();
     let workspace = measure::Workspace::prepare(execution)?;
-    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, None)?;
-    verification::set_up(bundle, execution, workspace.dir(), "setup")?;
+    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, Some(workspace.made.to_owned()))?;
+    verification::set_up(bundle, execution, workspace.copy(), "setup")?;
     workspace.check_setup(execution)?;
     stop_if_cancelled(execution)?;
 

@@ -100,8 +100,10 @@ impl World {
             own_script: self.own_script,
             engine_opened: self.opened,
             approval_answered: self.answered,
+            lane: Seen::NotSeen,
             host: self.host.clone(),
             source: self.source.clone(),
+            source_files: None,
             confinement: Some(&self.confinement),
         }
     }
@@ -141,7 +143,11 @@ fn truth_table() {
             World { manifest: gated(), stage: Stage::One, opened: true, ..World::good() },
             &["stage_gate_closed"],
         ),
-        ("opened, stage 2", World { manifest: gated(), opened: true, ..World::good() }, &["stage_not_proven"]),
+        (
+            "opened, stage 2, nothing on record",
+            World { manifest: gated(), opened: true, ..World::good() },
+            &["provider_decision_closed", "model_not_admitted", "executable_not_admitted", "stage_not_proven"],
+        ),
         ("fake, stage 1", World { stage: Stage::One, ..World::good() }, &["stage_gate_closed"]),
         ("fake, stage 3", World { stage: Stage::Three, ..World::good() }, &["source_not_admitted"]),
         ("fake, stage 4", World { stage: Stage::Four, ..World::good() }, &["stage_not_proven"]),
