@@ -61,6 +61,7 @@ events! {
     EngineToolCall "engine.tool_call" EngineToolCall;
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
+    EngineTokens "engine.tokens" EngineTokens;
     EngineResult "engine.result" EngineResult;
     EngineEnded "engine.ended" EngineEnded;
     PatchApplied "patch.applied" PatchApplied;
@@ -197,6 +198,19 @@ pub struct EngineResult {
     /// What the engine claims about itself.
     pub claimed: String,
     pub summary: String,
+    /// It says itself that it did not succeed, in a dialect that has a word for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}
+
+/// What an engine says its messages cost, added up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct EngineTokens {
+    pub messages: u64,
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
 }
 
 /// How a supervised process ended. A killed process is never a success.
@@ -260,6 +274,26 @@ pub struct EngineEnded {
     pub unknown_lines: u64,
     /// Engine events beyond the cap, counted only.
     pub events_not_recorded: u64,
+    /// What went over the wire to its model; absent for an engine that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelUse>,
+}
+
+/// All model calls of one engine, as the gateway saw them. Observed, not claimed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModelUse {
+    /// Calls that were let through.
+    pub calls: u64,
+    /// Calls that never left the gateway: another model, another path, a wrong token.
+    pub refused: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// The first call that the provider did not answer as a provider must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The budget that was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -403,7 +437,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 21);
+        assert_eq!(EventType::ALL.len(), 22);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }

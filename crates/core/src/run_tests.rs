@@ -67,7 +67,7 @@ pub fn engine_started() -> Event {
 }
 
 pub fn engine_result() -> Event {
-    Event::EngineResult(EngineResult { claimed: "completed".into(), summary: String::new() })
+    Event::EngineResult(EngineResult { claimed: "completed".into(), summary: String::new(), failed: false })
 }
 
 pub fn engine_ended(end: ProcessEnd) -> Event {
@@ -78,6 +78,7 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         stderr: output(),
         unknown_lines: 0,
         events_not_recorded: 0,
+        model: None,
     })
 }
 
@@ -147,6 +148,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("tool", Event::EngineToolCall(EngineToolCall { tool: "t".into(), target: "x".into() })),
         ("file", Event::EngineFileChange(EngineFileChange { path: "p".into() })),
         ("review", Event::EngineReview(EngineReview { accepted: true, summary: String::new() })),
+        ("tokens", Event::EngineTokens(EngineTokens::default())),
         ("result", engine_result()),
         ("ended", engine_ended(ProcessEnd::Exited { code: 0 })),
         ("patch", patched()),
@@ -175,7 +177,7 @@ fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
-        State::EngineRunning => vec!["message", "eplan", "tool", "file", "review", "result", "ended"],
+        State::EngineRunning => vec!["message", "eplan", "tool", "file", "review", "tokens", "result", "ended"],
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
         State::DiffChecked => vec!["verified", "unverified!"],

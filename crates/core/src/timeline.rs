@@ -129,6 +129,7 @@ fn opens(event: EventType) -> Option<&'static str> {
         | EventType::EngineToolCall
         | EventType::EngineFileChange
         | EventType::EngineReview
+        | EventType::EngineTokens
         | EventType::EngineResult
         | EventType::PatchApplied
         | EventType::LandingUpdated
@@ -162,6 +163,9 @@ pub fn narrate(event: &Event) -> String {
         Event::EngineFileChange(change) => change.path.clone(),
         Event::EngineReview(review) => {
             format!("{}: {}", if review.accepted { "accepts" } else { "rejects" }, review.summary)
+        }
+        Event::EngineTokens(tokens) => {
+            format!("{} messages, {} tokens in, {} out", tokens.messages, tokens.input, tokens.output)
         }
         Event::EngineResult(result) if result.summary.is_empty() => format!("claims {}", result.claimed),
         Event::EngineResult(result) => format!("claims {}: {}", result.claimed, result.summary),

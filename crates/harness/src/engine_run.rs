@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
-use cto_core::engine::dialect::{self, Said};
+use cto_core::engine::dialect::{Ear, Said};
 use cto_core::engine::manifest::Dialect;
-use cto_core::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
+use cto_core::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
 use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, OpenBundle};
@@ -87,6 +87,7 @@ pub fn run_engine(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
+        model: None,
     }))?;
     bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
     Ok(ended.end)
@@ -95,7 +96,8 @@ pub fn run_engine(
 /// Turns engine output into events while it arrives.
 struct Listener<'b> {
     bundle: &'b mut OpenBundle,
-    dialect: Dialect,
+    ear: Ear,
+    terminal: EventType,
     line: Vec<u8>,
     unknown: u64,
     recorded: u64,
@@ -113,7 +115,8 @@ const MAX_LINE: usize = 1 << 20;
 
 impl<'b> Listener<'b> {
     fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
-        Self { bundle, dialect, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
+        let (ear, terminal) = (Ear::new(dialect), dialect.terminal_event());
+        Self { bundle, ear, terminal, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -146,17 +149,20 @@ impl<'b> Listener<'b> {
     }
 
     fn hear_line(&mut self, line: &[u8]) {
-        match dialect::read_line(self.dialect, line.trim_ascii_end()) {
-            Said::Blank => {}
+        match self.ear.hear(line.trim_ascii_end()) {
+            Said::Nothing => {}
             Said::Unknown => self.unknown += 1,
-            Said::Event(event) if self.recorded < MAX_ENGINE_EVENTS => self.record(*event),
-            // The terminal event is kept however much was said before it; a flood of them is a flood.
-            Said::Event(event)
-                if self.recorded < MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS && event.kind() == self.dialect.terminal_event() =>
-            {
-                self.record(*event);
-            }
-            Said::Event(_) => self.dropped += 1,
+            Said::Events(events) => events.into_iter().for_each(|event| self.take(event)),
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        // The terminal event is kept however much was said before it; a flood of them is a flood.
+        let room = if event.kind() == self.terminal { MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS } else { MAX_ENGINE_EVENTS };
+        if self.recorded < room {
+            self.record(event);
+        } else {
+            self.dropped += 1;
         }
     }
 

@@ -118,7 +118,7 @@ impl Workspace {
             scratch: count,
             blockers: Vec::new(),
         };
-        let ended_well = bundle.folded().facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
+        let ended_well = judge::engine_ended_well(&bundle.folded().facts);
         diff.blockers = judge::diff_blockers(&execution.plan.contract, &diff, ended_well).iter().map(|b| b.code).collect();
         let contract = &execution.plan.contract;
         let in_scope = changes
