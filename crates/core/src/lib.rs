@@ -46,3 +46,4 @@ pub mod trace;
 pub mod tree;
 pub mod verdict;
 pub mod verify;
+pub mod wire;

@@ -20,6 +20,7 @@ pub mod engines;
 pub mod evidence;
 pub mod failure;
 pub mod files;
+pub mod gateway;
 pub mod git;
 pub mod host;
 pub mod index;
