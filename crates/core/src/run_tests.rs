@@ -225,7 +225,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 2 * 27);
+    assert_eq!(pairs, 16 * 2 * 28);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {
