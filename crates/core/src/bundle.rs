@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::blocker::Code;
 use crate::digest::Digest;
 use crate::json::{self, JsonError};
 
@@ -34,6 +35,22 @@ pub const STDOUT_LOG: &str = "backend/stdout.log";
 pub const STDERR_LOG: &str = "backend/stderr.log";
 pub const TIMEOUT_NOTE: &str = "backend/provider-timeout.txt";
 pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
+/// One line a model call of the engine.
+pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
+/// The one request before the engine was started.
+pub const MODEL_PROBE: &str = "backend/model-probe.json";
+
+/// The file that marks a blocker of the model's provider, for whoever only looks at names.
+pub fn marker(code: Code) -> Option<&'static str> {
+    Some(match code {
+        Code::ProviderUnavailable => UNAVAILABLE_NOTE,
+        Code::ProviderAuthUnavailable => "backend/provider-auth-unavailable.txt",
+        Code::ProviderLocalConfigUnavailable => "backend/provider-local-config-unavailable.txt",
+        Code::ProviderResponseShapeUnavailable => "backend/provider-reasoning-only.txt",
+        Code::ModelNotAdmitted => "backend/provider-model-not-admitted.txt",
+        _ => return None,
+    })
+}
 
 /// Artifacts of every bundle, blocked ones included.
 pub const ALWAYS: [&str; 11] =

@@ -202,6 +202,12 @@ pub struct Limits {
     pub memory_mib: u32,
     /// Processes and threads of a jail together.
     pub processes: u32,
+    /// Calls of a model that may be let through; the gateway's own limit where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u32>,
+    /// Tokens of all those calls, in and out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_tokens: Option<u32>,
 }
 
 impl Default for Limits {
@@ -214,6 +220,8 @@ impl Default for Limits {
             output_bytes: 8 << 20,
             memory_mib: 4096,
             processes: 512,
+            model_calls: None,
+            model_tokens: None,
         }
     }
 }
@@ -330,6 +338,7 @@ pub struct Circumstances {
 pub struct LimitChanges {
     pub engine_wall_seconds: Option<u32>,
     pub engine_idle_seconds: Option<u32>,
+    pub model_calls: Option<u32>,
 }
 
 /// Joins a checked case with its circumstances. Total: everything that can be wrong was found earlier.
@@ -340,6 +349,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let mut limits = case.limits;
     limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
     limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
+    limits.model_calls = with.limits.model_calls.or(limits.model_calls);
     Contract {
         schema_version: 1,
         label: with.label,

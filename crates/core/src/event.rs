@@ -11,6 +11,7 @@ use crate::ids::{CaseId, EngineId};
 use crate::scope::TreePath;
 use crate::time::Utc;
 use crate::verdict::Status;
+use crate::wire::calls::CallRecord;
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {
@@ -62,6 +63,7 @@ events! {
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
     EngineTokens "engine.tokens" EngineTokens;
+    EngineModelCall "engine.model_call" CallRecord;
     EngineResult "engine.result" EngineResult;
     EngineEnded "engine.ended" EngineEnded;
     PatchApplied "patch.applied" PatchApplied;
@@ -437,7 +439,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 22);
+        assert_eq!(EventType::ALL.len(), 23);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }

@@ -4,7 +4,7 @@
 use crate::containment::Containment;
 use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
-use crate::gate::{self, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
+use crate::gate::{self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
 use crate::seen::Seen;
 use crate::source::{Looked, SourceLook};
 
@@ -14,6 +14,8 @@ pub struct Plan {
     pub invocation: Invocation,
     pub containment: Containment,
     pub toolchains: Vec<ToolchainUse>,
+    /// The engine's own program, where it is not this binary.
+    pub engine: Option<EngineUse>,
     pub inputs: Vec<InputUse>,
     /// The look at the repository that is copied; absent where none is.
     pub source: Option<SourceLook>,
@@ -55,6 +57,7 @@ fn workspace(mode: MutationMode) -> &'static str {
 pub enum Next {
     LookAtHost,
     LookAtSource,
+    LookAtModel,
     Blocked(GateReport),
     Ready(Box<Plan>, GateReport),
 }
@@ -62,22 +65,26 @@ pub enum Next {
 pub fn next(input: &GateInput<'_>) -> Next {
     let mut gates = gate::run_phase(Phase::Records, input);
     if blocked(&gates) {
-        gates.extend(gate::not_seen(Phase::Host));
-        gates.extend(gate::not_seen(Phase::Look));
-        return Next::Blocked(report(gates));
+        return unseen(gates, &[Phase::Host, Phase::Look, Phase::Network]);
     }
     if matches!(input.host, Seen::NotSeen) {
         return Next::LookAtHost;
     }
     gates.extend(gate::run_phase(Phase::Host, input));
     if blocked(&gates) {
-        gates.extend(gate::not_seen(Phase::Look));
-        return Next::Blocked(report(gates));
+        return unseen(gates, &[Phase::Look, Phase::Network]);
     }
     if input.contract.valid().is_some_and(|contract| contract.source.is_some()) && matches!(input.source, Seen::NotSeen) {
         return Next::LookAtSource;
     }
     gates.extend(gate::run_phase(Phase::Look, input));
+    if blocked(&gates) {
+        return unseen(gates, &[Phase::Network]);
+    }
+    if input.manifest.uses_a_model() && matches!(input.model, Seen::NotSeen) {
+        return Next::LookAtModel;
+    }
+    gates.extend(gate::run_phase(Phase::Network, input));
     // The gates guarantee both; asking again keeps this total without trusting them.
     let (Some(contract), Some(invocation), false) = (input.contract.valid(), &input.manifest.invocation, blocked(&gates)) else {
         return Next::Blocked(report(gates));
@@ -87,12 +94,19 @@ pub fn next(input: &GateInput<'_>) -> Next {
         invocation: invocation.clone(),
         containment: containment(input),
         toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
+        engine: input.host.known().and_then(|host| host.engine.clone()),
         inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
         source: input.source.known().and_then(found),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };
     Next::Ready(Box::new(plan), report(gates))
+}
+
+/// Blocked before these phases were looked at.
+fn unseen(mut gates: Vec<gate::GateResult>, phases: &[Phase]) -> Next {
+    gates.extend(phases.iter().flat_map(|phase| gate::not_seen(*phase)));
+    Next::Blocked(report(gates))
 }
 
 fn found(looked: &Looked) -> Option<SourceLook> {

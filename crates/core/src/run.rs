@@ -88,6 +88,7 @@ impl Machine {
                 | Event::EngineFileChange(_)
                 | Event::EngineReview(_)
                 | Event::EngineTokens(_)
+                | Event::EngineModelCall(_)
                 | Event::EngineResult(_),
             ) => S::EngineRunning,
             (S::EngineRunning, Event::EngineEnded(_)) => S::EngineEnded,
@@ -207,6 +208,7 @@ impl Folded {
             | Event::EngineToolCall(_)
             | Event::EngineFileChange(_)
             | Event::EngineTokens(_)
+            | Event::EngineModelCall(_)
             | Event::LandingUpdated(_) => {}
         }
         Ok(())

@@ -5,10 +5,12 @@ use crate::case_file::ContractIssue;
 use crate::contract::tests::sample;
 use crate::contract::{ContractDocument, InvalidContract, MutationMode};
 use crate::engine::manifest::Manifest;
-use crate::gate::{GATES, HostFacts, Phase};
+use crate::gate::{Answer, GATES, HostFacts, Phase};
 use crate::plan::{self, Next};
 use crate::source::tests as source_tests;
 use crate::source::{Source, SourceLook, SourceStatus};
+use crate::wire::Protocol;
+use crate::wire::calls::{CallRecord, Outcome as Wire};
 
 fn fake() -> Manifest {
     let text =
@@ -53,6 +55,7 @@ struct World {
     answered: bool,
     host: Seen<HostFacts>,
     source: Seen<Looked>,
+    model: Seen<Answer>,
 }
 
 impl World {
@@ -67,6 +70,7 @@ impl World {
             answered: false,
             host: host(),
             source: Seen::NotSeen,
+            model: Seen::NotSeen,
         }
     }
 
@@ -98,6 +102,7 @@ impl World {
             approval_answered: self.answered,
             host: self.host.clone(),
             source: self.source.clone(),
+            model: self.model.clone(),
         }
     }
 
@@ -106,6 +111,7 @@ impl World {
             Next::Blocked(report) => report.blocked().map(|gate| gate.code.unwrap().as_str()).collect(),
             Next::LookAtHost => vec!["look-at-host"],
             Next::LookAtSource => vec!["look-at-source"],
+            Next::LookAtModel => vec!["look-at-model"],
             Next::Ready(..) => Vec::new(),
         }
     }
@@ -232,7 +238,7 @@ fn the_host_is_not_looked_at_while_a_record_blocks() {
     let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
     let unseen: Vec<&str> =
         report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
-    assert_eq!(unseen, ["provider", "toolchains", "containment", "source-state"]);
+    assert_eq!(unseen, ["provider", "toolchains", "containment", "source-state", "model-answer"]);
     assert_eq!(report.gates.len(), GATES.len());
 }
 
@@ -278,4 +284,39 @@ fn programs_are_taken_from_plain_commands() {
     ] {
         assert_eq!(first_program(command).as_deref(), want, "{command}");
     }
+}
+
+fn asked(outcome: Wire, content: bool) -> Seen<Answer> {
+    let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
+    call.ended(outcome, None);
+    call.content = content;
+    Seen::Known(Answer::Asked(Box::new(call)))
+}
+
+#[test]
+fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
+    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"pi\"\n[[invocation.model.protocols]]\nwire = \"openai-chat\"\nname = \"x\"\n";
+    // No gate of a record stands in the way here: what is asked is the order, and the last phase.
+    let talking = Manifest::parse("fake.toml", text).unwrap();
+    for (model, want) in [
+        (Seen::NotSeen, vec!["look-at-model"]),
+        (asked(Wire::Ok, true), vec![]),
+        (asked(Wire::Ok, false), vec!["provider_response_shape_unavailable"]),
+        (asked(Wire::ReasoningOnly, false), vec!["provider_response_shape_unavailable"]),
+        (asked(Wire::Auth, false), vec!["provider_auth_unavailable"]),
+        (asked(Wire::WrongModel, true), vec!["model_not_admitted"]),
+        (asked(Wire::RateLimit, false), vec!["provider_unavailable"]),
+        (asked(Wire::ServerError, false), vec!["provider_unavailable"]),
+        (asked(Wire::Transport, false), vec!["provider_unavailable"]),
+        (asked(Wire::Stalled, false), vec!["provider_unavailable"]),
+        (asked(Wire::Truncated, true), vec!["provider_unavailable"]),
+        (asked(Wire::Redirected, false), vec!["provider_unavailable"]),
+        (asked(Wire::ModelError, false), vec!["provider_unavailable"]),
+        (Seen::Known(Answer::CouldNotAsk(Code::ProviderAuthUnavailable, "gone".into())), vec!["provider_auth_unavailable"]),
+    ] {
+        let world = World { manifest: talking.clone(), model: model.clone(), ..World::good() };
+        assert_eq!(world.codes(), want, "{model:?}");
+    }
+    let world = World { manifest: talking, host: no_git(), ..World::good() };
+    assert_eq!(world.codes(), ["provider_unavailable"], "the network was used before the host was in order");
 }

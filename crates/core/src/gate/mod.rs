@@ -2,8 +2,10 @@
 //! pass or blocker; it never looks anything up itself.
 
 mod checks;
+mod preflight;
 
 pub use checks::programs_needed;
+pub use preflight::{Answer, how_it_ended};
 
 use std::collections::BTreeMap;
 
@@ -27,6 +29,8 @@ pub enum Phase {
     Host,
     /// A read-only look at the repository that is copied.
     Look,
+    /// One real request to the model.
+    Network,
 }
 
 /// Everything the gates may read.
@@ -43,6 +47,8 @@ pub struct GateInput<'a> {
     pub approval_answered: bool,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
+    /// What the model said when it was asked before anything was started.
+    pub model: Seen<Answer>,
 }
 
 /// What a look at the host found.
@@ -60,6 +66,21 @@ pub struct HostFacts {
     pub unusable: Vec<String>,
     /// What a jail on this host cannot prove; empty when it can prove everything.
     pub jail_missing: Vec<String>,
+    /// The engine's own program, where it is another than this binary.
+    pub engine: Option<EngineUse>,
+}
+
+/// A program of somebody else, resolved to what its jail must be shown of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineUse {
+    /// The real file, after every link.
+    pub program: String,
+    /// As its own files name it; it was not asked.
+    pub version: Option<String>,
+    /// Directories and files to mount read-only, each at its own path.
+    pub mounts: Vec<String>,
+    /// What it is written for; shown to the engine alone.
+    pub interpreter: Option<ToolchainUse>,
 }
 
 /// A directory or file of the case, shown read-only at its place in the workspace.
@@ -192,6 +213,13 @@ pub const GATES: &[Gate] = &[
         question: "Is the source a repository with a commit, and clean where it must be?",
         reads: &["--repo", "--from-head"],
         check: checks::source_state,
+    },
+    Gate {
+        id: "model-answer",
+        phase: Phase::Network,
+        question: "Does the admitted model answer one real request with content?",
+        reads: &["network"],
+        check: preflight::model_answer,
     },
 ];
 
