@@ -40,16 +40,25 @@ pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
 /// The one request before the engine was started.
 pub const MODEL_PROBE: &str = "backend/model-probe.json";
 
-/// The file that marks a blocker of the model's provider, for whoever only looks at names.
-pub fn marker(code: Code) -> Option<&'static str> {
-    Some(match code {
-        Code::ProviderUnavailable => UNAVAILABLE_NOTE,
-        Code::ProviderAuthUnavailable => "backend/provider-auth-unavailable.txt",
-        Code::ProviderLocalConfigUnavailable => "backend/provider-local-config-unavailable.txt",
-        Code::ProviderResponseShapeUnavailable => "backend/provider-reasoning-only.txt",
-        Code::ModelNotAdmitted => "backend/provider-model-not-admitted.txt",
-        _ => return None,
-    })
+pub const MODEL_NOTE: &str = "backend/provider-model-not-admitted.txt";
+pub const LOCAL_CONFIG_NOTE: &str = "backend/provider-local-config-unavailable.txt";
+pub const AUTH_NOTE: &str = "backend/provider-auth-unavailable.txt";
+pub const SHAPE_NOTE: &str = "backend/provider-reasoning-only.txt";
+/// What a stage leaves behind for the next one to stand on.
+pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
+pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
+pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
+
+/// The marker file a blocked gate leaves, for those that look for files rather than codes.
+pub fn note_of(code: Code) -> Option<&'static str> {
+    match code {
+        Code::ProviderUnavailable => Some(UNAVAILABLE_NOTE),
+        Code::ModelNotAdmitted => Some(MODEL_NOTE),
+        Code::ProviderLocalConfigUnavailable => Some(LOCAL_CONFIG_NOTE),
+        Code::ProviderAuthUnavailable => Some(AUTH_NOTE),
+        Code::ProviderResponseShapeUnavailable => Some(SHAPE_NOTE),
+        _ => None,
+    }
 }
 
 /// Artifacts of every bundle, blocked ones included.

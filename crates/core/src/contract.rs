@@ -278,6 +278,9 @@ pub struct Lane {
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.
     pub terminal_event: EventType,
+    /// What the engine was made from, as its source admission pins it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_pin: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -533,6 +536,7 @@ rollback = "discard the copy"
                 target_head: Seen::Known("none".into()),
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
+                source_pin: None,
             },
             label: Label::Case,
             start_tree: Seen::Known(Digest::of(b"tree")),

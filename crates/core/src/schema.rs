@@ -4,12 +4,15 @@ use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 use crate::attest::{Envelope, KeyRecord, Statement, Verdict};
+use crate::baseline::{BaselineComparison, NoTargetInspection};
 use crate::containment::ContainmentReport;
 use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
 use crate::event::Event;
 use crate::gate::GateReport;
+use crate::ladder::Stage1Proof;
 use crate::matrix::MatrixReport;
+use crate::records::{BuildReport, ExecutableAdmission, ModelAdmission, ModelDecision, SourceAdmissionRecord, TargetAdmission};
 use crate::report::Report;
 use crate::source::CopiedRepo;
 use crate::trace::TraceLine;
@@ -31,6 +34,15 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
         ("key", root::<KeyRecord>("one key of the trust store")),
         ("matrix", root::<MatrixReport>("output of cto matrix --json")),
+        ("model-admission", root::<ModelAdmission>("a model-provider admission")),
+        ("model-decision", root::<ModelDecision>("a model decision record")),
+        ("executable-admission", root::<ExecutableAdmission>("an executable admission")),
+        ("source-admission", root::<SourceAdmissionRecord>("a source admission")),
+        ("target-admission", root::<TargetAdmission>("a target-repository admission")),
+        ("build-report", root::<BuildReport>("what a build says, for cto admit executable --build-report")),
+        ("stage1-proof", root::<Stage1Proof>("stage1-gate-proof.json")),
+        ("stage2-no-target", root::<NoTargetInspection>("stage2-no-target-inspection.json")),
+        ("stage2-comparison", root::<BaselineComparison>("stage2-fake-baseline-comparison.json")),
     ]
 }
 

@@ -20,6 +20,7 @@ mod old_names;
 mod output;
 mod parse;
 mod prune;
+mod record_args;
 mod recover;
 mod replay;
 mod run;

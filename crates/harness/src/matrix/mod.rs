@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::host::{self, Env};
 use crate::jail::probe;
 use crate::keys::KeyStore;
+use crate::records::Asked;
 use crate::run::Request;
 use crate::source::SourceRequest;
 use crate::supervise::{self, Job, Limits};
@@ -268,6 +269,8 @@ pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
+        records: Asked::default(),
+        proof: None,
         origin: Origin::Validator,
         label: Label::Case,
         source,
