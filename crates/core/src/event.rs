@@ -63,7 +63,7 @@ events! {
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
     EngineTokens "engine.tokens" EngineTokens;
-    EngineModelCall "engine.model_call" CallRecord;
+    EngineModelCall "engine.model_call" Box<CallRecord>;
     EngineResult "engine.result" EngineResult;
     EngineEnded "engine.ended" EngineEnded;
     PatchApplied "patch.applied" PatchApplied;

@@ -151,7 +151,7 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("file", Event::EngineFileChange(EngineFileChange { path: "p".into() })),
         ("review", Event::EngineReview(EngineReview { accepted: true, summary: String::new() })),
         ("tokens", Event::EngineTokens(EngineTokens::default())),
-        ("call", Event::EngineModelCall(CallRecord::begun(1, 0, Protocol::OpenaiChat))),
+        ("call", Event::EngineModelCall(Box::new(CallRecord::begun(1, 0, Protocol::OpenaiChat)))),
         ("result", engine_result()),
         ("ended", engine_ended(ProcessEnd::Exited { code: 0 })),
         ("patch", patched()),

@@ -1,7 +1,5 @@
 //! One engine, from its first process to its last event.
 
-use std::ffi::OsString;
-use std::fs;
 use std::time::Instant;
 
 use cto_core::blocker::Code;
@@ -13,13 +11,11 @@ use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::measure::Workspace;
+use crate::outfit::{self, Outfit};
 use crate::progress::Progress;
 use crate::run::{Execution, Request, Stop, write_error};
 use crate::supervise::{self, Capture, Stream, SuperviseError};
 use crate::surroundings::{self, Surroundings};
-
-/// The script's name in the engine's scratch directory.
-const SCRIPT: &str = "script.toml";
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
@@ -36,20 +32,14 @@ pub fn run_engine(
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = execution.plan;
-    let own = std::env::current_exe().map_err(Stop::Workspace)?;
-    let script = bundle.scratch_dir().join(SCRIPT);
-    fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
     let around = Surroundings::new(execution, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
-    let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
-        "{script}" => around.scratch().join(SCRIPT).into_os_string(),
-        plain => OsString::from(plain),
-    });
-    let job = around.job(&own, args.collect(), surroundings::engine_limits(plan));
+    let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
+    let job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
     let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
-    let running = match supervise::start(&job) {
+    let mut running = match supervise::start(&job) {
         Ok(running) => running,
         Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
             return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail: error.to_string() });
@@ -59,6 +49,7 @@ pub fn run_engine(
             return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
         }
     };
+    let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
     let mut listener = Listener::new(bundle, plan.invocation.dialect);
     let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
@@ -71,6 +62,7 @@ pub fn run_engine(
     let stdout = stdout.finish(&mut |clean| listener.hear(clean));
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
+    let model = gateway.map(|gateway| outfit::record_calls(bundle, gateway.finish())).transpose()?;
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report("engine"));
     }
@@ -87,7 +79,7 @@ pub fn run_engine(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
-        model: None,
+        model,
     }))?;
     bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
     Ok(ended.end)

@@ -29,6 +29,7 @@ pub mod jail;
 pub mod keys;
 pub mod matrix;
 pub mod measure;
+pub mod outfit;
 pub mod pack;
 pub mod planning;
 pub mod progress;

@@ -8,7 +8,7 @@ use cto_core::contract::Limits;
 use cto_core::engine::manifest::{ModelUse, ProtocolName};
 use cto_core::gate::Answer;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::Budget;
+use cto_core::wire::calls::{Budget, CallRecord};
 use cto_core::wire::endpoint::Endpoint;
 
 use crate::failure::Failure;
@@ -61,8 +61,8 @@ pub fn prepare(chosen: &Chosen, engine: &ModelUse, limits: &Limits, env: &Env) -
 
 impl Provider {
     /// One real request.
-    pub fn ask(&self) -> Answer {
-        Answer::Asked(Box::new(gateway::probe_call(&self.route)))
+    pub fn ask(&self) -> CallRecord {
+        gateway::probe_call(&self.route)
     }
 
     /// What the redactor of the run must know to take it out.

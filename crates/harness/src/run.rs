@@ -32,6 +32,7 @@ use crate::keys::KeyStore;
 use crate::measure;
 use crate::planning::{self, Planned};
 use crate::progress::Progress;
+use crate::provider::Provider;
 use crate::records;
 use crate::secrets::Secrets;
 use crate::sign::{SignError, Signer};
@@ -71,6 +72,8 @@ pub struct Execution<'a> {
     pub case: &'a Case,
     pub plan: &'a Plan,
     pub source: Option<&'a SourceRepo>,
+    /// The way to the engine's model, where it has one.
+    pub provider: Option<&'a Provider>,
     pub work: PathBuf,
     pub git: PathBuf,
 }
@@ -142,7 +145,9 @@ pub fn run_asking(
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
-    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
+    let mut secrets = Secrets::from_env(env);
+    planned.provider.iter().for_each(|provider| provider.add_to(&mut secrets));
+    let opening = Opening { identity, contract, sealed_contract, secrets, keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
     bundle.relies_on = stage_proof::reliances(&planned, baseline.as_ref());
@@ -237,6 +242,9 @@ fn record_and_execute(
     if let Some(copied) = copied_repo(planned) {
         bundle.write_json(bundle::SOURCE, &copied)?;
     }
+    if let Some(probe) = &planned.probe {
+        bundle.write_json(bundle::MODEL_PROBE, probe)?;
+    }
     bundle.write(&format!("backend/{}-gate.log", request.manifest.id), gate_log(gates).as_bytes())?;
     bundle.emit(Event::RunStarted(RunStarted {
         kind: Kind::Run,
@@ -276,7 +284,7 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let source = planned.source.as_ref().map(|view| &view.repo);
-    let execution = Execution { env, cancel, case: &request.case, plan, source, work: work.to_owned(), git };
+    let execution = Execution { env, cancel, case: &request.case, plan, source, provider: planned.provider.as_ref(), work: work.to_owned(), git };
     let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
         approvals::Settled::Denied => Ok(Vec::new()),
         approvals::Settled::MayRun => execute(bundle, request, &execution, progress),

@@ -32,11 +32,17 @@ pub struct Asked {
     pub model: Option<String>,
     pub base_url_file: Option<PathBuf>,
     pub credential: Option<String>,
+    pub protocol: Option<String>,
 }
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
 pub fn variable(engine: &EngineId, name: &str) -> String {
     format!("CTO_HARNESS_{}_{name}", engine.as_str().to_uppercase().replace('-', "_"))
+}
+
+/// The protocol asked for, where anybody asked for one.
+pub fn protocol(engine: &EngineId, asked: &Asked, env: &Env) -> Option<String> {
+    asked.protocol.clone().or_else(|| text(env, engine, "MODEL_PROTOCOL"))
 }
 
 fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
