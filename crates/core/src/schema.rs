@@ -17,6 +17,8 @@ use crate::report::Report;
 use crate::source::CopiedRepo;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
+use crate::wire::calls::CallRecord;
+use crate::wire::scenario::Scenario;
 
 /// Name and schema of every document this project writes.
 pub fn all() -> Vec<(&'static str, Value)> {
@@ -33,6 +35,8 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
         ("key", root::<KeyRecord>("one key of the trust store")),
+        ("model-call", root::<CallRecord>("one call of a model, as the gateway records it")),
+        ("scenario", root::<Scenario>("scenario of the scripted model")),
         ("matrix", root::<MatrixReport>("output of cto matrix --json")),
         ("model-admission", root::<ModelAdmission>("a model-provider admission")),
         ("model-decision", root::<ModelDecision>("a model decision record")),

@@ -1,9 +1,18 @@
 //! What passes between an engine and a model: heads and bodies of HTTP, requests that may pass, answers as
 //! they arrive, and the record of each call. Bytes in, decisions out; sockets live in the harness.
 
+pub mod answers;
 pub mod calls;
 pub mod endpoint;
+pub mod headers;
+pub mod http;
+pub mod json_scan;
+pub mod mask;
 pub mod path;
+pub mod readings;
+pub mod request;
+pub mod scenario;
+pub mod sse;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -138,6 +138,12 @@ enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Play a scenario as a model
+    #[command(name = "__model", hide = true)]
+    Model(doubles::model::Args),
+    /// Open the model gateway without a run
+    #[command(name = "__gateway", hide = true)]
+    Gateway(doubles::gateway_alone::Args),
     /// Run one row of the failure matrix
     #[command(name = "__row", hide = true)]
     Row(matrix_row::Args),
@@ -197,6 +203,8 @@ pub fn main() -> ExitCode {
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
+        Command::Model(args) => return ExitCode::from(doubles::model::play(args)),
+        Command::Gateway(args) => return ExitCode::from(doubles::gateway_alone::play(args)),
         _ => {}
     }
     let mut context = Context {
@@ -267,7 +275,12 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Man(args) => man::run(context, &args),
         Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. } | Command::Attack { .. } | Command::EchoDoor { .. } | Command::Jail => Ok(0),
+        Command::Fake { .. }
+        | Command::Attack { .. }
+        | Command::EchoDoor { .. }
+        | Command::Jail
+        | Command::Model(_)
+        | Command::Gateway(_) => Ok(0),
     }
 }
 

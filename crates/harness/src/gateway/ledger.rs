@@ -96,13 +96,6 @@ impl Ledger {
         self.calm.notify_all();
     }
 
-    /// A record that was begun for nothing: no request came.
-    pub fn forget(&self) {
-        let mut state = self.state();
-        state.open = state.open.saturating_sub(1);
-        self.calm.notify_all();
-    }
-
     pub fn calls(&self) -> Vec<CallRecord> {
         let mut calls = self.state().ended.clone();
         calls.sort_by_key(|call| call.seq);

@@ -4,9 +4,16 @@
 //! A thread a connection, blocking sockets, no buffering of streams. What may pass is decided in `cto_core::wire`.
 
 mod credential;
+mod engine_side;
+mod exchange;
+mod hold;
 mod ledger;
+mod outbound;
 mod probe;
+mod reply;
+mod roots;
 mod serve;
+mod upstream;
 
 use std::fmt;
 use std::net::TcpListener;
