@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::scope::TreePath;
+
 /// How strongly a process is confined. `none` is said out loud wherever it appears.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -13,6 +15,8 @@ pub enum Containment {
     None,
     /// In the jail: workspace writable, everything else read-only or absent, judged afterwards.
     Contained,
+    /// The same, and what the workspace holds outside the allowed paths cannot be changed at all.
+    Strict,
 }
 
 impl Containment {
@@ -20,6 +24,7 @@ impl Containment {
         match self {
             Self::None => "none",
             Self::Contained => "contained",
+            Self::Strict => "strict",
         }
     }
 }
@@ -119,6 +124,19 @@ pub struct CanaryResult {
     pub detail: String,
 }
 
+/// What the plan says about the workspace's protection.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct GuardPlan {
+    /// Mounts that keep what exists as it is, beside those of git's own directory.
+    pub mounts: u64,
+    /// Configuration for agents that the engine is not shown.
+    pub masked: Vec<TreePath>,
+    /// Configuration for agents that it is shown, because the contract allows changing it.
+    pub shown: Vec<TreePath>,
+    /// Why the containment is less than what was asked for.
+    pub fallback: Option<String>,
+}
+
 /// What one jailed process measured about its jail before it became what it was started for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JailReport {
@@ -126,9 +144,20 @@ pub struct JailReport {
     pub canaries: Vec<CanaryResult>,
     /// The kernel's name of its pid namespace, for counting survivors.
     pub pid_namespace: String,
+    /// The protected places of the workspace, where any were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardReport>,
 }
 
-/// Everything that is not proven: layers not enforced or not reported, canaries that got through or did not run.
+/// How many mounts protect the workspace: asked for, and found to hold by trying each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GuardReport {
+    pub asked: u64,
+    pub held: u64,
+}
+
+/// Everything that is not proven: layers not enforced or not reported, canaries that got through or did not run,
+/// protected places that can be written.
 pub fn unproven(report: &JailReport) -> Vec<String> {
     let enforced: BTreeSet<Layer> = report.layers.iter().filter(|l| l.enforced).map(|l| l.layer).collect();
     let refused: BTreeSet<Canary> = report.canaries.iter().filter(|c| c.refused).map(|c| c.canary).collect();
@@ -142,7 +171,9 @@ pub fn unproven(report: &JailReport) -> Vec<String> {
         .iter()
         .filter(|canary| !refused.contains(canary) || got_through.contains(canary))
         .map(|canary| format!("canary {}", canary.as_str()));
-    layers.chain(canaries).collect()
+    let guard = report.guard.filter(|guard| guard.held != guard.asked);
+    let guard = guard.map(|guard| format!("guard: {} of {} protected places hold", guard.held, guard.asked));
+    layers.chain(canaries).chain(guard).collect()
 }
 
 /// One contained process of a run.
@@ -179,34 +210,46 @@ pub struct Axis {
     pub what: String,
 }
 
+/// The process whose workspace is protected.
+pub const ENGINE_PROCESS: &str = "engine";
+
 impl ContainmentReport {
-    /// Sums up the processes of a run. `asked` comes from the plan; `started` says whether anything ran at all.
-    pub fn summarise(asked: Containment, processes: Vec<ProcessReport>, started: bool) -> Self {
+    /// Sums up the processes of a run. `asked` and `guard` come from the plan; `started` says whether anything ran at all.
+    pub fn summarise(asked: Containment, guard: Option<&GuardPlan>, processes: Vec<ProcessReport>, started: bool) -> Self {
         let started = started || !processes.is_empty();
         let proven = !processes.is_empty() && processes.iter().all(|process| unproven(&process.jail).is_empty());
-        let enforced = if proven && asked == Containment::Contained { Containment::Contained } else { Containment::None };
+        let guarded = |process: &ProcessReport| {
+            let mounts = guard.map_or(0, |guard| guard.mounts);
+            process.process != ENGINE_PROCESS || process.jail.guard.is_some_and(|found| found.asked >= mounts)
+        };
+        let enforced = match asked {
+            Containment::Strict if proven && processes.iter().all(guarded) => Containment::Strict,
+            Containment::Contained | Containment::Strict if proven => Containment::Contained,
+            _ => Containment::None,
+        };
+        let jailed = asked != Containment::None;
         let everywhere = |layer: Layer| {
             let has = |process: &ProcessReport| process.jail.layers.iter().any(|l| l.layer == layer && l.enforced);
             !processes.is_empty() && processes.iter().all(has)
         };
         let axes = Layer::ALL.iter().map(|layer| {
-            let axis =
-                Axis { asked: asked == Containment::Contained, enforced: everywhere(*layer), what: layer.what().to_owned() };
+            let axis = Axis { asked: jailed, enforced: everywhere(*layer), what: layer.what().to_owned() };
             (layer.as_str().to_owned(), axis)
         });
-        let notes = match (asked, started) {
-            (_, false) => vec!["no process of the contract was started".to_owned()],
-            (Containment::None, true) => vec!["the engine ran as the operator's own user, without containment".to_owned()],
-            (Containment::Contained, true) if processes.is_empty() => {
-                vec!["the run was cut short before what contained it was written down".to_owned()]
+        let mut notes: Vec<String> = guard.and_then(|guard| guard.fallback.clone()).into_iter().collect();
+        notes.extend(match (jailed, started) {
+            (_, false) => Some("no process of the contract was started".to_owned()),
+            (false, true) => Some("the engine ran as the operator's own user, without containment".to_owned()),
+            (true, true) if processes.is_empty() => {
+                Some("the run was cut short before what contained it was written down".to_owned())
             }
-            (Containment::Contained, true) => Vec::new(),
-        };
-        let survivors = match (started, asked) {
+            (true, true) => None,
+        });
+        let survivors = match (started, jailed) {
             (false, _) => Some(0),
-            (true, Containment::None) => None,
-            (true, Containment::Contained) if processes.is_empty() => None,
-            (true, Containment::Contained) => processes.iter().map(|process| process.survivors).sum(),
+            (true, false) => None,
+            (true, true) if processes.is_empty() => None,
+            (true, true) => processes.iter().map(|process| process.survivors).sum(),
         };
         Self {
             schema_version: 1,
@@ -233,6 +276,7 @@ mod tests {
                 .map(|canary| CanaryResult { canary: *canary, refused: true, detail: String::new() })
                 .collect(),
             pid_namespace: "pid:[1]".into(),
+            guard: None,
         }
     }
 
@@ -274,19 +318,49 @@ mod tests {
         };
         let good = ContainmentReport::summarise(
             Containment::Contained,
+            None,
             vec![process(proven(), Some(0)), process(proven(), Some(1))],
             true,
         );
         assert_eq!((good.enforced, good.survivors), (Containment::Contained, Some(1)));
         let mut weak = proven();
         weak.layers[0].enforced = false;
-        let bad =
-            ContainmentReport::summarise(Containment::Contained, vec![process(proven(), Some(0)), process(weak, None)], true);
+        let bad = ContainmentReport::summarise(
+            Containment::Contained,
+            None,
+            vec![process(proven(), Some(0)), process(weak, None)],
+            true,
+        );
         assert_eq!((bad.enforced, bad.survivors), (Containment::None, None));
         assert!(!bad.axes["mount-namespace"].enforced && bad.axes["seccomp"].enforced);
-        let none = ContainmentReport::summarise(Containment::None, vec![], true);
+        let none = ContainmentReport::summarise(Containment::None, None, vec![], true);
         assert_eq!((none.enforced, none.survivors, none.notes.len()), (Containment::None, None, 1));
-        assert_eq!(ContainmentReport::summarise(Containment::Contained, vec![], false).survivors, Some(0));
+        assert_eq!(ContainmentReport::summarise(Containment::Contained, None, vec![], false).survivors, Some(0));
+    }
+
+    #[test]
+    fn strict_is_enforced_only_where_every_protected_place_holds() {
+        let plan = GuardPlan { mounts: 7, ..GuardPlan::default() };
+        let engine = |guard| ProcessReport {
+            process: ENGINE_PROCESS.into(),
+            jail: JailReport { guard, ..proven() },
+            survivors: Some(0),
+            ended_with_it: 0,
+            peak_memory_kib: None,
+        };
+        let check = ProcessReport { process: "check".into(), ..engine(None) };
+        let enforced =
+            |asked, guard| ContainmentReport::summarise(asked, Some(&plan), vec![engine(guard), check.clone()], true).enforced;
+        let report = |asked, held| Some(GuardReport { asked, held });
+        assert_eq!(enforced(Containment::Strict, report(12, 12)), Containment::Strict);
+        assert_eq!(enforced(Containment::Strict, report(7, 7)), Containment::Strict);
+        assert_eq!(enforced(Containment::Strict, report(6, 6)), Containment::Contained, "fewer than planned");
+        assert_eq!(enforced(Containment::Strict, None), Containment::Contained);
+        assert_eq!(enforced(Containment::Strict, report(12, 11)), Containment::None, "one of them can be written");
+        assert_eq!(enforced(Containment::Contained, report(12, 12)), Containment::Contained);
+        let over = GuardPlan { fallback: Some("too many".into()), ..plan.clone() };
+        let shown = ContainmentReport::summarise(Containment::Contained, Some(&over), vec![engine(report(7, 7))], true);
+        assert_eq!(shown.notes, ["too many"]);
     }
 
     #[test]

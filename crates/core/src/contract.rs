@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::case_file::{CaseFile, ContractIssue, ControlSource};
+use crate::containment::Containment;
 use crate::digest::Digest;
 use crate::event::EventType;
 use crate::ids::{CaseId, EngineId};
@@ -281,6 +282,9 @@ pub struct Lane {
     /// What the engine was made from, as its source admission pins it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_pin: Option<String>,
+    /// The containment policy: what a jail of this lane enforces. Absent where no look has found the tree yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -537,6 +541,7 @@ rollback = "discard the copy"
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
                 source_pin: None,
+                containment: None,
             },
             label: Label::Case,
             start_tree: Seen::Known(Digest::of(b"tree")),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blocker::Code;
-use crate::containment::Containment;
+use crate::containment::{Containment, GuardPlan};
 use crate::contract::{MutationMode, Stage};
 use crate::digest::Digest;
 use crate::ids::{CaseId, EngineId};
@@ -126,6 +126,9 @@ pub struct PlanUpdated {
     pub containment: Containment,
     pub approval_required: bool,
     pub toolchains: Vec<Toolchain>,
+    /// What protects the workspace; absent in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardPlan>,
 }
 
 /// A program outside the system directories that the run was allowed to see, read-only.

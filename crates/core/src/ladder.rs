@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocker::Code;
 use crate::bundle;
+use crate::containment::Containment;
 use crate::contract::{Contract, Label, Lane, ModelPair, Stage};
 use crate::digest::Digest;
 use crate::event::{Kind, Origin};
@@ -23,6 +24,8 @@ pub struct LaneKey {
     pub source_pin: Option<String>,
     pub executable_sha256: Seen<Digest>,
     pub model: Option<ModelPair>,
+    /// Absent where the tree that decides it was not looked at.
+    pub containment: Option<Containment>,
 }
 
 impl LaneKey {
@@ -32,16 +35,20 @@ impl LaneKey {
             source_pin: lane.source_pin.clone(),
             executable_sha256: lane.executable_sha256,
             model: lane.model.clone(),
+            containment: lane.containment,
         }
     }
 
     /// What is not the same, in words.
     fn changed(&self, other: &Self) -> Vec<&'static str> {
+        // Asked again once a source was looked at; until then there is nothing to compare.
+        let both_known = self.containment.is_some() && other.containment.is_some();
         [
             ("engine", self.engine != other.engine),
             ("source pin", self.source_pin != other.source_pin),
             ("executable digest", self.executable_sha256 != other.executable_sha256),
             ("model pair", self.model != other.model),
+            ("containment policy", both_known && self.containment != other.containment),
         ]
         .into_iter()
         .filter_map(|(what, differs)| differs.then_some(what))
@@ -72,7 +79,7 @@ pub enum Standing<'a> {
 pub fn find<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
     let of_stage = || proofs.iter().filter(|proof| proof.stage.number() == stage && proof.lane.engine == lane.engine);
     let newest = |a: &&StageProof, b: &&StageProof| a.run_id.sort_key().cmp(&b.run_id.sort_key());
-    if let Some(proof) = of_stage().filter(|proof| proof.lane == *lane).max_by(newest) {
+    if let Some(proof) = of_stage().filter(|proof| proof.lane.changed(lane).is_empty()).max_by(newest) {
         return Standing::Proven(proof);
     }
     match of_stage().max_by(newest) {

@@ -23,6 +23,7 @@ pub mod eligibility;
 pub mod engine;
 pub mod event;
 pub mod gate;
+pub mod guard;
 pub mod ids;
 pub mod invariant;
 pub mod json;

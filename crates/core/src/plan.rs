@@ -1,10 +1,11 @@
 //! From what was asked and what is known to a plan that leaves no choice to run time, or to every
 //! blocker of the first phase that has one.
 
-use crate::containment::Containment;
+use crate::containment::{Containment, GuardPlan};
 use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
 use crate::gate::{self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
+use crate::guard::Guard;
 use crate::seen::Seen;
 use crate::source::{Looked, SourceLook};
 
@@ -13,6 +14,10 @@ pub struct Plan {
     pub contract: Contract,
     pub invocation: Invocation,
     pub containment: Containment,
+    /// What protects the workspace from the engine.
+    pub guard: Guard,
+    /// Why the containment is less than what was asked for.
+    pub fallback: Option<String>,
     pub toolchains: Vec<ToolchainUse>,
     /// The engine's own program, where it is not this binary.
     pub engine: Option<EngineUse>,
@@ -24,6 +29,17 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What the event and the report say of the workspace's protection; without a jail there is none.
+    pub fn guard_plan(&self) -> Option<GuardPlan> {
+        let plan = || GuardPlan {
+            mounts: self.guard.mounts() as u64,
+            masked: self.guard.masked.clone(),
+            shown: self.guard.shown.clone(),
+            fallback: self.fallback.clone(),
+        };
+        (self.containment != Containment::None).then(plan)
+    }
+
     /// One line for the event and the terminal.
     pub fn summary(&self) -> String {
         let control = match &self.control {
@@ -31,8 +47,9 @@ impl Plan {
             Control::Patch(_) => "a patch of the case",
             Control::None(_) => "none",
         };
+        let fallback = self.fallback.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         format!(
-            "{} works on a {}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}",
+            "{} works on a {}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),
@@ -86,13 +103,17 @@ pub fn next(input: &GateInput<'_>) -> Next {
     }
     gates.extend(gate::run_phase(Phase::Network, input));
     // The gates guarantee both; asking again keeps this total without trusting them.
-    let (Some(contract), Some(invocation), false) = (input.contract.valid(), &input.manifest.invocation, blocked(&gates)) else {
+    let (Some(contract), Some(invocation), Some(decision), false) =
+        (input.contract.valid(), &input.manifest.invocation, input.confinement, blocked(&gates))
+    else {
         return Next::Blocked(report(gates));
     };
     let plan = Plan {
         contract: contract.clone(),
         invocation: invocation.clone(),
-        containment: containment(input),
+        containment: containment(input, decision.policy),
+        guard: decision.guard.clone(),
+        fallback: decision.fallback.clone(),
         toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
         engine: input.host.known().and_then(|host| host.engine.clone()),
         inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
@@ -116,10 +137,10 @@ fn found(looked: &Looked) -> Option<SourceLook> {
     }
 }
 
-/// Contained wherever the host can; the containment gate has already decided where it must.
-fn containment(input: &GateInput<'_>) -> Containment {
+/// The policy wherever the host can; the containment gate has already decided where it must.
+fn containment(input: &GateInput<'_>, policy: Containment) -> Containment {
     match &input.host {
-        Seen::Known(host) if host.jail_missing.is_empty() => Containment::Contained,
+        Seen::Known(host) if host.jail_missing.is_empty() => policy,
         Seen::Known(_) | Seen::NotSeen => Containment::None,
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocker::{Blocker, Code, headline};
 use crate::bundle;
-use crate::containment::Containment;
+use crate::containment::{Containment, GuardPlan};
 use crate::contract::{Contract, Label, SealedContract, Stage};
 use crate::digest::Digest;
 use crate::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
@@ -38,6 +38,9 @@ pub struct Report {
     pub engine: EngineFacts,
     pub stage: Stage,
     pub containment: Containment,
+    /// What protected the workspace from the engine; absent without a jail and in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_guard: Option<GuardPlan>,
     pub toolchains: Vec<Toolchain>,
     pub harness_version: String,
     pub run_started_at: Utc,
@@ -243,6 +246,7 @@ pub fn build(
         engine: identity.engine.clone(),
         stage: identity.stage,
         containment: facts.containment.unwrap_or(Containment::None),
+        workspace_guard: facts.guard.clone(),
         toolchains: facts.toolchains.clone(),
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,

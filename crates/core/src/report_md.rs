@@ -22,6 +22,7 @@ pub fn render(report: &Report) -> String {
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "{}\n", title(report.status, report.case_id.as_str()))?;
     let containment = if report.process_started { report.containment.as_str() } else { "not needed: no engine was started" };
+    let guard = report.workspace_guard.as_ref().filter(|_| report.process_started);
     writeln!(
         out,
         "Run `{}`, engine `{}`, stage {}, containment **{containment}**.",
@@ -30,6 +31,18 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         report.stage.number(),
     )?;
     writeln!(out, "Started {}, finished {}.\n", report.run_started_at, report.run_finished_at)?;
+    if let Some(why) = guard.and_then(|guard| guard.fallback.as_ref()) {
+        writeln!(out, "Not strict: {why}.\n")?;
+    }
+    for (words, paths) in [
+        ("The engine was not shown", guard.map(|guard| &guard.masked)),
+        ("Agent configuration the contract allows changing, so the engine was shown it:", guard.map(|guard| &guard.shown)),
+    ] {
+        if let Some(paths) = paths.filter(|paths| !paths.is_empty()) {
+            let names: Vec<String> = paths.iter().map(|path| code(&path.to_string())).collect();
+            writeln!(out, "{words} {}.\n", names.join(", "))?;
+        }
+    }
     why(out, report)?;
     changed(out, report)?;
     verified(out, report)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::blocker::Code;
-use crate::containment::Containment;
+use crate::containment::{Containment, GuardPlan};
 use crate::event::{
     Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, EventType, Finding, GateBlocked, PatchApplied,
     RunCompleted, Toolchain, VerificationCompleted,
@@ -136,6 +136,7 @@ pub struct Facts {
     pub gate_blocks: Vec<GateBlocked>,
     /// Containment of the last plan.
     pub containment: Option<Containment>,
+    pub guard: Option<GuardPlan>,
     pub toolchains: Vec<Toolchain>,
     pub approval: ApprovalFact,
     /// Engine events seen, by type.
@@ -182,6 +183,7 @@ impl Folded {
             Event::PlanUpdated(plan) => {
                 facts.containment = Some(plan.containment);
                 facts.toolchains.clone_from(&plan.toolchains);
+                facts.guard.clone_from(&plan.guard);
             }
             Event::BackendGateBlocked(block) => facts.gate_blocks.push(block.clone()),
             Event::ApprovalRequested(approval) => facts.approval = ApprovalFact::Requested(approval.clone()),

@@ -38,7 +38,13 @@ pub fn contracted(blockers: Vec<Code>) -> Event {
 }
 
 pub fn planned(approval_required: bool) -> Event {
-    Event::PlanUpdated(PlanUpdated { summary: "s".into(), containment: Containment::None, approval_required, toolchains: vec![] })
+    Event::PlanUpdated(PlanUpdated {
+        summary: "s".into(),
+        containment: Containment::None,
+        approval_required,
+        toolchains: vec![],
+        guard: None,
+    })
 }
 
 pub fn gate(reason: Code) -> Event {

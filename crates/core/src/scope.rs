@@ -51,6 +51,29 @@ impl PathRule {
         depth_ok && rule.iter().zip(&parts).all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
     }
 
+    /// Is every path below this directory covered?
+    pub fn covers_all_below(&self, dir: &TreePath) -> bool {
+        let (rule, parts) = self.beside(dir);
+        self.0.ends_with('/') && rule <= parts && self.agrees(dir)
+    }
+
+    /// Could some path below this directory, there already or not, be covered?
+    pub fn reaches_below(&self, dir: &TreePath) -> bool {
+        let (rule, parts) = self.beside(dir);
+        (self.0.ends_with('/') || parts < rule) && self.agrees(dir)
+    }
+
+    /// How many components the rule and the path have.
+    fn beside(&self, path: &TreePath) -> (usize, usize) {
+        (self.0.trim_end_matches('/').split('/').count(), path.as_bytes().split(|b| *b == b'/').count())
+    }
+
+    /// Do rule and path agree as far as both go?
+    fn agrees(&self, path: &TreePath) -> bool {
+        let parts = path.as_bytes().split(|b| *b == b'/');
+        self.0.trim_end_matches('/').split('/').zip(parts).all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
+    }
+
     pub fn names_git_metadata(&self) -> bool {
         self.0.split('/').any(|part| part.eq_ignore_ascii_case(".git"))
     }
@@ -329,6 +352,23 @@ mod tests {
             ("pkg*/", "pkg1/x/y", true),
         ] {
             assert_eq!(rule(r).covers(&path(p)), want, "{r} ~ {p}");
+        }
+    }
+
+    #[test]
+    fn directories_are_reached_or_covered() {
+        for (r, dir, all, some) in [
+            ("src/", "src", true, true),
+            ("src/", "src/a", true, true),
+            ("src/", "lib", false, false),
+            ("a/b/", "a", false, true),
+            ("a/b", "a", false, true),
+            ("a/b", "a/b", false, false),
+            ("a/*/c/", "a/x", false, true),
+            ("a/*/c/", "a/x/c/d", true, true),
+            ("*", "a", false, false),
+        ] {
+            assert_eq!((rule(r).covers_all_below(&path(dir)), rule(r).reaches_below(&path(dir))), (all, some), "{r} ~ {dir}");
         }
     }
 

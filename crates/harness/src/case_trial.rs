@@ -8,6 +8,7 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::case_check::{self, CaseFacts, Line, Mark, Neutral, Trial};
 use cto_core::case_file;
+use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges};
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::event::Origin;
@@ -87,6 +88,7 @@ pub fn request(case: &Case, attempt: &Attempt) -> Result<Request, Failure> {
         limits: LimitChanges::default(),
         records: Asked::default(),
         proof: None,
+        contain: Containment::Strict,
         origin: Origin::Validator,
         label: Label::Case,
         source: None,

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{Ear, Said};
 use cto_core::engine::manifest::Dialect;
 use cto_core::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
@@ -64,7 +65,7 @@ pub fn run_engine(
     let heard = listener.finish()?;
     let model = gateway.map(|gateway| outfit::record_calls(bundle, gateway.finish())).transpose()?;
     if let Some(contained) = ended.contained.clone() {
-        bundle.contained(contained.report("engine"));
+        bundle.contained(contained.report(ENGINE_PROCESS));
     }
     for captured in [&stdout, &stderr] {
         bundle.note_leak(&captured.record.file, captured.hits);

@@ -8,6 +8,7 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::containment::Containment;
 use cto_core::event::{Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount};
+use cto_core::guard;
 use cto_core::judge;
 use cto_core::scope::{PathStanding, TreePath, standing};
 use cto_core::trace::TraceOutcome;
@@ -65,7 +66,8 @@ impl Workspace {
             None => lay_out_fixture(execution, &repo, &dir)?,
         };
         repo.furnish(&dir)?;
-        if execution.plan.containment == Containment::Contained {
+        repo.look_past(&dir, &guard::within(&baseline, &execution.plan.guard.masked))?;
+        if execution.plan.containment != Containment::None {
             jail::hand_over(&dir).map_err(Stop::Workspace)?;
         }
         Ok(Self { dir, work: execution.work.clone(), repo, baseline, baseline_commit, start })

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use cto_core::blocker::Code;
 use cto_core::case_file::{self, ControlSource};
-use cto_core::contract::{self, Circumstances, ContractDocument, InvalidContract, Lane};
+use cto_core::containment::Containment;
+use cto_core::contract::{self, Circumstances, Contract, ContractDocument, InvalidContract, Lane};
 use cto_core::digest::Digest;
 use cto_core::engine::manifest::Program;
 use cto_core::event::EventType;
 use cto_core::gate::{self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts};
+use cto_core::guard::{self, Decision};
 use cto_core::plan::{self, Next, Plan};
 use cto_core::records::credential::CredentialWay;
 use cto_core::scope::PathRule;
@@ -77,6 +79,8 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
             script_sha256: request.script.as_deref().map(Digest::of),
             source_pin: facts.known().and_then(LaneFacts::source_pin),
             terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
+            // Where a source is copied, its tree decides; nobody has looked yet.
+            containment: None,
         },
         start_tree: match request.source {
             Some(_) => Seen::NotSeen,
@@ -87,7 +91,16 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
         control_patch,
         limits: request.limits,
     };
-    ContractDocument::Valid(Box::new(contract::resolve(case, circumstances)))
+    let mut contract = contract::resolve(case, circumstances);
+    if request.source.is_none() {
+        contract.lane.containment = Some(confine(request.contain, &contract, &request.case.baseline()).policy);
+    }
+    ContractDocument::Valid(Box::new(contract))
+}
+
+/// What the kernel will protect in a workspace that starts with this tree.
+fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
+    guard::decide(asked, tree, &contract.allowed_paths, &contract.forbidden_paths)
 }
 
 /// What is known of a lane that needs admissions. Records of an engine that is closed are not even looked for.
@@ -111,6 +124,10 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
         probe: None,
     };
     let (mut host, mut looked, mut answer) = (Seen::NotSeen, Seen::NotSeen, Seen::NotSeen);
+    let mut confinement = match (&request.source, planned.contract.valid()) {
+        (None, Some(contract)) => Some(confine(request.contain, contract, &request.case.baseline())),
+        _ => None,
+    };
     loop {
         let input = GateInput {
             contract: &planned.contract,
@@ -123,6 +140,7 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             host: host.clone(),
             source: looked.clone(),
             model: answer.clone(),
+            confinement: confinement.as_ref(),
         };
         match plan::next(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
@@ -133,7 +151,8 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
                 host = Seen::Known(facts);
             }
             Next::LookAtSource if looked == Seen::NotSeen => {
-                looked = Seen::Known(look_at_source(&mut planned, request.source.as_ref(), env, home));
+                let (found, decided) = look_at_source(&mut planned, request, env, home);
+                (looked, confinement) = (Seen::Known(found), decided);
             }
             Next::LookAtModel if answer == Seen::NotSeen => {
                 answer = Seen::Known(ask_the_model(&mut planned, request, env));
@@ -210,13 +229,15 @@ fn overlaps(input: &PathRule, tree: &Tree) -> bool {
 }
 
 /// Looks at the source, and fixes in the contract which commit and which tree it is.
-fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &Env, home: &Home) -> Looked {
-    let Some(asked) = asked else { return Looked::Unusable("no source was named".into()) };
+fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Home) -> (Looked, Option<Decision>) {
+    let unusable = |why: String| (Looked::Unusable(why), None);
+    let Some(asked) = &request.source else { return unusable("no source was named".into()) };
     let view = match source::look(&asked.path, env, home) {
         Ok(view) => view,
-        Err(why) => return Looked::Unusable(why),
+        Err(why) => return unusable(why),
     };
     let look = view.look.clone();
+    let mut decided = None;
     if let ContractDocument::Valid(contract) = &mut planned.contract {
         if let Some(source) = &mut contract.source {
             source.head = Seen::Known(look.head.clone());
@@ -226,20 +247,20 @@ fn look_at_source(planned: &mut Planned, asked: Option<&SourceRequest>, env: &En
             match view.tree() {
                 Ok(tree) => {
                     if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree)) {
-                        return Looked::Unusable(format!(
-                            "the input {:?} is tracked, so the copy has it already",
-                            input.as_str()
-                        ));
+                        return unusable(format!("the input {:?} is tracked, so the copy has it already", input.as_str()));
                     }
                     contract.start_tree = Seen::Known(tree::digest(&tree));
                     contract.name_directories(&tree);
+                    let decision = confine(request.contain, contract, &tree);
+                    contract.lane.containment = Some(decision.policy);
+                    decided = Some(decision);
                 }
-                Err(why) => return Looked::Unusable(why),
+                Err(why) => return unusable(why),
             }
         }
     }
     planned.source = Some(view);
-    Looked::Found(look)
+    (Looked::Found(look), decided)
 }
 
 /// What the harness starts by itself, whatever the contract says.

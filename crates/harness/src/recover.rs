@@ -125,7 +125,7 @@ fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
     let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else { return false };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
     let started = folded.facts.engine_events.contains(&event::EventType::EngineStarted);
-    shown == ContainmentReport::summarise(planned, shown.processes.clone(), started)
+    shown == ContainmentReport::summarise(planned, folded.facts.guard.as_ref(), shown.processes.clone(), started)
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
@@ -57,6 +58,8 @@ pub struct Request {
     pub records: records::Asked,
     /// A proof to leave in the bundle, where the run bears it out.
     pub proof: Option<ProofOrder>,
+    /// The containment asked for: strict, or contained.
+    pub contain: Containment,
     pub origin: Origin,
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
@@ -280,6 +283,7 @@ fn record_and_execute(
         containment: plan.containment,
         approval_required: plan.contract.approval_required,
         toolchains: plan.toolchains.iter().map(|toolchain| toolchain.record.clone()).collect(),
+        guard: plan.guard_plan(),
     }))?;
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;

@@ -65,6 +65,7 @@ pub fn baseline(
         script: request.case.scripts.get("oracle").cloned().or(Some(Vec::new())),
         own_script: false,
         limits: request.limits,
+        contain: request.contain,
         records: Asked::default(),
         proof: None,
         origin: request.origin,

@@ -8,15 +8,18 @@ use std::time::Duration;
 
 use cto_core::containment::Containment;
 use cto_core::plan::Plan;
+use cto_core::scope::TreePath;
 
 use crate::host::{self, Env};
-use crate::jail::{self, JailLimits, JailPlan, Mount};
+use crate::jail::{self, Guarded, JailLimits, JailPlan, Mount};
 use crate::outfit::Outfit;
 use crate::run::Execution;
 use crate::supervise::{Job, Limits};
 
 const WORKSPACE: &str = "/workspace";
 const SCRATCH: &str = "/scratch";
+/// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to use or ruin.
+const GIT_PROTECTED: [&str; 4] = [".git/commondir", ".git/config", ".git/hooks", ".git/info"];
 /// Where a jail finds the engine's own program.
 const ENGINE: &str = "/engine";
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -46,7 +49,8 @@ impl<'a> Surroundings<'a> {
         if contained(self.execution) { SCRATCH.into() } else { self.scratch.clone() }
     }
 
-    /// The engine itself: also what its own program needs, its variables, and its door.
+    /// The engine's job: also what its own program needs, its variables and its door. What its workspace holds
+    /// outside the contract's scope, and what of git would run code, is protected by the kernel.
     pub fn engine_job(&self, program: &Path, outfit: &Outfit<'_>, limits: Limits) -> Job {
         let own = self.execution.plan.engine.as_ref();
         let interpreter = own.and_then(|engine| engine.interpreter.as_ref());
@@ -60,6 +64,10 @@ impl<'a> Surroundings<'a> {
         }
         job.env.extend(outfit.env());
         if let Some(jail) = &mut job.jail {
+            let mut places = self.execution.plan.guard.clone();
+            places.open.insert(0, TreePath::new(".git"));
+            places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
+            jail.guard = Some(Guarded { root: WORKSPACE.into(), places });
             jail.door = outfit.needs_a_door();
         }
         job
@@ -137,7 +145,7 @@ fn shown_at_its_place(mounts: &[Mount], program: &Path) -> bool {
 }
 
 fn contained(execution: &Execution<'_>) -> bool {
-    execution.plan.containment == Containment::Contained
+    execution.plan.containment != Containment::None
 }
 
 fn bare_env(env: &Env, scratch: &Path) -> BTreeMap<OsString, OsString> {

@@ -204,11 +204,12 @@ pub fn review(input: &GateInput<'_>) -> Outcome {
             look(RecordKind::Model, &found.path, None, &found.record.review_trigger);
         }
         if let Found::Known(found) = &facts.executable {
+            // A file that is not there is its own blocker; only another file is another path.
             let subject = match &facts.binary {
-                Binary::Found { path, .. } => Some(path.as_str()),
-                _ => None,
+                Binary::Found { path, .. } => path.as_str(),
+                _ => found.record.path.as_str(),
             };
-            look(RecordKind::Executable, &found.path, subject, &found.record.review_trigger);
+            look(RecordKind::Executable, &found.path, Some(subject), &found.record.review_trigger);
         }
         if let Found::Known(found) = &facts.source {
             look(RecordKind::Source, &found.path, None, &found.record.review_trigger);

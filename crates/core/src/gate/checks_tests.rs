@@ -2,10 +2,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::case_file::ContractIssue;
+use crate::containment::Containment;
 use crate::contract::tests::sample;
 use crate::contract::{ContractDocument, InvalidContract, MutationMode};
 use crate::engine::manifest::Manifest;
 use crate::gate::{Answer, GATES, HostFacts, Phase};
+use crate::guard::{Decision, Guard};
 use crate::plan::{self, Next};
 use crate::source::tests as source_tests;
 use crate::source::{Source, SourceLook, SourceStatus};
@@ -56,6 +58,7 @@ struct World {
     host: Seen<HostFacts>,
     source: Seen<Looked>,
     model: Seen<Answer>,
+    confinement: Decision,
 }
 
 impl World {
@@ -71,6 +74,7 @@ impl World {
             host: host(),
             source: Seen::NotSeen,
             model: Seen::NotSeen,
+            confinement: Decision { policy: Containment::Strict, guard: Guard::default(), fallback: None },
         }
     }
 
@@ -104,6 +108,7 @@ impl World {
             host: self.host.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
+            confinement: Some(&self.confinement),
         }
     }
 
@@ -267,8 +272,7 @@ fn only_fakes_own_script_at_stage_two_runs_without_a_jail() {
 
 #[test]
 fn the_plan_says_what_the_host_can_prove() {
-    use crate::containment::Containment;
-    for (host, want) in [(host(), Containment::Contained), (no_jail(), Containment::None)] {
+    for (host, want) in [(host(), Containment::Strict), (no_jail(), Containment::None)] {
         let world = World { host, ..World::good() };
         let Next::Ready(plan, _) = plan::next(&world.input()) else { panic!("blocked") };
         assert_eq!(plan.containment, want);

@@ -20,6 +20,7 @@ use crate::blocker::Code;
 use crate::contract::{ContractDocument, Stage};
 use crate::engine::manifest::Manifest;
 use crate::event::Toolchain;
+use crate::guard::Decision;
 use crate::seen::Seen;
 use crate::source::Looked;
 
@@ -55,6 +56,8 @@ pub struct GateInput<'a> {
     pub source: Seen<Looked>,
     /// What the model said when it was asked before anything was started.
     pub model: Seen<Answer>,
+    /// What will protect the workspace; known once its tree is.
+    pub confinement: Option<&'a Decision>,
 }
 
 /// What a look at the host found.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::blocker::Code;
+use crate::containment::Containment;
 use crate::contract::Stage;
 use crate::engine::manifest::{Dialect, Manifest};
 use crate::event::EventType;
@@ -80,6 +81,8 @@ pub struct Row {
     pub silent: bool,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Less than strict, where the trigger must be able to change what exists.
+    pub contain: Option<Containment>,
     pub source: Option<SourceSetup>,
     pub fault: Option<Fault>,
     /// What the fault itself changes outside the bundle.
@@ -118,6 +121,8 @@ pub enum Lanes {
     Any,
     /// Those that are closed until someone opens them.
     Gated,
+    /// Those that are closed until someone opens them, and someone did.
+    Opened,
 }
 
 /// What the surroundings of a row do.
@@ -184,7 +189,7 @@ impl Row {
     pub fn not_applicable(&self, manifest: &Manifest, jail_missing: &[String]) -> Option<String> {
         let plays_scripts = manifest.invocation.as_ref().map(|invocation| invocation.dialect == Dialect::Fake);
         match (self.lanes, plays_scripts, jail_missing) {
-            (Lanes::Any | Lanes::Gated, _, _) | (Lanes::Runnable, Some(true), []) => None,
+            (Lanes::Any | Lanes::Gated | Lanes::Opened, _, _) | (Lanes::Runnable, Some(true), []) => None,
             (Lanes::Runnable, None, _) => Some(format!("this version knows {} but cannot run it", manifest.id)),
             (Lanes::Runnable, Some(false), _) => Some(format!("no scripted model speaks for {} yet", manifest.id)),
             (Lanes::Runnable, Some(true), missing) => {

@@ -120,12 +120,21 @@ impl Verifier<'_> {
         if shown.asked != planned || documents.report.containment != planned {
             self.problem("judgement", bundle::CONTAINMENT, "asks for another containment than the plan");
         }
-        let again = ContainmentReport::summarise(shown.asked, shown.processes.clone(), process_started(facts));
+        let again =
+            ContainmentReport::summarise(shown.asked, facts.guard.as_ref(), shown.processes.clone(), process_started(facts));
         if again != *shown {
             self.problem("judgement", bundle::CONTAINMENT, "its summary is not what its processes measured");
         }
-        if documents.report.status == Status::Pass && planned == Containment::Contained && again.enforced != planned {
+        if documents.report.status == Status::Pass && again.enforced != planned {
             self.problem("judgement", bundle::CONTAINMENT, "a contained run passed without proof of containment");
+        }
+        let policy = documents.contract.valid().and_then(|contract| contract.lane.containment);
+        let without_jail = planned == Containment::None;
+        if facts.containment.is_some() && !without_jail && policy.is_some_and(|policy| policy != planned) {
+            self.problem("judgement", bundle::CONTRACT, "its lane has another containment policy than the plan");
+        }
+        if documents.report.workspace_guard != facts.guard {
+            self.problem("report", bundle::REPORT, "workspace_guard is not what the evidence says");
         }
         if documents.report.toolchains != facts.toolchains {
             self.problem("report", bundle::REPORT, "toolchains is not what the evidence says");

@@ -1,5 +1,6 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod admit;
 mod apply;
 mod bundle;
 mod case;
@@ -9,6 +10,7 @@ mod config;
 mod contract;
 mod diff;
 mod doctor;
+mod eligibility;
 mod engines;
 mod exec;
 mod help;
@@ -27,10 +29,12 @@ mod run;
 mod run_all;
 mod runs;
 mod schema;
+mod setup;
 mod show;
 mod stat_view;
 mod table;
 mod try_run;
+mod validate;
 mod verify;
 
 use std::path::PathBuf;
@@ -101,6 +105,14 @@ enum Command {
     Case(case::Args),
     /// List the engines and their gates
     Engines(engines::Args),
+    /// Walk through admissions and the first proofs of an engine
+    Setup(setup::Args),
+    /// Write, check or show the records that let a thing be used
+    Admit(admit::Args),
+    /// Say whether an engine may be chosen for a case, and what is missing
+    Eligibility(eligibility::Args),
+    /// Check what a stage must show, and prove it for an engine
+    Validate(validate::Args),
     /// Run any command in the jail
     Exec(exec::Args),
     /// Say what this host can contain, and how to fix what it cannot
@@ -263,6 +275,10 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Cases(args) => cases::run(context, &args),
         Command::Case(args) => case::run(context, args),
         Command::Engines(args) => engines::run(context, &args),
+        Command::Setup(args) => setup::run(context, args),
+        Command::Admit(args) => admit::run(context, args),
+        Command::Eligibility(args) => eligibility::run(context, args),
+        Command::Validate(args) => validate::run(context, args),
         Command::Exec(args) => Ok(exec::run(context, args)),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Matrix(args) => matrix::run(context, args),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::builder::RangedU64ValueParser;
+use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::event::Origin;
@@ -66,6 +67,9 @@ pub struct LaneArgs {
     /// What `fake` plays: a script of the case (oracle, nop, cheat), a script file, or a patch file
     #[arg(long, value_name = "NAME|FILE")]
     script: Option<String>,
+    /// How the engine is confined: strict, or contained (all of its copy is writable, and judged afterwards)
+    #[arg(long, value_name = "HOW", default_value = "strict", value_parser = ["strict", "contained"])]
+    contain: String,
     /// Seconds the engine may take
     #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
     timeout: Option<u32>,
@@ -136,6 +140,7 @@ impl LaneArgs {
             limits,
             records: self.records.asked(),
             proof: None,
+            contain: if self.contain == "contained" { Containment::Contained } else { Containment::Strict },
             origin: Origin::Operator,
             label: Label::Case,
             source: None,

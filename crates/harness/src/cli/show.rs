@@ -97,6 +97,12 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("why", "gates passed, scope kept, checks green where the engine never was");
     }
     row("changed", &changed(report));
+    if let Some(guard) = report.workspace_guard.as_ref().filter(|guard| report.process_started && !guard.masked.is_empty()) {
+        let masked: Vec<String> = guard.masked.iter().take(5).map(ToString::to_string).collect();
+        let more = guard.masked.len().saturating_sub(5);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        row("masked", &format!("{}{more} {dim}(agent configuration; the engine saw it empty){dim:#}", masked.join(", ")));
+    }
     if let Some(text) = source(dir) {
         row("source", &text);
     }
@@ -132,7 +138,11 @@ fn containment(report: &Report) -> String {
     match (report.process_started, report.containment) {
         (false, _) => String::new(),
         (true, Containment::None) => format!("  {dim}containment{dim:#} NONE"),
-        (true, contained) => format!("  {dim}containment{dim:#} {}", contained.as_str()),
+        (true, contained) => {
+            let why = report.workspace_guard.as_ref().and_then(|guard| guard.fallback.as_ref());
+            let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("  {dim}containment{dim:#} {}{why}", contained.as_str())
+        }
     }
 }
 

@@ -120,6 +120,7 @@ impl OpenBundle {
         let started = self.folded.facts.engine_events.contains(&EventType::EngineStarted);
         let containment = cto_core::json::pretty(&ContainmentReport::summarise(
             self.folded.facts.containment.unwrap_or(Containment::None),
+            self.folded.facts.guard.as_ref(),
             self.processes.clone(),
             started,
         ))

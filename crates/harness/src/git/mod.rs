@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use cto_core::scope::TreePath;
 use cto_core::tree::FileKind;
@@ -170,30 +170,28 @@ impl HarnessRepo {
 
     /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never asked.
     pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
-        const OPERATION: &str = "check-ignore";
         let mut command = self.command_over(rules);
-        command
-            .args(["check-ignore", "-z", "--stdin", "--no-index"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
-        let pipe = |source| GitError::Pipe { operation: OPERATION, source };
-        let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-        let stdin = child.stdin.take();
-        // Written from a thread: git answers while it reads, and both pipes are bounded.
-        let output = std::thread::scope(|scope| {
-            let writer = scope.spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&input)));
-            let output = child.wait_with_output();
-            // A failed write shows as a failed answer below.
-            drop(writer.join());
-            output
-        })
-        .map_err(pipe)?;
+        command.args(["check-ignore", "-z", "--stdin", "--no-index"]);
+        let output = told("check-ignore", command, paths)?;
         // 0: some are ignored, 1: none is.
         match output.status.code() {
             Some(0 | 1) => Ok(output.stdout.split(|b| *b == 0).filter(|p| !p.is_empty()).map(TreePath::new).collect()),
-            _ => Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) }),
+            _ => Err(GitError::Failed { operation: "check-ignore", message: last_line(&output.stderr) }),
+        }
+    }
+
+    /// Has a workspace's own git look past files whose place shows nothing, so that it calls none of them deleted.
+    pub fn look_past(&self, workspace: &Path, masked: &[TreePath]) -> Result<(), GitError> {
+        if masked.is_empty() {
+            return Ok(());
+        }
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace);
+        command.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
+        let output = told("update-index", command, masked)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(GitError::Failed { operation: "update-index", message: last_line(&output.stderr) }),
         }
     }
 
@@ -205,10 +203,32 @@ impl HarnessRepo {
         copy_dir(&self.dir, &dot_git, &["config", "attributes"]).map_err(layout)?;
         let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
         fs::write(dot_git.join("config"), config).map_err(layout)?;
+        // So that each is there to be protected. A common directory that is this one changes nothing for git.
+        fs::write(dot_git.join("commondir"), ".\n").map_err(layout)?;
+        for dir in ["hooks", "info"] {
+            fs::create_dir_all(dot_git.join(dir)).map_err(layout)?;
+        }
         let mut command = scrubbed(&self.git);
         command.env("GIT_DIR", &dot_git).env("GIT_WORK_TREE", workspace).args(["read-tree", "HEAD"]);
         finish("read-tree", command)
     }
+}
+
+/// Runs a command that reads paths and may answer while it reads.
+fn told(operation: &'static str, mut command: Command, paths: &[TreePath]) -> Result<Output, GitError> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
+    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+    let stdin = child.stdin.take();
+    // Written from a thread: git answers while it reads, and both pipes are bounded.
+    let output = std::thread::scope(|scope| {
+        let writer = scope.spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&input)));
+        let output = child.wait_with_output();
+        // A failed write shows as a failed answer.
+        drop(writer.join());
+        output
+    });
+    output.map_err(|source| GitError::Pipe { operation, source })
 }
 
 fn write_commit<'a>(

@@ -10,14 +10,14 @@ use std::path::Path;
 use cto_core::containment::{Canary, CanaryResult, JailReport, Layer, LayerReport};
 
 use super::spec::{JailSpec, Outside};
-use super::sys;
+use super::{guard, sys};
 
 /// Everything the engine is about to be confined by, as this process finds it.
 pub fn report(spec: &JailSpec, notes: &[(Layer, String)]) -> JailReport {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let layers = Layer::ALL.iter().map(|layer| read_back(*layer, spec, &status, notes)).collect();
     let canaries = Canary::ALL.iter().map(|canary| try_one(*canary, spec)).collect();
-    JailReport { layers, canaries, pid_namespace: namespace("pid") }
+    JailReport { layers, canaries, pid_namespace: namespace("pid"), guard: spec.guard.as_ref().map(guard::report) }
 }
 
 /// The kernel's name for one of this process's namespaces.
@@ -49,7 +49,8 @@ fn read_back(layer: Layer, spec: &JailSpec, status: &str, notes: &[(Layer, Strin
         Layer::UtsNamespace => differs("uts"),
         Layer::NetworkNamespace => differs("net"),
         Layer::PrivateRoot => {
-            let root = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+            // Names of mounts are any bytes.
+            let root = String::from_utf8_lossy(&fs::read("/proc/self/mountinfo").unwrap_or_default()).into_owned();
             let is_tmpfs = root
                 .lines()
                 .any(|line| line.split(' ').nth(4) == Some("/") && line.contains(" - tmpfs ") && line.contains(" ro,"));

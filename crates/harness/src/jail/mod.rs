@@ -3,6 +3,7 @@
 
 mod canary;
 mod enter;
+mod guard;
 mod landlock;
 pub mod probe;
 mod root;
@@ -25,7 +26,7 @@ use std::time::Duration;
 use cto_core::containment::{JailReport, Layer};
 
 pub use enter::main as enter_main;
-pub use spec::{ExitWord, JailLimits, Mount};
+pub use spec::{ExitWord, Guarded, JailLimits, Mount};
 use spec::{FromJail, GO, JailSpec, TERMINATE};
 pub use survivors::{Census, Tally};
 pub use sys::is_root;
@@ -49,6 +50,8 @@ pub struct JailPlan {
     pub mounts: Vec<Mount>,
     pub limits: JailLimits,
     pub door: bool,
+    /// What of a writable directory is kept as it is.
+    pub guard: Option<Guarded>,
     /// Pass on our own standard input.
     pub stdin: bool,
     /// All of them, but for experiments.
@@ -57,7 +60,7 @@ pub struct JailPlan {
 
 impl JailPlan {
     pub fn new(mounts: Vec<Mount>) -> Self {
-        Self { mounts, limits: JailLimits::default(), door: false, stdin: false, layers: Layer::ALL.to_vec() }
+        Self { mounts, limits: JailLimits::default(), door: false, guard: None, stdin: false, layers: Layer::ALL.to_vec() }
     }
 }
 
@@ -104,6 +107,7 @@ pub fn prepare(
         door: plan.door,
         stdin: plan.stdin,
         limits: plan.limits,
+        guard: plan.guard.clone(),
     };
     let (ours, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
     let child = Command::new("/proc/self/exe")

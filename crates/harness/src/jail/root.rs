@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::enter::{Named, Step};
 use super::spec::JailSpec;
-use super::sys;
+use super::{guard, sys};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
 const STAGE: &str = "/tmp";
@@ -111,6 +111,9 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
     proc(&base)?;
     std::env::set_current_dir(&base.base).step("enter the new root")?;
     sys::pivot_here().step("pivot")?;
+    if let Some(guarded) = &spec.guard {
+        guard::put_up(guarded)?;
+    }
     sys::make_read_only(Path::new("/")).step("make the root read-only")
 }
 
@@ -167,7 +170,8 @@ fn proc(base: &Root) -> Step<()> {
     let place = base.dir("/proc")?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
-    let empty = base.dir("/run/empty")?;
+    let empty = base.dir(guard::EMPTY_DIR)?;
+    base.file(guard::EMPTY_FILE, "")?;
     for path in MASKED.map(Path::new) {
         let target = base.at(path);
         let Ok(meta) = fs::symlink_metadata(&target) else { continue };

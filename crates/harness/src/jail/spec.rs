@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use cto_core::containment::{JailReport, Layer};
+use cto_core::guard::Guard;
 use serde::{Deserialize, Serialize};
 
 /// Everything the entry needs. Sent over the control socket, never in argv.
@@ -24,6 +25,14 @@ pub struct JailSpec {
     /// A descriptor for standard input follows this order.
     pub stdin: bool,
     pub limits: JailLimits,
+    pub guard: Option<Guarded>,
+}
+
+/// A directory whose protected places are mounts of their own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Guarded {
+    pub root: PathBuf,
+    pub places: Guard,
 }
 
 /// A directory or file of the host, visible inside.

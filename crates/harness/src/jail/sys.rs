@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "namespaces, mounts and forks have no safe interface; this file is their only home")]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -76,8 +76,17 @@ pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
 
 /// Binds a tree; with a user namespace, its owners are shown through that namespace's map.
 pub fn bind_as(source: &Path, target: &Path, attributes: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    let (source, target) = (c_path(source)?, c_path(target)?);
-    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE;
+    attach(&c_path(source)?, &c_path(target)?, 0, attributes, map)
+}
+
+/// Binds a place over itself. A link is covered as the link it is: neither end is followed.
+pub fn bind_over_itself(place: &Path, attributes: u64) -> io::Result<()> {
+    let place = c_path(place)?;
+    attach(&place, &place, libc::AT_SYMLINK_NOFOLLOW, attributes, None)
+}
+
+fn attach(source: &CStr, target: &CStr, follow: i32, attributes: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | follow;
     // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
     let tree = check(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags) })?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it.
@@ -97,12 +106,32 @@ pub fn bind_as(source: &Path, target: &Path, attributes: u64, map: Option<Borrow
     check(moved).map(drop)
 }
 
+/// Asks whether a path could be written; a link itself, not what it leads to.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: the path is a valid C string.
+    check(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_SYMLINK_NOFOLLOW) }).map(drop)
+}
+
+/// Is this path the root of a mount?
+pub fn is_mount(path: &Path) -> bool {
+    let Ok(path) = c_path(path) else { return false };
+    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: a valid C string and a structure of the size the call fills; zeroes are a valid one.
+    let (result, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, 0, &mut found), found)
+    };
+    let bit = libc::STATX_ATTR_MOUNT_ROOT as u64;
+    result == 0 && found.stx_attributes_mask & bit != 0 && found.stx_attributes & bit != 0
+}
+
 /// Makes one mount read-only; what is mounted below it keeps its own attributes.
 pub fn make_read_only(path: &Path) -> io::Result<()> {
     set_attributes(libc::AT_FDCWD, &c_path(path)?, 0, ATTR_RDONLY, None)
 }
 
-fn set_attributes(fd: RawFd, path: &std::ffi::CStr, flags: i32, set: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+fn set_attributes(fd: RawFd, path: &CStr, flags: i32, set: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
     const ATTR_IDMAP: u64 = 0x0010_0000;
     let attributes = match map {
         None => [set, 0u64, 0, 0],

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{Origin, ProcessEnd};
@@ -130,7 +131,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
         let manifest = match (row.lanes, self.order.manifest.is_gated()) {
-            (Lanes::Gated, false) => self.gated.as_ref().unwrap_or(&self.order.manifest),
+            (Lanes::Gated | Lanes::Opened, false) => self.gated.as_ref().unwrap_or(&self.order.manifest),
             _ => &self.order.manifest,
         };
         if let Some(reason) = row.not_applicable(manifest, &self.jail_missing) {
@@ -264,13 +265,14 @@ pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<
     Ok(Request {
         case,
         stage: row.stage.unwrap_or(manifest.default_stage),
-        engine_opened: row.lanes == Lanes::Any,
+        engine_opened: matches!(row.lanes, Lanes::Any | Lanes::Opened),
         script: Some(row.script_text().map_err(|error| broken(&error))?.into_bytes()),
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
         records: Asked::default(),
         proof: None,
+        contain: row.contain.unwrap_or(Containment::Strict),
         origin: Origin::Validator,
         label: Label::Case,
         source,

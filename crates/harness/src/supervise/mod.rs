@@ -111,7 +111,11 @@ pub struct Running {
 /// Starts a job. A jailed one is proven contained here, and waits inside for [`Running::finish`].
 pub fn start(job: &Job) -> Result<Running, SuperviseError> {
     let running = start_unproven(job)?;
-    let missing = running.jail.as_ref().map(|jail| unproven(&jail.report)).unwrap_or_default();
+    let mut missing = running.jail.as_ref().map(|jail| unproven(&jail.report)).unwrap_or_default();
+    let asked = job.jail.as_ref().and_then(|plan| plan.guard.as_ref()).map(|guard| guard.places.mounts() as u64);
+    if asked != running.jail.as_ref().and_then(|jail| jail.report.guard).map(|guard| guard.asked) {
+        missing.push("guard: not the places that were asked for".into());
+    }
     // Dropping `running` ends the jail; nothing of the contract was started in it.
     if missing.is_empty() { Ok(running) } else { Err(SuperviseError::NotContained { missing }) }
 }

@@ -161,7 +161,7 @@ fn faults_that_can_be_seen() {
 fn faults_that_only_a_trial_shows() {
     let house = house();
     let right = script(&[write("answer.txt", "right\n")]);
-    let elsewhere = script(&[write("keep.txt", "right\n")]);
+    let elsewhere = script(&[write("stray.txt", "right\n")]);
     for (case, want) in [
         (sound("solved").file("workspace/answer.txt", "right\n"), "baseline: must not satisfy its own checks"),
         (sound("weak-oracle").file("scripts/oracle.toml", NOP), "oracle: must pass, and ended fail: no_diff"),

@@ -131,10 +131,10 @@ fn a_bundle_that_does_not_verify_shows_no_patch() {
 fn a_run_without_a_pass_is_marked_and_one_without_a_change_says_so() {
     let house = house();
     let case = house.case(&Case::new("quick"));
-    house.run(&case, &script(&[write("keep.txt", "x\n")]), &[]);
+    house.run(&case, &script(&[write("stray.txt", "x\n")]), &[]);
     let answer = house.cto(&["diff"]);
     assert_eq!(answer.code, Some(0));
-    assert!(answer.stderr.contains("this run is fail") && answer.stdout.contains("keep.txt"), "{answer:?}");
+    assert!(answer.stderr.contains("this run is fail") && answer.stdout.contains("stray.txt"), "{answer:?}");
     house.run(&case, &script(&[]), &[]);
     let answer = house.cto(&["diff"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), ""));

@@ -301,10 +301,10 @@ fn a_run_says_what_contained_it() {
         let output = person.cto(&["run", "--json"]);
         assert!(output.status.success(), "{}: {output:?}", person.name);
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(answer["report"]["containment"], "contained", "{}", person.name);
+        assert_eq!(answer["report"]["containment"], "strict", "{}", person.name);
         let bundle = PathBuf::from(answer["bundle"].as_str().unwrap());
         let shown: serde_json::Value = serde_json::from_slice(&fs::read(bundle.join("containment.json")).unwrap()).unwrap();
-        assert_eq!((&shown["enforced"], &shown["survivors"]), (&"contained".into(), &0.into()), "{}", person.name);
+        assert_eq!((&shown["enforced"], &shown["survivors"]), (&"strict".into(), &0.into()), "{}", person.name);
         assert!(shown["processes"].as_array().unwrap().len() >= 3, "engine, check and control: {}", person.name);
         for file in ["test.log", "backend/stdout.log"] {
             let text = fs::read_to_string(bundle.join(file)).unwrap();

@@ -72,6 +72,7 @@ impl Shelf {
             let blocked = self.blocked.report();
             for field in [
                 "toolchains",
+                "workspace_guard",
                 "containment",
                 "changed_files",
                 "workspace_scratch",

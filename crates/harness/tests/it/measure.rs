@@ -8,7 +8,7 @@ fn ran(house: &House, commands: &[&str]) -> Bundle {
     let case = house.case(&Case::new("quick"));
     let mut steps = vec![write("answer.txt", "right\n")];
     steps.extend(commands.iter().map(|command| shell(command)));
-    let (answer, bundle) = house.run(&case, &script(&steps), &[]);
+    let (answer, bundle) = house.run(&case, &script(&steps), &["--contain", "contained"]);
     assert!(!answer.panicked(), "{answer:?}");
     assert_good(&bundle);
     bundle

@@ -20,9 +20,9 @@ fn a_pass_says_verdict_reason_change_and_next() {
 fn a_failure_says_why_and_what_to_do() {
     let house = house();
     let case = house.case(&Case::new("quick"));
-    let (_, bundle) = house.run(&case, &script(&[write("keep.txt", "x\n")]), &[]);
+    let (_, bundle) = house.run(&case, &script(&[write("stray.txt", "x\n")]), &[]);
     let answer = house.cto(&["show", &bundle.run_id()]);
-    for want in ["FAIL  quick", "disallowed_file_change", "keep.txt", "hint: "] {
+    for want in ["FAIL  quick", "disallowed_file_change", "stray.txt", "hint: "] {
         assert!(answer.stdout.contains(want), "{want}: {}", answer.stdout);
     }
 }
