@@ -209,6 +209,9 @@ pub struct Limits {
     /// Tokens of all those calls, in and out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_tokens: Option<u32>,
+    /// Seconds its endpoint may stay silent; three quarters of the engine's own idle limit where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_stall_seconds: Option<u32>,
 }
 
 impl Default for Limits {
@@ -223,6 +226,7 @@ impl Default for Limits {
             processes: 512,
             model_calls: None,
             model_tokens: None,
+            model_stall_seconds: None,
         }
     }
 }

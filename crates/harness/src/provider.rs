@@ -87,7 +87,12 @@ fn budget(limits: &Limits) -> Budget {
 fn patience(limits: &Limits) -> Patience {
     let ordinary = Patience::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
-    Patience { stall: ordinary.stall.min(idle * 3 / 4), connect: ordinary.connect.min(idle / 2), ..ordinary }
+    let asked = limits.model_stall_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+    Patience {
+        stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4),
+        connect: ordinary.connect.min(idle / 2),
+        ..ordinary
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +161,8 @@ mod tests {
     fn the_gateway_gives_up_before_the_supervisor_does() {
         let limits = Limits { engine_idle_seconds: 60, model_calls: Some(7), ..Limits::default() };
         assert!(patience(&limits).stall < Duration::from_secs(60));
+        let asked = Limits { model_stall_seconds: Some(2), ..limits };
+        assert_eq!(patience(&asked).stall, Duration::from_secs(2));
         assert_eq!(budget(&limits).calls, 7);
         assert_eq!(budget(&Limits::default()).calls, Budget::default().calls);
     }
