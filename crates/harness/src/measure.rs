@@ -151,9 +151,18 @@ impl Workspace {
         (!found.is_empty()).then_some(Finding { code: Code::DirtyEndingTree, detail: Some(detail) })
     }
 
-    /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
+    /// New paths the baseline's ignore rules cover, and the engine's own folders. Forbidden paths are never scratch.
     fn scratch(&self, execution: &Execution<'_>, walked: &Walked) -> Result<Vec<TreePath>, Stop> {
         let new: Vec<TreePath> = walked.tree.keys().filter(|path| !self.baseline.contains_key(*path)).cloned().collect();
+        let own = &execution.plan.invocation.workspace_scratch;
+        let (mut scratch, new): (Vec<_>, Vec<_>) = new.into_iter().partition(|path| own.iter().any(|rule| rule.covers(path)));
+        scratch.extend(self.ignored(&new)?);
+        let contract = &execution.plan.contract;
+        scratch.retain(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) != PathStanding::Forbidden);
+        Ok(scratch)
+    }
+
+    fn ignored(&self, new: &[TreePath]) -> Result<Vec<TreePath>, Stop> {
         let has_rules = self.baseline.keys().any(|path| path.as_bytes().ends_with(b".gitignore"));
         if new.is_empty() || !has_rules {
             return Ok(Vec::new());
@@ -163,12 +172,7 @@ impl Workspace {
         if !rules.exists() {
             self.fresh_copy(&rules, &|path| path.as_bytes().ends_with(b".gitignore"))?;
         }
-        let ignored = self.repo.ignored(&rules, &new)?;
-        let contract = &execution.plan.contract;
-        Ok(ignored
-            .into_iter()
-            .filter(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) != PathStanding::Forbidden)
-            .collect())
+        Ok(self.repo.ignored(&rules, new)?)
     }
 
     fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, Stop> {

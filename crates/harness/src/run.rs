@@ -8,7 +8,7 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
-use cto_core::engine::manifest::Manifest;
+use cto_core::engine::manifest::{Invocation, Manifest, Program};
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
@@ -137,11 +137,7 @@ pub fn run_asking(
     let identity = RunIdentity {
         run_id: run_id.clone(),
         case_id: request.case.id.clone(),
-        engine: EngineFacts {
-            name: request.manifest.id.clone(),
-            version: request.manifest.invocation.as_ref().map(|_| env!("CARGO_PKG_VERSION").to_owned()),
-            executable_sha256: contract.valid().map_or(Seen::NotSeen, |c| c.lane.executable_sha256),
-        },
+        engine: engine_facts(request, &planned),
         stage: request.stage,
         origin: request.origin,
         source_admitted: !request.manifest.is_gated() || planned.lane.known().is_some_and(LaneFacts::source_admitted),
@@ -169,6 +165,27 @@ pub fn run_asking(
     }
     progress.done();
     Ok(sealed)
+}
+
+/// The engine as the report names it. A version nobody has tried is said, not refused.
+fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
+    let invocation = request.manifest.invocation.as_ref();
+    let version = match invocation.map(|invocation| &invocation.program) {
+        None => None,
+        Some(Program::Itself) => Some(env!("CARGO_PKG_VERSION").to_owned()),
+        Some(Program::Admitted) => planned.plan.as_ref().and_then(|plan| plan.engine.as_ref()).and_then(|e| e.version.clone()),
+    };
+    let untested = invocation.filter(|own| planned.plan.is_some() && own.is_untested(version.as_deref()));
+    let warning = |own: &Invocation| {
+        let which = version.as_deref().unwrap_or("that is not known");
+        format!("version {which} was never tried with this harness; tried were {}", own.tested_versions.join(", "))
+    };
+    EngineFacts {
+        name: request.manifest.id.clone(),
+        executable_sha256: planned.contract.valid().map_or(Seen::NotSeen, |contract| contract.lane.executable_sha256),
+        warnings: untested.map(warning).into_iter().collect(),
+        version,
+    }
 }
 
 fn cannot_sign(error: &SignError) -> Failure {

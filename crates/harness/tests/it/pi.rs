@@ -28,10 +28,10 @@ fn a_good_run_passes_and_tells_everything() {
         assert!(types.iter().any(|have| have == event), "{event}: {types:?}");
     }
     let ended = bundle.event("engine.ended").unwrap();
-    assert_eq!((&ended["data"]["unknown_lines"], &ended["data"]["model"]["calls"]), (&json!(0), &json!(3)), "{ended}");
+    assert_eq!((&ended["unknown_lines"], &ended["model"]["calls"]), (&json!(0), &json!(3)), "{ended}");
     let report = bundle.report();
     assert_eq!(report["claimed"]["status"], "completed");
-    assert_eq!(report["engine"]["version"], "0.74.2");
+    assert_eq!((&report["engine"]["version"], &report["engine"]["warnings"]), (&json!("0.74.2"), &json!(null)));
     assert_eq!(report["relies_on"].as_array().unwrap().len(), 2, "the proof of stage 1 and the baseline");
     assert_eq!(bundle.lines("backend/model-calls.jsonl").len(), 3);
     assert_eq!(bundle.json("backend/model-probe.json")["outcome"], "ok");
@@ -74,7 +74,7 @@ fn an_endless_loop_ends_with_the_budget() {
     let bundle = lab.play(&again, &["--model-calls", "9"]);
     assert_eq!((bundle.status().as_str(), bundle.codes()), ("fail", vec!["budget_exceeded".to_owned()]));
     let ended = bundle.event("engine.ended").unwrap();
-    assert_eq!(ended["data"]["model"]["calls"], 9, "{ended}");
+    assert_eq!(ended["model"]["calls"], 9, "{ended}");
     assert_good(&bundle);
 }
 
@@ -104,7 +104,7 @@ fn no_process_the_harness_starts_ever_holds_the_endpoint_or_the_key() {
     crate::lab::assert_no_leak(&bundle, &model);
     // What the engine itself could see is in its log, and was recorded without anything to take out.
     assert!(bundle.text("backend/stdout.log").contains("CTO_MODEL_TOKEN"));
-    assert_eq!(bundle.event("engine.ended").unwrap()["data"]["stdout"]["redactions"], 0);
+    assert_eq!(bundle.event("engine.ended").unwrap()["stdout"]["redactions"], 0);
 }
 
 /// Looks at every process below `cto`: its command line, and its environment unless it is the command itself or the model.
