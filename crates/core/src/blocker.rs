@@ -194,7 +194,7 @@ blockers! {
         "forbidden paths win over allowed ones; the diff shows the change";
     ForbiddenActionAttempted "forbidden_action_attempted" RunCompleted Fail
         "the engine attempted a forbidden action"
-        "see trace.jsonl for the attempt";
+        "read forbidden_actions in report.json: it was refused, and nothing left the jail; tell the engine what its task forbids";
     SourceRepositoryMutated "source_repository_mutated" RunCompleted Fail
         "the source repository changed during the run"
         "compare the fingerprints in the stage proof";

@@ -20,6 +20,8 @@ pub const PATCH: &str = "patch.diff";
 pub const TEST_LOG: &str = "test.log";
 /// Only where a repository was copied.
 pub const SOURCE: &str = "source.json";
+/// Only where a runner is declared and the checks were green.
+pub const TEST_IDS: &str = "test-ids.json";
 pub const SUMS: &str = "SHA256SUMS";
 pub const ATTESTATION: &str = "attestation.json";
 pub const ATTESTATIONS_DIR: &str = "attestations/";

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::ActionsSeen;
 use crate::blocker::Code;
 use crate::containment::{Containment, GuardPlan};
 use crate::contract::{MutationMode, Stage};
@@ -282,6 +283,9 @@ pub struct EngineEnded {
     /// What went over the wire to its model; absent for an engine that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUse>,
+    /// What was seen of attempts at forbidden actions; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ActionsSeen>,
 }
 
 /// All model calls of one engine, as the gateway saw them. Observed, not claimed.
@@ -389,9 +393,58 @@ pub struct VerificationCompleted {
     pub tree: Option<Digest>,
     /// Why the pristine copy could not be made to equal the measured tree.
     pub mismatch: Option<String>,
-    /// Verification files of the baseline that the engine changed.
+    /// Verification files of the baseline that the engine changed, and configuration of a runner.
     pub changed_test_files: Vec<TreePath>,
+    /// Changed files that take over how checks are run, and that the contract does not allow by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runner_takeovers: Vec<TreePath>,
+    /// Test files that were rewritten while the checks ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewritten_test_files: Vec<TreePath>,
+    /// The nonce that frames `test.log`; told only here, when nothing of the contract runs any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_nonce: Option<String>,
+    /// The commands on the untouched baseline, where a runner names its tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_checks: Vec<Check>,
+    /// Whether every test of the baseline ran again; absent where no runner is declared or a check was red.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestsCompared>,
     pub blockers: Vec<Code>,
+}
+
+impl VerificationCompleted {
+    /// Nothing ran yet.
+    pub fn nothing(log_sha256: Digest) -> Self {
+        Self {
+            not_run: None,
+            checks: Vec::new(),
+            control: None,
+            log_sha256,
+            tree: None,
+            mismatch: None,
+            changed_test_files: Vec::new(),
+            runner_takeovers: Vec::new(),
+            rewritten_test_files: Vec::new(),
+            log_nonce: None,
+            baseline_checks: Vec::new(),
+            tests: None,
+            blockers: Vec::new(),
+        }
+    }
+}
+
+/// The tests of the baseline beside those that were verified; all of them are in `test-ids.json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TestsCompared {
+    pub ids_sha256: Digest,
+    pub baseline_ids: u64,
+    pub verified_ids: u64,
+    /// Why there was nothing to compare with; null when there was.
+    pub not_seen: Option<String>,
+    pub missing_count: u64,
+    /// The first tests of the baseline that did not run again, each with what became of it.
+    pub missing: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

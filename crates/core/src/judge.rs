@@ -27,6 +27,7 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     let mut blockers = Vec::new();
     blockers.extend(before_execution(facts));
     blockers.extend(engine(contract, facts));
+    blockers.extend(attempts(contract, facts));
     if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
         blockers.extend(diff_blockers(contract, diff, engine_ended_well(facts)));
     }
@@ -107,6 +108,13 @@ fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded)
         },
         ProcessEnd::Lost => vec![Blocker::new(Code::EngineFailed, Some("its end was not observed".into()))],
     }
+}
+
+/// What the engine was seen to attempt, whether or not it came to anything: nothing of it could.
+fn attempts(contract: Option<&Contract>, facts: &Facts) -> Option<Blocker> {
+    let seen = facts.engine_ended.as_ref()?.actions.as_ref()?;
+    let forbidden = contract.map(|contract| contract.forbidden_actions.clone()).unwrap_or_default();
+    seen.failing(&forbidden).map(|detail| Blocker::new(Code::ForbiddenActionAttempted, Some(detail)))
 }
 
 fn limit_word(limit: crate::event::TimeLimit) -> &'static str {
@@ -212,12 +220,39 @@ pub fn verification_blockers(contract: Option<&Contract>, done: &VerificationCom
             end => out.push(Blocker::new(Code::VerificationFailed, Some(describe(check, end)))),
         }
     }
-    if all_green(done)
-        && let Some(reason) = control_problem(contract, done.control.as_ref())
-    {
-        out.push(Blocker::new(Code::VerificationUntrusted, Some(reason)));
+    if all_green(done) {
+        let reasons = [takeover(done), control_problem(contract, done.control.as_ref()), lost_tests(contract, done)];
+        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+        if !reasons.is_empty() {
+            out.push(Blocker::new(Code::VerificationUntrusted, Some(reasons.join("; "))));
+        }
     }
     out
+}
+
+/// A change that decides how checks are run, or what they check, cannot be judged by them.
+fn takeover(done: &VerificationCompleted) -> Option<String> {
+    let named = |paths: &[TreePath]| list(&paths.iter().collect::<Vec<_>>());
+    if !done.runner_takeovers.is_empty() {
+        return Some(format!(
+            "changed what decides how checks are run; allow it by its own name or leave it: {}",
+            named(&done.runner_takeovers)
+        ));
+    }
+    let rewritten = &done.rewritten_test_files;
+    (!rewritten.is_empty()).then(|| format!("test files were rewritten while the checks ran: {}", named(rewritten)))
+}
+
+/// With a runner, every test of the baseline must have run again. Bundles from before ids were read have none.
+fn lost_tests(contract: &Contract, done: &VerificationCompleted) -> Option<String> {
+    let Control::Runner(_) = contract.verification_control else { return None };
+    let Some(tests) = &done.tests else {
+        return done.log_nonce.as_ref().map(|_| "the tests of the baseline were not compared".into());
+    };
+    let more = tests.missing_count.saturating_sub(tests.missing.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let named = || format!("tests of the baseline did not run again: {}{more}", tests.missing.join("; "));
+    (tests.missing_count > 0).then(named)
 }
 
 fn describe(check: &Check, end: ProcessEnd) -> String {

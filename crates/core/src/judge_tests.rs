@@ -1,7 +1,7 @@
 use super::*;
 use crate::contract::tests::sample;
 use crate::digest::Digest;
-use crate::event::{EngineResult, EngineReview, Event, Finding, MemoryMeter, ModelUse, TimeLimit};
+use crate::event::{EngineResult, EngineReview, Event, Finding, MemoryMeter, ModelUse, TestsCompared, TimeLimit};
 use crate::run::tests::{contracted, diffed, engine_ended, engine_result, engine_started, gate, patched, planned, started};
 use crate::run::{Folded, fold};
 
@@ -25,14 +25,10 @@ fn red_control() -> ControlRun {
 
 fn verification(end: ProcessEnd, control: Option<ControlRun>) -> VerificationCompleted {
     VerificationCompleted {
-        not_run: None,
         checks: vec![check(CheckKind::Visible, COMMAND, end)],
         control,
-        log_sha256: Digest::of(b""),
         tree: Some(Digest::of(b"tree")),
-        mismatch: None,
-        changed_test_files: Vec::new(),
-        blockers: Vec::new(),
+        ..VerificationCompleted::nothing(Digest::of(b""))
     }
 }
 
@@ -104,6 +100,31 @@ fn how_the_engine_ended() {
     ] {
         assert_eq!(codes(end_with(end)), want, "{end:?}");
     }
+}
+
+#[test]
+fn a_forbidden_action_that_was_seen_fails_the_run() {
+    use crate::attempt::{ActionsSeen, Deed, Log};
+    use crate::contract::Action;
+    let with = |seen: ActionsSeen| move |facts: &mut Facts| facts.engine_ended.as_mut().unwrap().actions = Some(seen);
+    let saw = |deed: Deed| {
+        let mut log = Log::default();
+        log.saw(deed, &[b"some", b"command"]);
+        log.close(&mut |word| word.to_vec())
+    };
+    for deed in [Deed::Push, Deed::Merge, Deed::Deploy, Deed::PublicPublication, Deed::Connect, Deed::RemoteShell] {
+        assert_eq!(codes_with(|c| c.forbidden_actions.clear(), with(saw(deed))), ["forbidden_action_attempted"], "{deed:?}");
+    }
+    let forbids = |contract: &mut Contract| contract.forbidden_actions = [Action::PrOpen].into();
+    assert_eq!(codes_with(forbids, with(saw(Deed::PrOpen))), ["forbidden_action_attempted"]);
+    assert!(codes_with(forbids, with(saw(Deed::IssueClose))).is_empty(), "not forbidden by this contract");
+    assert!(codes(with(saw(Deed::Datagram))).is_empty());
+    assert!(codes(with(ActionsSeen::unseen("no listener"))).is_empty(), "a missing sense is said, and fails nothing");
+    let mut facts = good();
+    with(saw(Deed::Push))(&mut facts);
+    let judged = judge(Some(&sample()), &facts);
+    assert_eq!(judged.blockers[0].detail.as_deref(), Some("push: some command"));
+    assert_eq!((judged.status, judged.blockers[0].event), (Status::Fail, Some(EventType::RunCompleted)));
 }
 
 #[test]
@@ -341,4 +362,49 @@ fn the_last_result_counts() {
     assert_eq!(folded.facts.gave_up.as_deref(), Some("s"));
     folded.push(&said(false)).unwrap();
     assert_eq!(folded.facts.gave_up, None);
+}
+
+fn compared(missing: &[&str]) -> TestsCompared {
+    TestsCompared {
+        ids_sha256: Digest::of(b"ids"),
+        baseline_ids: 12,
+        verified_ids: 12,
+        not_seen: None,
+        missing_count: missing.len() as u64,
+        missing: missing.iter().take(10).map(|id| (*id).to_owned()).collect(),
+    }
+}
+
+fn verified_with(change: impl FnOnce(&mut VerificationCompleted)) -> impl FnOnce(&mut Facts) {
+    move |facts| change(facts.verification.as_mut().unwrap())
+}
+
+#[test]
+fn every_test_of_the_baseline_ran_again() {
+    let untrusted = ["verification_untrusted"];
+    assert_eq!(codes(verified_with(|done| done.tests = Some(compared(&[])))), Vec::<&str>::new());
+    assert_eq!(codes(verified_with(|done| done.tests = Some(compared(&["t: skipped"])))), untrusted);
+    assert_eq!(codes(verified_with(|done| done.log_nonce = Some("n".into()))), untrusted, "absence is no pass");
+    let without_runner = |contract: &mut Contract| contract.verification_control = Control::None("x".into());
+    let none = |done: &mut VerificationCompleted| {
+        done.control = Some(ControlRun::None { reason: "x".into() });
+        done.log_nonce = Some("n".into());
+    };
+    assert_eq!(codes_with(without_runner, verified_with(none)), Vec::<&str>::new(), "no runner, no ids");
+    let mut not_seen = compared(&[]);
+    not_seen.not_seen = Some("the baseline's own run named no test (exit code 1)".into());
+    assert_eq!(codes(verified_with(|done| done.tests = Some(not_seen))), Vec::<&str>::new());
+    let names: Vec<String> = (0..12).map(|n| format!("t{n}: not there")).collect();
+    let mut facts = good();
+    facts.verification.as_mut().unwrap().tests = Some(compared(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+    let detail = judge(Some(&sample()), &facts).blockers[0].detail.clone().unwrap();
+    assert!(detail.contains("t0: not there; t1") && detail.ends_with("and 2 more"), "{detail}");
+}
+
+#[test]
+fn who_takes_over_the_runner_is_not_believed() {
+    let path = || vec![TreePath::new("sitecustomize.py")];
+    let untrusted = ["verification_untrusted"];
+    assert_eq!(codes(verified_with(|done| done.runner_takeovers = path())), untrusted);
+    assert_eq!(codes(verified_with(|done| done.rewritten_test_files = path())), untrusted);
 }

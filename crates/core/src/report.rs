@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::ActionsSeen;
 use crate::blocker::{Blocker, Code, headline};
 use crate::bundle;
 use crate::containment::{Containment, GuardPlan};
@@ -55,6 +56,9 @@ pub struct Report {
     /// Null when no tree was measured; `not_applicable` says why.
     pub allowed_writes_passed: Option<bool>,
     pub forbidden_paths_passed: Option<bool>,
+    /// What was seen of attempts at forbidden actions; absent when no engine ended, or nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forbidden_actions: Option<ActionsSeen>,
     pub approval_status: ApprovalStatus,
     pub verification: Vec<VerificationLine>,
     pub verification_control: Option<ControlLine>,
@@ -263,6 +267,7 @@ pub fn build(
         backend_scratch: sealing.backend_scratch,
         allowed_writes_passed: paths.map(|(allowed, _)| allowed),
         forbidden_paths_passed: paths.map(|(_, forbidden)| forbidden),
+        forbidden_actions: actions_seen(facts),
         approval_status: approval_status(facts),
         verification: verification_lines(facts),
         verification_control: control_line(facts),
@@ -299,6 +304,10 @@ fn approval_status(facts: &Facts) -> ApprovalStatus {
     }
 }
 
+fn actions_seen(facts: &Facts) -> Option<ActionsSeen> {
+    facts.engine_ended.as_ref()?.actions.clone()
+}
+
 fn result_tree(facts: &Facts) -> Option<ResultTree> {
     let diff = facts.diff.as_ref()?;
     Some(ResultTree { tree: diff.result_tree.clone(), commit: Some(diff.result_commit.clone()) })
@@ -322,6 +331,7 @@ pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) ->
         ("label", report.label != contract.map(|contract| contract.label).unwrap_or_default()),
         ("runtime_workspace_root", report.runtime_workspace_root != format!("home:work/{}", report.run_id)),
         ("workspace_scratch", report.workspace_scratch != facts.diff.as_ref().map(|diff| diff.scratch).unwrap_or_default()),
+        ("forbidden_actions", report.forbidden_actions != actions_seen(facts)),
         ("approval_status", report.approval_status != approval_status(facts)),
         ("verification_control", report.verification_control != control_line(facts)),
         ("tests_command", report.tests_command.as_ref() != command),

@@ -49,6 +49,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     why(out, report)?;
     changed(out, report)?;
     verified(out, report)?;
+    attempted(out, report)?;
     writeln!(out, "## Claimed and observed\n")?;
     writeln!(out, "The engine claimed: {}.", report.claimed.status.as_deref().map_or("nothing".into(), code))?;
     if let Some(summary) = &report.claimed.summary {
@@ -126,6 +127,27 @@ fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
                 writeln!(out, "- must-fail control: **none** ({})", reason.as_deref().unwrap_or("no reason given"))?
             }
         },
+    }
+    writeln!(out)
+}
+
+fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(seen) = &report.forbidden_actions else { return Ok(()) };
+    writeln!(out, "## Forbidden actions\n")?;
+    match (&seen.reason, seen.recorded) {
+        (_, true) => {}
+        (Some(reason), false) => writeln!(out, "**Not recorded**: {}.\n", code(reason))?,
+        (None, false) => writeln!(out, "**Not recorded**.\n")?,
+    }
+    if seen.attempts.is_empty() && seen.recorded {
+        writeln!(out, "None was seen. What was attempted and not seen was refused all the same.\n")?;
+        return Ok(());
+    }
+    for attempt in &seen.attempts {
+        writeln!(out, "- {}: {} ({}×)", attempt.action.as_str(), code(&attempt.argv.join(" ")), attempt.count)?;
+    }
+    for (deed, count) in &seen.not_listed {
+        writeln!(out, "- {}: {count} more, not listed", deed.as_str())?;
     }
     writeln!(out)
 }

@@ -87,6 +87,7 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         unknown_lines: 0,
         events_not_recorded: 0,
         model: None,
+        actions: None,
     })
 }
 
@@ -108,13 +109,8 @@ pub fn diffed(paths: &[&str]) -> Event {
 pub fn verified(not_run: Option<&str>, blockers: Vec<Code>) -> Event {
     Event::VerificationCompleted(VerificationCompleted {
         not_run: not_run.map(str::to_owned),
-        checks: Vec::new(),
-        control: None,
-        log_sha256: digest(),
-        tree: None,
-        mismatch: None,
-        changed_test_files: Vec::new(),
         blockers,
+        ..VerificationCompleted::nothing(digest())
     })
 }
 

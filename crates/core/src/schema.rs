@@ -15,6 +15,7 @@ use crate::matrix::MatrixReport;
 use crate::records::{BuildReport, ExecutableAdmission, ModelAdmission, ModelDecision, SourceAdmissionRecord, TargetAdmission};
 use crate::report::Report;
 use crate::source::CopiedRepo;
+use crate::test_ids::TestIdDocument;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
 use crate::wire::calls::CallRecord;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
         ("source", root::<CopiedRepo>("source.json")),
+        ("test-ids", root::<TestIdDocument>("test-ids.json")),
         ("verification", root::<Verification>("output of cto verify --json")),
         ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use cto_core::attempt::{ActionsSeen, Log};
 use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
@@ -11,11 +12,13 @@ use cto_core::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
 use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, OpenBundle};
+use crate::jail::STAND_IN_DIR;
 use crate::measure::Workspace;
 use crate::outfit::{self, Outfit};
 use crate::progress::Progress;
 use crate::run::{Execution, Request, Stop, write_error};
-use crate::supervise::{self, Capture, Stream, SuperviseError};
+use crate::secrets::Secrets;
+use crate::supervise::{self, Capture, Job, Stream, SuperviseError};
 use crate::surroundings::{self, Surroundings};
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
@@ -35,7 +38,8 @@ pub fn run_engine(
     let plan = execution.plan;
     let around = Surroundings::new(execution, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
-    let job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
+    let mut job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
+    watch_attempts(&mut job);
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
@@ -73,6 +77,7 @@ pub fn run_engine(
             return Err(write_error(&captured.record.file, error).into());
         }
     }
+    let actions = actions_seen(bundle, &secrets, ended.attempts);
     bundle.emit(Event::EngineEnded(EngineEnded {
         end: ended.end,
         duration_ms: ended.duration_ms,
@@ -81,9 +86,35 @@ pub fn run_engine(
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
         model,
+        actions: Some(actions),
     }))?;
     bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
     Ok(ended.end)
+}
+
+/// Has the engine's attempts seen, gives those for which no program is installed an answer, and keeps git and its
+/// like from waiting for a person.
+fn watch_attempts(job: &mut Job) {
+    for (name, value) in [("GIT_TERMINAL_PROMPT", "0"), ("GH_PROMPT_DISABLED", "1"), ("SSH_ASKPASS_REQUIRE", "never")] {
+        job.env.insert(name.into(), value.into());
+    }
+    let Some(jail) = &mut job.jail else { return };
+    jail.watched = true;
+    let path = job.env.entry("PATH".into()).or_default();
+    path.push(":");
+    path.push(STAND_IN_DIR);
+}
+
+fn actions_seen(bundle: &mut OpenBundle, secrets: &Secrets, attempts: Result<Log, String>) -> ActionsSeen {
+    let log = match attempts {
+        Ok(log) => log,
+        Err(reason) => return ActionsSeen::unseen(reason),
+    };
+    log.close(&mut |word| {
+        let (clean, hits) = secrets.redact(word);
+        bundle.note_leak("the words of a command", hits);
+        clean
+    })
 }
 
 /// Turns engine output into events while it arrives.

@@ -225,6 +225,13 @@ impl Workspace {
         }
     }
 
+    /// A fresh copy of the baseline alone.
+    pub fn untouched(&self, name: &str) -> Result<PathBuf, Stop> {
+        let dir = self.work.join(name);
+        self.fresh_copy(&dir, &|_| true)?;
+        Ok(dir)
+    }
+
     /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
     pub fn pristine(&self, name: &str, measured: &Measured) -> Result<Result<PathBuf, String>, Stop> {
         let dir = self.work.join(name);

@@ -73,7 +73,7 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
                 (true, Seen::Known(facts)) => facts.binary_sha256().map_or(Seen::NotSeen, Seen::Known),
                 (true, Seen::NotSeen) => Seen::NotSeen,
             },
-            model: facts.known().and_then(LaneFacts::pair),
+            model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: Seen::Known("none".into()),
             script_sha256: request.script.as_deref().map(Digest::of),

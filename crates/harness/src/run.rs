@@ -316,10 +316,7 @@ fn record_and_execute(
             let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
             record_blocks(bundle, request, &blocked)
         }
-        Ok(findings) => {
-            stage_proof::write_stage2(bundle, request, baseline)?;
-            Ok(findings)
-        }
+        Ok(findings) => stage_proof::write_stage2(bundle, request, baseline).map(|()| findings),
         Err(other) => Err(other),
     }
 }

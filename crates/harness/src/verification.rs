@@ -1,32 +1,40 @@
 //! Verification where the engine never was: pristine copies, the contract's commands, hidden
-//! checks, and the must-fail control. The exit code decides, never the output.
+//! checks, the must-fail control, and the same commands on the baseline. The exit code decides, never the output.
+
+mod log;
+mod must_fail;
+mod witness;
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::containment::ProcessReport;
 use cto_core::contract::{Control, Runner};
-use cto_core::control::{self, Edit};
+use cto_core::control;
 use cto_core::digest::Digest;
-use cto_core::event::{Check, CheckKind, ControlRun, Event, ProcessEnd, VerificationCompleted};
+use cto_core::event::{Check, CheckKind, Event, ProcessEnd, VerificationCompleted};
+use cto_core::json;
 use cto_core::judge;
 use cto_core::scope::TreePath;
+use cto_core::test_ids::{CommandTests, TestIdDocument, TestIds};
+use cto_core::test_log::Section;
 use cto_core::trace::TraceOutcome;
-use cto_core::tree;
+use cto_core::tree::{self, FileKind};
 
-use crate::evidence::OpenBundle;
+use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host;
 use crate::measure::{Measured, Workspace};
 use crate::run::{Execution, Stop, stop_if_cancelled, write_error};
-use crate::supervise::{self, Capture, Job, Stream};
+use crate::secrets::Secrets;
+use crate::supervise::{self, Job, Limits, Stream};
 use crate::surroundings::{self, Surroundings};
 use crate::workspace;
+
+use log::TestLog;
+use witness::Witness;
 
 /// What reads every command of a contract, on the host as in a jail.
 pub const SHELL: &str = "/bin/sh";
@@ -40,13 +48,8 @@ pub fn record_not_run(bundle: &mut OpenBundle, reason: &str, blockers: Vec<Code>
     bundle.write(bundle::TEST_LOG, log.as_bytes())?;
     let mut done = VerificationCompleted {
         not_run: Some(reason.to_owned()),
-        checks: Vec::new(),
-        control: None,
-        log_sha256: Digest::of(log.as_bytes()),
-        tree: None,
-        mismatch: None,
-        changed_test_files: Vec::new(),
         blockers,
+        ..VerificationCompleted::nothing(Digest::of(log.as_bytes()))
     };
     if done.blockers.is_empty() {
         done.blockers = judge::verification_codes(bundle.contract.valid(), &bundle.folded().facts.reviews, &done);
@@ -69,21 +72,38 @@ pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Works
     }
     let secrets = bundle.secrets.clone();
     let file = bundle.create(bundle::TEST_LOG)?;
-    let mut session = Session {
-        execution,
-        workspace,
-        measured,
-        log: Capture::new(bundle::TEST_LOG, file, execution.plan.limits.output_bytes, &secrets),
-        processes: Vec::new(),
-    };
-    let mut done = session.verify()?;
+    // Drawn when the engine has ended, and told when the last check has.
+    let nonce = random(32)?;
+    let contract = &execution.plan.contract;
+    let (visible, hidden) = (contract.verification_commands.len(), contract.hidden_verification.commands.len());
+    let expected = 4 * contract.setup.len() + 3 * visible + hidden;
+    let mut log = TestLog::new(file, &secrets, nonce, execution.plan.limits.output_bytes, expected);
+    log.head(&bundle.identity.run_id, &bundle.sealed_contract.contract_digest, &tree::digest(&measured.tree));
+    let mut session = Session { execution, workspace, measured, secrets: &secrets, log, processes: Vec::new() };
+    let (mut done, ids) = session.verify()?;
     let Session { log, processes, .. } = session;
-    let captured = log.finish(&mut |_| {});
+    let (nonce, error) = log.close();
+    done.log_nonce = Some(nonce);
     processes.into_iter().for_each(|process| bundle.contained(process));
-    if let Some(error) = &captured.error {
+    if let Some(error) = &error {
         return Err(write_error(bundle::TEST_LOG, error).into());
     }
-    // The log may have been capped: the chain names the file as it is.
+    if let Some(ids) = ids {
+        let bytes = json::pretty(&ids).map_err(EvidenceError::Json)?;
+        bundle.write(bundle::TEST_IDS, &bytes)?;
+        done.tests = Some(ids.compared(Digest::of(&bytes)));
+        done.baseline_checks = ids.baseline;
+    }
+    conclude(bundle, execution, done, since)
+}
+
+fn conclude(
+    bundle: &mut OpenBundle,
+    execution: &Execution<'_>,
+    mut done: VerificationCompleted,
+    since: Instant,
+) -> Result<(), Stop> {
+    // Output may have been capped: the chain names the file as it is.
     done.log_sha256 = crate::files::scan_file(&bundle.dir().join(bundle::TEST_LOG), |_| {})
         .map_err(|error| write_error(bundle::TEST_LOG, &error))?
         .sha256;
@@ -98,6 +118,10 @@ pub fn run(bundle: &mut OpenBundle, execution: &Execution<'_>, workspace: &Works
     Ok(())
 }
 
+fn random(length: usize) -> Result<String, Stop> {
+    host::random_name(length).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))
+}
+
 /// Runs the contract's setup commands in a copy, in the same kind of jail.
 pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
     for (index, command) in execution.plan.contract.setup.iter().enumerate() {
@@ -105,7 +129,7 @@ pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, n
         let name = format!("{name}-{}", index + 1);
         let since = Instant::now();
         let mut output = Vec::new();
-        let ended = supervise::run(&shell_job(execution, copy, command)?, execution.cancel, &mut |_, bytes| {
+        let ended = supervise::run(&shell_job(execution, copy, command, None)?.job, execution.cancel, &mut |_, bytes| {
             output.extend_from_slice(bytes);
             let excess = output.len().saturating_sub(RECENT);
             output.drain(..excess);
@@ -125,14 +149,27 @@ pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, n
     Ok(())
 }
 
-/// A shell command of the contract, in a copy, with a home of its own.
-fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str) -> Result<Job, Stop> {
-    let scratch = execution
-        .work
-        .join(format!("scratch-{}", host::random_name(8).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?));
+/// A shell command of the contract, ready to be run.
+struct ShellJob {
+    job: Job,
+    scratch: PathBuf,
+}
+
+/// A shell command of the contract, in a copy, with a home of its own. With a runner it is heard which tests it runs.
+fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str, runner: Option<Runner>) -> Result<ShellJob, Stop> {
+    let scratch = execution.work.join(format!("scratch-{}", random(8)?));
+    if let Some(runner) = runner {
+        witness::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
+    }
     let around = Surroundings::new(execution, copy, &scratch).map_err(Stop::Workspace)?;
     let args = vec!["-c".into(), OsString::from(command)];
-    Ok(around.job(Path::new(SHELL), args, surroundings::verification_limits(execution.plan)))
+    let mut job = around.job(Path::new(SHELL), args, surroundings::verification_limits(execution.plan));
+    // The home is empty; this says that nothing put there counts either.
+    job.env.insert("PYTHONNOUSERSITE".into(), "1".into());
+    if let Some(runner) = runner {
+        witness::announce(&mut job, &around.scratch(), runner);
+    }
+    Ok(ShellJob { job, scratch })
 }
 
 /// The end of what was printed, each stream apart: a line of one must not begin in the middle of the other's.
@@ -162,48 +199,108 @@ struct Session<'a> {
     execution: &'a Execution<'a>,
     workspace: &'a Workspace,
     measured: &'a Measured,
-    log: Capture<'a>,
+    secrets: &'a Secrets,
+    log: TestLog<'a>,
     processes: Vec<ProcessReport>,
 }
 
-impl Session<'_> {
-    fn verify(&mut self) -> Result<VerificationCompleted, Stop> {
+/// What became of some commands in one copy.
+#[derive(Default)]
+struct Ran {
+    checks: Vec<Check>,
+    /// The end of their output, for counting.
+    recent: Recent,
+    /// The tests of each command.
+    tests: Vec<TestIds>,
+}
+
+/// Which commands, and how they are run.
+struct Commands<'a> {
+    section: Section,
+    commands: &'a [String],
+    runner: Option<Runner>,
+    /// Less time than the contract gives.
+    wall: Option<Duration>,
+}
+
+impl<'a> Commands<'a> {
+    fn of(section: Section, commands: &'a [String]) -> Self {
+        Self { section, commands, runner: None, wall: None }
+    }
+
+    /// The word `containment.json` has for such a process.
+    fn label(&self) -> &'static str {
+        match self.section {
+            Section::Setup => "setup",
+            Section::Check => "check",
+            Section::Hidden => "hidden check",
+            Section::Control => "must-fail control",
+            Section::Baseline => "baseline check",
+        }
+    }
+
+    fn kind(&self) -> CheckKind {
+        if self.section == Section::Hidden { CheckKind::Hidden } else { CheckKind::Visible }
+    }
+}
+
+impl<'a> Session<'a> {
+    fn verify(&mut self) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let contract = &self.execution.plan.contract;
-        let changed_test_files: Vec<TreePath> = self
-            .measured
-            .changes
-            .iter()
-            .map(|change| change.path.clone())
-            .filter(|path| self.workspace.baseline().contains_key(path) && control::is_test_file(path))
-            .collect();
-        let mut done = VerificationCompleted {
-            not_run: None,
-            checks: Vec::new(),
-            control: None,
-            log_sha256: Digest::of(b""),
-            tree: Some(tree::digest(&self.measured.tree)),
-            mismatch: None,
-            changed_test_files,
-            blockers: Vec::new(),
-        };
+        let mut done = self.begun();
         let copy = match self.prepared("verify")? {
             Ok(copy) => copy,
             Err(mismatch) => {
-                self.say(&format!("{mismatch}\n"));
+                self.log.say(&mismatch);
                 done.mismatch = Some(mismatch);
-                return Ok(done);
+                return Ok((done, None));
             }
         };
-        self.say(&format!("tree {}\n", tree::digest(&self.measured.tree)));
-        done.checks = self.commands(&copy, "check", CheckKind::Visible, &contract.verification_commands)?.0;
+        let ran = self.commands(&copy, &self.visible(Section::Check))?;
+        done.checks = ran.checks;
         if !green(&done.checks) {
-            return Ok(done);
+            return Ok((done, None));
         }
+        let took = Duration::from_millis(done.checks.iter().map(|check| check.duration_ms).sum());
+        done.rewritten_test_files = self.rewritten(&copy);
         done.checks.extend(self.hidden()?);
-        if green(&done.checks) {
-            done.control = Some(self.control()?);
+        let expected = contract.verification_commands.len() + contract.hidden_verification.commands.len();
+        if !green(&done.checks) || done.checks.len() != expected {
+            return Ok((done, None));
         }
-        Ok(done)
+        done.control = Some(self.control()?);
+        let ids = match self.runner() {
+            Some(runner) => Some(self.baseline(runner, ran.tests, took)?),
+            None => None,
+        };
+        Ok((done, ids))
+    }
+
+    /// What is known before anything ran.
+    fn begun(&self) -> VerificationCompleted {
+        let baseline = self.workspace.baseline();
+        let changed = || self.measured.changes.iter().map(|change| &change.path);
+        let is_named =
+            |path: &&TreePath| control::is_runner_config(path) || (baseline.contains_key(*path) && control::is_test_file(path));
+        VerificationCompleted {
+            tree: Some(tree::digest(&self.measured.tree)),
+            changed_test_files: changed().filter(is_named).cloned().collect(),
+            runner_takeovers: control::takeovers(changed(), &self.execution.plan.contract.allowed_paths),
+            ..VerificationCompleted::nothing(Digest::of(b""))
+        }
+    }
+
+    fn runner(&self) -> Option<Runner> {
+        match self.execution.plan.control {
+            Control::Runner(runner) => Some(runner),
+            Control::Patch(_) | Control::None(_) => None,
+        }
+    }
+
+    /// The contract's commands, heard wherever they run: code under test must not see by that where it runs.
+    fn visible(&self, section: Section) -> Commands<'a> {
+        let commands = &self.execution.plan.contract.verification_commands;
+        Commands { section, commands, runner: self.runner(), wall: None }
     }
 
     /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
@@ -213,40 +310,85 @@ impl Session<'_> {
             Err(mismatch) => return Ok(Err(mismatch)),
         };
         let setup = &self.execution.plan.contract.setup;
-        let (done, _) = self.commands(&copy, "setup", CheckKind::Visible, setup)?;
-        Ok(match done.iter().find(|check| !check.end.succeeded()) {
+        let done = self.commands(&copy, &Commands::of(Section::Setup, setup))?;
+        Ok(match done.checks.iter().find(|check| !check.end.succeeded()) {
             None => Ok(copy),
             Some(failed) => Err(format!("setup failed in the pristine copy: {}", failed.command)),
         })
     }
 
-    fn say(&mut self, text: &str) {
-        self.log.push(text.as_bytes(), &mut |_| {});
-    }
-
-    /// Runs commands in order in one copy; the output of the last is returned for counting.
-    fn commands(&mut self, copy: &Path, label: &str, kind: CheckKind, commands: &[String]) -> Result<(Vec<Check>, Recent), Stop> {
-        let mut checks = Vec::new();
-        let mut recent = Recent::default();
-        for command in commands {
+    /// Runs commands in order in one copy.
+    fn commands(&mut self, copy: &Path, what: &Commands<'_>) -> Result<Ran, Stop> {
+        let mut ran = Ran::default();
+        for command in what.commands {
             stop_if_cancelled(self.execution)?;
-            self.say(&format!("\n$ {command}\n"));
-            let job = shell_job(self.execution, copy, command)?;
-            let log = &mut self.log;
+            let ShellJob { mut job, scratch } = shell_job(self.execution, copy, command, what.runner)?;
+            job.limits = Limits { wall: what.wall.map_or(job.limits.wall, |wall| wall.min(job.limits.wall)), ..job.limits };
+            let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
+            let mut section = self.begin(what.section, command)?;
             let ended = supervise::run(&job, self.execution.cancel, &mut |stream, bytes| {
-                log.push(bytes, &mut |_| {});
-                recent.push(stream, bytes);
+                section.push(bytes);
+                ran.recent.push(stream, bytes);
+                if let Some(heard) = &mut heard {
+                    heard.hear(stream, bytes);
+                }
             })?;
-            self.say(&format!("[cto: {}, {} ms]\n", cto_core::report_md::describe(ended.end), ended.duration_ms));
+            self.log.end(section, ended.end, ended.duration_ms);
             if ended.end == ProcessEnd::Cancelled {
                 return Err(Stop::Cancelled);
             }
             if let Some(contained) = ended.contained {
-                self.processes.push(contained.report(&format!("{label}: {command}")));
+                self.processes.push(contained.report(&format!("{}: {command}", what.label())));
             }
-            checks.push(Check { kind, command: command.clone(), end: ended.end, duration_ms: ended.duration_ms });
+            ran.tests.extend(heard.map(|heard| heard.finish(self.secrets)));
+            let (kind, command) = (what.kind(), command.clone());
+            ran.checks.push(Check { kind, command, end: ended.end, duration_ms: ended.duration_ms });
         }
-        Ok((checks, recent))
+        Ok(ran)
+    }
+
+    fn begin(&mut self, section: Section, command: &str) -> Result<log::OpenSection<'a>, Stop> {
+        Ok(self.log.begin(section, command).map_err(|error| write_error(bundle::TEST_LOG, &error))?)
+    }
+
+    /// Test files of the result that are not as they were when the checks began.
+    fn rewritten(&self, copy: &Path) -> Vec<TreePath> {
+        let is_text =
+            |(path, entry): &(&TreePath, &tree::Entry)| entry.kind != FileKind::Symlink && control::is_test_source(path);
+        let same = |path: &TreePath, entry: &tree::Entry| {
+            crate::files::scan_file(&workspace::locate(copy, path), |_| {}).is_ok_and(|found| found.sha256 == entry.sha256)
+        };
+        let texts = self.measured.tree.iter().filter(is_text);
+        texts.filter(|(path, entry)| !same(path, entry)).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The same commands on the untouched baseline: which tests are there to run? They may be red, and they get
+    /// little more time than the verified tree took, since a baseline may hang.
+    fn baseline(&mut self, runner: Runner, verified: Vec<TestIds>, took: Duration) -> Result<TestIdDocument, Stop> {
+        let contract = &self.execution.plan.contract;
+        let copy = self.workspace.untouched("baseline")?;
+        let setup = self.commands(&copy, &Commands::of(Section::Setup, &contract.setup))?;
+        let failed = setup.checks.iter().find(|check| !check.end.succeeded());
+        let ran = match failed {
+            Some(_) => Ran::default(),
+            None => {
+                let wall = Some(took * 4 + Duration::from_secs(30));
+                self.commands(&copy, &Commands { wall, ..self.visible(Section::Baseline) })?
+            }
+        };
+        let mut baseline = ran.tests.into_iter();
+        let commands = contract.verification_commands.iter().zip(verified).map(|(command, verified)| CommandTests {
+            command: command.clone(),
+            baseline: baseline.next().unwrap_or_default(),
+            verified,
+        });
+        Ok(TestIdDocument {
+            schema_version: 1,
+            runner,
+            baseline_not_run: failed.map(|check| format!("setup failed on the baseline: {}", check.command)),
+            commands: commands.collect(),
+            baseline: ran.checks,
+        })
     }
 
     /// Checks the engine never saw, in a copy of their own.
@@ -255,96 +397,28 @@ impl Session<'_> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
-        self.say("\n== hidden checks ==\n");
+        self.log.say("== hidden checks ==");
         let copy = match self.prepared("hidden")? {
             Ok(copy) => copy,
             // The same patch applied a moment ago: treat the difference as a check that did not pass.
             Err(mismatch) => {
-                self.say(&format!("{mismatch}\n"));
+                self.log.say(&mismatch);
                 return Ok(Vec::new());
             }
         };
         if let Err(error) = workspace::lay_out(&copy, &self.execution.case.hidden, true) {
-            self.say(&format!("hidden checks cannot be put into the copy: {error}\n"));
-            let refused = |command: &String| Check {
-                kind: CheckKind::Hidden,
-                command: command.clone(),
-                end: ProcessEnd::Lost,
-                duration_ms: 0,
-            };
-            return Ok(commands.iter().map(refused).collect());
+            let why = format!("hidden checks cannot be put into the copy: {error}\n");
+            let mut refused = Vec::new();
+            for command in commands {
+                let mut section = self.begin(Section::Hidden, command)?;
+                section.push(why.as_bytes());
+                let check = Check { kind: CheckKind::Hidden, command: command.clone(), end: ProcessEnd::Lost, duration_ms: 0 };
+                self.log.end(section, check.end, check.duration_ms);
+                refused.push(check);
+            }
+            return Ok(refused);
         }
-        Ok(self.commands(&copy, "hidden check", CheckKind::Hidden, commands)?.0)
-    }
-
-    /// The same commands where they must be red.
-    fn control(&mut self) -> Result<ControlRun, Stop> {
-        let plan = self.execution.plan;
-        let copy = match &plan.control {
-            Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
-            Control::Runner(_) | Control::Patch(_) => match self.prepared("control")? {
-                Ok(copy) => copy,
-                Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
-            },
-        };
-        self.say("\n== must-fail control: the same commands, where they must be red ==\n");
-        let added = match &plan.control {
-            Control::Runner(runner) => {
-                let nonce = host::random_name(10).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))?;
-                if let Err(error) = self.add_failures(&copy, *runner, &nonce) {
-                    return Ok(ControlRun::CouldNotRun { reason: format!("failing tests cannot be added: {error}") });
-                }
-                Some((*runner, nonce))
-            }
-            Control::Patch(patch) => {
-                let file = self.execution.work.join("control.patch");
-                std::fs::write(&file, self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
-                    .map_err(Stop::Workspace)?;
-                if let Err(error) = self.workspace.repo().apply(&copy, &[&file]) {
-                    return Ok(ControlRun::CouldNotRun { reason: format!("the control patch does not apply: {error}") });
-                }
-                None
-            }
-            Control::None(reason) => return Ok(ControlRun::None { reason: reason.clone() }),
-        };
-        let (checks, recent) =
-            self.commands(&copy, "must-fail control", CheckKind::Visible, &plan.contract.verification_commands)?;
-        let output = recent.text();
-        let Some((runner, nonce)) = added else {
-            return Ok(ControlRun::Ran { checks, failures_added: None, failures_reported: None });
-        };
-        Ok(ControlRun::Ran {
-            checks,
-            failures_added: Some(control::failures_expected(runner, &nonce, &self.present(), &output)),
-            failures_reported: control::failures_reported(runner, &output),
-        })
-    }
-
-    /// Files of the baseline that are still there.
-    fn present(&self) -> Vec<TreePath> {
-        self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect()
-    }
-
-    /// Adds the failing tests, named after `nonce`. The copy holds what the engine made: no link in it is followed.
-    fn add_failures(&self, copy: &Path, runner: Runner, nonce: &str) -> io::Result<()> {
-        let kit = control::kit(runner, nonce, &self.present());
-        for edit in &kit.edits {
-            match edit {
-                Edit::Create { path, text } => {
-                    let place = copy.join(path);
-                    workspace::make_parent(copy, &place)?;
-                    OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
-                }
-                Edit::Append { path, text } => {
-                    let place = workspace::locate(copy, path);
-                    workspace::make_parent(copy, &place)?;
-                    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-                    let mut file = OpenOptions::new().append(true).custom_flags(no_link.bits() as i32).open(place)?;
-                    file.write_all(text.as_bytes())?;
-                }
-            }
-        }
-        Ok(())
+        Ok(self.commands(&copy, &Commands::of(Section::Hidden, commands))?.checks)
     }
 }
 

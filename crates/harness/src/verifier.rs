@@ -12,6 +12,7 @@ use cto_core::bundle;
 use cto_core::digest::{Digest, Hasher};
 use cto_core::ids::RunId;
 use cto_core::patch::PatchPaths;
+use cto_core::test_log::LogReader;
 use cto_core::verify::links::linked;
 use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 
@@ -116,6 +117,7 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
         found.files.extend(part.files);
         found.documents.extend(part.documents);
         found.patch_paths = found.patch_paths.or(part.patch_paths);
+        found.test_log = found.test_log.or(part.test_log);
     }
     Ok(found)
 }
@@ -137,13 +139,20 @@ fn take(found: &mut FoundBundle, name: String, length: u64, content: &mut dyn Re
     let mut hasher = Hasher::default();
     let mut bytes = 0;
     let mut patch = (name == bundle::PATCH).then(|| (PatchPaths::default(), None));
+    let mut log = (name == bundle::TEST_LOG).then(LogReader::default);
     files::read_chunks(content, length, |chunk| {
         hasher.update(chunk);
         bytes += chunk.len() as u64;
         if let Some((paths, error @ None)) = &mut patch {
             *error = paths.feed(chunk).err();
         }
+        if let Some(log) = &mut log {
+            log.feed(chunk);
+        }
     })?;
+    if let Some(log) = log {
+        found.test_log = Some(log.finish());
+    }
     if let Some((paths, error)) = patch {
         found.patch_paths = Some(error.map_or_else(|| paths.finish(), Err));
     }

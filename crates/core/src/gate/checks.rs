@@ -138,6 +138,10 @@ fn prepares(contract: &Contract) -> bool {
 /// What no contract names and every run needs: git, a shell, the engine's own program.
 pub fn provider(input: &GateInput<'_>) -> Outcome {
     match &input.host {
+        _ if input.manifest.invocation.is_none() => {
+            let why = format!("this version knows {} but cannot run it", input.manifest.id);
+            Outcome::Blocked(Code::ProviderUnavailable, Some(why))
+        }
         Seen::NotSeen => Outcome::Blocked(Code::ProviderUnavailable, Some("the host was not looked at".into())),
         Seen::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
         Seen::Known(host) => Outcome::Blocked(Code::ProviderUnavailable, Some(host.lane_missing.join("; "))),

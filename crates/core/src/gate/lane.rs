@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::endpoint::{EndpointFacts, EndpointProblem};
-use crate::records::{ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord};
+use crate::records::{ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name};
 use crate::time::Utc;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -134,6 +134,11 @@ impl LaneFacts {
             provider: part(&self.asked_provider, |pair| &pair.provider)?,
             model: part(&self.asked_model, |pair| &pair.model)?,
         })
+    }
+
+    /// The same for the contract: what is no name is compared, and not written down.
+    pub fn pair_to_record(&self) -> Option<ModelPair> {
+        self.pair().filter(|pair| is_name(&pair.provider) && is_name(&pair.model))
     }
 
     /// The pin of the source, as far as a record is there to name it.

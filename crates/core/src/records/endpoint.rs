@@ -1,7 +1,7 @@
 //! A base URL as the operator supplied it: what it is, never what it says. Its text goes to the gateway and
 //! nowhere else.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fields::record;
-use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
+use super::{Field, Record, RecordKind, ReviewTrigger};
 use crate::digest::Digest;
 use crate::ids::EngineId;
 
@@ -11,7 +11,7 @@ record! {
     /// An executable admission: one file, by its digest.
     ExecutableAdmission
     required {
-        engine: EngineId => Takes::Name;
+        engine: EngineId => Takes::Engine;
         /// The real file, after every link.
         path: String => Takes::Path;
         sha256: Digest => Takes::Sha256;
@@ -40,13 +40,6 @@ record! {
 impl Record for ExecutableAdmission {
     const KIND: RecordKind = RecordKind::Executable;
     const FIELDS: &'static [Field] = Self::TABLE;
-
-    fn agree(&self) -> Vec<Issue> {
-        match self.source_tree_dirty == Some(true) && self.source_url.is_none() {
-            true => vec![Issue::new("source_url", "is missing, and the build says that its tree was left dirty")],
-            false => Vec::new(),
-        }
-    }
 }
 
 impl ExecutableAdmission {

@@ -12,6 +12,7 @@ use super::credential::CredentialWay;
 use super::secret_shape::{secret_key, secret_shape};
 use super::trigger;
 use crate::digest::Digest;
+use crate::ids::EngineId;
 use crate::json::{self, JsonError};
 use crate::scope::PathRule;
 use crate::time::Utc;
@@ -55,6 +56,8 @@ pub enum Takes {
     Text,
     /// One line, and no address in it: a class, an owner, a version.
     Word,
+    /// The id of an engine.
+    Engine,
     /// A name that is compared byte by byte: printable ASCII without spaces.
     Name,
     Names,
@@ -235,6 +238,11 @@ fn versions(value: &Value) -> Option<String> {
     })
 }
 
+/// Could this be written down as a name? What is no name may be anything, a secret included.
+pub fn is_name(text: &str) -> bool {
+    one(Takes::Name, text).is_none()
+}
+
 /// What is wrong with one text.
 pub(super) fn one(takes: Takes, text: &str) -> Option<String> {
     let longest = if matches!(takes, Takes::Text | Takes::Path | Takes::Rules | Takes::Credential) { MAX_TEXT } else { MAX_WORD };
@@ -267,6 +275,7 @@ fn shape(takes: Takes, text: &str) -> Option<&'static str> {
             Err(super::credential::WayProblem::File) => Some("file: takes an absolute path"),
             Err(super::credential::WayProblem::Command) => Some("command: takes the absolute path of a program"),
         },
+        Takes::Engine => text.parse::<EngineId>().is_err().then_some("is not the id of an engine"),
         Takes::Name => name_problem(text),
         Takes::Address => address_problem(text),
         Takes::Path => path_problem(text),

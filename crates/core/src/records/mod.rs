@@ -15,7 +15,7 @@ mod target;
 mod trigger;
 
 pub use executable::{BuildReport, ExecutableAdmission};
-pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, read};
+pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read};
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass, difference, is_admitted_name,
 };

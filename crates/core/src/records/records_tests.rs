@@ -157,6 +157,7 @@ fn values_that_only_one_field_refuses() {
         (refused::<ModelDecision>, decision, "provider_class", json!("external_other")),
         (refused::<ModelDecision>, decision, "provider_class", json!("external_anthropic")),
         (refused::<ModelDecision>, decision, "evidence_sources", json!([])),
+        (refused::<ExecutableAdmission>, executable, "engine", json!("Pi")),
         (refused::<ExecutableAdmission>, executable, "path", json!("pi")),
         (refused::<ExecutableAdmission>, executable, "path", json!("case")),
         (refused::<ExecutableAdmission>, executable, "path", json!("/opt/../pi")),

@@ -49,7 +49,7 @@ record! {
     /// A source admission. A moving branch is not a pin.
     SourceAdmissionRecord
     required {
-        engine: EngineId => Takes::Name;
+        engine: EngineId => Takes::Engine;
         source_admission_status: AdmissionStatus => Takes::OneOf(AdmissionStatus::WORDS);
         source_name: String => Takes::Word;
         source_url: String => Takes::Address;
@@ -89,7 +89,7 @@ impl Record for SourceAdmissionRecord {
         if self.pinned_tag.is_some() && self.pinned_tag == self.observed_branch {
             say("pinned_tag", "is the observed branch; a moving branch is not a pin");
         }
-        if self.engine.as_str().is_empty() || self.allowed_execution_modes.is_empty() {
+        if self.allowed_execution_modes.is_empty() {
             say("allowed_execution_modes", "is empty; say planning-only where nothing may run");
         }
         if self.allowed_execution_modes.iter().any(|mode| self.blocked_execution_modes.contains(mode)) {

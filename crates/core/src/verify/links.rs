@@ -145,7 +145,8 @@ impl Verifier<'_> {
             Standing::Bad => self.problem(CHECK, bundle::REPORT, format!("stands on {run}, which is bad")),
             Standing::Unknown => self.unknown(CHECK, bundle::REPORT, format!("stands on {run}, which is unknown")),
             Standing::Good if report.status == Status::Pass && linked.status != Some(ended) => {
-                self.problem(CHECK, bundle::REPORT, format!("is a pass, but stands on {run}, which did not pass"));
+                let instead = if ended == Status::Pass { "did not pass" } else { "was not blocked" };
+                self.problem(CHECK, bundle::REPORT, format!("is a pass, but stands on {run}, which {instead}"));
             }
             Standing::Good => {}
         }

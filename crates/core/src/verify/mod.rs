@@ -6,6 +6,7 @@
 mod consistency;
 pub mod links;
 pub mod signature;
+mod tests_seen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +32,7 @@ use crate::report::{self, Report};
 use crate::run::{self, Facts, Folded, State};
 use crate::scope::TreePath;
 use crate::sums;
+use crate::test_log::FoundLog;
 use crate::trace::TraceLine;
 
 pub use links::{Linked, Links};
@@ -46,6 +48,8 @@ pub struct FoundBundle {
     pub documents: BTreeMap<String, Vec<u8>>,
     /// Paths `patch.diff` changes.
     pub patch_paths: Option<Result<BTreeSet<TreePath>, PatchError>>,
+    /// Header and frames of `test.log`.
+    pub test_log: Option<FoundLog>,
     /// The run whose name the directory or archive bears, if it bears one.
     pub named: Option<RunId>,
 }
@@ -61,7 +65,7 @@ pub fn is_document(name: &str) -> bool {
     DOCUMENTS.contains(&name) || bundle::SIGNED.contains(&name) || name.starts_with(bundle::RELIED_DIR)
 }
 
-const DOCUMENTS: [&str; 13] = [
+const DOCUMENTS: [&str; 14] = [
     bundle::STAGE1_PROOF,
     bundle::STAGE2_NO_TARGET,
     bundle::STAGE2_COMPARISON,
@@ -75,6 +79,7 @@ const DOCUMENTS: [&str; 13] = [
     bundle::TRACE,
     bundle::CONTAINMENT,
     bundle::SOURCE,
+    bundle::TEST_IDS,
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -204,6 +209,7 @@ impl Verifier<'_> {
         let events = self.chain(documents)?;
         let folded = self.order(&events, documents)?;
         self.facts(documents, &folded);
+        self.verified(documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);

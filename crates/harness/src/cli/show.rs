@@ -142,7 +142,9 @@ fn containment(report: &Report) -> String {
         (true, contained) => {
             let why = report.workspace_guard.as_ref().and_then(|guard| guard.fallback.as_ref());
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("  {dim}containment{dim:#} {}{why}", contained.as_str())
+            let unseen = report.forbidden_actions.as_ref().is_some_and(|seen| !seen.recorded);
+            let attempts = if unseen { format!("  {dim}attempts{dim:#} NOT RECORDED") } else { String::new() };
+            format!("  {dim}containment{dim:#} {}{why}{attempts}", contained.as_str())
         }
     }
 }

@@ -237,6 +237,10 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     }
     std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
     let report = canary::report(spec, &notes);
+    if spec.watched {
+        // After the canaries, whose connect is our own; nobody answers before the harness has the listener.
+        offer_listener(control).step("pass the listener out")?;
+    }
     send_report(control, spec, FromJail::Ready(report)).step("report")?;
     let mut word = [0u8];
     (&mut &*control).read_exact(&mut word).step("wait for the word")?;
@@ -247,6 +251,14 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     // The caller reads this like a shell's complaint: 127 for a program that is not there.
     let _ = writeln!(io::stderr(), "cto: {}: {error}", String::from_utf8_lossy(&spec.program));
     sys::exit_now(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+/// From here on this process and all it starts are seen; its own end of the listener is closed before they run.
+fn offer_listener(control: &File) -> io::Result<()> {
+    match seccomp::listen() {
+        Ok(listener) => sys::send_descriptor(control.as_fd(), &spec::frame(&FromJail::Listener)?, listener.as_fd()),
+        Err(error) => spec::send(control, &FromJail::NoListener { reason: format!("the kernel gave no listener: {error}") }),
+    }
 }
 
 /// With a /proc of its own, that rides along: it is where the harness counts who is alive in here.

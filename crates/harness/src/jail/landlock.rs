@@ -8,7 +8,7 @@ use landlock::{
     RulesetStatus, Scope,
 };
 
-use super::spec::Mount;
+use super::spec::{Mount, STAND_IN_DIR};
 
 /// Restricts this process and its children. Returns what the kernel took, in words.
 pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
@@ -21,7 +21,7 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(abi)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let system: [(&str, BitFlags<AccessFs>); 13] = [
+    let system: [(&str, BitFlags<AccessFs>); 14] = [
         ("/", AccessFs::ReadDir.into()),
         ("/usr", read),
         ("/bin", read),
@@ -30,6 +30,7 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         ("/lib32", read),
         ("/lib64", read),
         ("/etc", read),
+        (STAND_IN_DIR, read),
         ("/proc", read | AccessFs::WriteFile),
         ("/dev", device),
         ("/dev/shm", all),

@@ -11,6 +11,7 @@ mod seccomp;
 pub mod spec;
 mod survivors;
 mod sys;
+mod witness;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,10 +27,11 @@ use std::time::Duration;
 use cto_core::containment::{JailReport, Layer};
 
 pub use enter::main as enter_main;
-pub use spec::{ExitWord, Guarded, JailLimits, Mount};
+pub use spec::{ExitWord, Guarded, JailLimits, Mount, STAND_IN_DIR};
 use spec::{FromJail, GO, JailSpec, TERMINATE};
 pub use survivors::{Census, Tally};
 pub use sys::is_root;
+pub use witness::Witness;
 
 /// Longest an entry may take before it is given up.
 const ENTRY_LIMIT: Duration = Duration::from_secs(20);
@@ -56,11 +58,14 @@ pub struct JailPlan {
     pub stdin: bool,
     /// All of them, but for experiments.
     pub layers: Vec<Layer>,
+    /// See what it attempts.
+    pub watched: bool,
 }
 
 impl JailPlan {
     pub fn new(mounts: Vec<Mount>) -> Self {
-        Self { mounts, limits: JailLimits::default(), door: false, guard: None, stdin: false, layers: Layer::ALL.to_vec() }
+        let layers = Layer::ALL.to_vec();
+        Self { mounts, limits: JailLimits::default(), door: false, guard: None, stdin: false, layers, watched: false }
     }
 }
 
@@ -72,6 +77,8 @@ pub struct Ready {
     pub census: Census,
     /// The listening socket inside the network namespace, when one was asked for.
     pub door: Option<Door>,
+    /// Who sees what is attempted inside, or why nobody does.
+    pub witness: Result<Witness, String>,
 }
 
 pub struct Door {
@@ -107,6 +114,7 @@ pub fn prepare(
         door: plan.door,
         stdin: plan.stdin,
         limits: plan.limits,
+        watched: plan.watched,
         guard: plan.guard.clone(),
     };
     let (ours, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
@@ -126,11 +134,14 @@ pub fn prepare(
         false => Ok(()),
     });
     let mut door = None;
+    let mut listener = Err("nobody asked to see them".to_owned());
     let (report, census) = loop {
         let (message, fd) = receive(&ours)
             .map_err(|error| JailError::Silent(sent.as_ref().err().map_or(error, |e| io::Error::new(e.kind(), e.to_string()))))?;
         match message {
             FromJail::Door { port } => door = fd.map(|fd| Door { listener: TcpListener::from(fd), port }),
+            FromJail::Listener => listener = fd.ok_or_else(|| "the listener did not arrive".to_owned()),
+            FromJail::NoListener { reason } => listener = Err(reason),
             FromJail::Ready(report) => {
                 let census = Census::new(fd, &report.pid_namespace);
                 break (report, census);
@@ -140,8 +151,13 @@ pub fn prepare(
         }
     };
     ours.set_read_timeout(None).map_err(JailError::Spawn)?;
+    // From its first start of a program on, somebody must answer.
+    let witness = match listener {
+        Ok(listener) => Ok(Witness::start(listener).map_err(JailError::Spawn)?),
+        Err(reason) => Err(reason),
+    };
     let child = child.0.take().ok_or_else(|| JailError::Spawn(io::Error::other("no child")))?;
-    Ok(Ready { child, control: ours, report, census, door })
+    Ok(Ready { child, control: ours, report, census, door, witness })
 }
 
 /// Ends an entry that went wrong: closing the socket ends pid 1, and the outer process is reaped.

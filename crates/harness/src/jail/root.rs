@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use cto_core::attempt::STAND_INS;
+
 use super::enter::{Named, Step};
-use super::spec::JailSpec;
+use super::spec::{JailSpec, STAND_IN_DIR};
 use super::{guard, sys};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
@@ -108,6 +110,9 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
         sys::bind_as(&source, &place, attributes, Some(map.as_fd()))
             .step(format!("bind {} as its owner", mount.target.display()))?;
     }
+    if spec.watched {
+        stand_ins(&base)?;
+    }
     proc(&base)?;
     std::env::set_current_dir(&base.base).step("enter the new root")?;
     sys::pivot_here().step("pivot")?;
@@ -145,6 +150,18 @@ fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
     Ok(())
 }
 
+/// Programs that only publish, last on PATH: where the real one is not installed, asking for it is seen and answered.
+fn stand_ins(base: &Root) -> Step<()> {
+    const TEXT: &str = "#!/bin/sh\necho \"cto: ${0##*/} does not work here: nothing is pushed, merged, deployed or published from inside a run\" >&2\nexit 126\n";
+    let [first, others @ ..] = STAND_INS;
+    let place = base.file(Path::new(STAND_IN_DIR).join(first), TEXT)?;
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).step("make stand-ins")?;
+    for name in others {
+        symlink(first, base.at(&Path::new(STAND_IN_DIR).join(name))).step("make stand-ins")?;
+    }
+    Ok(())
+}
+
 fn devices(base: &Root) -> Step<()> {
     for name in DEVICES {
         let path = Path::new("/dev").join(name);
@@ -171,7 +188,11 @@ fn proc(base: &Root) -> Step<()> {
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
     let empty = base.dir(guard::EMPTY_DIR)?;
-    base.file(guard::EMPTY_FILE, "")?;
+    let empty_file = base.file(guard::EMPTY_FILE, "")?;
+    // Open modes on a root that becomes read-only: what refuses a write is then the mount, which can be told.
+    for (place, mode) in [(&empty, 0o777), (&empty_file, 0o666)] {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).step("make empty places")?;
+    }
     for path in MASKED.map(Path::new) {
         let target = base.at(path);
         let Ok(meta) = fs::symlink_metadata(&target) else { continue };

@@ -8,6 +8,8 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
+use super::sys;
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Refused outright: keys, tracing of the kernel, new mounts, modules, and the calls filters cannot see into.
@@ -52,6 +54,45 @@ const REFUSED: &[i64] = &[
     libc::SYS_settimeofday,
     libc::SYS_fanotify_init,
 ];
+
+/// What a filter finds in the call it looks at: the number, the kind of machine, and the low half of each argument.
+const NUMBER: u32 = 0;
+const MACHINE: u32 = 4;
+
+const fn argument(index: u32) -> u32 {
+    16 + 8 * index
+}
+
+#[cfg(target_arch = "x86_64")]
+const THIS_MACHINE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const THIS_MACHINE: u32 = 0xc000_00b7;
+
+/// Has this process and everything it starts tell a listener of programs started and connections made. It decides
+/// nothing; calls of another machine are ended by the filter below.
+pub fn listen() -> io::Result<std::os::fd::OwnedFd> {
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    let if_equal = |value: u32, jt: u8, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, value);
+    let answer = |action: u32| step(libc::BPF_RET | libc::BPF_K, 0, 0, action);
+    // A send with this flag is a connect; which argument the flags are.
+    let sends = [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
+    let mut program = vec![load(MACHINE), if_equal(THIS_MACHINE, 1, 0), answer(libc::SECCOMP_RET_ALLOW), load(NUMBER)];
+    for call in [libc::SYS_execve, libc::SYS_execveat, libc::SYS_connect] {
+        program.extend([if_equal(call as u32, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]);
+    }
+    for (call, flags) in sends {
+        program.extend([
+            if_equal(call as u32, 0, 4),
+            load(argument(flags)),
+            step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, libc::MSG_FASTOPEN as u32),
+            answer(libc::SECCOMP_RET_USER_NOTIF),
+            answer(libc::SECCOMP_RET_ALLOW),
+        ]);
+    }
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    sys::install_listener(&program)
+}
 
 /// Installs the filter for this process and everything it starts.
 pub fn install() -> io::Result<()> {

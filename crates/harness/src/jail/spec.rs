@@ -25,6 +25,8 @@ pub struct JailSpec {
     /// A descriptor for standard input follows this order.
     pub stdin: bool,
     pub limits: JailLimits,
+    /// Tell the harness of programs started and connections made, and put stand-ins where none is installed.
+    pub watched: bool,
     pub guard: Option<Guarded>,
 }
 
@@ -72,6 +74,10 @@ impl Default for JailLimits {
 pub enum FromJail {
     /// A listening socket inside the network namespace rides along with this message.
     Door { port: u16 },
+    /// The listener rides along with this message.
+    Listener,
+    /// There is none: a sense is missing, not a layer.
+    NoListener { reason: String },
     /// Inside, restricted, canaries tried; waiting for the word to go.
     Ready(JailReport),
     /// Entry failed at a step; nothing of the contract was started.
@@ -90,6 +96,9 @@ pub enum ExitWord {
 /// From the harness to the jail, one byte each.
 pub const GO: u8 = b'g';
 pub const TERMINATE: u8 = b't';
+
+/// Where stand-ins of programs that are not installed lie in a watched jail.
+pub const STAND_IN_DIR: &str = "/refused";
 
 const MAX_FRAME: usize = 16 << 20;
 

@@ -148,8 +148,9 @@ pub fn credential_way(engine: &EngineId, asked: &Asked, env: &Env, model: Option
 }
 
 fn credential(engine: &EngineId, asked: &Asked, env: &Env, model: Option<&ModelAdmission>) -> Credential {
-    let Credential::Ready(way) = credential_way(engine, asked, env, model) else {
-        return credential_way(engine, asked, env, model);
+    let way = match credential_way(engine, asked, env, model) {
+        Credential::Ready(way) => way,
+        other => return other,
     };
     let is_file = |path: &str, bits: u32| {
         Path::new(path).metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0 && meta.permissions().mode() & bits != 0)

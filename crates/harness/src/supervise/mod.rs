@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use cto_core::attempt::Log;
 use cto_core::containment::{JailReport, ProcessReport, unproven};
 use cto_core::event::ProcessEnd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -25,7 +26,7 @@ use limits::{Decision, Input, Watch};
 use pipes::{Pipes, Ready};
 
 use crate::cancel::Cancel;
-use crate::jail::{self, Census, Door, ExitWord, JailError, JailPlan};
+use crate::jail::{self, Census, Door, ExitWord, JailError, JailPlan, Witness};
 
 /// A process to run, fully decided.
 pub struct Job {
@@ -53,6 +54,8 @@ pub struct Ended {
     pub duration_ms: u64,
     /// How the jail held, for a process that had one.
     pub contained: Option<Contained>,
+    /// What it was seen to attempt, or why nothing could be seen.
+    pub attempts: Result<Log, String>,
 }
 
 /// What was measured about a jail after its end.
@@ -97,6 +100,7 @@ struct Jailed {
     control: UnixStream,
     report: JailReport,
     census: Census,
+    witness: Result<Witness, String>,
 }
 
 /// A process that was started and must be watched to its end. Dropping it ends it.
@@ -139,7 +143,7 @@ pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
         return Ok(Running { child, limits: job.limits, started, jail: None, door: None });
     };
     let ready = jail::prepare(plan, &job.program, &job.args, &job.cwd, &job.env, (output(), output()))?;
-    let jail = Jailed { control: ready.control, report: ready.report, census: ready.census };
+    let jail = Jailed { control: ready.control, report: ready.report, census: ready.census, witness: ready.witness };
     Ok(Running { child: ready.child, limits: job.limits, started, jail: Some(jail), door: ready.door })
 }
 
@@ -161,8 +165,8 @@ impl Running {
         }
         let (end, peak) = watch(&mut self, cancel, output).map_err(watched)?;
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Some(Jailed { control, report, census }) = self.jail.take() else {
-            return Ok(Ended { end, duration_ms, contained: None });
+        let Some(Jailed { control, report, census, witness }) = self.jail.take() else {
+            return Ok(Ended { end, duration_ms, contained: None, attempts: Err("it ran without containment".into()) });
         };
         // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before that.
         let word = jail::last_word(&control);
@@ -179,6 +183,7 @@ impl Running {
             end,
             duration_ms,
             contained: Some(Contained { jail: report, survivors, ended_with_it, peak_memory_kib: peak }),
+            attempts: witness.and_then(Witness::finish),
         })
     }
 }

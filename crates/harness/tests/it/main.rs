@@ -6,7 +6,9 @@
 mod adversary;
 mod apply;
 mod attacks;
+mod attempts;
 mod bundle;
+mod cargo_attacks;
 mod case;
 mod cases;
 mod cheats;
@@ -50,6 +52,8 @@ mod tidy;
 mod try_real;
 mod try_run;
 mod validate;
+mod verification_attacks;
+mod verification_log;
 mod verify;
 
 use std::path::Path;

@@ -236,6 +236,9 @@ fn what_was_asked_for_is_compared_byte_by_byte() {
         let note = fs::read_to_string(bundle.dir.join("backend/provider-model-not-admitted.txt")).unwrap();
         assert!(note.starts_with("mismatch") && note.contains(word), "{note}");
     }
+    let (codes, bundle) = stage_two(&house, &["--base-url-file", &url, "--model", SECRET]);
+    assert!(codes.contains(&"model_not_admitted".to_owned()), "{codes:?}");
+    assert_eq!(bundle.anywhere(SECRET), Vec::<String>::new(), "a name that is none is not written down");
     fs::write(house.root().join("elsewhere/url"), format!("http://me:{SECRET}@127.0.0.1:9/v1")).unwrap();
     let (codes, bundle) = stage_two(&house, &["--base-url-file", &url]);
     assert!(codes.contains(&"provider_local_config_unavailable".to_owned()), "{codes:?}");

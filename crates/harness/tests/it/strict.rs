@@ -55,7 +55,7 @@ fn what_exists_outside_the_allowed_paths_cannot_be_changed() {
                     format!("attempt sh -c 'echo x >> {path}'"),
                     format!("attempt sh -c ': > {path}'"),
                     format!("attempt rm -f {path}"),
-                    format!("attempt mv {path} moved"),
+                    format!("attempt rename {path} moved"),
                     format!("attempt sh -c 'echo x > new.tmp && mv -f new.tmp {path}'"),
                     format!("attempt chmod 600 {path}"),
                     format!("attempt touch -d 2001-01-01 {path}"),
@@ -65,10 +65,15 @@ fn what_exists_outside_the_allowed_paths_cannot_be_changed() {
                     format!("attempt python3 -c 'import os; os.truncate(\"{path}\", 0)'"),
                 ]
             })
-            .chain(["src", "src/app", "src/app/sub", "tests", ".git"].iter().flat_map(|dir| {
-                [format!("attempt mv {dir} away"), format!("attempt rmdir {dir}"), format!("attempt rm -rf {dir}/..//{dir}/.")]
-            }))
-            .chain(["attempt mv ../workspace ../gone".to_owned(), "attempt umount src/app/other.txt".to_owned()])
+            .chain(
+                ["src", "src/app", "src/app/sub", "tests", ".git"]
+                    .iter()
+                    .flat_map(|dir| [format!("attempt rename {dir} away"), format!("attempt rmdir {dir}")]),
+            )
+            .chain(
+                ["rename ../workspace ../gone", "umount src/app/other.txt", "rm -rf tests", "rm -rf src/app/sub"]
+                    .map(|it| format!("attempt {it}")),
+            )
             .collect();
         let text = script(&[shell(&format!("{ATTEMPT}{}", attempts.join("\n"))), write("answer.txt", "right\n")]);
         let bundle = run(&person, &case(), &text, &[]);
@@ -201,7 +206,9 @@ attempt sh -c 'echo x > .claude/new'
 
 #[test]
 fn beyond_the_mount_cap_the_plan_says_contained_everywhere() {
-    let house = house();
+    // Thousands of files, four times over: in memory.
+    let state = tempfile::tempdir_in("/dev/shm").unwrap();
+    let house = house().with("CTO_STATE_DIR", state.path().to_str().unwrap());
     let mut case = Case::new("wide");
     for number in 0..4097 {
         case = case.file(&format!("workspace/wide/f{number}"), "x");

@@ -8,7 +8,7 @@ use cto_testkit::{House, Repo, script, write};
 use crate::{assert_good, house};
 
 /// The toolchain of whoever runs the tests; a house has a home of its own.
-fn with_own_rust(house: House) -> House {
+pub fn with_own_rust(house: House) -> House {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap());
     let own = |variable: &str, dir: &str| {
         let place = std::env::var_os(variable).map_or_else(|| home.join(dir), PathBuf::from);
