@@ -315,7 +315,7 @@ pub struct GatewayReport {
     /// The first limit that stopped a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_exceeded: Option<Why>,
-    /// Requests turned away after the last one that could be recorded.
+    /// Requests after the last one that could be recorded, and connections beyond those that may be open at once.
     pub unrecorded: u64,
     /// Calls that had not ended when the gateway was closed; they are not in `calls`.
     pub unfinished: u64,

@@ -1,8 +1,8 @@
 //! Where a model is reached: a base URL, parsed and refused without ever being repeated. The value is an
 //! operator's secret: it has no `Display`, is never serialised, and its `Debug` is empty.
 
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

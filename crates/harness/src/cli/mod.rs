@@ -156,6 +156,9 @@ enum Command {
     /// Open the model gateway without a run
     #[command(name = "__gateway", hide = true)]
     Gateway(doubles::gateway_alone::Args),
+    /// Ask a model and say how long it took
+    #[command(name = "__ask", hide = true)]
+    Ask(doubles::model_client::Args),
     /// Run one row of the failure matrix
     #[command(name = "__row", hide = true)]
     Row(matrix_row::Args),
@@ -217,6 +220,7 @@ pub fn main() -> ExitCode {
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
         Command::Model(args) => return ExitCode::from(doubles::model::play(args)),
         Command::Gateway(args) => return ExitCode::from(doubles::gateway_alone::play(args)),
+        Command::Ask(args) => return ExitCode::from(doubles::model_client::play(args)),
         _ => {}
     }
     let mut context = Context {
@@ -296,7 +300,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         | Command::EchoDoor { .. }
         | Command::Jail
         | Command::Model(_)
-        | Command::Gateway(_) => Ok(0),
+        | Command::Gateway(_)
+        | Command::Ask(_) => Ok(0),
     }
 }
 

@@ -149,6 +149,8 @@ impl Line<'_, '_> {
     /// The next bytes of the endpoint; 0 at their end.
     fn read(&mut self, upstream: &mut Upstream, buffer: &mut [u8]) -> Result<usize, Broken> {
         let reset = |_: io::Error| Broken::from(Why::Reset);
+        // Also where the endpoint never pauses.
+        self.in_time()?;
         loop {
             if let Some(n) = upstream.buffered(buffer).map_err(reset)? {
                 return Ok(n);
@@ -158,6 +160,14 @@ impl Line<'_, '_> {
                 return Ok(n);
             }
         }
+    }
+
+    fn in_time(&self) -> Result<(), Broken> {
+        if !self.ledger.time_left().is_zero() {
+            return Ok(());
+        }
+        self.ledger.out_of_time();
+        Err(Broken(Outcome::Budget, Some(Why::Time)))
     }
 
     /// Until the endpoint has something to say, the engine goes away, or patience ends.
@@ -172,11 +182,7 @@ impl Line<'_, '_> {
                 fds.push(PollFd::from_borrowed_fd(engine.as_fd(), PollFlags::RDHUP));
             }
             match poll(&mut fds, Some(&timespec(left))) {
-                Ok(0) if self.ledger.time_left().is_zero() => {
-                    self.ledger.out_of_time();
-                    return Err(Broken(Outcome::Budget, Some(Why::Time)));
-                }
-                Ok(0) => return Err(Broken(Outcome::Stalled, None)),
+                Ok(0) => return self.in_time().and(Err(Broken(Outcome::Stalled, None))),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => return Err(Why::Reset.into()),
@@ -215,6 +221,9 @@ fn ask(
         }
         None => upstream.send(piece),
     });
+    if sent.is_err_and(|error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
+        return Err(Broken(Outcome::Stalled, None));
+    }
     line.sent = Instant::now();
     let mut got = Vec::with_capacity(PIECE);
     let mut buffer = vec![0u8; PIECE];
@@ -236,13 +245,8 @@ fn ask(
             }
             None => {}
         }
-        // Not all of the request went out, yet an early refusal may be there to read.
-        let n = match (&sent, line.read(upstream, &mut buffer)) {
-            (Err(error), Err(Broken(Outcome::Stalled, _))) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(Broken(Outcome::Stalled, None));
-            }
-            (_, answer) => answer?,
-        };
+        // Not all of the request may have gone out: an early refusal is there to read all the same.
+        let n = line.read(upstream, &mut buffer)?;
         if n == 0 {
             return Err(if got.is_empty() { Why::Reset } else { Why::Garbled }.into());
         }

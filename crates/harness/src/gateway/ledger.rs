@@ -55,16 +55,22 @@ impl Ledger {
         Some(CallRecord::begun(state.begun, started, self.protocol))
     }
 
+    /// A connection more than there may be at once.
+    pub fn turned_away(&self) {
+        self.state().unrecorded += 1;
+    }
+
     /// Takes one call out of the budget before it is made, so that calls at the same time cannot share the last one.
     pub fn reserve(&self) -> Result<(), Why> {
         let elapsed_ms = self.elapsed_ms();
         let mut state = self.state();
         let spent = Spent { calls: state.calls, tokens: state.tokens, bytes: state.bytes, elapsed_ms };
-        match self.budget.admits(&spent) {
+        let answer = self.budget.admits(&spent);
+        match answer {
             Ok(()) => state.calls += 1,
             Err(why) => state.exceeded = state.exceeded.or(Some(why)),
         }
-        self.budget.admits(&spent)
+        answer
     }
 
     /// Counts bytes as they move; past the budget the call must end.

@@ -136,6 +136,7 @@ fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
             continue;
         };
         let Some(number) = shared.admit(&socket) else {
+            shared.ledger.turned_away();
             let _ = (&socket).write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             continue;
         };
@@ -194,7 +195,7 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
     let asked = match admissible(shared, head) {
         Ok(asked) => asked,
         // Its body is not read, so nothing can follow it.
-        Err(why) => return refuse(shared, engine, call, (head.version, false), why) && false,
+        Err(why) => return refuse(shared, engine, call, (head.version, false), why),
     };
     call.path = asked.class;
     if asked.class == PathClass::ModelList {
@@ -212,7 +213,7 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
     let mut body = Hold::default();
     let checked = match receive(shared, engine, head, &asked, &mut call, &mut body) {
         Ok(checked) => checked,
-        Err(Some(why)) => return refuse(shared, engine, call, (head.version, false), why) && false,
+        Err(Some(why)) => return refuse(shared, engine, call, (head.version, false), why),
         Err(None) => {
             call.ended(Outcome::EngineClosed, None);
             call.total_us = micros(begun);
