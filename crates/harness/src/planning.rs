@@ -106,7 +106,7 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
 /// What is known of a lane that needs admissions. Records of an engine that is closed are not even looked for.
 pub fn lane_of(request: &Request, env: &Env, home: &Home) -> Seen<LaneFacts> {
     match request.manifest.is_gated() && request.engine_opened {
-        true => Seen::Known(records::gather(&request.manifest.id, &request.records, env, home)),
+        true => Seen::Known(records::gather(&request.manifest.id, &request.records, request.origin, env, home)),
         false => Seen::NotSeen,
     }
 }
