@@ -5,7 +5,9 @@
 
 use crate::blocker::{Blocker, Code, worst};
 use crate::contract::{Contract, Control, Stage};
-use crate::event::{Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd, VerificationCompleted};
+use crate::event::{
+    Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd, VerificationCompleted,
+};
 use crate::run::{ApprovalFact, Facts};
 use crate::scope::{PathStanding, TreePath, standing};
 use crate::verdict::Status;

@@ -199,7 +199,12 @@ fn model_call(call: &CallRecord) -> String {
     let tokens = |seen: Seen<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
     let why = call.why.map_or(String::new(), |why| format!(": {}", why.sentence()));
     let (input, output) = (tokens(call.tokens.input), tokens(call.tokens.output));
-    format!("call {} {}{why}, {input} tokens in, {output} out, {}", call.seq, call.outcome.as_str(), span(millis(call.total_us / 1000)))
+    format!(
+        "call {} {}{why}, {input} tokens in, {output} out, {}",
+        call.seq,
+        call.outcome.as_str(),
+        span(millis(call.total_us / 1000))
+    )
 }
 
 fn approved(approval: &Approval) -> String {

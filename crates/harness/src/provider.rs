@@ -88,11 +88,7 @@ fn patience(limits: &Limits) -> Patience {
     let ordinary = Patience::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
     let asked = limits.model_stall_seconds.map(|seconds| Duration::from_secs(seconds.into()));
-    Patience {
-        stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4),
-        connect: ordinary.connect.min(idle / 2),
-        ..ordinary
-    }
+    Patience { stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4), connect: ordinary.connect.min(idle / 2), ..ordinary }
 }
 
 #[cfg(test)]

@@ -305,7 +305,16 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let source = planned.source.as_ref().map(|view| &view.repo);
-    let execution = Execution { env, cancel, case: &request.case, plan, source, provider: planned.provider.as_ref(), work: work.to_owned(), git };
+    let execution = Execution {
+        env,
+        cancel,
+        case: &request.case,
+        plan,
+        source,
+        provider: planned.provider.as_ref(),
+        work: work.to_owned(),
+        git,
+    };
     let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
         approvals::Settled::Denied => Ok(Vec::new()),
         approvals::Settled::MayRun => execute(bundle, request, &execution, progress),

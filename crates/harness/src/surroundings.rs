@@ -97,7 +97,8 @@ impl<'a> Surroundings<'a> {
             mapped: false,
         };
         let mut mounts = vec![mount(&self.copy, WORKSPACE, true), mount(&self.scratch, SCRATCH, true)];
-        let shown: BTreeSet<&String> = self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).chain(also).collect();
+        let shown: BTreeSet<&String> =
+            self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).chain(also).collect();
         mounts.extend(shown.into_iter().map(|path| mount(Path::new(path), path, false)));
         for input in &self.execution.plan.inputs {
             let target = Path::new(WORKSPACE).join(&input.path);

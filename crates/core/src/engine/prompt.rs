@@ -12,7 +12,9 @@ pub fn prompt(contract: &Contract) -> String {
     section(&mut out, "Never do any of this", contract.forbidden_actions.iter().map(|action| action_words(*action)));
     section(&mut out, "It will be verified with", contract.verification_commands.iter().map(String::as_str));
     section(&mut out, "It is done when", contract.success_criteria.iter().map(String::as_str));
-    out.push_str("\nThe network is closed. Do not commit. When the change is made, say in one sentence what you changed, and stop.\n");
+    out.push_str(
+        "\nThe network is closed. Do not commit. When the change is made, say in one sentence what you changed, and stop.\n",
+    );
     out
 }
 

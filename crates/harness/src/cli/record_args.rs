@@ -79,7 +79,13 @@ impl RecordArgs {
     }
 }
 
-fn number(manifest: &Manifest, env: &Env, name: &str, (code, what): (&'static str, &str), most: u32) -> Result<Option<u32>, Failure> {
+fn number(
+    manifest: &Manifest,
+    env: &Env,
+    name: &str,
+    (code, what): (&'static str, &str),
+    most: u32,
+) -> Result<Option<u32>, Failure> {
     let name = variable(&manifest.id, name);
     let Some(value) = env.get(&name).filter(|_| manifest.is_gated()) else { return Ok(None) };
     let number = value.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|number| (1..=most).contains(number));

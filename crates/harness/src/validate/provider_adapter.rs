@@ -33,6 +33,31 @@ const MODEL: &str = "scripted";
 const PROBE: &str = "[probe]\ntext = \"ready\"\n";
 const FIX: &str = "import re\n\n\ndef slugify(text):\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")\n";
 
+/// What is checked, in the order it is reported.
+const CHECKS: [&str; 21] = [
+    "model_provider_gate_blocks",
+    "unadmitted_pair_blocks",
+    "mismatch_blocks",
+    "invalid_admission_blocks",
+    "decision_missing_blocks",
+    "not_decided_blocks",
+    "external_blocked_when_local_required",
+    "external_approved_needs_all_fields",
+    "class_status_mismatch_blocks",
+    "credentials_missing_blocks",
+    "local_config_missing_blocks",
+    "reasoning_only_blocks",
+    "delayed_content_allows",
+    "fallback_model_refused_on_wire",
+    "wrong_digest_blocks",
+    "missing_binary_blocks",
+    "non_executable_blocks",
+    "shell_keyword_is_not_a_provider",
+    "provider_timeout_fail_closed",
+    "surviving_children_ended",
+    "no_secret_or_endpoint_in_any_artifact",
+];
+
 /// What every run of this validator shares.
 struct Lab<'b, 'e> {
     bench: &'b mut Bench<'e>,
@@ -57,7 +82,13 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     lab.prove_stage_one()?;
     lab.runs()?;
     lab.nothing_leaked()?;
-    Ok(lab.validation.done())
+    let mut validation = lab.validation;
+    let place = |name: &str| CHECKS.iter().position(|known| *known == name);
+    validation.checked.sort_by_key(|check| place(&check.name));
+    if validation.checked.len() != CHECKS.len() {
+        validation.errors.push("not everything was checked".into());
+    }
+    Ok(validation.done())
 }
 
 impl<'b, 'e> Lab<'b, 'e> {
@@ -154,16 +185,18 @@ impl<'b, 'e> Lab<'b, 'e> {
         Ok(sealed)
     }
 
-    /// A lane that must be blocked by this code, in these words, before anything is started.
-    fn blocks(&mut self, name: &str, code: Code, words: &str, asked: Asked) -> Result<SealedBundle, Failure> {
+    /// A lane that must be blocked by this code, in these words and with the marker of the code, before anything
+    /// is started.
+    fn blocks(&mut self, name: &str, code: Code, words: &str, asked: Asked) -> Result<(), Failure> {
         let sealed = self.run(asked)?;
         let report = &sealed.report;
         let said = |blocker: &cto_core::blocker::Blocker| {
             blocker.code == code && blocker.detail.as_deref().unwrap_or_default().contains(words)
         };
+        let marked = bundle::note_of(code).is_none_or(|note| sealed.dir.join(note).is_file());
         let held = report.status == Status::Blocked && !report.process_started && report.blockers.iter().any(said);
-        self.validation.check(name, held, || told(&sealed));
-        Ok(sealed)
+        self.validation.check(name, held && marked, || told(&sealed));
+        Ok(())
     }
 
     fn records_block(&mut self) -> Result<(), Failure> {
@@ -175,9 +208,7 @@ impl<'b, 'e> Lab<'b, 'e> {
             asked
         };
         let nothing = Asked { base_url_file: url.clone(), ..Asked::default() };
-        let closed = self.blocks("model_provider_gate_blocks", Code::ModelNotAdmitted, "missing_admission", nothing)?;
-        let marked = closed.dir.join(bundle::MODEL_NOTE).is_file();
-        self.validation.check("model_provider_marker_written", marked, || "no marker was written".into());
+        self.blocks("model_provider_gate_blocks", Code::ModelNotAdmitted, "missing_admission", nothing)?;
         let mut admissions = Vec::new();
         for (name, field, value) in [
             ("not-admitted", "status", json!("not_admitted")),
@@ -216,8 +247,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         self.blocks("not_decided_blocks", code, "not_decided", decided(decisions[0].clone()))?;
         self.blocks("external_blocked_when_local_required", code, "local_provider_required", admission(2))?;
         self.blocks("external_approved_needs_all_fields", code, "effect", decided(decisions[1].clone()))?;
-        self.blocks("class_status_mismatch_blocks", code, "does not agree", decided(decisions[2].clone()))?;
-        Ok(())
+        self.blocks("class_status_mismatch_blocks", code, "does not agree", decided(decisions[2].clone()))
     }
 
     fn files_block(&mut self) -> Result<(), Failure> {
@@ -247,8 +277,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         let asked = with(self, Some(gone), None);
         self.blocks("missing_binary_blocks", Code::ProviderUnavailable, "no longer at its path", asked)?;
         let asked = with(self, None, Some("case".into()));
-        self.blocks("shell_keyword_is_not_a_provider", code, "not an absolute path", asked)?;
-        Ok(())
+        self.blocks("shell_keyword_is_not_a_provider", code, "not an absolute path", asked)
     }
 
     fn preflight_blocks(&mut self) -> Result<(), Failure> {
@@ -257,10 +286,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         let keyless = Asked { base_url_file: url, credential: Some(missing), ..self.good.clone() };
         self.blocks("credentials_missing_blocks", Code::ProviderAuthUnavailable, "", keyless)?;
         let nowhere = Asked { base_url_file: None, ..self.good.clone() };
-        let sealed = self.blocks("local_config_missing_blocks", Code::ProviderLocalConfigUnavailable, "", nowhere)?;
-        let marked = sealed.dir.join(bundle::LOCAL_CONFIG_NOTE).is_file();
-        self.validation.check("local_config_marker_written", marked, || "no marker was written".into());
-        Ok(())
+        self.blocks("local_config_missing_blocks", Code::ProviderLocalConfigUnavailable, "", nowhere)
     }
 
     /// The proof of stage 1, for runs of this validator and for nobody else.
@@ -286,9 +312,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         let url = self.model("[probe]\nreasoning = \"let me think about that\"\n")?;
         let thinking = Asked { base_url_file: Some(url), ..self.good.clone() };
         let code = Code::ProviderResponseShapeUnavailable;
-        let sealed = self.blocks("reasoning_only_blocks", code, "", thinking)?;
-        let marked = sealed.dir.join(bundle::SHAPE_NOTE).is_file();
-        self.validation.check("reasoning_only_marker_written", marked, || "no marker was written".into());
+        self.blocks("reasoning_only_blocks", code, "", thinking)?;
 
         let write = turn("write", &json!({"path": "strings.py", "content": FIX}));
         let done = "[[turn]]\ntext = \"Done.\"\n";
@@ -322,8 +346,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         }
         let sealed = self.run_request(&request)?;
         let text = reader::document(&sealed.dir, bundle::MODEL_CALLS).unwrap_or_default();
-        let calls: Vec<Value> =
-            text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let calls: Vec<Value> = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
         let other = |call: &&Value| call["model_asked"] != MODEL;
         let refused = calls.iter().filter(other).count() >= 1
             && calls.iter().filter(other).all(|call| call["forwarded"] == false && call["outcome"] == "refused")

@@ -95,8 +95,7 @@ impl Lab {
         let place = tempfile::Builder::new().prefix("model-").tempdir_in(self.house.root()).unwrap().keep();
         let file = |name: &str| place.join(name).display().to_string();
         fs::write(file("scenario.toml"), format!("key = \"{KEY}\"\n{scenario}")).unwrap();
-        let child =
-            self.house.start(&["__model", &file("scenario.toml"), "--port-file", &file("port"), "--log", &file("log")]);
+        let child = self.house.start(&["__model", &file("scenario.toml"), "--port-file", &file("port"), "--log", &file("log")]);
         assert!(wait_until(|| place.join("port").exists()), "the scripted model does not listen");
         let authority = format!("127.0.0.1:{}", fs::read_to_string(file("port")).unwrap());
         fs::write(file("url"), format!("http://{authority}/v1\n")).unwrap();

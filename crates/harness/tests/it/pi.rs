@@ -23,7 +23,8 @@ fn a_good_run_passes_and_tells_everything() {
     assert_good(&bundle);
     assert_eq!(bundle.changed_files(), ["answer.txt"]);
     let types = bundle.event_types();
-    for event in ["engine.message", "engine.tool_call", "engine.file_change", "engine.tokens", "engine.model_call", "engine.result"]
+    for event in
+        ["engine.message", "engine.tool_call", "engine.file_change", "engine.tokens", "engine.model_call", "engine.result"]
     {
         assert!(types.iter().any(|have| have == event), "{event}: {types:?}");
     }
@@ -82,7 +83,8 @@ fn an_endless_loop_ends_with_the_budget() {
 fn no_process_the_harness_starts_ever_holds_the_endpoint_or_the_key() {
     let Some(program) = pi() else { return };
     let lab = Lab::new(&program, &quick());
-    let look = tool("bash", json!({"command": "env; cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; sleep 0.3"}));
+    let look =
+        tool("bash", json!({"command": "env; cat /proc/*/cmdline /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; sleep 0.3"}));
     let model = lab.model(&script(&[look, edit()]));
     let needles = [KEY.to_owned(), model.authority.clone()];
     let over = AtomicBool::new(false);

@@ -65,7 +65,9 @@ fn a_good_run_is_told_in_the_same_words_by_every_version() {
             EngineResult,
         ];
         assert_eq!(kinds, want, "{name}");
-        assert!(events.contains(&Event::EngineFileChange(crate::event::EngineFileChange { path: "/workspace/strings.py".into() })));
+        assert!(
+            events.contains(&Event::EngineFileChange(crate::event::EngineFileChange { path: "/workspace/strings.py".into() }))
+        );
         let result = last_result(&events).unwrap();
         assert_eq!((result.claimed.as_str(), result.failed), ("completed", false), "{name}");
         assert_eq!(result.summary, "Fixed slugify in strings.py; all 4 tests pass.");
@@ -135,7 +137,9 @@ fn an_end_too_long_to_be_kept_is_still_the_end() {
 #[test]
 fn a_change_is_told_only_when_it_was_made() {
     let begin = r#"{"type":"tool_execution_start","toolCallId":"a","toolName":"write","args":{"path":"x"}}"#;
-    let end = |error: bool| format!(r#"{{"type":"tool_execution_end","toolCallId":"a","toolName":"write","result":{{}},"isError":{error}}}"#);
+    let end = |error: bool| {
+        format!(r#"{{"type":"tool_execution_end","toolCallId":"a","toolName":"write","result":{{}},"isError":{error}}}"#)
+    };
     let changes = |text: &str| heard(text).0.iter().filter(|e| e.kind() == EventType::EngineFileChange).count();
     assert_eq!(changes(&format!("{begin}\n{}", end(false))), 1);
     assert_eq!(changes(&format!("{begin}\n{}", end(true))), 0);
@@ -169,7 +173,8 @@ fn hostile_lines_are_harmless() {
     let (events, _) = heard(&format!("{numbers}\n{numbers}\n{{\"type\":\"agent_end\"}}"));
     let Some(Event::EngineTokens(tokens)) = events.first() else { panic!("{events:?}") };
     assert_eq!((tokens.input, tokens.output, tokens.cache_read, tokens.cache_write), (MAX_COUNT, 0, 0, 0));
-    let coloured = "{\"type\":\"message_end\",\"message\":{\"role\":\"assistant\",\"content\":\"\\u001b[2Jgone\",\"stopReason\":\"stop\"}}";
+    let coloured =
+        "{\"type\":\"message_end\",\"message\":{\"role\":\"assistant\",\"content\":\"\\u001b[2Jgone\",\"stopReason\":\"stop\"}}";
     let Event::EngineMessage(message) = &heard(coloured).0[0] else { panic!() };
     assert!(!message.text.contains('\u{1b}'));
 }
