@@ -163,6 +163,11 @@ pub fn describe(end: ProcessEnd) -> String {
     }
 }
 
+/// Characters that turn the direction of what stands after them.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Text from outside as inline code: it can neither end the code span nor start a new line.
 fn code(text: &str) -> String {
     let tame: String = text
@@ -170,7 +175,7 @@ fn code(text: &str) -> String {
         .map(|c| {
             if c == '`' {
                 '\''
-            } else if c.is_control() {
+            } else if c.is_control() || turns_text(c) {
                 ' '
             } else {
                 c
@@ -187,6 +192,7 @@ mod tests {
     #[test]
     fn outside_text_cannot_leave_its_code_span() {
         assert_eq!(code("a`\n# PASS"), "`a' # PASS`");
+        assert_eq!(code("x\u{202e}txt.exe\u{2069}"), "`x txt.exe `");
     }
 
     #[test]

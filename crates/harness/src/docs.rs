@@ -19,6 +19,7 @@ pub fn all() -> Vec<(String, String)> {
         ("docs/exit-codes.md".to_owned(), exit_codes()),
         ("docs/cli.md".to_owned(), command_line()),
         ("docs/matrix.md".to_owned(), matrix()),
+        ("docs/hostile.md".to_owned(), hostile()),
     ];
     for (name, schema) in cto_core::schema::all() {
         let text = cto_core::json::pretty(&schema).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -97,6 +98,43 @@ fn matrix() -> String {
     table("The matrix", &|row| row.fixture.as_deref().is_some_and(|name| FIXTURES.contains(&name)));
     table("Further codes", &|row| row.blocker.is_some() && row.fixture.is_none());
     out
+}
+
+const HOSTILE: &str = "# The hostile kit\n\n\
+    `cto matrix --hostile` plays an engine that means harm, one attack after the other, and then honest work that must not be \
+    taken for it. A row is a run like any other, as in [matrix.md](matrix.md), and is judged by its bundle and by the host: \
+    what lies around the run is as it was, no open door of the host was used, no process and no mount is left, nothing \
+    appeared where the row tried to put it.\n\n\
+    Each attack tells how every attempt ended, and a row whose attack was never made is red. Where the finding is `none` the \
+    attack was stopped, the engine then did its honest work, and the run passed. `--row` takes the name of a row or of a \
+    theme. A row is not applicable where a program it needs is not installed. What is not defended is in \
+    [threat-model.md](threat-model.md).\n";
+
+fn hostile() -> String {
+    let mut out = format!("{HEADER}{HOSTILE}");
+    for theme in matrix::themes().unwrap_or_default() {
+        let _ =
+            write!(out, "\n## {} (`{}`)\n\n| row | attack | finding | must show |\n|---|---|---|---|\n", theme.title, theme.name);
+        for row in &theme.rows {
+            let codes: Vec<String> = row.codes().iter().map(|code| format!("`{}`", code.as_str())).collect();
+            let finding = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };
+            let shows = row.shows.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let _ = writeln!(out, "| {} | {} | {finding} | {} |", row.name, row.trigger, visible(&shows));
+        }
+    }
+    out
+}
+
+/// Names of hostile files on a page of ours: nothing in them is obeyed by Markdown or by a terminal.
+fn visible(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    text.chars()
+        .map(|c| match c {
+            '|' | '<' | '>' | '*' | '`' | '_' | '~' | '[' | '\\' => format!("\\{c}"),
+            c if plain(c) => c.to_string(),
+            c => c.escape_default().to_string().replace('\\', "\\\\"),
+        })
+        .collect()
 }
 
 fn matrix_row(row: &Row) -> String {

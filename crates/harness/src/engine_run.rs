@@ -36,7 +36,7 @@ pub fn run_engine(
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = execution.plan;
-    let around = Surroundings::new(execution, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
+    let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
     let mut job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
     watch_attempts(&mut job);

@@ -50,7 +50,7 @@ struct Shown {
 }
 
 fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
-    let mount = |path: PathBuf| Mount { target: path.clone(), source: path, writable: false, mapped: false };
+    let mount = |path: PathBuf| Mount { target: path.clone(), source: path, writable: false, mapped: false, over: None };
     let mut shown =
         Shown { mounts: toolchains::shown_for(program, env, home).into_iter().map(mount).collect(), path: String::new() };
     if let Some(name) = interpreter(program) {
@@ -96,7 +96,8 @@ impl<R: BufRead> TakeLine for R {
 }
 
 fn question(program: &Path, flag: &str, shown: &Shown, work: &Path) -> Result<String, Failure> {
-    let mut mounts = vec![Mount { source: work.to_owned(), target: "/scratch".into(), writable: true, mapped: false }];
+    let mut mounts =
+        vec![Mount { source: work.to_owned(), target: "/scratch".into(), writable: true, mapped: false, over: None }];
     mounts.extend(shown.mounts.iter().cloned());
     let env: BTreeMap<OsString, OsString> =
         [("PATH", shown.path.as_str()), ("HOME", "/scratch/home"), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8"), ("NO_COLOR", "1")]

@@ -2,6 +2,7 @@
 //! only when the gates before them have passed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cto_core::blocker::Code;
 use cto_core::case_file::{self, ControlSource};
@@ -20,10 +21,12 @@ use cto_core::source::Looked;
 use cto_core::tree::{self, Tree};
 use cto_core::wire::calls::CallRecord;
 
+use crate::checkout::Checkout;
 use crate::engine_program;
 use crate::gateway::CredentialClass;
 use crate::host::{Env, Home, OwnProgram};
 use crate::jail::probe;
+use crate::overlay;
 use crate::provider::{self, Provider};
 use crate::records;
 use crate::run::Request;
@@ -45,6 +48,9 @@ pub struct Planned {
     pub provider: Option<Provider>,
     /// The request that was made over it.
     pub probe: Option<CallRecord>,
+    /// A checkout of the source's tree, made by an earlier run.
+    pub checkout: Option<Arc<Checkout>>,
+    source_files: Option<u64>,
 }
 
 /// Resolves a contract, or says everything that is wrong with it.
@@ -122,6 +128,8 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
         source: None,
         provider: None,
         probe: None,
+        checkout: None,
+        source_files: None,
     };
     let (mut host, mut looked, mut answer) = (Seen::NotSeen, Seen::NotSeen, Seen::NotSeen);
     let mut confinement = match (&request.source, planned.contract.valid()) {
@@ -140,6 +148,7 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             host: host.clone(),
             source: looked.clone(),
             model: answer.clone(),
+            source_files: planned.source_files,
             confinement: confinement.as_ref(),
         };
         match plan::next(&input) {
@@ -244,12 +253,19 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
         }
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
-            match view.tree() {
-                Ok(tree) => {
+            planned.checkout = Checkout::find(home, &look.tree).map(Arc::new);
+            // Where there is a checkout, an earlier run read every file of this very tree.
+            let read = match &planned.checkout {
+                Some(checkout) => Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree)),
+                None => view.tree().map(|tree| (tree::digest(&tree), tree)).map(|(digest, tree)| (tree, digest)),
+            };
+            match read {
+                Ok((tree, digest)) => {
+                    planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
                     if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree)) {
                         return unusable(format!("the input {:?} is tracked, so the copy has it already", input.as_str()));
                     }
-                    contract.start_tree = Seen::Known(tree::digest(&tree));
+                    contract.start_tree = Seen::Known(digest);
                     contract.name_directories(&tree);
                     let decision = confine(request.contain, contract, &tree);
                     contract.lane.containment = Some(decision.policy);
@@ -261,6 +277,12 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
     }
     planned.source = Some(view);
     (Looked::Found(look), decided)
+}
+
+/// A test may have any repository made into an overlay, or none: no release build looks.
+fn forced_files(env: &Env) -> Option<u64> {
+    let forced = env.get("CTO_TEST_WORKSPACE").filter(|_| cfg!(debug_assertions))?;
+    [("overlay", u64::MAX), ("copy", 0)].into_iter().find(|(kind, _)| forced == *kind).map(|(_, files)| files)
 }
 
 /// What the harness starts by itself, whatever the contract says.
@@ -275,6 +297,8 @@ fn lane_missing(env: &Env) -> Vec<String> {
 
 fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
     let mut facts = HostFacts { jail_missing: probe::missing(home), lane_missing: lane_missing(env), ..HostFacts::default() };
+    // Only a repository is ever put below an overlay.
+    facts.overlay = request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
     for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
         let place = match toolchains::resolve(&name, env, home) {
             Resolved::Missing => None,

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::checkout::WorkspaceKind;
 use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::{Invocation, Manifest, Program};
@@ -24,6 +26,7 @@ use cto_core::verdict::Status;
 use crate::approvals::{self, Answer, Approvals};
 use crate::cancel::Cancel;
 use crate::cases::Case;
+use crate::checkout::Checkout;
 use crate::engine_run::run_engine;
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::failure::{Failure, chain};
@@ -77,6 +80,9 @@ pub struct Execution<'a> {
     pub source: Option<&'a SourceRepo>,
     /// The way to the engine's model, where it has one.
     pub provider: Option<&'a Provider>,
+    /// The cached checkout of the source, where planning found one.
+    pub checkout: Option<Arc<Checkout>>,
+    pub home: &'a Home,
     pub work: PathBuf,
     pub git: PathBuf,
 }
@@ -150,7 +156,7 @@ pub fn run_asking(
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
     bundle.relies_on = stage_proof::reliances(&planned, baseline.as_ref());
-    let asked = Asked { request, planned: &planned, answer, baseline: baseline.as_ref() };
+    let asked = Asked { request, planned: &planned, answer, home, baseline: baseline.as_ref() };
     let outcome = record_and_execute(&mut bundle, asked, env, cancel, &work, progress);
     let mut findings = findings_of(&mut bundle, outcome);
     findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
@@ -162,6 +168,8 @@ pub fn run_asking(
     if sealed.report.status == Status::Pass {
         // Kept only where there is something to look into; what stays is litter, not evidence.
         let _ = workspace::remove(&work);
+    } else if request.keep {
+        show_kept(&planned, home, &work);
     }
     progress.done();
     Ok(sealed)
@@ -194,6 +202,16 @@ fn cannot_sign(error: &SignError) -> Failure {
         _ => Failure::internal("cannot_sign", "the evidence could not be signed").because(error),
     };
     failure.so("nothing ran")
+}
+
+/// An overlay shows nobody outside a jail its files: what is kept for a person is laid out.
+fn show_kept(planned: &Planned, home: &Home, work: &Path) {
+    let overlay = planned.plan.as_ref().filter(|plan| plan.workspace == WorkspaceKind::Overlay);
+    let Some(look) = overlay.and_then(|plan| plan.source.as_ref()).filter(|_| work.is_dir()) else { return };
+    if let Some(checkout) = Checkout::find(home, &look.tree) {
+        // The run is sealed; a workspace that cannot be laid out is not named as kept.
+        let _ = measure::lay_out_kept(Arc::new(checkout), work);
+    }
 }
 
 fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
@@ -245,12 +263,13 @@ struct Asked<'a> {
     request: &'a Request,
     planned: &'a Planned,
     answer: Option<Answer>,
+    home: &'a Home,
     baseline: Option<&'a Baseline>,
 }
 
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer, baseline }: Asked<'_>,
+    Asked { request, planned, answer, home, baseline }: Asked<'_>,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
@@ -312,6 +331,8 @@ fn record_and_execute(
         plan,
         source,
         provider: planned.provider.as_ref(),
+        checkout: planned.checkout.clone(),
+        home,
         work: work.to_owned(),
         git,
     };
@@ -400,8 +421,8 @@ fn execute(
     progress.step("workspace", "private copy");
     let since = Instant::now();
     let workspace = measure::Workspace::prepare(execution)?;
-    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, None)?;
-    verification::set_up(bundle, execution, workspace.dir(), "setup")?;
+    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, Some(workspace.made.to_owned()))?;
+    verification::set_up(bundle, execution, workspace.copy(), "setup")?;
     workspace.check_setup(execution)?;
     stop_if_cancelled(execution)?;
 

@@ -108,6 +108,7 @@ impl World {
             host: self.host.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
+            source_files: None,
             confinement: Some(&self.confinement),
         }
     }

@@ -56,6 +56,8 @@ pub struct GateInput<'a> {
     pub source: Seen<Looked>,
     /// What the model said when it was asked before anything was started.
     pub model: Seen<Answer>,
+    /// How many files the repository that is copied holds; known once it was looked at.
+    pub source_files: Option<u64>,
     /// What will protect the workspace; known once its tree is.
     pub confinement: Option<&'a Decision>,
 }
@@ -75,6 +77,8 @@ pub struct HostFacts {
     pub unusable: Vec<String>,
     /// What a jail on this host cannot prove; empty when it can prove everything.
     pub jail_missing: Vec<String>,
+    /// A jail of this host can be given an overlay of directories of the state home.
+    pub overlay: bool,
     /// The engine's own program, where it is another than this binary.
     pub engine: Option<EngineUse>,
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::show::Place;
+use super::show::{Place, Tried};
 use super::{Assertion, Row, Show};
 use crate::blocker::Code;
 use crate::bundle;
@@ -22,6 +22,8 @@ pub struct Evidence {
     pub bundles: Vec<BundleSeen>,
     /// What is not as it was before, outside the bundle.
     pub touched: Vec<String>,
+    /// What the commands that show a run printed about it, where the row asks for that.
+    pub printed: String,
 }
 
 /// A bundle as found on disk.
@@ -58,7 +60,19 @@ pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
         let (holds, found) = shown(show, row, &bundle);
         sheet.must("shows", show.to_string(), holds, || found);
     }
+    if row.reads_back {
+        let obeyed = evidence.printed.chars().find(|c| *c != '\n' && moves_a_terminal(*c));
+        let holds = obeyed.is_none() && !evidence.printed.is_empty();
+        sheet.must("printed", "nothing shown of the run moves a terminal".into(), holds, || {
+            obeyed.map_or("nothing was shown".into(), |c| format!("it holds U+{:04X}", u32::from(c)))
+        });
+    }
     sheet.0
+}
+
+/// Control characters, and those that turn the direction of what follows.
+fn moves_a_terminal(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What engines and checks took of a run, as its events tell it.
@@ -221,6 +235,15 @@ fn shown(show: &Show, row: &Row, bundle: &Bundle<'_>) -> (bool, String) {
             None => (false, format!("there is no {}", held.file)),
             Some(text) => (text.contains(&held.holds), brief(&text)),
         },
+        Show::Lacks(held) => match bundle.text(&held.file) {
+            None => (false, format!("there is no {}", held.file)),
+            Some(text) => (!text.contains(&held.holds), "it holds it".into()),
+        },
+        Show::Line(line) => {
+            let said = bundle.text(bundle::STDOUT_LOG).unwrap_or_default();
+            (said.lines().any(|found| found == line), brief(&said))
+        }
+        Show::Stopped(tried) => stopped(tried, &bundle.text(bundle::STDOUT_LOG).unwrap_or_default()),
         Show::Nowhere(text) => {
             let holds = |bytes: &&Vec<u8>| bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes());
             let count = bundle.seen.files.values().filter(holds).count();
@@ -250,6 +273,19 @@ fn shown(show: &Show, row: &Row, bundle: &Bundle<'_>) -> (bool, String) {
             let rows = gates["gates"].as_array().map(Vec::as_slice).unwrap_or_default();
             let found = rows.iter().find(|row| row["gate"] == gate.of.as_str()).map_or(&Value::Null, |row| &row["result"]);
             (serde_json::to_value(gate.result).is_ok_and(|want| want == *found), found.to_string())
+        }
+    }
+}
+
+/// Every attempt is told, and none as one that got through.
+fn stopped(tried: &Tried, said: &str) -> (bool, String) {
+    let began = |start: String| said.lines().any(|line| line.starts_with(&start));
+    let told = |number: &u64| began(Tried::stopped(&tried.attack, *number)) && !began(Tried::through(&tried.attack, *number));
+    match (0..tried.times).find(|number| !told(number)) {
+        None => (tried.times > 0, "nothing was tried".into()),
+        Some(number) => {
+            let about = |line: &&str| line.starts_with(&format!("attack {} {number}:", tried.attack));
+            (false, said.lines().find(about).map_or(format!("attempt {number} was never made"), brief))
         }
     }
 }

@@ -14,11 +14,15 @@ fn row() -> Row {
         status = "blocked"
         exit = 3
         runs = true
+        reads_back = true
         shows = [
           { changed = ["a"] },
           { empty = "patch.diff" },
           { kept = "test.log" },
           { text = { file = "test.log", holds = "said" } },
+          { lacks = { file = "test.log", holds = "shouted" } },
+          { line = "a whole line" },
+          { stopped = { attack = "climb", times = 2 } },
           { nowhere = "hush-hush" },
           { value = { of = "report.json", at = "/tests_passed", is = "false" } },
           { event = { of = "engine.started", at = "/engine" } },
@@ -55,7 +59,8 @@ fn evidence() -> Evidence {
     files.insert(bundle::TRACE.into(), format!("{trace}\n").into_bytes());
     files.insert(bundle::GATES.into(), gates.to_string().into_bytes());
     files.insert(bundle::TEST_LOG.into(), b"it said so\n".to_vec());
-    files.insert(bundle::STDOUT_LOG.into(), Vec::new());
+    let said = "attack climb 0: stopped: no\n  \na whole line\nattack climb 1: stopped: no\n";
+    files.insert(bundle::STDOUT_LOG.into(), said.into());
     let verification = Verification {
         schema_version: 1,
         standing: Standing::Good,
@@ -66,7 +71,12 @@ fn evidence() -> Evidence {
         problems: Vec::new(),
         unknowns: Vec::new(),
     };
-    Evidence { exit_code: Some(3), bundles: vec![BundleSeen { files, verification }], touched: Vec::new() }
+    Evidence {
+        exit_code: Some(3),
+        bundles: vec![BundleSeen { files, verification }],
+        touched: Vec::new(),
+        printed: "shown\n".into(),
+    }
 }
 
 fn wrong(row: &Row, evidence: &Evidence) -> Vec<String> {
@@ -104,6 +114,9 @@ fn a_flawless_bundle_is_green() {
     assert_eq!(evaluate(&row(), &evidence()).iter().filter(|a| a.check == "shows").count(), row().shows.len());
 }
 
+const CLIMB: &str = "shows: climb was tried 2 times and stopped each time";
+const PRINTED: &str = "printed: nothing shown of the run moves a terminal";
+
 /// One flaw, and the assertion that sees it.
 #[test]
 fn every_flaw_is_seen_by_the_check_it_belongs_to() {
@@ -132,7 +145,6 @@ fn every_flaw_is_seen_by_the_check_it_belongs_to() {
         ),
         ("digests: the verdict can be derived again", changed(|e| e.bundles[0].verification.status = None)),
         ("digests: the verdict can be derived again", changed(|e| e.bundles[0].verification.status = Some(Status::Pass))),
-        ("execution: an engine ran and its raw log is kept", file(bundle::STDOUT_LOG, None)),
         (
             "execution: an engine ran and its raw log is kept",
             replaced(report, "\"process_started\":true", "\"process_started\":false"),
@@ -140,6 +152,14 @@ fn every_flaw_is_seen_by_the_check_it_belongs_to() {
         ("shows: changed_files is a", replaced(report, "[\"a\"]", "[\"a\",\"b\"]")),
         ("shows: patch.diff is empty", file(bundle::PATCH, Some(b"x"))),
         ("shows: test.log holds \"said\"", replaced(bundle::TEST_LOG, "said", "thought")),
+        ("shows: test.log does not hold \"shouted\"", replaced(bundle::TEST_LOG, "so", "shouted")),
+        ("shows: the engine says \"a whole line\"", replaced(bundle::STDOUT_LOG, "a whole line", "a whole line.")),
+        (CLIMB, replaced(bundle::STDOUT_LOG, "climb 1: stopped", "climb 1: THROUGH")),
+        (CLIMB, replaced(bundle::STDOUT_LOG, "climb 0: stopped", "climb 2: stopped")),
+        (CLIMB, replaced(bundle::STDOUT_LOG, "climb 0: stopped: no\n", "climb 0: stopped: no\nattack climb 0: THROUGH\n")),
+        (PRINTED, changed(|e| e.printed.clear())),
+        (PRINTED, changed(|e| e.printed.push('\u{1b}'))),
+        (PRINTED, changed(|e| e.printed.push('\u{202e}'))),
         ("shows: the secret is in no file", file("backend/x", Some(b"psst hush-hush"))),
         ("shows: report.json /tests_passed is false", replaced(report, "\"tests_passed\":false", "\"tests_passed\":null")),
         ("shows: report.json /tests_passed is false", replaced(report, "\"tests_passed\":false,", "")),
@@ -166,6 +186,8 @@ fn flaws_that_more_than_one_check_sees() {
     assert_eq!(wrong(&row(), &extra), ["shows: no approval.granted", order]);
     let said = ["status: the report says blocked", "digests: the verdict can be derived again"];
     assert_eq!(wrong(&row(), &replaced(bundle::REPORT, "\"status\":\"blocked\"", "\"status\":\"fail\"")), said);
+    let silent = ["execution: an engine ran and its raw log is kept", "shows: the engine says \"a whole line\"", CLIMB];
+    assert_eq!(wrong(&row(), &file(bundle::STDOUT_LOG, None)), silent);
     let kept = ["shows: test.log is kept", "shows: test.log holds \"said\""];
     assert_eq!(wrong(&row(), &file(bundle::TEST_LOG, Some(b""))), kept);
 }
@@ -173,7 +195,7 @@ fn flaws_that_more_than_one_check_sees() {
 #[test]
 fn what_must_not_run_leaves_no_trace_of_running() {
     let mut row = row();
-    row.runs = false;
+    (row.runs, row.reads_back) = (false, false);
     row.shows.clear();
     assert_eq!(wrong(&row, &evidence()), ["execution: no engine was started", "execution: nothing was changed"]);
     let mut quiet = replaced(bundle::REPORT, "\"process_started\":true", "\"process_started\":false");

@@ -3,6 +3,7 @@
 //! Nothing here runs anything. `evaluate` reads what a run left behind, never what an engine said.
 
 mod evaluate;
+mod hostile;
 mod junit;
 mod outcome;
 mod show;
@@ -19,9 +20,10 @@ use crate::event::EventType;
 use crate::verdict::Status;
 
 pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate};
+pub use hostile::{BENIGN, Theme, hostile, themes};
 pub use junit::junit;
 pub use outcome::{Assertion, Counts, MatrixReport, RowOutcome, RowVerdict, Time};
-pub use show::{GateSeen, Held, Place, Show, Traced};
+pub use show::{GateSeen, Held, Place, Show, Traced, Tried};
 
 const ROWS: &str = include_str!("rows.toml");
 
@@ -100,7 +102,24 @@ pub struct Row {
     /// An engine was started.
     pub runs: bool,
     pub shows: Vec<Show>,
+    /// Files of the workspace besides those of the fixture.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// The part of the hostile kit it belongs to.
+    pub theme: Option<String>,
+    /// Programs of the system it cannot be tried without.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Places of the host that must not be there afterwards.
+    #[serde(default)]
+    pub prevented: Vec<String>,
+    /// What is printed about the run must hold nothing a terminal would obey.
+    #[serde(default)]
+    pub reads_back: bool,
 }
+
+/// Words of a row that are only known when it runs (`{place}`), and what stands for them.
+pub type Words = BTreeMap<String, String>;
 
 /// A repository to copy: the files of the fixture in one commit, and what was done to it since.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -176,8 +195,8 @@ impl Row {
     }
 
     /// What the scripted engine plays.
-    pub fn script_text(&self) -> Result<String, MatrixError> {
-        let steps: Vec<toml::Value> = self.steps.iter().cloned().map(toml::Value::Table).collect();
+    pub fn script_text(&self, words: &Words) -> Result<String, MatrixError> {
+        let steps: Vec<toml::Value> = self.steps.iter().cloned().map(|step| spoken(step.into(), words)).collect();
         self.written(&toml::Table::from_iter([("silent".into(), self.silent.into()), ("step".into(), steps.into())]))
     }
 
@@ -198,14 +217,26 @@ impl Row {
         }
     }
 
-    /// A name of the row, or of the matrix row it is a form of.
+    /// A name of the row, of the matrix row it is a form of, or of its theme.
     pub fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.fixture.as_deref() == Some(name)
+        self.name == name || self.fixture.as_deref() == Some(name) || self.theme.as_deref() == Some(name)
     }
 
     /// Every code the report must have, in no order.
     pub fn codes(&self) -> Vec<Code> {
         self.blocker.into_iter().chain(self.also.iter().copied()).collect()
+    }
+}
+
+/// A value with every word in it replaced.
+fn spoken(value: toml::Value, words: &Words) -> toml::Value {
+    match value {
+        toml::Value::String(text) => {
+            words.iter().fold(text, |text, (word, meant)| text.replace(&format!("{{{word}}}"), meant)).into()
+        }
+        toml::Value::Array(all) => all.into_iter().map(|one| spoken(one, words)).collect::<Vec<_>>().into(),
+        toml::Value::Table(all) => all.into_iter().map(|(key, one)| (key, spoken(one, words))).collect::<toml::Table>().into(),
+        other => other,
     }
 }
 
@@ -269,7 +300,7 @@ mod tests {
             let text = row.case_text(&matrix.fixture).unwrap();
             let parsed = crate::case_file::parse("case.toml", text.as_bytes());
             assert_eq!(parsed.is_err(), row.blocker == Some(Code::ContractInvalid), "{}: {parsed:?}", row.name);
-            assert!(row.script_text().is_ok(), "{}", row.name);
+            assert!(row.script_text(&Words::new()).is_ok(), "{}", row.name);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::verdict::Status;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assertion {
     /// Which kind: `exit`, `untouched`, `bundle`, `status`, `origin`, `blocker`, `event`, `artifacts`, `digests`,
-    /// `execution`, `shows`.
+    /// `execution`, `shows`, `printed`.
     pub check: String,
     pub want: String,
     pub holds: bool,
@@ -36,6 +36,9 @@ pub struct RowOutcome {
     /// The row of the failure matrix it is a form of; null for a further code.
     pub fixture: Option<String>,
     pub trigger: String,
+    /// The part of the hostile kit it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theme: Option<String>,
     pub engine: EngineId,
     pub verdict: RowVerdict,
     /// Why it was not run.
@@ -59,6 +62,7 @@ impl RowOutcome {
             row: row.name.clone(),
             fixture: row.fixture.clone(),
             trigger: row.trigger.clone(),
+            theme: row.theme.clone(),
             engine: engine.clone(),
             verdict,
             reason: None,

@@ -18,6 +18,12 @@ pub enum Show {
     /// A file that is there and not empty.
     Kept(String),
     Text(Held),
+    /// A file that is there and does not hold this.
+    Lacks(Held),
+    /// A whole line of the engine's standard output.
+    Line(String),
+    /// An attack of the kit that was tried, and got through nowhere.
+    Stopped(Tried),
     /// Text that no file holds.
     Nowhere(String),
     /// A value of a JSON document.
@@ -39,6 +45,26 @@ pub enum Show {
 pub struct Held {
     pub file: String,
     pub holds: String,
+}
+
+/// So many attempts of one attack, each told on a line of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tried {
+    pub attack: String,
+    pub times: u64,
+}
+
+impl Tried {
+    /// What the attack says of one attempt that failed.
+    pub fn stopped(attack: &str, number: u64) -> String {
+        format!("attack {attack} {number}: stopped")
+    }
+
+    /// What it says of one that did not.
+    pub fn through(attack: &str, number: u64) -> String {
+        format!("attack {attack} {number}: THROUGH")
+    }
 }
 
 /// A value by its JSON pointer. Without `is` it must be there and say something.
@@ -74,6 +100,10 @@ impl fmt::Display for Show {
             Self::Empty(file) => write!(f, "{file} is empty"),
             Self::Kept(file) => write!(f, "{file} is kept"),
             Self::Text(held) => write!(f, "{} holds {:?}", held.file, held.holds.trim()),
+            Self::Lacks(held) => write!(f, "{} does not hold {:?}", held.file, held.holds),
+            Self::Line(line) => write!(f, "the engine says {line:?}"),
+            Self::Stopped(tried) if tried.times == 1 => write!(f, "{} was tried and stopped", tried.attack),
+            Self::Stopped(tried) => write!(f, "{} was tried {} times and stopped each time", tried.attack, tried.times),
             Self::Nowhere(_) => write!(f, "the secret is in no file"),
             Self::Value(place) => write!(f, "{} {} {}", place.of, place.at, is(&place.is)),
             Self::Event(place) => write!(f, "{} {} {}", place.of.as_str(), place.at, is(&place.is)),

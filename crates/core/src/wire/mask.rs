@@ -1,13 +1,15 @@
 //! Known values taken out of a stream as it passes, also where they lie across two pieces. Only bytes that may
 //! be the beginning of one wait for the next piece.
 
+use memchr::memmem::Finder;
+
 pub const MASK: &[u8] = b"[redacted]";
 
 /// Values that must not pass.
 #[derive(Clone, Default)]
 pub struct Needles {
     /// Longest first, so that a value is taken out before a part of it.
-    values: Vec<Vec<u8>>,
+    values: Vec<Finder<'static>>,
 }
 
 impl Needles {
@@ -15,7 +17,7 @@ impl Needles {
         let mut values: Vec<Vec<u8>> = values.into_iter().filter(|value| !value.is_empty()).collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
-        Self { values }
+        Self { values: values.iter().map(|value| Finder::new(value).into_owned()).collect() }
     }
 
     /// A whole text at once.
@@ -31,13 +33,14 @@ impl Needles {
     fn find(&self, text: &[u8]) -> Option<(usize, usize)> {
         self.values
             .iter()
-            .filter_map(|value| memchr::memmem::find(text, value).map(|at| (at, value.len())))
+            .filter_map(|value| value.find(text).map(|at| (at, value.needle().len())))
             .min_by_key(|(at, length)| (*at, std::cmp::Reverse(*length)))
     }
 
     /// How many bytes at the end may be the beginning of a value.
     fn unsettled(&self, text: &[u8]) -> usize {
-        let begins = |value: &Vec<u8>| {
+        let begins = |value: &Finder<'static>| {
+            let value = value.needle();
             let longest = value.len().saturating_sub(1).min(text.len());
             (1..=longest).rev().find(|length| text.ends_with(&value[..*length])).unwrap_or(0)
         };

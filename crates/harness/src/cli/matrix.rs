@@ -14,7 +14,7 @@ use super::output::{dim, status_style, tame};
 use super::table::{Cell, Fit, Table};
 use crate::engines;
 use crate::failure::Failure;
-use crate::matrix::{Order, built_in, make_root, run as run_rows};
+use crate::matrix::{Order, built_in, hostile, make_root, run as run_rows};
 use crate::progress::Rows;
 use crate::workspace;
 
@@ -23,9 +23,12 @@ pub struct Args {
     /// The engine to try
     #[arg(long, default_value = DEFAULT_ENGINE)]
     engine: String,
-    /// Only this row, or all forms of it; may be given again
+    /// Only this row, or all forms of it, or all of a theme; may be given again
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
+    /// What a hostile engine tries, and honest work that must stay green, instead of the ways to fail
+    #[arg(long)]
+    hostile: bool,
     /// Also write the result as JUnit XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
@@ -35,7 +38,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let Matrix { fixture, rows } = built_in()?;
+    let Matrix { fixture, rows } = if args.hostile { hostile()? } else { built_in()? };
     let order = Order { fixture, rows: chosen(rows, &args.row)?, manifest: engines::find(&args.engine)?, keep: args.keep };
     // A file that cannot be written is said before anything runs.
     let junit =
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn every_row_fits_eighty_columns() {
         let engine: cto_core::ids::EngineId = "fake".parse().unwrap();
-        let rows = built_in().unwrap().rows;
+        let rows: Vec<Row> = built_in().unwrap().rows.into_iter().chain(hostile().unwrap().rows).collect();
         let outcome = |row: &Row| RowOutcome { duration_ms: 12_345, ..RowOutcome::judged(row, &engine, Vec::new()) };
         let report = MatrixReport::new(engine.clone(), rows.iter().map(outcome).collect(), 1, false);
         for line in table(&report).lines(Some(80)) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cto_core::ids::RunId;
-use cto_core::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE, Scripted};
+use cto_core::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE, Scripted, Words};
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use serde_json::json;
 use signal_hook::consts::SIGXFSZ;
@@ -24,15 +24,19 @@ pub struct Args {
     engine: String,
     #[arg(long)]
     source: Option<PathBuf>,
+    /// A word of the row's steps and what it means: `place=DIR`
+    #[arg(long)]
+    word: Vec<String>,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     // When the matrix dies, so do its rows.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    let matrix = matrix::built_in()?;
+    let (mut matrix, kit) = (matrix::built_in()?, matrix::hostile()?);
+    matrix.rows.extend(kit.rows);
     let row = matrix.rows.iter().find(|row| row.name == args.name);
     let row = row.ok_or_else(|| Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran"))?;
-    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?, args.source.as_deref())?;
+    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?, args.source.as_deref(), &words(args))?;
     let approvals = match row.approval {
         None => Approvals::store(),
         Some(Scripted::Granted) => Approvals::scripted(Answer::Granted { actor: VALIDATOR.into() }),
@@ -75,6 +79,14 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let sealed = run::run_asking(&approvals, &home, &context.env, &request, &cancel, progress.as_mut())?;
     context.output.document(&json!({"schema_version": 1, "command": "__row", "bundle": sealed.dir.display().to_string()}))?;
     Ok(sealed.report.status.exit_code())
+}
+
+/// What the words of a row mean, this process among them.
+fn words(args: &Args) -> Words {
+    let given = args.word.iter().filter_map(|word| word.split_once('='));
+    let mut words: Words = given.map(|(word, meant)| (word.to_owned(), meant.to_owned())).collect();
+    words.insert("harness".into(), std::process::id().to_string());
+    words
 }
 
 /// Does something as soon as the engine is heard, and again whenever it is.

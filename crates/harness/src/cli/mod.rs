@@ -150,6 +150,13 @@ enum Command {
         #[arg(default_value = "")]
         argument: String,
     },
+    /// Try one attack of the hostile kit
+    #[command(name = "__hostile", hide = true)]
+    Hostile {
+        name: String,
+        #[arg(allow_hyphen_values = true)]
+        on: Vec<String>,
+    },
     /// Run a command in a jail with an echo behind its door
     #[command(name = "__echo-door", hide = true)]
     EchoDoor {
@@ -224,6 +231,7 @@ pub fn main() -> ExitCode {
         Command::Agent { words } => return ExitCode::from(doubles::agent::play(words)),
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
+        Command::Hostile { name, on } => return ExitCode::from(doubles::hostile::play(name, on)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
         Command::Model(args) => return ExitCode::from(doubles::model::play(args)),
         Command::Gateway(args) => return ExitCode::from(doubles::gateway_alone::play(args)),
@@ -305,6 +313,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Agent { .. }
         | Command::Fake { .. }
         | Command::Attack { .. }
+        | Command::Hostile { .. }
         | Command::EchoDoor { .. }
         | Command::Jail
         | Command::Model(_)

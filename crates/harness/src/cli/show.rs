@@ -154,7 +154,7 @@ fn changed(report: &Report) -> String {
         [] if report.process_started && report.result.is_none() => "not measured".into(),
         [] => "nothing".into(),
         files => {
-            let shown = files.iter().take(5).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            let shown = files.iter().take(5).map(|path| tame(&path.to_string())).collect::<Vec<_>>().join(", ");
             let more = files.len().saturating_sub(5);
             if more > 0 { format!("{shown} and {more} more") } else { shown }
         }

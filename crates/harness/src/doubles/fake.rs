@@ -51,6 +51,11 @@ enum Step {
     Shell {
         command: String,
     },
+    /// An attack of the hostile kit, on each of these in turn.
+    Attack {
+        name: String,
+        on: Vec<String>,
+    },
     Say {
         text: String,
     },
@@ -179,6 +184,11 @@ fn act(step: &Step) -> io::Result<()> {
         Step::Shell { command } => {
             say(json!({"type": "tool", "tool": "shell", "target": command}))?;
             std::process::Command::new("/bin/sh").arg("-c").arg(command).status().map(drop)
+        }
+        Step::Attack { name, on } => {
+            say(json!({"type": "tool", "tool": "attack", "target": name}))?;
+            // A process of its own: what it does to itself ends with it.
+            std::process::Command::new(std::env::current_exe()?).arg("__hostile").arg(name).args(on).status().map(drop)
         }
         Step::Say { text } => say(json!({"type": "message", "text": text})),
         Step::Plan { text } => say(json!({"type": "plan", "text": text})),

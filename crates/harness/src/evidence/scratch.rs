@@ -11,6 +11,9 @@ use cto_core::report::BackendScratch;
 use crate::files;
 use crate::workspace;
 
+/// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost a disk.
+const MOST: u64 = 1 << 30;
+
 /// Packs the scratch directory and removes it. An empty one leaves no file.
 pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
     let root = dir.join(bundle::SCRATCH_DIR);
@@ -21,7 +24,7 @@ pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
         names.sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
         let mut tar = tar::Builder::new(io::BufWriter::new(File::create(dir.join(bundle::SCRATCH_TAR))?));
         for name in &names {
-            match append(&mut tar, &root, name) {
+            match append(&mut tar, &root, name, MOST - count.bytes) {
                 Ok(bytes) => {
                     count.count += 1;
                     count.bytes += bytes;
@@ -60,13 +63,13 @@ fn list(root: &Path, names: &mut Vec<PathBuf>, skipped: &mut u64) -> io::Result<
 }
 
 enum Skip {
-    /// The entry could not be read; it is counted, not fatal.
+    /// The entry could not be read, or there is no room for it; it is counted, not fatal.
     Entry,
     /// The archive could not be written.
     Tar(io::Error),
 }
 
-fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path) -> Result<u64, Skip> {
+fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path, room: u64) -> Result<u64, Skip> {
     let path = root.join(name);
     let meta = fs::symlink_metadata(&path).map_err(|_| Skip::Entry)?;
     // Nothing of this machine or moment: only names, kinds and contents.
@@ -84,6 +87,9 @@ fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path) -> R
     }
     let file = files::open_regular(&path).map_err(|_| Skip::Entry)?;
     let bytes = file.metadata().map_err(|_| Skip::Entry)?.len();
+    if bytes > room {
+        return Err(Skip::Entry);
+    }
     header.set_size(bytes);
     tar.append_data(&mut header, name, io::Read::take(file, bytes)).map_err(Skip::Tar)?;
     Ok(bytes)
@@ -101,7 +107,8 @@ mod tests {
         fs::write(root.join("home/a"), "hello").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", root.join("link")).unwrap();
         std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
-        assert_eq!(pack(dir.path()).unwrap(), BackendScratch { count: 2, bytes: 5, skipped: 1 });
+        File::create(root.join("holes")).unwrap().set_len(1 << 42).unwrap();
+        assert_eq!(pack(dir.path()).unwrap(), BackendScratch { count: 2, bytes: 5, skipped: 2 });
         assert!(!root.exists());
         let mut archive = tar::Archive::new(File::open(dir.path().join(bundle::SCRATCH_TAR)).unwrap());
         let names: Vec<String> = archive.entries().unwrap().map(|e| e.unwrap().path().unwrap().display().to_string()).collect();

@@ -101,6 +101,10 @@ impl EngineSide {
                 (Ok(used), None) => self.ahead.drain(..used),
             };
             if reader.is_done() {
+                if self.ahead.is_empty() {
+                    // The answer may take long; what the request needed is given back.
+                    self.ahead = Vec::new();
+                }
                 return BodyEnd::Whole;
             }
             let left = patience.min(deadline.saturating_duration_since(Instant::now()));

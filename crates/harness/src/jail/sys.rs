@@ -154,6 +154,12 @@ pub fn pivot_here() -> io::Result<()> {
     }
 }
 
+pub fn unmount(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: a valid C string.
+    check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
 pub fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length belong to one string.
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
@@ -373,6 +379,12 @@ pub fn become_stdin(fd: OwnedFd) -> io::Result<()> {
 pub fn can_see_pid(pid: u32) -> io::Result<()> {
     // SAFETY: signal 0 only asks.
     check(unsafe { libc::kill(pid as i32, 0) }).map(drop)
+}
+
+/// Makes a system call with no arguments at all: for those who try what is refused.
+pub fn call_with_nothing(number: libc::c_long) -> io::Result<i64> {
+    // SAFETY: every argument is zero, so there is no memory of ours for the kernel to write to.
+    check(unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) })
 }
 
 pub fn open_socket(family: i32, kind: i32) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! Running the failure matrix: every row as a process of its own, through the ordinary path, in a place of
 //! its own; then judged by what it left there.
 
+mod aftermath;
 mod place;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +15,9 @@ use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges};
 use cto_core::engine::manifest::Manifest;
 use cto_core::event::{Origin, ProcessEnd};
-use cto_core::matrix::{self, Assertion, BundleSeen, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row, RowOutcome};
+use cto_core::matrix::{
+    self, Assertion, BundleSeen, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row, RowOutcome, Words,
+};
 use cto_core::scope::TreePath;
 use cto_core::source::{SourceClass, SourceRecord};
 
@@ -31,6 +34,7 @@ use crate::source::SourceRequest;
 use crate::supervise::{self, Job, Limits};
 use crate::verifier;
 use crate::workspace;
+use aftermath::{Bait, Untrodden};
 use place::Place;
 
 pub use place::bundle_files;
@@ -52,6 +56,11 @@ pub struct Order {
 /// The rows this binary was built with.
 pub fn built_in() -> Result<Matrix, Failure> {
     matrix::built_in().map_err(|error| Failure::internal("bad_matrix", "the rows of the matrix are broken").because(&error))
+}
+
+/// What an engine tries against the harness, and honest work that must not be taken for it.
+pub fn hostile() -> Result<Matrix, Failure> {
+    matrix::hostile().map_err(|error| Failure::internal("bad_matrix", "the hostile kit is broken").because(&error))
 }
 
 /// A directory nobody else has.
@@ -137,6 +146,9 @@ impl Stage<'_> {
         if let Some(reason) = row.not_applicable(manifest, &self.jail_missing) {
             return RowOutcome::not_applicable(row, &manifest.id, reason);
         }
+        if let Some(program) = row.needs.iter().find(|program| !in_system(program)) {
+            return RowOutcome::not_applicable(row, &manifest.id, format!("{program} is not a program of this system"));
+        }
         if cancel.requested() {
             return RowOutcome::not_applicable(row, &manifest.id, "interrupted");
         }
@@ -163,17 +175,21 @@ impl Stage<'_> {
         let place = Place::make(dir.to_owned())?;
         if let Some(source) = &row.source {
             let git = self.env.find_program("git").ok_or_else(|| io::Error::other("git was not found on PATH"))?;
-            place.make_source(&git, &files_of(&self.order.fixture), &source.dirt)?;
+            place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
-        let before = place.look()?;
+        let bait = row.theme.as_ref().map(|_| Bait::lay(dir)).transpose()?;
+        let (untrodden, before) = (Untrodden::of(row), place.look()?);
         let mut said = Vec::new();
-        let job = self.job(row, manifest, &place);
+        let job = self.job(row, manifest, &place, bait.as_ref().map(Bait::words).unwrap_or(&Words::new()));
         let end = supervise::run(&job, cancel, &mut |_, bytes| said.extend_from_slice(bytes)).map_err(io::Error::other)?.end;
-        let touched = before.differences(&place.look()?);
+        let mut touched = before.differences(&place.look()?);
+        touched.extend(untrodden.trodden().into_iter().chain(aftermath::left_over(dir)));
+        touched.extend(bait.iter().flat_map(Bait::taken));
+        let printed = if row.reads_back { self.read_back(row, manifest, &place, cancel)? } else { String::new() };
         let dirs = place.bundles();
         let bundles = dirs.iter().map(|dir| bundle_seen(dir)).collect::<io::Result<Vec<_>>>()?;
         let children_ms = bundles.iter().map(matrix::children_ms).sum();
-        let evidence = Evidence { exit_code: end.exit_code(), bundles, touched };
+        let evidence = Evidence { exit_code: end.exit_code(), bundles, touched, printed };
         let mut assertions = matrix::evaluate(row, &evidence);
         if evidence.bundles.is_empty() {
             explain(&mut assertions, end, &said);
@@ -182,8 +198,20 @@ impl Stage<'_> {
         Ok(RowOutcome { children_ms, bundle, ..RowOutcome::judged(row, &manifest.id, assertions) })
     }
 
+    /// What the commands that show a run print about the one that just ended.
+    fn read_back(&self, row: &Row, manifest: &Manifest, place: &Place, cancel: &Cancel) -> io::Result<String> {
+        let mut printed = Vec::new();
+        for command in ["show", "replay", "runs"] {
+            let home = [OsString::from("--home"), place.at("state").into_os_string()];
+            let args = home.into_iter().chain(["--color", "never", command].map(OsString::from)).collect();
+            let job = Job { args, ..self.job(row, manifest, place, &Words::new()) };
+            supervise::run(&job, cancel, &mut |_, bytes| printed.extend_from_slice(bytes)).map_err(io::Error::other)?;
+        }
+        Ok(String::from_utf8_lossy(&printed).into_owned())
+    }
+
     /// The program itself, told to run one row: nothing of the operator's environment but PATH.
-    fn job(&self, row: &Row, manifest: &Manifest, place: &Place) -> Job {
+    fn job(&self, row: &Row, manifest: &Manifest, place: &Place, words: &Words) -> Job {
         let path = match row.fault {
             Some(Fault::NoGit) => place.at("nothing").into_os_string(),
             Some(Fault::SmallFiles | Fault::Interrupt | Fault::SourceEdited) | None => {
@@ -202,6 +230,7 @@ impl Stage<'_> {
         if row.source.is_some() {
             args.extend(["--source".into(), place.at("source").into_os_string()]);
         }
+        words.iter().for_each(|(word, meant)| args.extend(["--word".into(), format!("{word}={meant}").into()]));
         Job {
             program: self.own.clone(),
             args,
@@ -212,6 +241,11 @@ impl Stage<'_> {
             inherit_output: false,
         }
     }
+}
+
+/// Is it where every jail finds its programs?
+fn in_system(program: &str) -> bool {
+    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|dir| Path::new(dir).join(program).is_file())
 }
 
 /// A run that left nothing at least said something.
@@ -232,17 +266,23 @@ pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
 /// Who owns a row's source, and who answers in the place of an operator.
 pub const VALIDATOR: &str = "cto-matrix";
 
-fn files_of(fixture: &Fixture) -> Vec<FixtureFile> {
+fn files_of(fixture: &Fixture, row: &Row) -> Vec<FixtureFile> {
     let file = |(path, text): (&String, &String)| FixtureFile {
         path: TreePath::new(path.as_str()),
         executable: false,
         bytes: text.clone().into_bytes(),
     };
-    fixture.files.iter().map(file).collect()
+    fixture.files.iter().chain(&row.files).map(file).collect()
 }
 
 /// What a row asks of the run spine. Only the row itself says that it is a validator's.
-pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<&Path>) -> Result<Request, Failure> {
+pub fn request(
+    row: &Row,
+    fixture: &Fixture,
+    manifest: Manifest,
+    source: Option<&Path>,
+    words: &Words,
+) -> Result<Request, Failure> {
     let broken = |error: &dyn std::error::Error| Failure::internal("bad_matrix", "a row of the matrix is broken").because(error);
     let record = |path: &Path| SourceRecord {
         path: path.display().to_string(),
@@ -257,7 +297,7 @@ pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<
         inputs: None,
         label: format!("matrix/{}/case.toml", row.name),
         text: row.case_text(fixture).map_err(|error| broken(&error))?.into_bytes(),
-        workspace: if source.is_some() { Vec::new() } else { files_of(fixture) },
+        workspace: if source.is_some() { Vec::new() } else { files_of(fixture, row) },
         hidden: Vec::new(),
         scripts: BTreeMap::new(),
         beside: fixture.beside.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
@@ -266,7 +306,7 @@ pub fn request(row: &Row, fixture: &Fixture, manifest: Manifest, source: Option<
         case,
         stage: row.stage.unwrap_or(manifest.default_stage),
         engine_opened: matches!(row.lanes, Lanes::Any | Lanes::Opened),
-        script: Some(row.script_text().map_err(|error| broken(&error))?.into_bytes()),
+        script: Some(row.script_text(words).map_err(|error| broken(&error))?.into_bytes()),
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
@@ -287,9 +327,9 @@ mod tests {
 
     #[test]
     fn every_row_has_a_script_the_fake_engine_can_play() {
-        let matrix = built_in().unwrap();
-        for row in &matrix.rows {
-            let request = request(row, &matrix.fixture, engines::find("fake").unwrap(), None).unwrap();
+        let (matrix, kit) = (built_in().unwrap(), hostile().unwrap());
+        for row in matrix.rows.iter().chain(&kit.rows) {
+            let request = request(row, &matrix.fixture, engines::find("fake").unwrap(), None, &Words::new()).unwrap();
             let played = crate::doubles::fake::parse(request.script.as_deref().unwrap());
             assert!(played.is_ok(), "{}: {played:?}", row.name);
             assert_eq!(request.origin, Origin::Validator);

@@ -169,7 +169,7 @@ fn completions_know_every_visible_command_and_no_other() {
         for name in visible() {
             assert!(answer.stdout.contains(&name), "{shell}: {name}");
         }
-        for hidden in ["__fake", "__jail", "__attack", "__echo-door", "--layers", "run-case"] {
+        for hidden in ["__fake", "__jail", "__attack", "__hostile", "__echo-door", "--layers", "run-case"] {
             assert!(!answer.stdout.contains(hidden), "{shell}: {hidden}");
         }
         assert_eq!(house.cto(&["completions", shell, "--json"]).json()["script"], answer.stdout);

@@ -86,6 +86,7 @@ impl Shelf {
                 "observed",
                 "result",
                 "claimed",
+                "forbidden_actions",
             ] {
                 r[field] = blocked[field].clone();
             }
@@ -201,6 +202,8 @@ fn relying(shelf: &Shelf, id: &str, kind: &str, sha256: &str) -> Forged {
         r["relies_on"] = json!([{"kind": kind, "id": id, "sha256": sha256}]);
     });
     forged.edit_events(|events| events.iter_mut().for_each(|event| event["run_id"] = own.into()));
+    // The log names its run.
+    forged.put("test.log", shelf.pass.text("test.log").replace(&shelf.pass.run_id(), own).as_bytes());
     forged
 }
 

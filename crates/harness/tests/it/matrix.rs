@@ -105,6 +105,7 @@ fn every_must_show_of_every_row_can_fail() {
             exit_code: Some(row.exit),
             bundles: vec![cto_harness::matrix::bundle_seen(&dir).unwrap()],
             touched: row.touches.clone(),
+            printed: "shown\n".into(),
         };
         assert_eq!(failed(&row, &sound), Vec::<String>::new(), "{}", row.name);
         for flaw in common_flaws(&row, &sound).into_iter().chain(row.shows.iter().map(|show| shown_flaw(show, &row, &sound))) {
@@ -194,6 +195,8 @@ fn shown_flaw(show: &Show, row: &Row, sound: &Evidence) -> Flaw {
                 let text = String::from_utf8_lossy(&bundle.files[&held.file]).replace(&held.holds, "");
                 bundle.files.insert(held.file.clone(), text.into_bytes());
             }
+            Show::Lacks(held) => bundle.files.get_mut(&held.file).unwrap().extend(held.holds.as_bytes()),
+            Show::Line(_) | Show::Stopped(_) => drop(bundle.files.insert("backend/stdout.log".into(), Vec::new())),
             Show::Nowhere(text) => drop(bundle.files.insert("backend/leak".into(), format!("so {text} it is").into_bytes())),
             Show::Value(place) => document(bundle, &place.of, &|value| spoil(value, &place.at, place.is.as_deref())),
             Show::Event(place) => event(bundle, place.of, &|data| spoil(data, &place.at, place.is.as_deref())),
