@@ -1,6 +1,7 @@
 //! A lab for engines with a model: records that admit one program and one scripted model, and the proof of stage 1.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Mutex;
@@ -57,7 +58,7 @@ pub fn pi() -> Option<PathBuf> {
         Ok(path) => Some(path),
         Err(error) if std::env::var_os("REQUIRE_PI").is_some() => panic!("scripts/pi has not installed Pi: {error}"),
         Err(_) => {
-            eprintln!("SKIPPED: Pi is not installed; scripts/pi installs it");
+            let _ = writeln!(std::io::stderr(), "SKIPPED: Pi is not installed; scripts/pi installs it");
             None
         }
     }
