@@ -267,14 +267,13 @@ struct Asked<'a> {
     baseline: Option<&'a Baseline>,
 }
 
-fn record_and_execute(
+/// What was asked for and what every gate said to it.
+fn record_question(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer, home, baseline }: Asked<'_>,
-    env: &Env,
-    cancel: &Cancel,
-    work: &Path,
-    progress: &mut dyn Progress,
-) -> Result<Vec<Finding>, Stop> {
+    request: &Request,
+    planned: &Planned,
+    blocked: &[gate::GateResult],
+) -> Result<(), Stop> {
     let since = Instant::now();
     let gates = &planned.gates;
     bundle.write_gates(gates.clone())?;
@@ -293,7 +292,6 @@ fn record_and_execute(
         stage: request.stage,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
     }))?;
-    let blocked: Vec<_> = gates.blocked().cloned().collect();
     let carried =
         |event: EventType| blocked.iter().filter_map(|gate| gate.code).filter(|c| c.info().event == event).collect::<Vec<_>>();
     let carries = |gate: &&gate::GateResult| gate.code.is_some_and(|code| code.info().event == EventType::TaskContractCreated);
@@ -309,6 +307,20 @@ fn record_and_execute(
         let outcome = if gate.result == GateVerdict::Blocked { TraceOutcome::Refused } else { TraceOutcome::Ok };
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
+    Ok(())
+}
+
+fn record_and_execute(
+    bundle: &mut OpenBundle,
+    Asked { request, planned, answer, home, baseline }: Asked<'_>,
+    env: &Env,
+    cancel: &Cancel,
+    work: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Finding>, Stop> {
+    let gates = &planned.gates;
+    let blocked: Vec<_> = gates.blocked().cloned().collect();
+    record_question(bundle, request, planned, &blocked)?;
     progress.step("plan", &format!("{} gates", gates.gates.len()));
     let Some(plan) = &planned.plan else {
         stage_proof::write_ordered(bundle, request, planned)?;

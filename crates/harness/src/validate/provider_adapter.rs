@@ -10,7 +10,6 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::Manifest;
-use cto_core::event::Origin;
 use cto_core::ladder::RefusedRun;
 use cto_core::verdict::Status;
 use cto_core::wire::scenario::Scenario;
@@ -164,7 +163,7 @@ impl<'b, 'e> Lab<'b, 'e> {
             contain: self.bench.contain,
             records: asked,
             proof: None,
-            origin: Origin::Validator,
+            origin: self.bench.origin(),
             label: Label::Case,
             source: None,
             keep: false,
