@@ -235,6 +235,7 @@ fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], di
             name: started.engine,
             version: None,
             executable_sha256: lane.map_or(Seen::NotSeen, |lane| lane.executable_sha256),
+            warnings: Vec::new(),
         },
         stage: started.stage,
         origin: started.origin,
