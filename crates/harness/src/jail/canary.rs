@@ -120,7 +120,10 @@ fn try_one(canary: Canary, spec: &JailSpec) -> CanaryResult {
         Canary::CorePattern => {
             all_refused(&["/proc/sys/kernel/core_pattern"], |path| fs::OpenOptions::new().write(true).open(path).map(drop))
         }
-        Canary::Vsock => outcome(sys::open_socket(libc::AF_VSOCK, libc::SOCK_STREAM)),
+        Canary::Vsock => {
+            let made = rustix::net::socket(rustix::net::AddressFamily::VSOCK, rustix::net::SocketType::STREAM, None);
+            outcome(made.map(drop).map_err(io::Error::from))
+        }
     };
     CanaryResult { canary, refused, detail }
 }

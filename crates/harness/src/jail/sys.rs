@@ -387,11 +387,6 @@ pub fn call_with_nothing(number: libc::c_long) -> io::Result<i64> {
     check(unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) })
 }
 
-pub fn open_socket(family: i32, kind: i32) -> io::Result<()> {
-    // SAFETY: the descriptor is owned and closed at once.
-    unsafe { check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0)).map(|fd| drop(OwnedFd::from_raw_fd(fd as RawFd))) }
-}
-
 /// Sends bytes with one descriptor along.
 pub fn send_descriptor(socket: BorrowedFd<'_>, bytes: &[u8], fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
