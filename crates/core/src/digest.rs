@@ -28,6 +28,11 @@ impl Digest {
         hasher.finish()
     }
 
+    /// A digest that was stored as raw bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     pub fn to_bytes(&self) -> [u8; 32] {
         self.0
     }

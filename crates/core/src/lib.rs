@@ -14,6 +14,7 @@ pub mod bundle;
 pub mod case_check;
 pub mod case_file;
 pub mod chain;
+pub mod checkout;
 pub mod config;
 pub mod containment;
 pub mod contract;

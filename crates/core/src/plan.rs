@@ -1,6 +1,7 @@
 //! From what was asked and what is known to a plan that leaves no choice to run time, or to every
 //! blocker of the first phase that has one.
 
+use crate::checkout::WorkspaceKind;
 use crate::containment::{Containment, GuardPlan};
 use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
@@ -22,6 +23,8 @@ pub struct Plan {
     pub inputs: Vec<InputUse>,
     /// The look at the repository that is copied; absent where none is.
     pub source: Option<SourceLook>,
+    /// How the private workspace and the copies for verification are made.
+    pub workspace: WorkspaceKind,
     pub control: Control,
     pub limits: Limits,
 }
@@ -45,9 +48,13 @@ impl Plan {
             Control::Patch(_) => "a patch of the case",
             Control::None(_) => "none",
         };
+        let made = match self.workspace {
+            WorkspaceKind::Copy => "",
+            WorkspaceKind::Overlay => ", as an overlay of a cached checkout",
+        };
         let fallback = self.fallback.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         format!(
-            "{} works on a {}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
+            "{} works on a {}{made}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),
@@ -101,15 +108,18 @@ pub fn next(input: &GateInput<'_>) -> Next {
     else {
         return Next::Blocked(report(gates));
     };
+    let containment = containment(input, decision.policy);
+    let host_can = input.host.known().is_some_and(|host| host.overlay);
     let plan = Plan {
         contract: contract.clone(),
         invocation: invocation.clone(),
-        containment: containment(input, decision.policy),
+        containment,
         guard: decision.guard.clone(),
         fallback: decision.fallback.clone(),
         toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
         inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
         source: input.source.known().and_then(found),
+        workspace: WorkspaceKind::decide(containment != Containment::None, host_can, input.source_files),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };

@@ -1,6 +1,7 @@
 //! A measured tree as data: what is there, its digest, and how two of them differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use crate::digest::{Digest, Hasher};
 use crate::event::{Change, ChangeKind};
@@ -48,16 +49,24 @@ pub fn digest(tree: &Tree) -> Digest {
     hasher.finish()
 }
 
-/// What changed from `base` to `now`, in path order.
+/// What changed from `base` to `now`, in path order: one pass over both.
 pub fn changes(base: &Tree, now: &Tree) -> Vec<Change> {
-    let paths: BTreeSet<&TreePath> = base.keys().chain(now.keys()).collect();
-    paths
-        .into_iter()
-        .filter_map(|path| {
-            let kind = change(base.get(path), now.get(path))?;
-            Some(Change { path: path.clone(), kind })
-        })
-        .collect()
+    let (mut before, mut after) = (base.iter().peekable(), now.iter().peekable());
+    let mut found = Vec::new();
+    loop {
+        let order = match (before.peek(), after.peek()) {
+            (None, None) => return found,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((a, _)), Some((b, _))) => a.cmp(b),
+        };
+        let old = if order.is_le() { before.next() } else { None };
+        let new = if order.is_ge() { after.next() } else { None };
+        let Some((path, _)) = old.or(new) else { return found };
+        if let Some(kind) = change(old.map(|(_, entry)| entry), new.map(|(_, entry)| entry)) {
+            found.push(Change { path: path.clone(), kind });
+        }
+    }
 }
 
 fn change(before: Option<&Entry>, after: Option<&Entry>) -> Option<ChangeKind> {
@@ -74,6 +83,8 @@ fn change(before: Option<&Entry>, after: Option<&Entry>) -> Option<ChangeKind> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn entry(kind: FileKind, text: &str) -> Entry {

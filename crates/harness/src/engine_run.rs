@@ -43,7 +43,7 @@ pub fn run_engine(
     let own = std::env::current_exe().map_err(Stop::Workspace)?;
     let script = bundle.scratch_dir().join(SCRIPT);
     fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
-    let around = Surroundings::new(execution, workspace.dir(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
+    let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
     let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
         "{script}" => around.scratch().join(SCRIPT).into_os_string(),
         plain => OsString::from(plain),

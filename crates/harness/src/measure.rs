@@ -1,11 +1,14 @@
 //! The workspace of a run, and the truth about it: our own walk, our own git directory.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::checkout::WorkspaceKind;
 use cto_core::containment::Containment;
 use cto_core::event::{Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount};
 use cto_core::guard;
@@ -15,10 +18,12 @@ use cto_core::trace::TraceOutcome;
 use cto_core::tree::{self, Tree};
 
 use crate::cases::FixtureFile;
+use crate::checkout::{self, Checkout, Wanted};
 use crate::evidence::OpenBundle;
 use crate::files;
-use crate::git::{self, Commit, Edit, HarnessRepo, SourceRepo, Submodule};
-use crate::jail;
+use crate::git::{self, Commit, Edit, HarnessRepo, SourceRepo};
+use crate::overlay::Overlay;
+use crate::private_copy::PrivateCopy;
 use crate::run::{Execution, Stop};
 use crate::workspace::{self, Content, Walked};
 
@@ -26,21 +31,38 @@ const PATCH_TOMBSTONE: &[u8] = b"withheld by CTO Harness: this patch held a secr
 
 /// A private copy with a baseline that only the harness holds.
 pub struct Workspace {
-    dir: PathBuf,
+    copy: PrivateCopy,
     work: PathBuf,
     repo: HarnessRepo,
-    baseline: Tree,
     baseline_commit: Commit,
     start: Start,
+    /// How it was made, in words.
+    pub made: &'static str,
 }
 
 /// Where fresh copies of the baseline come from.
 enum Start {
     /// Files of a case, in memory.
-    Fixture(Vec<FixtureFile>),
+    Fixture { files: Vec<FixtureFile>, baseline: Tree },
     /// The baseline commit in the harness's own repository.
-    Commit { submodules: Vec<Submodule> },
+    Commit { submodules: Vec<TreePath>, baseline: Tree },
+    /// A cached checkout, to put overlays on.
+    Checkout(Arc<Checkout>),
 }
+
+impl Start {
+    fn baseline(&self) -> &Tree {
+        match self {
+            Self::Fixture { baseline, .. } | Self::Commit { baseline, .. } => baseline,
+            Self::Checkout(checkout) => &checkout.manifest.tree,
+        }
+    }
+}
+
+/// Where the overlay of a run's workspace lies in its work directory.
+const OVERLAY: &str = "overlay";
+/// The plain copy there, and a kept workspace laid out for a person.
+pub const PLAIN: &str = "workspace";
 
 /// What was found after the engine had ended.
 pub struct Measured {
@@ -59,22 +81,58 @@ pub struct Measured {
 impl Workspace {
     pub fn prepare(execution: &Execution<'_>) -> Result<Self, Stop> {
         crate::host::make_private_dir(&execution.work).map_err(Stop::Workspace)?;
-        let dir = execution.work.join("workspace");
+        let workspace = match (execution.source, execution.plan.workspace) {
+            (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(execution, source)?,
+            (source, _) => Self::plain(execution, source)?,
+        };
+        if execution.plan.containment != Containment::None {
+            workspace.copy.hand_over().map_err(Stop::Workspace)?;
+        }
+        Ok(workspace)
+    }
+
+    fn plain(execution: &Execution<'_>, source: Option<&SourceRepo>) -> Result<Self, Stop> {
+        let dir = execution.work.join(PLAIN);
         let repo = HarnessRepo::init(&execution.git, &execution.work.join("harness.git"))?;
-        let (baseline, baseline_commit, start) = match execution.source {
-            Some(source) => copy_source(execution, source, &repo, &dir)?,
+        let (baseline_commit, start) = match source {
+            Some(source) => {
+                let (baseline, commit, submodules) = checkout::copy_head(source, &repo, &dir, &wanted(execution))?;
+                let submodules = submodules.into_iter().map(|module| module.path).collect();
+                (commit, Start::Commit { submodules, baseline })
+            }
             None => lay_out_fixture(execution, &repo, &dir)?,
         };
         repo.furnish(&dir)?;
-        repo.look_past(&dir, &guard::within(&baseline, &execution.plan.guard.masked))?;
-        if execution.plan.containment != Containment::None {
-            jail::hand_over(&dir).map_err(Stop::Workspace)?;
-        }
-        Ok(Self { dir, work: execution.work.clone(), repo, baseline, baseline_commit, start })
+        repo.look_past(&dir, &dir.join(".git/index"), &guard::within(start.baseline(), &execution.plan.guard.masked))?;
+        let (copy, work) = (PrivateCopy::Plain(dir), execution.work.clone());
+        Ok(Self { copy, work, repo, baseline_commit, start, made: "copy" })
     }
 
-    pub fn dir(&self) -> &Path {
-        &self.dir
+    fn over_checkout(execution: &Execution<'_>, source: &SourceRepo) -> Result<Self, Stop> {
+        let (checkout, made) = match &execution.checkout {
+            Some(known) => (known.clone(), "overlay, checkout known"),
+            None => match Checkout::find_or_make(execution.home, &execution.git, source, &wanted(execution))? {
+                (found, false) => (Arc::new(found), "overlay, checkout known"),
+                (new, true) => (Arc::new(new), "overlay, checkout made"),
+            },
+        };
+        // Its name is git's tree id; that the contract means the same tree is asked once more.
+        if execution.plan.contract.start_tree.known() != Some(&checkout.manifest.start_tree) {
+            return Err(Stop::Finding("the cached checkout is not the tree of the contract".into(), Code::Interrupted));
+        }
+        let repo = HarnessRepo::beside(&execution.git, &execution.work.join("harness.git"), &checkout.objects())?;
+        let overlay = Overlay::fresh(checkout.clone(), &execution.work.join(OVERLAY)).map_err(Stop::Workspace)?;
+        let masked = guard::within(&checkout.manifest.tree, &execution.plan.guard.masked);
+        if !masked.is_empty() {
+            let hide = |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);
+            overlay.edit(&[TreePath::new(".git/index")], hide).map_err(Stop::Workspace)??;
+        }
+        let (copy, work, baseline_commit) = (PrivateCopy::Over(overlay), execution.work.clone(), checkout.commit());
+        Ok(Self { copy, work, repo, baseline_commit, start: Start::Checkout(checkout), made })
+    }
+
+    pub fn copy(&self) -> &PrivateCopy {
+        &self.copy
     }
 
     pub fn repo(&self) -> &HarnessRepo {
@@ -82,26 +140,31 @@ impl Workspace {
     }
 
     pub fn baseline(&self) -> &Tree {
-        &self.baseline
+        self.start.baseline()
+    }
+
+    fn submodules(&self) -> Vec<&TreePath> {
+        match &self.start {
+            Start::Fixture { .. } => Vec::new(),
+            Start::Commit { submodules, .. } => submodules.iter().collect(),
+            Start::Checkout(checkout) => checkout.manifest.submodules.iter().map(|(path, _)| path).collect(),
+        }
     }
 
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
     pub fn measure(&self, bundle: &mut OpenBundle, execution: &Execution<'_>) -> Result<Measured, Stop> {
         let since = Instant::now();
-        let mut walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let mut walked = self.copy.walk().map_err(Stop::Workspace)?;
         let misplaced = self.in_submodules(&mut walked);
-        let scratch = self.scratch(execution, &walked)?;
+        let mut recorded = tree::changes(self.baseline(), &walked.tree);
+        let scratch = self.scratch(execution, &recorded)?;
+        recorded.retain(|change| !scratch.contains(&change.path));
         let mut count = ScratchCount::default();
-        let mut tree = Tree::new();
-        for (path, entry) in &walked.tree {
-            if scratch.contains(path) {
-                count.count += 1;
-                count.bytes += entry.bytes;
-            } else {
-                tree.insert(path.clone(), *entry);
-            }
+        let mut tree = walked.tree.clone();
+        for entry in scratch.iter().filter_map(|path| tree.remove(path)) {
+            count.count += 1;
+            count.bytes += entry.bytes;
         }
-        let recorded = tree::changes(&self.baseline, &tree);
         let result = self.commit(&tree, &recorded)?;
         let patch = self.work.join("patch.diff");
         self.repo.diff(&self.baseline_commit, &result, &patch)?;
@@ -128,7 +191,8 @@ impl Workspace {
             .all(|change| standing(&change.path, &contract.allowed_paths, &contract.forbidden_paths) == PathStanding::Allowed);
         bundle.emit(Event::GitDiffChecked(diff))?;
         bundle.trace("workspace.measure", TraceOutcome::Ok, since, Some(format!("{} changed", changes.len())))?;
-        let mut findings = leftovers(&walked, &self.dir.join(".git"));
+        let unfinished = self.copy.in_dot_git(git::UNFINISHED.into_iter().chain(["refs/stash"]));
+        let mut findings = leftovers(&walked, &unfinished);
         findings.extend(misplaced);
         findings.extend(withheld);
         let can_be_applied = oversize.is_none();
@@ -138,10 +202,13 @@ impl Workspace {
 
     /// What was put where a submodule belongs: no patch of this repository can carry it.
     fn in_submodules(&self, walked: &mut Walked) -> Option<Finding> {
-        let Start::Commit { submodules } = &self.start else { return None };
+        let submodules = self.submodules();
+        if submodules.is_empty() {
+            return None;
+        }
         let within = |path: &TreePath| {
             submodules.iter().any(|module| {
-                let rest = path.as_bytes().strip_prefix(module.path.as_bytes());
+                let rest = path.as_bytes().strip_prefix(module.as_bytes());
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
             })
         };
@@ -152,16 +219,19 @@ impl Workspace {
     }
 
     /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
-    fn scratch(&self, execution: &Execution<'_>, walked: &Walked) -> Result<Vec<TreePath>, Stop> {
-        let new: Vec<TreePath> = walked.tree.keys().filter(|path| !self.baseline.contains_key(*path)).cloned().collect();
-        let has_rules = self.baseline.keys().any(|path| path.as_bytes().ends_with(b".gitignore"));
-        if new.is_empty() || !has_rules {
-            return Ok(Vec::new());
+    fn scratch(&self, execution: &Execution<'_>, changes: &[Change]) -> Result<BTreeSet<TreePath>, Stop> {
+        let added = |change: &&Change| change.kind == ChangeKind::Added;
+        let new: Vec<TreePath> = changes.iter().filter(added).map(|change| change.path.clone()).collect();
+        if new.is_empty() || !self.baseline().keys().any(workspace::holds_rules) {
+            return Ok(BTreeSet::new());
         }
         // The engine may have changed its own rules: ask a copy that holds the baseline's.
-        let rules = self.work.join("rules");
+        let rules = match &self.start {
+            Start::Checkout(checkout) => checkout.rules(),
+            Start::Fixture { .. } | Start::Commit { .. } => self.work.join("rules"),
+        };
         if !rules.exists() {
-            self.fresh_copy(&rules, &|path| path.as_bytes().ends_with(b".gitignore"))?;
+            self.fresh_copy(&rules, &workspace::holds_rules)?;
         }
         let ignored = self.repo.ignored(&rules, &new)?;
         let contract = &execution.plan.contract;
@@ -172,12 +242,12 @@ impl Workspace {
     }
 
     fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, Stop> {
-        let mut edits = Vec::new();
+        let (mut edits, changed) = (Vec::new(), self.copy.changed_dir());
         for change in changes {
             let edit = match tree.get(&change.path) {
                 None => Edit::Delete,
                 Some(entry) => {
-                    let content = Box::new(Content::of(&self.dir, &change.path, entry.kind));
+                    let content = Box::new(Content::of(&changed, &change.path, entry.kind));
                     Edit::Write { kind: entry.kind, bytes: entry.bytes, content }
                 }
             };
@@ -206,38 +276,42 @@ impl Workspace {
 
     /// The files of the baseline that are `wanted`, where nobody has been.
     fn fresh_copy(&self, dir: &Path, wanted: &dyn Fn(&TreePath) -> bool) -> Result<(), Stop> {
-        match &self.start {
-            Start::Fixture(files) => {
-                let files: Vec<&FixtureFile> = files.iter().filter(|file| wanted(&file.path)).collect();
-                workspace::lay_out(dir, files, false).map_err(Stop::Workspace)
-            }
-            Start::Commit { submodules } => {
-                fs::create_dir(dir).map_err(Stop::Workspace)?;
-                self.repo.each_file(&self.baseline_commit, wanted, &mut |path, kind, content| {
-                    workspace::write_entry(dir, path, kind, content).map(drop)
-                })?;
-                empty_directories(dir, submodules)
-            }
+        if let Start::Fixture { files, .. } = &self.start {
+            let files: Vec<&FixtureFile> = files.iter().filter(|file| wanted(&file.path)).collect();
+            return workspace::lay_out(dir, files, false).map_err(Stop::Workspace);
         }
+        fs::create_dir(dir).map_err(Stop::Workspace)?;
+        self.repo.each_file(&self.baseline_commit, wanted, &mut |path, kind, content| {
+            workspace::write_entry(dir, path, kind, content).map(drop)
+        })?;
+        checkout::empty_directories(dir, self.submodules()).map_err(Stop::Workspace)
     }
 
-    /// A fresh copy of the baseline alone.
-    pub fn untouched(&self, name: &str) -> Result<PathBuf, Stop> {
+    /// The baseline alone where nobody has been, by the same way as the workspace, without a `.git`.
+    pub fn untouched(&self, name: &str) -> Result<PrivateCopy, Stop> {
         let dir = self.work.join(name);
-        self.fresh_copy(&dir, &|_| true)?;
-        Ok(dir)
+        match &self.start {
+            Start::Checkout(checkout) => {
+                Overlay::of_files(checkout.clone(), &dir).map(PrivateCopy::Over).map_err(Stop::Workspace)
+            }
+            Start::Fixture { .. } | Start::Commit { .. } => {
+                self.fresh_copy(&dir, &|_| true)?;
+                Ok(PrivateCopy::Plain(dir))
+            }
+        }
     }
 
     /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
-    pub fn pristine(&self, name: &str, measured: &Measured) -> Result<Result<PathBuf, String>, Stop> {
-        let dir = self.work.join(name);
-        self.fresh_copy(&dir, &|_| true)?;
-        if let Err(error) = self.repo.apply(&dir, &[&measured.patch]) {
+    pub fn pristine(&self, name: &str, measured: &Measured) -> Result<Result<PrivateCopy, String>, Stop> {
+        let copy = self.untouched(name)?;
+        let touched: Vec<TreePath> = measured.changes.iter().map(|change| change.path.clone()).collect();
+        let applied = copy.edit(&touched, |dir| self.repo.apply(dir, &[&measured.patch])).map_err(Stop::Workspace)?;
+        if let Err(error) = applied {
             return Ok(Err(format!("the patch does not apply to a pristine copy: {error}")));
         }
-        let walked = workspace::walk(&dir).map_err(Stop::Workspace)?;
+        let walked = copy.walk().map_err(Stop::Workspace)?;
         Ok(match walked.tree == measured.tree {
-            true => Ok(dir),
+            true => Ok(copy),
             false => Err("the patched pristine copy is not the tree that was measured".into()),
         })
     }
@@ -247,13 +321,11 @@ impl Workspace {
         if execution.plan.contract.setup.is_empty() {
             return Ok(());
         }
-        let walked = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
-        let scratch = self.scratch(execution, &walked)?;
-        let changed: Vec<String> = tree::changes(&self.baseline, &walked.tree)
-            .into_iter()
-            .filter(|change| !scratch.contains(&change.path))
-            .map(|change| change.path.to_string())
-            .collect();
+        let walked = self.copy.walk().map_err(Stop::Workspace)?;
+        let changes = tree::changes(self.baseline(), &walked.tree);
+        let scratch = self.scratch(execution, &changes)?;
+        let changed: Vec<String> =
+            changes.into_iter().filter(|change| !scratch.contains(&change.path)).map(|change| change.path.to_string()).collect();
         match changed.is_empty() {
             true => Ok(()),
             false => {
@@ -265,7 +337,7 @@ impl Workspace {
 
     /// The workspace once more, after verification: nobody may have touched it since.
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, Stop> {
-        let mut now = workspace::walk(&self.dir).map_err(Stop::Workspace)?;
+        let mut now = self.copy.walk().map_err(Stop::Workspace)?;
         self.in_submodules(&mut now);
         let changed = tree::changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
@@ -275,54 +347,27 @@ impl Workspace {
     }
 }
 
-fn lay_out_fixture(execution: &Execution<'_>, repo: &HarnessRepo, dir: &Path) -> Result<(Tree, Commit, Start), Stop> {
+fn lay_out_fixture(execution: &Execution<'_>, repo: &HarnessRepo, dir: &Path) -> Result<(Commit, Start), Stop> {
     let fixture = &execution.case.workspace;
     workspace::lay_out(dir, fixture, false).map_err(Stop::Workspace)?;
     let files = fixture.iter().map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
     let commit = repo.import_baseline(files)?;
-    Ok((execution.case.baseline(), commit, Start::Fixture(fixture.clone())))
+    Ok((commit, Start::Fixture { files: fixture.clone(), baseline: execution.case.baseline() }))
 }
 
-/// Copies the source's HEAD, and proves by git's own tree id that the copy is exactly that.
-fn copy_source(
-    execution: &Execution<'_>,
-    source: &SourceRepo,
-    repo: &HarnessRepo,
-    dir: &Path,
-) -> Result<(Tree, Commit, Start), Stop> {
-    let differs = || Stop::Finding("the copy is not what HEAD of the source holds".into(), Code::Interrupted);
-    fs::create_dir(dir).map_err(Stop::Workspace)?;
-    let mut tree = Tree::new();
-    let submodules: Vec<Submodule> = source.each_file(&mut |path, kind, content| {
-        let entry = workspace::write_entry(dir, path, kind, content)?;
-        tree.insert(path.clone(), entry);
-        Ok(())
-    })?;
-    if execution.plan.contract.start_tree.known() != Some(&tree::digest(&tree)) {
-        return Err(differs());
+/// The tree the contract was resolved for.
+fn wanted<'a>(execution: &'a Execution<'_>) -> Wanted<'a> {
+    Wanted {
+        git_tree: execution.plan.source.as_ref().map_or("", |look| &look.tree),
+        start_tree: execution.plan.contract.start_tree.known(),
     }
-    let mut edits = Vec::new();
-    for (path, entry) in &tree {
-        let content = Box::new(Content::of(dir, path, entry.kind));
-        edits.push((path, Edit::Write { kind: entry.kind, bytes: entry.bytes, content }));
-    }
-    edits.extend(submodules.iter().map(|module| (&module.path, Edit::Submodule { commit: &module.commit })));
-    let commit = repo.import_baseline(edits)?;
-    let wanted = execution.plan.source.as_ref().map(|look| &look.tree);
-    if wanted != Some(&commit.tree) {
-        return Err(differs());
-    }
-    empty_directories(dir, &submodules)?;
-    Ok((tree, commit, Start::Commit { submodules }))
 }
 
-/// As git itself leaves a submodule that is not checked out.
-fn empty_directories(dir: &Path, submodules: &[Submodule]) -> Result<(), Stop> {
-    for module in submodules {
-        let place = workspace::locate(dir, &module.path);
-        workspace::make_parent(dir, &place).and_then(|()| fs::create_dir(&place)).map_err(Stop::Workspace)?;
-    }
-    Ok(())
+/// Lays a kept workspace out as plain files, where it is an overlay; the checkout below it stays as it is.
+pub fn lay_out_kept(checkout: Arc<Checkout>, work: &Path) -> std::io::Result<()> {
+    let (overlay, aside) = (Overlay::at(checkout, &work.join(OVERLAY)), work.join("laying-out"));
+    overlay.lay_out(&aside)?;
+    fs::rename(aside, work.join(PLAIN))
 }
 
 /// What git refuses as too large to apply.
@@ -334,10 +379,8 @@ fn oversize(bytes: u64) -> Option<Finding> {
 }
 
 /// State that is neither patch nor scratch. The engine's git directory is only asked which names exist.
-fn leftovers(walked: &Walked, dot_git: &Path) -> Vec<Finding> {
+fn leftovers(walked: &Walked, unfinished: &[&str]) -> Vec<Finding> {
     let mut found = Vec::new();
-    let names = git::UNFINISHED.into_iter().chain(["refs/stash"]);
-    let unfinished: Vec<&str> = names.filter(|name| fs::symlink_metadata(dot_git.join(name)).is_ok()).collect();
     if !unfinished.is_empty() {
         found.push(format!("unfinished in .git: {}", unfinished.join(", ")));
     }

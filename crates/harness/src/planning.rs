@@ -2,6 +2,7 @@
 //! only when the gates before them have passed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cto_core::case_file::{self, ControlSource};
 use cto_core::containment::Containment;
@@ -16,8 +17,10 @@ use cto_core::seen::Seen;
 use cto_core::source::Looked;
 use cto_core::tree::{self, Tree};
 
+use crate::checkout::Checkout;
 use crate::host::{Env, Home, OwnProgram};
 use crate::jail::probe;
+use crate::overlay;
 use crate::run::Request;
 use crate::source::{self, SourceRequest, SourceView};
 use crate::toolchains::{self, Resolved};
@@ -31,6 +34,9 @@ pub struct Planned {
     pub gates: GateReport,
     /// The source as the first look found it; absent where none is copied or no gate let it be looked at.
     pub source: Option<SourceView>,
+    /// A checkout of the source's tree, made by an earlier run.
+    pub checkout: Option<Arc<Checkout>>,
+    source_files: Option<u64>,
 }
 
 /// Resolves a contract, or says everything that is wrong with it.
@@ -92,6 +98,8 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
         plan: None,
         gates: GateReport { schema_version: 1, gates: Vec::new() },
         source: None,
+        checkout: None,
+        source_files: None,
     };
     let (mut host, mut looked) = (Seen::NotSeen, Seen::NotSeen);
     let mut confinement = match (&request.source, planned.contract.valid()) {
@@ -108,6 +116,7 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             approval_answered,
             host: host.clone(),
             source: looked.clone(),
+            source_files: planned.source_files,
             confinement: confinement.as_ref(),
         };
         match plan::next(&input) {
@@ -150,12 +159,19 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
         }
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
-            match view.tree() {
-                Ok(tree) => {
+            planned.checkout = Checkout::find(home, &look.tree).map(Arc::new);
+            // Where there is a checkout, an earlier run read every file of this very tree.
+            let read = match &planned.checkout {
+                Some(checkout) => Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree)),
+                None => view.tree().map(|tree| (tree::digest(&tree), tree)).map(|(digest, tree)| (tree, digest)),
+            };
+            match read {
+                Ok((tree, digest)) => {
+                    planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
                     if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree)) {
                         return unusable(format!("the input {:?} is tracked, so the copy has it already", input.as_str()));
                     }
-                    contract.start_tree = Seen::Known(tree::digest(&tree));
+                    contract.start_tree = Seen::Known(digest);
                     contract.name_directories(&tree);
                     let decision = confine(request.contain, contract, &tree);
                     contract.lane.containment = Some(decision.policy);
@@ -167,6 +183,12 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
     }
     planned.source = Some(view);
     (Looked::Found(look), decided)
+}
+
+/// A test may have any repository made into an overlay, or none: no release build looks.
+fn forced_files(env: &Env) -> Option<u64> {
+    let forced = env.get("CTO_TEST_WORKSPACE").filter(|_| cfg!(debug_assertions))?;
+    Some(if forced == "overlay" { u64::MAX } else { 0 })
 }
 
 /// What the harness starts by itself, whatever the contract says.
@@ -181,6 +203,8 @@ fn lane_missing(env: &Env) -> Vec<String> {
 
 fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
     let mut facts = HostFacts { jail_missing: probe::missing(home), lane_missing: lane_missing(env), ..HostFacts::default() };
+    // Only a repository is ever put below an overlay.
+    facts.overlay = request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
     for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
         let place = match toolchains::resolve(&name, env, home) {
             Resolved::Missing => None,

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::blocker::Code;
 use cto_core::bundle;
+use cto_core::checkout::WorkspaceKind;
 use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::Manifest;
@@ -24,6 +26,7 @@ use cto_core::verdict::Status;
 use crate::approvals::{self, Answer, Approvals};
 use crate::cancel::Cancel;
 use crate::cases::Case;
+use crate::checkout::Checkout;
 use crate::engine_run::run_engine;
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::failure::{Failure, chain};
@@ -68,6 +71,9 @@ pub struct Execution<'a> {
     pub case: &'a Case,
     pub plan: &'a Plan,
     pub source: Option<&'a SourceRepo>,
+    /// The cached checkout of the source, where planning found one.
+    pub checkout: Option<Arc<Checkout>>,
+    pub home: &'a Home,
     pub work: PathBuf,
     pub git: PathBuf,
 }
@@ -141,7 +147,7 @@ pub fn run_asking(
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
-    let asked = Asked { request, planned: &planned, answer };
+    let asked = Asked { request, planned: &planned, answer, home };
     let outcome = record_and_execute(&mut bundle, asked, env, cancel, &work, progress);
     let mut findings = findings_of(&mut bundle, outcome);
     findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
@@ -153,6 +159,8 @@ pub fn run_asking(
     if sealed.report.status == Status::Pass {
         // Kept only where there is something to look into; what stays is litter, not evidence.
         let _ = workspace::remove(&work);
+    } else if request.keep {
+        show_kept(&planned, home, &work);
     }
     progress.done();
     Ok(sealed)
@@ -164,6 +172,16 @@ fn cannot_sign(error: &SignError) -> Failure {
         _ => Failure::internal("cannot_sign", "the evidence could not be signed").because(error),
     };
     failure.so("nothing ran")
+}
+
+/// An overlay shows nobody outside a jail its files: what is kept for a person is laid out.
+fn show_kept(planned: &Planned, home: &Home, work: &Path) {
+    let overlay = planned.plan.as_ref().filter(|plan| plan.workspace == WorkspaceKind::Overlay);
+    let Some(look) = overlay.and_then(|plan| plan.source.as_ref()).filter(|_| work.is_dir()) else { return };
+    if let Some(checkout) = Checkout::find(home, &look.tree) {
+        // The run is sealed; a workspace that cannot be laid out is not named as kept.
+        let _ = measure::lay_out_kept(Arc::new(checkout), work);
+    }
 }
 
 fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
@@ -215,11 +233,12 @@ struct Asked<'a> {
     request: &'a Request,
     planned: &'a Planned,
     answer: Option<Answer>,
+    home: &'a Home,
 }
 
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer }: Asked<'_>,
+    Asked { request, planned, answer, home }: Asked<'_>,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
@@ -268,7 +287,8 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let source = planned.source.as_ref().map(|view| &view.repo);
-    let execution = Execution { env, cancel, case: &request.case, plan, source, work: work.to_owned(), git };
+    let checkout = planned.checkout.clone();
+    let execution = Execution { env, cancel, case: &request.case, plan, source, checkout, home, work: work.to_owned(), git };
     let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
         approvals::Settled::Denied => Ok(Vec::new()),
         approvals::Settled::MayRun => execute(bundle, request, &execution, progress),
@@ -352,8 +372,8 @@ fn execute(
     progress.step("workspace", "private copy");
     let since = Instant::now();
     let workspace = measure::Workspace::prepare(execution)?;
-    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, None)?;
-    verification::set_up(bundle, execution, workspace.dir(), "setup")?;
+    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, Some(workspace.made.to_owned()))?;
+    verification::set_up(bundle, execution, workspace.copy(), "setup")?;
     workspace.check_setup(execution)?;
     stop_if_cancelled(execution)?;
 

@@ -12,6 +12,7 @@ use cto_core::scope::TreePath;
 
 use crate::host::{self, Env};
 use crate::jail::{self, Guarded, JailLimits, JailPlan, Mount};
+use crate::private_copy::PrivateCopy;
 use crate::run::Execution;
 use crate::supervise::{Job, Limits};
 
@@ -26,21 +27,21 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// One copy and one scratch directory, as a process will know them.
 pub struct Surroundings<'a> {
     execution: &'a Execution<'a>,
-    copy: PathBuf,
+    copy: &'a PrivateCopy,
     scratch: PathBuf,
 }
 
 impl<'a> Surroundings<'a> {
     /// Makes the scratch directory and hands both directories to the uid that will use them.
-    pub fn new(execution: &'a Execution<'a>, copy: &Path, scratch: &Path) -> io::Result<Self> {
+    pub fn new(execution: &'a Execution<'a>, copy: &'a PrivateCopy, scratch: &Path) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
         }
         if contained(execution) {
             jail::hand_over(scratch)?;
-            jail::hand_over(copy)?;
+            copy.hand_over()?;
         }
-        Ok(Self { execution, copy: copy.to_owned(), scratch: scratch.to_owned() })
+        Ok(Self { execution, copy, scratch: scratch.to_owned() })
     }
 
     /// The scratch directory under the name the process knows.
@@ -54,7 +55,8 @@ impl<'a> Surroundings<'a> {
             return Job {
                 program: program.to_owned(),
                 args,
-                cwd: self.copy.clone(),
+                // Only a plain copy is ever planned without a jail.
+                cwd: self.copy.changed_dir(),
                 env,
                 limits,
                 jail: None,
@@ -66,19 +68,20 @@ impl<'a> Surroundings<'a> {
             target: target.into(),
             writable,
             mapped: false,
+            over: None,
         };
-        let mut mounts = vec![mount(&self.copy, WORKSPACE, true), mount(&self.scratch, SCRATCH, true)];
+        let mut mounts = vec![self.copy.mount(Path::new(WORKSPACE)), mount(&self.scratch, SCRATCH, true)];
         let shown: BTreeSet<&String> = self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).collect();
         mounts.extend(shown.into_iter().map(|path| mount(Path::new(path), path, false)));
         for input in &self.execution.plan.inputs {
             let target = Path::new(WORKSPACE).join(&input.path);
-            mounts.push(Mount { source: PathBuf::from(&input.source), target, writable: false, mapped: false });
+            mounts.push(Mount { source: PathBuf::from(&input.source), target, writable: false, mapped: false, over: None });
         }
         let inside = if program.starts_with("/bin") || program.starts_with("/usr") {
             program.to_owned()
         } else {
             let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
-            mounts.push(Mount { source: program.to_owned(), target: target.clone(), writable: false, mapped: false });
+            mounts.push(Mount { source: program.to_owned(), target: target.clone(), writable: false, mapped: false, over: None });
             target
         };
         let mut plan = JailPlan::new(mounts);

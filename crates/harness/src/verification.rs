@@ -27,6 +27,7 @@ use cto_core::tree::{self, FileKind};
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host;
 use crate::measure::{Measured, Workspace};
+use crate::private_copy::PrivateCopy;
 use crate::run::{Execution, Stop, stop_if_cancelled, write_error};
 use crate::secrets::Secrets;
 use crate::supervise::{self, Job, Limits, Stream};
@@ -123,7 +124,7 @@ fn random(length: usize) -> Result<String, Stop> {
 }
 
 /// Runs the contract's setup commands in a copy, in the same kind of jail.
-pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &Path, name: &str) -> Result<(), Stop> {
+pub fn set_up(bundle: &mut OpenBundle, execution: &Execution<'_>, copy: &PrivateCopy, name: &str) -> Result<(), Stop> {
     for (index, command) in execution.plan.contract.setup.iter().enumerate() {
         stop_if_cancelled(execution)?;
         let name = format!("{name}-{}", index + 1);
@@ -156,7 +157,7 @@ struct ShellJob {
 }
 
 /// A shell command of the contract, in a copy, with a home of its own. With a runner it is heard which tests it runs.
-fn shell_job(execution: &Execution<'_>, copy: &Path, command: &str, runner: Option<Runner>) -> Result<ShellJob, Stop> {
+fn shell_job(execution: &Execution<'_>, copy: &PrivateCopy, command: &str, runner: Option<Runner>) -> Result<ShellJob, Stop> {
     let scratch = execution.work.join(format!("scratch-{}", random(8)?));
     if let Some(runner) = runner {
         witness::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
@@ -304,7 +305,7 @@ impl<'a> Session<'a> {
     }
 
     /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
-    fn prepared(&mut self, name: &str) -> Result<Result<PathBuf, String>, Stop> {
+    fn prepared(&mut self, name: &str) -> Result<Result<PrivateCopy, String>, Stop> {
         let copy = match self.workspace.pristine(name, self.measured)? {
             Ok(copy) => copy,
             Err(mismatch) => return Ok(Err(mismatch)),
@@ -318,7 +319,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs commands in order in one copy.
-    fn commands(&mut self, copy: &Path, what: &Commands<'_>) -> Result<Ran, Stop> {
+    fn commands(&mut self, copy: &PrivateCopy, what: &Commands<'_>) -> Result<Ran, Stop> {
         let mut ran = Ran::default();
         for command in what.commands {
             stop_if_cancelled(self.execution)?;
@@ -352,14 +353,10 @@ impl<'a> Session<'a> {
     }
 
     /// Test files of the result that are not as they were when the checks began.
-    fn rewritten(&self, copy: &Path) -> Vec<TreePath> {
+    fn rewritten(&self, copy: &PrivateCopy) -> Vec<TreePath> {
         let is_text =
             |(path, entry): &(&TreePath, &tree::Entry)| entry.kind != FileKind::Symlink && control::is_test_source(path);
-        let same = |path: &TreePath, entry: &tree::Entry| {
-            crate::files::scan_file(&workspace::locate(copy, path), |_| {}).is_ok_and(|found| found.sha256 == entry.sha256)
-        };
-        let texts = self.measured.tree.iter().filter(is_text);
-        texts.filter(|(path, entry)| !same(path, entry)).map(|(path, _)| path.clone()).collect()
+        copy.no_longer(self.measured.tree.iter().filter(is_text))
     }
 
     /// The same commands on the untouched baseline: which tests are there to run? They may be red, and they get
@@ -406,7 +403,9 @@ impl<'a> Session<'a> {
                 return Ok(Vec::new());
             }
         };
-        if let Err(error) = workspace::lay_out(&copy, &self.execution.case.hidden, true) {
+        let hidden = &self.execution.case.hidden;
+        let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
+        if let Err(error) = copy.edit(&paths, |dir| workspace::lay_out(dir, hidden, true)).flatten() {
             let why = format!("hidden checks cannot be put into the copy: {error}\n");
             let mut refused = Vec::new();
             for command in commands {

@@ -29,6 +29,33 @@ pub struct Walked {
     bytes: u64,
 }
 
+impl Walked {
+    /// A tree that is known already, for a walk over what differs from it.
+    pub fn starting_with(tree: Tree) -> Self {
+        let of_files = tree.values().filter(|entry| entry.kind != FileKind::Symlink);
+        let bytes = of_files.fold(0u64, |sum, entry| sum.saturating_add(entry.bytes));
+        Self { tree, bytes, ..Self::default() }
+    }
+
+    /// Takes out a path and everything below it.
+    pub fn forget(&mut self, path: &TreePath) {
+        let below = TreePath::new([path.as_bytes(), b"/"].concat());
+        let within = self.tree.range(&below..).map(|(path, _)| path);
+        let mut gone: Vec<TreePath> = within.take_while(|path| path.as_bytes().starts_with(below.as_bytes())).cloned().collect();
+        gone.push(path.clone());
+        for entry in gone.iter().filter_map(|path| self.tree.remove(path)) {
+            let counted = if entry.kind == FileKind::Symlink { 0 } else { entry.bytes };
+            self.bytes = self.bytes.saturating_sub(counted);
+        }
+    }
+
+    pub fn sort(&mut self) {
+        for list in [&mut self.nested_repositories, &mut self.unrecordable, &mut self.unreadable, &mut self.too_large] {
+            list.sort();
+        }
+    }
+}
+
 /// The most one walk reads, of all files together.
 const MAX_BYTES: u64 = 8 << 30;
 
@@ -83,6 +110,27 @@ pub fn write_entry(dir: &Path, path: &TreePath, kind: FileKind, content: &mut dy
     Ok(entry)
 }
 
+/// Does this file hold ignore rules?
+pub fn holds_rules(path: &TreePath) -> bool {
+    path.as_bytes().ends_with(b".gitignore")
+}
+
+/// Makes files older than the index that will be written over them: git reads again what is as young as its index.
+pub fn date_back(dir: &Path, tree: &Tree) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+    const OLDER: std::time::Duration = std::time::Duration::from_secs(10);
+    let then = std::time::SystemTime::now().checked_sub(OLDER).and_then(|then| then.duration_since(std::time::UNIX_EPOCH).ok());
+    let seconds = i64::try_from(then.unwrap_or_default().as_secs()).unwrap_or_default();
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: seconds, tv_nsec: 0 },
+    };
+    for path in tree.keys() {
+        utimensat(CWD, locate(dir, path), &times, AtFlags::SYMLINK_NOFOLLOW)?;
+    }
+    Ok(())
+}
+
 /// Passes content on and says what it was.
 pub fn digest_entry(kind: FileKind, content: &mut dyn io::Read, out: &mut dyn Write) -> io::Result<Entry> {
     let (mut hasher, mut bytes, mut buffer) = (Hasher::default(), 0u64, [0u8; 1 << 14]);
@@ -124,15 +172,11 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
     let mut found = Walked::default();
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
-        let entries = match fs::read_dir(dir.join(&below)) {
-            Ok(entries) => entries,
-            Err(error) if cannot_be_looked_into(&error) && !below.as_os_str().is_empty() => {
-                found.unreadable.push(tree_path(&below));
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
+        if !below.as_os_str().is_empty() && !may_enter(&dir.join(&below)) {
+            found.unreadable.push(tree_path(&below));
+            continue;
+        }
+        for entry in fs::read_dir(dir.join(&below))? {
             let entry = entry?;
             let relative = below.join(entry.file_name());
             if git::is_dot_git(&entry.file_name()) {
@@ -155,14 +199,18 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
             measure(&mut found, &entry.path(), tree_path(&relative), &meta)?;
         }
     }
-    found.nested_repositories.sort();
-    found.unrecordable.sort();
-    found.unreadable.sort();
-    found.too_large.sort();
+    found.sort();
     Ok(found)
 }
 
-fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metadata) -> io::Result<()> {
+/// May this user list a directory and reach what is in it? One without the other shows names and no more.
+pub fn may_enter(dir: &Path) -> bool {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    accessat(CWD, dir, Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// Measures one entry that is no directory.
+pub fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metadata) -> io::Result<()> {
     if meta.is_symlink() {
         let text = fs::read_link(path)?.into_os_string().into_vec();
         let entry = Entry { kind: FileKind::Symlink, bytes: text.len() as u64, sha256: Digest::of(&text) };

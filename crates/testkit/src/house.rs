@@ -64,6 +64,8 @@ impl House {
             .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()))
             .env("HOME", self.root().join("home"))
             .env("CTO_STATE_DIR", self.state())
+            // So that a whole suite can be run with either kind of workspace.
+            .envs(std::env::var_os("CTO_TEST_WORKSPACE").map(|kind| ("CTO_TEST_WORKSPACE", kind)))
             .envs(self.vars.iter().map(|(name, value)| (name, value)))
             .current_dir(self.root().join("elsewhere"))
             .stdin(Stdio::null());

@@ -102,6 +102,7 @@ impl World {
             approval_answered: self.answered,
             host: self.host.clone(),
             source: self.source.clone(),
+            source_files: None,
             confinement: Some(&self.confinement),
         }
     }

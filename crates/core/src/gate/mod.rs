@@ -44,6 +44,8 @@ pub struct GateInput<'a> {
     pub approval_answered: bool,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
+    /// How many files the repository that is copied holds; known once it was looked at.
+    pub source_files: Option<u64>,
     /// What will protect the workspace; known once its tree is.
     pub confinement: Option<&'a Decision>,
 }
@@ -63,6 +65,8 @@ pub struct HostFacts {
     pub unusable: Vec<String>,
     /// What a jail on this host cannot prove; empty when it can prove everything.
     pub jail_missing: Vec<String>,
+    /// A jail of this host can be given an overlay of directories of the state home.
+    pub overlay: bool,
 }
 
 /// A directory or file of the case, shown read-only at its place in the workspace.

@@ -2,10 +2,12 @@
 
 use anstyle::AnsiColor;
 use cto_core::advice;
+use cto_core::amounts::Size;
 use serde_json::json;
 
 use super::Context;
 use super::output::{dim, tame};
+use crate::checkout;
 use crate::doctor;
 use crate::failure::Failure;
 use crate::jail::{self, probe};
@@ -24,6 +26,8 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let unused: Vec<&str> = doctor::UNUSED_VARIABLES.into_iter().filter(|name| context.env.get(name).is_some()).collect();
     let stages =
         if probe.works() { "all, as their proofs allow" } else { "only fake playing its own script at stage 2, uncontained" };
+    let checkouts = checkout::list(&home);
+    let checkout_bytes = checkouts.iter().fold(0u64, |sum, kept| sum.saturating_add(kept.bytes));
     let code = if probe.works() { 0 } else { 3 };
     if context.output.json {
         context.output.document(&json!({
@@ -38,6 +42,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             "reachable_stages": stages,
             "programs": programs.iter().map(|(name, found)| json!({"program": name, "found": describe(found)})).collect::<Vec<_>>(),
             "unused_variables": unused,
+            "checkouts": {"count": checkouts.len(), "bytes": checkout_bytes},
             "state_home": home.root.display().to_string(),
         }))?;
         return Ok(code);
@@ -73,6 +78,10 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
         context.output.row(name, &tame(&describe(found)));
     }
     context.output.row("state", &home.root.display().to_string());
+    if !checkouts.is_empty() {
+        let text = format!("{} of repositories, {} of files", checkouts.len(), Size(checkout_bytes));
+        context.output.row("checkouts", &text);
+    }
     context.output.row("stages", stages);
     for name in unused {
         context.output.row("note", &format!("{name} is set and has no effect here"));

@@ -72,7 +72,8 @@ fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
     let workspace = real_dir(args.workspace.as_deref().unwrap_or(Path::new(".")))?;
     let home = context.home()?;
     refuse_state(&home, &workspace)?;
-    let mut mounts = vec![Mount { source: workspace.clone(), target: workspace.clone(), writable: true, mapped: true }];
+    let mut mounts =
+        vec![Mount { source: workspace.clone(), target: workspace.clone(), writable: true, mapped: true, over: None }];
     for (paths, writable) in [(&args.ro, false), (&args.allow, true)] {
         for path in paths {
             let real = real_path(path)?;
@@ -81,7 +82,7 @@ fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
                 continue;
             }
             // A file cannot be shown under another owner; it keeps the one it has.
-            mounts.push(Mount { mapped: writable && real.is_dir(), source: real.clone(), target: real, writable });
+            mounts.push(Mount { mapped: writable && real.is_dir(), source: real.clone(), target: real, writable, over: None });
         }
     }
     let (path, toolchain) = search_path(context, &home, &args.command)?;
@@ -184,7 +185,8 @@ fn search_path(context: &Context, home: &Home, command: &[OsString]) -> Result<(
     match toolchains::resolve(name, &context.env, home) {
         Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), Vec::new())),
         Resolved::Toolchain(found) => {
-            let mount = |path: &String| Mount { source: path.into(), target: path.into(), writable: false, mapped: false };
+            let mount =
+                |path: &String| Mount { source: path.into(), target: path.into(), writable: false, mapped: false, over: None };
             let path = found.bin.as_ref().map_or_else(|| SYSTEM_PATH.to_owned(), |bin| format!("{bin}:{SYSTEM_PATH}"));
             Ok((path.into(), found.mounts.iter().map(mount).collect()))
         }

@@ -302,7 +302,7 @@ pub fn answer(command: &str, sealed: &SealedBundle, next: &str, workspace: Optio
 
 /// Where a kept workspace lies; none is kept of a pass or of a run that never had one.
 pub fn kept_workspace(home: &Home, request: &Request, report: &Report) -> Option<PathBuf> {
-    let dir = home.work().join(report.run_id.as_str()).join("workspace");
+    let dir = home.work().join(report.run_id.as_str()).join(crate::measure::PLAIN);
     (request.keep && report.status != Status::Pass && dir.is_dir()).then_some(dir)
 }
 

@@ -26,7 +26,7 @@ fn run(command: &[OsString]) -> Result<u8, SuperviseError> {
     let watch = |source| SuperviseError::Watch { source };
     let [program, args @ ..] = command else { return Ok(125) };
     let own = std::env::current_exe().map_err(watch)?;
-    let mounts = vec![Mount { source: own, target: "/engine/cto".into(), writable: false, mapped: false }];
+    let mounts = vec![Mount { source: own, target: "/engine/cto".into(), writable: false, mapped: false, over: None }];
     let mut plan = JailPlan::new(mounts);
     plan.door = true;
     let forever = Duration::from_secs(60);

@@ -86,6 +86,22 @@ impl HarnessRepo {
         Ok(repo)
     }
 
+    /// One that starts with another's objects, which are only ever read.
+    pub fn beside(git: &Path, dir: &Path, objects: &Path) -> Result<Self, GitError> {
+        let write = || -> io::Result<()> {
+            for below in ["objects/info", "refs", "info"] {
+                fs::create_dir_all(dir.join(below))?;
+            }
+            fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")?;
+            fs::write(dir.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+            let objects = quoted(&TreePath::new(objects.as_os_str().as_encoded_bytes()));
+            fs::write(dir.join("objects/info/alternates"), format!("{objects}\n"))?;
+            fs::write(dir.join("info/attributes"), ATTRIBUTES)
+        };
+        write().map_err(|source| GitError::Layout { source })?;
+        Ok(Self { git: git.to_owned(), dir: dir.to_owned() })
+    }
+
     fn command(&self) -> Command {
         let mut command = scrubbed(&self.git);
         // From inside, by no path: a git that outlives a killed harness cannot make again what recovery removed.
@@ -168,6 +184,27 @@ impl HarnessRepo {
         finish("apply", command)
     }
 
+    /// Every path a patch reads or writes.
+    pub fn touched(&self, patch: &Path) -> Result<Vec<TreePath>, GitError> {
+        const OPERATION: &str = "apply";
+        let mut command = self.command();
+        command.args(["apply", "--numstat", "-z", "--"]).arg(patch).stdout(Stdio::piped());
+        let child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
+        let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        if !output.status.success() {
+            return Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) });
+        }
+        let numbered = output.stdout.split(|b| *b == 0).filter_map(|line| line.splitn(3, |b| *b == b'\t').nth(2));
+        let mut paths: Vec<TreePath> = numbered.map(TreePath::new).collect();
+        // Where something came from is not among the numbers.
+        let text = fs::read(patch).map_err(|source| GitError::Layout { source })?;
+        for line in text.split(|b| *b == b'\n') {
+            let from = [&b"rename from "[..], b"copy from "].iter().find_map(|word| line.strip_prefix(*word));
+            paths.extend(from.and_then(|name| TreePath::parse(name).ok()));
+        }
+        Ok(paths)
+    }
+
     /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never asked.
     pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
         let mut command = self.command_over(rules);
@@ -181,12 +218,13 @@ impl HarnessRepo {
     }
 
     /// Has a workspace's own git look past files whose place shows nothing, so that it calls none of them deleted.
-    pub fn look_past(&self, workspace: &Path, masked: &[TreePath]) -> Result<(), GitError> {
+    /// `index` is the one to change; of the workspace's `.git` nothing else is.
+    pub fn look_past(&self, workspace: &Path, index: &Path, masked: &[TreePath]) -> Result<(), GitError> {
         if masked.is_empty() {
             return Ok(());
         }
         let mut command = scrubbed(&self.git);
-        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace);
+        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace).env("GIT_INDEX_FILE", index);
         command.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
         let output = told("update-index", command, masked)?;
         match output.status.success() {
@@ -201,7 +239,7 @@ impl HarnessRepo {
         let dot_git = workspace.join(".git");
         // Our configuration and attributes are not the engine's to see.
         copy_dir(&self.dir, &dot_git, &["config", "attributes"]).map_err(layout)?;
-        let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+        let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
         fs::write(dot_git.join("config"), config).map_err(layout)?;
         // So that each is there to be protected. A common directory that is this one changes nothing for git.
         fs::write(dot_git.join("commondir"), ".\n").map_err(layout)?;
@@ -211,6 +249,14 @@ impl HarnessRepo {
         let mut command = scrubbed(&self.git);
         command.env("GIT_DIR", &dot_git).env("GIT_WORK_TREE", workspace).args(["read-tree", "HEAD"]);
         finish("read-tree", command)
+    }
+
+    /// Tells a workspace's index what its files look like, so that the engine's git need not read them all.
+    pub fn refresh(&self, workspace: &Path) -> Result<(), GitError> {
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace).current_dir(workspace);
+        command.args(["update-index", "-q", "--refresh", "--ignore-submodules"]);
+        finish("update-index", command)
     }
 }
 

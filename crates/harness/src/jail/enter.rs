@@ -125,7 +125,8 @@ fn wait_for(first: i32) -> i32 {
 /// For each mount that is to be shown under the jail's uid, the map that does it.
 fn owner_maps(spec: &JailSpec, root: bool) -> Step<Vec<Option<OwnedFd>>> {
     let map = |mount: &spec::Mount| {
-        if !(root && mount.mapped && spec.layers.contains(&Layer::UnprivilegedUid)) {
+        let shown_as_owner = mount.mapped || mount.over.is_some();
+        if !(root && shown_as_owner && spec.layers.contains(&Layer::UnprivilegedUid)) {
             return Ok(None);
         }
         let meta = fs::metadata(&mount.source).step("look at the workspace")?;

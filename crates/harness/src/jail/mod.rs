@@ -5,6 +5,7 @@ mod canary;
 mod enter;
 mod guard;
 mod landlock;
+mod overlay;
 pub mod probe;
 mod root;
 mod seccomp;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use cto_core::containment::{JailReport, Layer};
 
 pub use enter::main as enter_main;
-pub use spec::{ExitWord, Guarded, JailLimits, Mount, STAND_IN_DIR};
+pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, STAND_IN_DIR};
 use spec::{FromJail, GO, JailSpec, TERMINATE};
 pub use survivors::{Census, Tally};
 pub use sys::is_root;

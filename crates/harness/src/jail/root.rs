@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use cto_core::attempt::STAND_INS;
 
 use super::enter::{Named, Step};
+use super::overlay::{self, Layers};
 use super::spec::{JailSpec, STAND_IN_DIR};
 use super::{guard, sys};
 
@@ -79,15 +80,19 @@ impl Root {
     }
 }
 
+/// Holds on to a place, whatever will cover the way to it.
+pub fn pin(path: &Path) -> io::Result<OwnedFd> {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?)
+}
+
 /// Builds the new root and makes it the only one there is.
 pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
     // Sources may lie below the directory that is about to be covered: hold on to them first.
-    let mut pinned: Vec<(OwnedFd, bool)> = Vec::new();
+    let mut pinned: Vec<(OwnedFd, bool, Option<Layers>)> = Vec::new();
     for mount in &spec.mounts {
-        let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC;
-        let fd = rustix::fs::open(&mount.source, flags, rustix::fs::Mode::empty()).map_err(io::Error::from);
-        let is_dir = mount.source.is_dir();
-        pinned.push((fd.step(format!("find {}", mount.target.display()))?, is_dir));
+        let fd = pin(&mount.source).step(format!("find {}", mount.target.display()))?;
+        pinned.push((fd, mount.source.is_dir(), mount.over.as_ref().map(Layers::pin).transpose()?));
     }
     let (uid, gid) = if root { (spec.uid, spec.uid) } else { sys::effective_ids() };
     let base = Root { base: STAGE.into() };
@@ -99,9 +104,14 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
         let place = base.dir(target)?;
         sys::mount("tmpfs", &place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, options).step(format!("mount {target}"))?;
     }
-    for ((mount, (fd, is_dir)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
+    for ((mount, (fd, is_dir, layers)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
         let source = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
         let attributes = if mount.writable { sys::ATTR_NOSUID | sys::ATTR_NODEV } else { READ_ONLY };
+        if let Some(layers) = layers {
+            let (lower, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
+            overlay::mount(&source, &lower, layers, &place, map.as_ref())?;
+            continue;
+        }
         let Some(map) = map else {
             base.bind(&source, &mount.target, *is_dir, attributes)?;
             continue;

@@ -45,6 +45,17 @@ pub struct Mount {
     pub writable: bool,
     /// Shown as owned by the jail's uid, for a directory that is not ours to give away.
     pub mapped: bool,
+    /// With this the source is never written to: what changes goes into a directory of its own.
+    pub over: Option<Over>,
+}
+
+/// Where the changes of an overlay go.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Over {
+    /// Everything that differs from the source, in the kernel's own form.
+    pub upper: PathBuf,
+    /// For the kernel's own use, on the same file system; every mount makes a directory of its own in it.
+    pub work: PathBuf,
 }
 
 /// The host's namespaces and a process that must not be reachable, to compare with from inside.

@@ -154,6 +154,12 @@ pub fn pivot_here() -> io::Result<()> {
     }
 }
 
+pub fn unmount(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: a valid C string.
+    check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
 pub fn set_host_name(name: &str) -> io::Result<()> {
     // SAFETY: pointer and length belong to one string.
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)

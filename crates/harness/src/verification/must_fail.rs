@@ -12,6 +12,7 @@ use cto_core::scope::TreePath;
 use cto_core::test_log::Section;
 
 use super::{Ran, Session, random};
+use crate::private_copy::PrivateCopy;
 use crate::run::Stop;
 use crate::workspace;
 
@@ -37,9 +38,15 @@ impl Session<'_> {
             }
             Control::Patch(patch) => {
                 let file = self.execution.work.join("control.patch");
-                std::fs::write(&file, self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default())
-                    .map_err(Stop::Workspace)?;
-                if let Err(error) = self.workspace.repo().apply(&copy, &[&file]) {
+                let text = self.execution.case.beside.get(&patch.file).map(Vec::as_slice).unwrap_or_default();
+                std::fs::write(&file, text).map_err(Stop::Workspace)?;
+                let repo = self.workspace.repo();
+                let apply = |paths: Vec<TreePath>| copy.edit(&paths, |dir| repo.apply(dir, &[&file])).map_err(Stop::Workspace);
+                let applied = match repo.touched(&file) {
+                    Ok(paths) => apply(paths)?,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = applied {
                     return Ok(ControlRun::CouldNotRun { reason: format!("the control patch does not apply: {error}") });
                 }
                 None
@@ -63,25 +70,35 @@ impl Session<'_> {
         self.workspace.baseline().keys().filter(|path| self.measured.tree.contains_key(*path)).cloned().collect()
     }
 
-    /// Adds the failing tests, named after `nonce`. The copy holds what the engine made: no link in it is followed.
-    fn add_failures(&self, copy: &Path, runner: Runner, nonce: &str) -> io::Result<()> {
+    /// Adds the failing tests, named after `nonce`.
+    fn add_failures(&self, copy: &PrivateCopy, runner: Runner, nonce: &str) -> io::Result<()> {
         let kit = control::kit(runner, nonce, &self.present());
-        for edit in &kit.edits {
-            match edit {
-                Edit::Create { path, text } => {
-                    let place = copy.join(path);
-                    workspace::make_parent(copy, &place)?;
-                    OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
-                }
-                Edit::Append { path, text } => {
-                    let place = workspace::locate(copy, path);
-                    workspace::make_parent(copy, &place)?;
-                    let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-                    let mut file = OpenOptions::new().append(true).custom_flags(no_link.bits() as i32).open(place)?;
-                    file.write_all(text.as_bytes())?;
-                }
+        let path = |edit: &Edit| match edit {
+            Edit::Create { path, .. } => TreePath::new(path.as_bytes()),
+            Edit::Append { path, .. } => path.clone(),
+        };
+        let paths: Vec<TreePath> = kit.edits.iter().map(path).collect();
+        copy.edit(&paths, |dir| add(dir, &kit.edits)).flatten()
+    }
+}
+
+/// The copy holds what the engine made: no link in it is followed.
+fn add(copy: &Path, edits: &[Edit]) -> io::Result<()> {
+    for edit in edits {
+        match edit {
+            Edit::Create { path, text } => {
+                let place = copy.join(path);
+                workspace::make_parent(copy, &place)?;
+                OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
+            }
+            Edit::Append { path, text } => {
+                let place = workspace::locate(copy, path);
+                workspace::make_parent(copy, &place)?;
+                let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+                let mut file = OpenOptions::new().append(true).custom_flags(no_link.bits() as i32).open(place)?;
+                file.write_all(text.as_bytes())?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }

@@ -33,6 +33,7 @@ const DOCUMENTS: &[Row<'_>] = &[
         &[
             "advice",
             "as_root",
+            "checkouts",
             "containment",
             "jail",
             "kernel",

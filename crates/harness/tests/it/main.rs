@@ -34,6 +34,7 @@ mod measure;
 mod odd_input;
 mod old_names;
 mod output;
+mod overlay;
 mod prune;
 mod recover;
 mod replay;
