@@ -578,6 +578,7 @@ def main():
         print(json.dumps(starts(Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))))
         return
     # Not where the part above runs: another user sees a copy of this file alone.
+    import gateway
     import signed
 
     cto, work, pairs, document = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
@@ -596,7 +597,7 @@ def main():
     bench.more_notes = signed.NOTES
     bench.verify_large("printed", "a log", BIG)
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
-    for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs))]:
+    for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs)), *gateway.measure(cto, max(30, pairs))]:
         bench.row(*row)
     document.parent.mkdir(exist_ok=True)
     document.write_text(bench.document())

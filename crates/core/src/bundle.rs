@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::blocker::Code;
 use crate::digest::Digest;
 use crate::json::{self, JsonError};
 
@@ -36,6 +37,24 @@ pub const STDOUT_LOG: &str = "backend/stdout.log";
 pub const STDERR_LOG: &str = "backend/stderr.log";
 pub const TIMEOUT_NOTE: &str = "backend/provider-timeout.txt";
 pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
+pub const MODEL_NOTE: &str = "backend/provider-model-not-admitted.txt";
+pub const LOCAL_CONFIG_NOTE: &str = "backend/provider-local-config-unavailable.txt";
+pub const AUTH_NOTE: &str = "backend/provider-auth-unavailable.txt";
+/// What a stage leaves behind for the next one to stand on.
+pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
+pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
+pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
+
+/// The marker file a blocked gate leaves, for those that look for files rather than codes.
+pub fn note_of(code: Code) -> Option<&'static str> {
+    match code {
+        Code::ProviderUnavailable => Some(UNAVAILABLE_NOTE),
+        Code::ModelNotAdmitted => Some(MODEL_NOTE),
+        Code::ProviderLocalConfigUnavailable => Some(LOCAL_CONFIG_NOTE),
+        Code::ProviderAuthUnavailable => Some(AUTH_NOTE),
+        _ => None,
+    }
+}
 
 /// Artifacts of every bundle, blocked ones included.
 pub const ALWAYS: [&str; 11] =

@@ -271,6 +271,9 @@ pub struct Lane {
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.
     pub terminal_event: EventType,
+    /// What the engine was made from, as its source admission pins it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_pin: Option<String>,
     /// The containment policy: what a jail of this lane enforces. Absent where no look has found the tree yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,
@@ -527,6 +530,7 @@ rollback = "discard the copy"
                 target_head: Seen::Known("none".into()),
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
+                source_pin: None,
                 containment: None,
             },
             label: Label::Case,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::blocker::Code;
 use crate::contract::{Contract, MutationMode, RiskClass, Stage};
 use crate::digest::Digest;
 use crate::gate::{GateReport, GateResult, GateVerdict};
@@ -83,8 +84,32 @@ pub fn decide(
             true => vec![format!("every gate for {engine} at stage {} passed", stage.number())],
             false => reasons,
         },
-        escalation_path: if eligible { Escalation::Operator } else { Escalation::Blocked },
+        escalation_path: escalation(gates),
     }
+}
+
+/// Who can clear what stands in the way: the one furthest from the operator whom any blocker needs.
+fn escalation(gates: &GateReport) -> Escalation {
+    let who = |code: Code| match code {
+        Code::EngineGateClosed
+        | Code::StageGateClosed
+        | Code::StageNotProven
+        | Code::ExecutableNotAdmitted
+        | Code::ModelNotAdmitted
+        | Code::ProviderDecisionClosed
+        | Code::ReviewDue
+        | Code::ProviderAuthUnavailable
+        | Code::ProviderLocalConfigUnavailable => (0, Escalation::Operator),
+        Code::ApprovalMissing | Code::ApprovalExpired | Code::ApprovalConsumed | Code::ApprovalMismatch => {
+            (1, Escalation::HermesOperator)
+        }
+        Code::SourceNotAdmitted | Code::LicenseUnresolved | Code::TargetUnowned | Code::TargetCritical => {
+            (2, Escalation::CoreRoute)
+        }
+        _ => (3, Escalation::Blocked),
+    };
+    let furthest = gates.blocked().map(|gate| gate.code.map_or((3, Escalation::Blocked), who)).max_by_key(|(far, _)| *far);
+    furthest.map_or(Escalation::Operator, |(_, who)| who)
 }
 
 fn reason(gate: &GateResult) -> String {
@@ -92,5 +117,39 @@ fn reason(gate: &GateResult) -> String {
     match &gate.detail {
         Some(detail) => format!("{code}: {detail}"),
         None => code.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::Phase;
+
+    fn gates(codes: &[Code]) -> GateReport {
+        let row = |code: &Code| GateResult {
+            gate: "g".into(),
+            phase: Phase::Records,
+            question: "q".into(),
+            result: GateVerdict::Blocked,
+            code: Some(*code),
+            detail: None,
+            reads: Vec::new(),
+        };
+        GateReport { schema_version: 1, gates: codes.iter().map(row).collect() }
+    }
+
+    #[test]
+    fn the_way_leads_to_whoever_can_clear_every_blocker() {
+        for (codes, want) in [
+            (&[][..], Escalation::Operator),
+            (&[Code::ModelNotAdmitted, Code::StageNotProven], Escalation::Operator),
+            (&[Code::ModelNotAdmitted, Code::ApprovalMissing], Escalation::HermesOperator),
+            (&[Code::ApprovalMissing, Code::LicenseUnresolved], Escalation::CoreRoute),
+            (&[Code::LicenseUnresolved, Code::ContractInvalid], Escalation::Blocked),
+        ] {
+            let decision = decide(&"pi".parse().unwrap(), Stage::Two, None, &Digest::of(b""), &gates(codes));
+            assert_eq!(decision.escalation_path, want, "{codes:?}");
+            assert_eq!(decision.selected_backend == "none", !codes.is_empty());
+        }
     }
 }

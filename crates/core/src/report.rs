@@ -203,7 +203,8 @@ pub struct RunIdentity {
     pub engine: EngineFacts,
     pub stage: Stage,
     pub origin: Origin,
-    pub gated: bool,
+    /// `fake` counts as admitted; any other engine by its source admission.
+    pub source_admitted: bool,
     pub harness_version: String,
     pub started_at: Utc,
 }
@@ -218,6 +219,8 @@ pub struct Sealing {
     pub claimed: Claimed,
     /// Found after the chain had ended; known to the report alone.
     pub late: Vec<Blocker>,
+    /// What the run stood on.
+    pub relies_on: Vec<Reliance>,
 }
 
 /// Builds the report; digests are filled in by [`Report::with_digests`] once every other file is fixed.
@@ -279,9 +282,9 @@ pub fn build(
         contract_digest: sealed.contract_digest,
         allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
         process_started: facts.engine_events.contains(&crate::event::EventType::EngineStarted),
-        source_admission_status: if identity.gated { SourceAdmission::NotAdmitted } else { SourceAdmission::Admitted },
+        source_admission_status: if identity.source_admitted { SourceAdmission::Admitted } else { SourceAdmission::NotAdmitted },
         result: result_tree(facts),
-        relies_on: Vec::new(),
+        relies_on: sealing.relies_on,
         continues: None,
         events: sealing.head,
         runtime_default_activation: NeverActivated,

@@ -4,17 +4,22 @@ use schemars::{Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 use crate::attest::{Envelope, KeyRecord, Statement, Verdict};
+use crate::baseline::{BaselineComparison, NoTargetInspection};
 use crate::containment::ContainmentReport;
 use crate::contract::{Contract, InvalidContract};
 use crate::eligibility::Eligibility;
 use crate::event::Event;
 use crate::gate::GateReport;
+use crate::ladder::Stage1Proof;
 use crate::matrix::MatrixReport;
+use crate::records::{BuildReport, ExecutableAdmission, ModelAdmission, ModelDecision, SourceAdmissionRecord, TargetAdmission};
 use crate::report::Report;
 use crate::source::CopiedRepo;
 use crate::test_ids::TestIdDocument;
 use crate::trace::TraceLine;
 use crate::verify::Verification;
+use crate::wire::calls::CallRecord;
+use crate::wire::scenario::Scenario;
 
 /// Name and schema of every document this project writes.
 pub fn all() -> Vec<(&'static str, Value)> {
@@ -32,7 +37,18 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
         ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
         ("key", root::<KeyRecord>("one key of the trust store")),
+        ("model-call", root::<CallRecord>("one call of a model, as the gateway records it")),
+        ("scenario", root::<Scenario>("scenario of the scripted model")),
         ("matrix", root::<MatrixReport>("output of cto matrix --json")),
+        ("model-admission", root::<ModelAdmission>("a model-provider admission")),
+        ("model-decision", root::<ModelDecision>("a model decision record")),
+        ("executable-admission", root::<ExecutableAdmission>("an executable admission")),
+        ("source-admission", root::<SourceAdmissionRecord>("a source admission")),
+        ("target-admission", root::<TargetAdmission>("a target-repository admission")),
+        ("build-report", root::<BuildReport>("what a build says, for cto admit executable --build-report")),
+        ("stage1-proof", root::<Stage1Proof>("stage1-gate-proof.json")),
+        ("stage2-no-target", root::<NoTargetInspection>("stage2-no-target-inspection.json")),
+        ("stage2-comparison", root::<BaselineComparison>("stage2-fake-baseline-comparison.json")),
     ]
 }
 

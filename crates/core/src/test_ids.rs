@@ -116,9 +116,26 @@ impl TestIdDocument {
 
     /// Are these the contract's commands, all of them and in order? A baseline that ran, ran all of them.
     pub fn is_about(&self, commands: &[String]) -> bool {
-        let ran = self.baseline.iter().map(|check| &check.command);
-        self.commands.iter().map(|tests| &tests.command).eq(commands) && (self.baseline_not_run.is_some() || ran.eq(commands))
+        let ran = self.baseline.iter().map(|check| check.command.clone());
+        let due = commands.iter().map(|command| on_the_baseline(self.runner, command));
+        self.commands.iter().map(|tests| &tests.command).eq(commands) && (self.baseline_not_run.is_some() || ran.eq(due))
     }
+}
+
+/// The command that names the tests of a baseline. It decides nothing, and the baseline may be red: cargo must not stop
+/// at the first program that is.
+pub fn on_the_baseline(runner: Runner, command: &str) -> String {
+    if runner != Runner::Cargo || command.contains("fail-fast") {
+        return command.to_owned();
+    }
+    for words in ["cargo test", "cargo nextest run"] {
+        if let Some((before, after)) = command.split_once(words)
+            && (after.is_empty() || after.starts_with([' ', ';', '\n', '&', '|', ')']))
+        {
+            return format!("{before}{words} --no-fail-fast{after}");
+        }
+    }
+    command.to_owned()
 }
 
 /// Tests of the baseline that did not run again in a green run, each with what became of it.
@@ -178,7 +195,7 @@ mod tests {
             schema_version: 1,
             runner: Runner::Cargo,
             baseline_not_run: None,
-            baseline: vec![Check { kind: CheckKind::Visible, command: "cargo test".into(), end, duration_ms: 1 }],
+            baseline: vec![Check { kind: CheckKind::Visible, command: "cargo test --no-fail-fast".into(), end, duration_ms: 1 }],
             commands: vec![CommandTests { command: "cargo test".into(), baseline: ids(baseline), verified: ids(verified) }],
         }
     }
@@ -192,6 +209,22 @@ mod tests {
         assert_eq!(found.missing.len(), 10);
         assert_eq!(found.missing[0], "t01: not there");
         assert_eq!(found.not_seen, None);
+    }
+
+    #[test]
+    fn a_red_program_of_the_baseline_hides_no_other() {
+        for (runner, command, want) in [
+            (Runner::Cargo, "cargo test", "cargo test --no-fail-fast"),
+            (Runner::Cargo, "cd a && cargo test --offline -- -q", "cd a && cargo test --no-fail-fast --offline -- -q"),
+            (Runner::Cargo, "cargo nextest run -p x", "cargo nextest run --no-fail-fast -p x"),
+            (Runner::Cargo, "cargo test --no-fail-fast", "cargo test --no-fail-fast"),
+            (Runner::Cargo, "cargo tests", "cargo tests"),
+            (Runner::Cargo, "make test", "make test"),
+            (Runner::Node, "cargo test", "cargo test"),
+        ] {
+            assert_eq!(on_the_baseline(runner, command), want, "{command}");
+        }
+        assert!(document(&["a"], &["a"]).is_about(&["cargo test".to_owned()]));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::engines;
 use crate::evidence::SealedBundle;
 use crate::failure::Failure;
 use crate::files;
+use crate::records::Asked;
 use crate::run::Request;
 
 /// The name of the trial that plays no script of the case.
@@ -85,6 +86,8 @@ pub fn request(case: &Case, attempt: &Attempt) -> Result<Request, Failure> {
         script: Some(attempt.script.clone()),
         own_script: attempt.own_script,
         limits: LimitChanges::default(),
+        records: Asked::default(),
+        proof: None,
         contain: Containment::Strict,
         origin: Origin::Validator,
         label: Label::Case,

@@ -9,7 +9,7 @@ use cto_core::containment::Containment;
 use cto_core::contract::{self, Circumstances, Contract, ContractDocument, InvalidContract, Lane};
 use cto_core::digest::Digest;
 use cto_core::event::EventType;
-use cto_core::gate::{self, GateInput, GateReport, HostFacts, InputUse};
+use cto_core::gate::{self, GateInput, GateReport, HostFacts, InputUse, LaneFacts};
 use cto_core::guard::{self, Decision};
 use cto_core::plan::{self, Next, Plan};
 use cto_core::scope::PathRule;
@@ -21,6 +21,7 @@ use crate::checkout::Checkout;
 use crate::host::{Env, Home, OwnProgram};
 use crate::jail::probe;
 use crate::overlay;
+use crate::records;
 use crate::run::Request;
 use crate::source::{self, SourceRequest, SourceView};
 use crate::toolchains::{self, Resolved};
@@ -32,6 +33,8 @@ pub struct Planned {
     /// Absent when a gate blocked.
     pub plan: Option<Plan>,
     pub gates: GateReport,
+    /// What records and environment say about a lane that needs admissions.
+    pub lane: Seen<LaneFacts>,
     /// The source as the first look found it; absent where none is copied or no gate let it be looked at.
     pub source: Option<SourceView>,
     /// A checkout of the source's tree, made by an earlier run.
@@ -40,7 +43,7 @@ pub struct Planned {
 }
 
 /// Resolves a contract, or says everything that is wrong with it.
-pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
+pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>) -> ContractDocument {
     let invalid = |errors| ContractDocument::Invalid(InvalidContract { invalid: true, errors });
     let case = match case_file::parse(&request.case.label, &request.case.text) {
         Ok(case) => case,
@@ -56,16 +59,20 @@ pub fn contract_of(request: &Request, own: &OwnProgram) -> ContractDocument {
         },
         _ => None,
     };
-    let runs_itself = request.manifest.invocation.is_some();
     let circumstances = Circumstances {
         label: request.label,
         lane: Lane {
             engine: request.manifest.id.clone(),
-            executable_sha256: if runs_itself { Seen::Known(own.sha256) } else { Seen::NotSeen },
-            model: None,
+            executable_sha256: match (request.manifest.is_gated(), facts) {
+                (false, _) => Seen::Known(own.sha256),
+                (true, Seen::Known(facts)) => facts.binary_sha256().map_or(Seen::NotSeen, Seen::Known),
+                (true, Seen::NotSeen) => Seen::NotSeen,
+            },
+            model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: Seen::Known("none".into()),
             script_sha256: request.script.as_deref().map(Digest::of),
+            source_pin: facts.known().and_then(LaneFacts::source_pin),
             terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
             // Where a source is copied, its tree decides; nobody has looked yet.
             containment: None,
@@ -91,10 +98,20 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
     guard::decide(asked, tree, &contract.allowed_paths, &contract.forbidden_paths)
 }
 
+/// What is known of a lane that needs admissions. Records of an engine that is closed are not even looked for.
+pub fn lane_of(request: &Request, env: &Env, home: &Home) -> Seen<LaneFacts> {
+    match request.manifest.is_gated() && request.engine_opened {
+        true => Seen::Known(records::gather(&request.manifest.id, &request.records, env, home)),
+        false => Seen::NotSeen,
+    }
+}
+
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
 pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, own: &OwnProgram) -> Planned {
+    let lane = lane_of(request, env, home);
     let mut planned = Planned {
-        contract: contract_of(request, own),
+        contract: contract_of(request, own, &lane),
+        lane,
         plan: None,
         gates: GateReport { schema_version: 1, gates: Vec::new() },
         source: None,
@@ -114,6 +131,7 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             engine_opened: request.engine_opened,
             own_script: request.own_script,
             approval_answered,
+            lane: planned.lane.clone(),
             host: host.clone(),
             source: looked.clone(),
             source_files: planned.source_files,
@@ -188,7 +206,7 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
 /// A test may have any repository made into an overlay, or none: no release build looks.
 fn forced_files(env: &Env) -> Option<u64> {
     let forced = env.get("CTO_TEST_WORKSPACE").filter(|_| cfg!(debug_assertions))?;
-    Some(if forced == "overlay" { u64::MAX } else { 0 })
+    [("overlay", u64::MAX), ("copy", 0)].into_iter().find(|(kind, _)| forced == *kind).map(|(_, files)| files)
 }
 
 /// What the harness starts by itself, whatever the contract says.

@@ -216,7 +216,8 @@ fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], di
     Ok(RunIdentity {
         run_id: run_id.clone(),
         case_id: started.case_id,
-        gated: started.engine.as_str() != cto_core::engine::manifest::DEFAULT_ENGINE,
+        // What was on record then is not known now.
+        source_admitted: started.engine.as_str() == cto_core::engine::manifest::DEFAULT_ENGINE,
         engine: EngineFacts {
             name: started.engine,
             version: None,

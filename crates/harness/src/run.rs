@@ -14,7 +14,7 @@ use cto_core::engine::manifest::Manifest;
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
-use cto_core::gate::{self, GateReport, GateVerdict};
+use cto_core::gate::{self, GateReport, GateVerdict, LaneFacts};
 use cto_core::ids::RunId;
 use cto_core::plan::Plan;
 use cto_core::report::{EngineFacts, RunIdentity};
@@ -36,9 +36,11 @@ use crate::keys::KeyStore;
 use crate::measure;
 use crate::planning::{self, Planned};
 use crate::progress::Progress;
+use crate::records;
 use crate::secrets::Secrets;
 use crate::sign::{SignError, Signer};
 use crate::source::{self, SourceRequest};
+use crate::stage_proof::{self, Baseline, ProofOrder};
 use crate::supervise::SuperviseError;
 use crate::verification;
 use crate::workspace;
@@ -54,6 +56,10 @@ pub struct Request {
     /// The script ships with the case.
     pub own_script: bool,
     pub limits: LimitChanges,
+    /// What the command line says about records; looked at for gated engines alone.
+    pub records: records::Asked,
+    /// A proof to leave in the bundle, where the run bears it out.
+    pub proof: Option<ProofOrder>,
     /// The containment asked for: strict, or contained.
     pub contain: Containment,
     pub origin: Origin,
@@ -123,7 +129,8 @@ pub fn run_asking(
     let keys = KeyStore::of(home);
     Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
     let answer = approvals.answer(request.origin);
-    let planned = planning::plan(request, answer.is_some(), env, home, &own);
+    let mut planned = planning::plan(request, answer.is_some(), env, home, &own);
+    let baseline = stage_proof::baseline(&mut planned, request, env, home, cancel)?;
     let contract = planned.contract.clone();
     let sealed_contract =
         contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
@@ -140,14 +147,15 @@ pub fn run_asking(
         },
         stage: request.stage,
         origin: request.origin,
-        gated: request.manifest.is_gated(),
+        source_admitted: !request.manifest.is_gated() || planned.lane.known().is_some_and(LaneFacts::source_admitted),
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
-    let asked = Asked { request, planned: &planned, answer, home };
+    bundle.relies_on = stage_proof::reliances(&planned, baseline.as_ref());
+    let asked = Asked { request, planned: &planned, answer, home, baseline: baseline.as_ref() };
     let outcome = record_and_execute(&mut bundle, asked, env, cancel, &work, progress);
     let mut findings = findings_of(&mut bundle, outcome);
     findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
@@ -234,11 +242,12 @@ struct Asked<'a> {
     planned: &'a Planned,
     answer: Option<Answer>,
     home: &'a Home,
+    baseline: Option<&'a Baseline>,
 }
 
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer, home }: Asked<'_>,
+    Asked { request, planned, answer, home, baseline }: Asked<'_>,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
@@ -276,7 +285,10 @@ fn record_and_execute(
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
     progress.step("plan", &format!("{} gates", gates.gates.len()));
-    let Some(plan) = &planned.plan else { return record_blocks(bundle, request, &blocked) };
+    let Some(plan) = &planned.plan else {
+        stage_proof::write_ordered(bundle, request, planned)?;
+        return record_blocks(bundle, request, &blocked);
+    };
     bundle.emit(Event::PlanUpdated(PlanUpdated {
         summary: plan.summary(),
         containment: plan.containment,
@@ -299,7 +311,8 @@ fn record_and_execute(
             let blocked: Vec<_> = bundle.gates.blocked().cloned().collect();
             record_blocks(bundle, request, &blocked)
         }
-        other => other,
+        Ok(findings) => stage_proof::write_stage2(bundle, request, baseline).map(|()| findings),
+        Err(other) => Err(other),
     }
 }
 
@@ -320,6 +333,10 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
     let mut findings = Vec::new();
     for gate in blocked {
         let Some(code) = gate.code else { continue };
+        if let Some(note) = bundle::note_of(code) {
+            let detail = gate.detail.as_deref().unwrap_or(code.info().sentence);
+            bundle.write(note, format!("{detail}\n").as_bytes())?;
+        }
         match code.info().event {
             EventType::VerificationCompleted => {
                 let reason = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
@@ -328,9 +345,6 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
             EventType::TaskContractCreated => {}
             EventType::RunCompleted => {
                 let detail = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
-                if code == Code::ProviderUnavailable {
-                    bundle.write(bundle::UNAVAILABLE_NOTE, format!("{detail}\n").as_bytes())?;
-                }
                 findings.push(Finding { code, detail: Some(detail) });
             }
             _ => bundle.emit(Event::BackendGateBlocked(GateBlocked {

@@ -158,6 +158,17 @@ fn rustup(name: &str, env: &Env) -> Result<PathBuf, String> {
     Ok(dir.join("bin").join(name))
 }
 
+/// What a jail must be shown of a program that is named by its path; nothing of what it has anyway.
+pub fn shown_for(real: &Path, env: &Env, home: &Home) -> Option<PathBuf> {
+    let is_system = SYSTEM.iter().any(|dir| real.starts_with(dir));
+    (!is_system).then(|| package_root(real).unwrap_or_else(|| installation_root(real, env, home)))
+}
+
+/// A script of an npm package needs the modules it was installed with.
+fn package_root(real: &Path) -> Option<PathBuf> {
+    real.ancestors().filter(|dir| dir.ends_with("node_modules")).last().map(Path::to_owned)
+}
+
 /// `<root>/bin/<program>` shows `<root>`; anything that would show a home or our state shows one file.
 fn installation_root(real: &Path, env: &Env, home: &Home) -> PathBuf {
     let in_bin = real.parent().filter(|dir| dir.ends_with("bin")).and_then(Path::parent);

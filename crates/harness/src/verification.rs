@@ -19,7 +19,7 @@ use cto_core::event::{Check, CheckKind, Event, ProcessEnd, VerificationCompleted
 use cto_core::json;
 use cto_core::judge;
 use cto_core::scope::TreePath;
-use cto_core::test_ids::{CommandTests, TestIdDocument, TestIds};
+use cto_core::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
 use cto_core::test_log::Section;
 use cto_core::trace::TraceOutcome;
 use cto_core::tree::{self, FileKind};
@@ -370,7 +370,10 @@ impl<'a> Session<'a> {
             Some(_) => Ran::default(),
             None => {
                 let wall = Some(took * 4 + Duration::from_secs(30));
-                self.commands(&copy, &Commands { wall, ..self.visible(Section::Baseline) })?
+                let commands: Vec<String> =
+                    contract.verification_commands.iter().map(|command| on_the_baseline(runner, command)).collect();
+                let what = Commands { section: Section::Baseline, commands: &commands, runner: Some(runner), wall };
+                self.commands(&copy, &what)?
             }
         };
         let mut baseline = ran.tests.into_iter();

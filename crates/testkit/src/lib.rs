@@ -18,4 +18,4 @@ pub use forger::{FORGER, Forged, canonical, chain_start};
 pub use house::{Answer, House, is_root, wait_until};
 pub use repo::Repo;
 pub use signer::{PAYLOAD_TYPE, TestKey, payload};
-pub use terminal::{watch, without_styles};
+pub use terminal::{converse, watch, without_styles};

@@ -20,13 +20,27 @@ impl House {
 }
 
 /// Runs any command on a terminal of its own.
-pub fn watch(mut command: Command, columns: u16) -> Answer {
+pub fn watch(command: Command, columns: u16) -> Answer {
+    on_screen(command, columns, None)
+}
+
+/// The same with a person who has already typed these lines.
+pub fn converse(command: Command, typed: &str) -> Answer {
+    on_screen(command, 100, Some(typed))
+}
+
+fn on_screen(mut command: Command, columns: u16, typed: Option<&str>) -> Answer {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
     let name = ptsname(&screen, Vec::new()).unwrap();
     tcsetwinsize(&screen, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let line = OpenOptions::new().read(true).write(true).open(std::ffi::OsStr::from_bytes(name.as_bytes())).unwrap();
+    if let Some(typed) = typed {
+        command.stdin(Stdio::from(line.try_clone().unwrap()));
+        // What is typed waits in the terminal until somebody reads it.
+        rustix::io::write(&screen, typed.as_bytes()).unwrap();
+    }
     let mut child = command.stdout(Stdio::from(line.try_clone().unwrap())).stderr(Stdio::from(line)).spawn().unwrap();
     // The terminal ends when its last holder does, and we would be one.
     drop(command);

@@ -7,13 +7,13 @@ use crate::seen::Seen;
 use crate::source::{Looked, SourceClass};
 
 const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");
-const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
+pub(super) const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
 
-fn closed(input: &GateInput<'_>) -> bool {
+pub(super) fn closed(input: &GateInput<'_>) -> bool {
     input.manifest.is_gated() && !input.engine_opened
 }
 
-fn with_contract(input: &GateInput<'_>, check: impl FnOnce(&Contract) -> Outcome) -> Outcome {
+pub(super) fn with_contract(input: &GateInput<'_>, check: impl FnOnce(&Contract) -> Outcome) -> Outcome {
     match input.contract.valid() {
         Some(contract) => check(contract),
         None => NO_CONTRACT,
@@ -52,17 +52,6 @@ pub fn stage(input: &GateInput<'_>) -> Outcome {
         _ if closed(input) => ENGINE_CLOSED,
         Stage::One => Outcome::Blocked(Code::StageGateClosed, None),
         Stage::Two | Stage::Three | Stage::Four | Stage::Five | Stage::Six => Outcome::Pass,
-    }
-}
-
-/// `fake` needs no earlier proof for stages 2 and 3; no lane can hold any other proof yet.
-pub fn stage_proof(input: &GateInput<'_>) -> Outcome {
-    let missing = |n: u8| Outcome::Blocked(Code::StageNotProven, Some(format!("no proof of stage {n} for this lane")));
-    match (input.manifest.is_gated(), input.stage) {
-        _ if closed(input) => ENGINE_CLOSED,
-        (_, Stage::One) => Outcome::NotApplicable("stage 1 is the first"),
-        (false, Stage::Two | Stage::Three) => Outcome::Pass,
-        (_, stage) => missing(stage.number() - 1),
     }
 }
 
@@ -149,6 +138,10 @@ fn prepares(contract: &Contract) -> bool {
 /// What no contract names and every run needs: git, a shell, the engine's own program.
 pub fn provider(input: &GateInput<'_>) -> Outcome {
     match &input.host {
+        _ if input.manifest.invocation.is_none() => {
+            let why = format!("this version knows {} but cannot run it", input.manifest.id);
+            Outcome::Blocked(Code::ProviderUnavailable, Some(why))
+        }
         Seen::NotSeen => Outcome::Blocked(Code::ProviderUnavailable, Some("the host was not looked at".into())),
         Seen::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
         Seen::Known(host) => Outcome::Blocked(Code::ProviderUnavailable, Some(host.lane_missing.join("; "))),

@@ -1,9 +1,13 @@
 //! The gates: one table, read top to bottom. A gate is a total function from what is known to
 //! pass or blocker; it never looks anything up itself.
 
+mod admissions;
 mod checks;
+mod lane;
 
+pub use admissions::model_result;
 pub use checks::programs_needed;
+pub use lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
 
 use std::collections::BTreeMap;
 
@@ -42,6 +46,8 @@ pub struct GateInput<'a> {
     pub engine_opened: bool,
     /// An answer about this very contract is on record, whatever it says; it is read once there is a plan.
     pub approval_answered: bool,
+    /// What records and environment say about a lane that needs admissions; not seen for `fake` and for a closed engine.
+    pub lane: Seen<LaneFacts>,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
     /// How many files the repository that is copied holds; known once it was looked at.
@@ -93,6 +99,8 @@ pub struct ToolchainUse {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Pass,
+    /// Passed, with something the operator should read.
+    Noted(String),
     NotApplicable(&'static str),
     Blocked(Code, Option<String>),
 }
@@ -131,11 +139,72 @@ pub const GATES: &[Gate] = &[
         check: checks::stage,
     },
     Gate {
+        id: "provider-decision",
+        phase: Phase::Records,
+        question: "Does a decision record let this provider be chosen?",
+        reads: &["--decision", "CTO_HARNESS_<ENGINE>_DECISION_FILE", "records/<engine>/decision.json"],
+        check: admissions::provider_decision,
+    },
+    Gate {
+        id: "model-admission",
+        phase: Phase::Records,
+        question: "Is exactly this provider and model admitted, for this endpoint?",
+        reads: &[
+            "--model-admission",
+            "CTO_HARNESS_<ENGINE>_MODEL_ADMISSION_FILE",
+            "records/<engine>/model.json",
+            "--model-provider",
+            "--model",
+        ],
+        check: admissions::model_admission,
+    },
+    Gate {
+        id: "executable-admission",
+        phase: Phase::Records,
+        question: "Is exactly this file admitted to be run?",
+        reads: &[
+            "--executable-admission",
+            "CTO_HARNESS_<ENGINE>_EXECUTABLE_ADMISSION_FILE",
+            "records/<engine>/executable.json",
+            "--bin",
+            "CTO_HARNESS_<ENGINE>_BIN",
+        ],
+        check: admissions::executable_admission,
+    },
+    Gate {
+        id: "source-admission",
+        phase: Phase::Records,
+        question: "Is what the engine came from admitted for what this run may change?",
+        reads: &["--source-admission", "CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE", "records/<engine>/source.json"],
+        check: admissions::source_admission,
+    },
+    Gate {
+        id: "review",
+        phase: Phase::Records,
+        question: "Is no record of this lane due for review?",
+        reads: &["review_trigger of every record"],
+        check: admissions::review,
+    },
+    Gate {
+        id: "credentials",
+        phase: Phase::Records,
+        question: "Can the provider's credential be had the way its admission names?",
+        reads: &["credential_source_class", "--credential", "CTO_HARNESS_<ENGINE>_CREDENTIAL"],
+        check: admissions::credentials,
+    },
+    Gate {
+        id: "endpoint",
+        phase: Phase::Records,
+        question: "Did the operator supply the one base URL of this run?",
+        reads: &["--base-url-file", "CTO_HARNESS_<ENGINE>_LOCAL_BASE_URL"],
+        check: admissions::endpoint,
+    },
+    Gate {
         id: "stage-proof",
         phase: Phase::Records,
         question: "Is the stage before this one proven for this lane?",
-        reads: &["records/", "harness-runs/"],
-        check: checks::stage_proof,
+        reads: &["harness-runs/"],
+        check: admissions::stage_proof,
     },
     Gate {
         id: "source",
@@ -252,6 +321,7 @@ pub fn not_seen(phase: Phase) -> Vec<GateResult> {
 fn result(gate: &Gate, outcome: Outcome) -> GateResult {
     match outcome {
         Outcome::Pass => row(gate, GateVerdict::Pass, None, None),
+        Outcome::Noted(what) => row(gate, GateVerdict::Pass, None, Some(what)),
         Outcome::NotApplicable(why) => row(gate, GateVerdict::NotApplicable, None, Some(why.to_owned())),
         Outcome::Blocked(code, detail) => row(gate, GateVerdict::Blocked, Some(code), detail),
     }

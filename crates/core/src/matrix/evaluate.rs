@@ -120,6 +120,12 @@ impl<'a> Bundle<'a> {
         self.events.iter().rev().find(|event| event["type"] == kind.as_str()).map(|event| &event["data"])
     }
 
+    /// The data of the event of a type that carries a code.
+    fn event_with(&self, kind: EventType, code: Code) -> Option<&Value> {
+        let mut of_kind = self.events.iter().filter(|event| event["type"] == kind.as_str()).map(|event| &event["data"]);
+        of_kind.find(|data| carries(data, code))
+    }
+
     fn event_types(&self) -> Vec<&str> {
         self.events.iter().filter_map(|event| event["type"].as_str()).collect()
     }
@@ -168,7 +174,8 @@ fn verdict(sheet: &mut Sheet, row: &Row, bundle: &Bundle<'_>) {
     let named = headline["event"] == event.as_str();
     sheet.must("event", format!("{} belongs to {}", code.as_str(), event.as_str()), named, || headline["event"].to_string());
     for carrier in BTreeSet::from([event, EventType::RunCompleted]) {
-        let data = bundle.event(carrier);
+        // Several gates may be closed at once, each in an event of its own.
+        let data = bundle.event_with(carrier, code).or_else(|| bundle.event(carrier));
         let holds = data.is_some_and(|data| carries(data, code));
         let want = format!("{} carries {}", carrier.as_str(), code.as_str());
         sheet.must("event", want, holds, || data.map_or("there is no such event".into(), Value::to_string));

@@ -140,6 +140,8 @@ pub enum Lanes {
     Any,
     /// Those that are closed until someone opens them.
     Gated,
+    /// Those that are closed until someone opens them, and someone did.
+    Opened,
 }
 
 /// What the surroundings of a row do.
@@ -206,7 +208,7 @@ impl Row {
     pub fn not_applicable(&self, manifest: &Manifest, jail_missing: &[String]) -> Option<String> {
         let plays_scripts = manifest.invocation.as_ref().map(|invocation| invocation.dialect == Dialect::Fake);
         match (self.lanes, plays_scripts, jail_missing) {
-            (Lanes::Any | Lanes::Gated, _, _) | (Lanes::Runnable, Some(true), []) => None,
+            (Lanes::Any | Lanes::Gated | Lanes::Opened, _, _) | (Lanes::Runnable, Some(true), []) => None,
             (Lanes::Runnable, None, _) => Some(format!("this version knows {} but cannot run it", manifest.id)),
             (Lanes::Runnable, Some(false), _) => Some(format!("no scripted model speaks for {} yet", manifest.id)),
             (Lanes::Runnable, Some(true), missing) => {

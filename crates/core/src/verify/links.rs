@@ -117,7 +117,7 @@ impl Verifier<'_> {
         if linked.kind != Kind::Run {
             self.problem(CHECK, bundle::REPORT, format!("{run} is not a run"));
         }
-        self.stands_on(report, run, &linked);
+        self.stands_on(report, run, &linked, Status::Pass);
     }
 
     fn proof(&mut self, report: &Report, reliance: &Reliance) {
@@ -134,16 +134,19 @@ impl Verifier<'_> {
         if found != Some(&reliance.sha256) {
             self.problem(CHECK, bundle::REPORT, format!("relies on something else than what {} holds now", reliance.id));
         }
-        self.stands_on(report, &run, &linked);
+        // Stage 1 is proven by a run that was not let through.
+        let ended = if artifact == Some(bundle::STAGE1_PROOF) { Status::Blocked } else { Status::Pass };
+        self.stands_on(report, &run, &linked, ended);
     }
 
     /// Nothing is better than what it stands on.
-    fn stands_on(&mut self, report: &Report, run: &RunId, linked: &Linked) {
+    fn stands_on(&mut self, report: &Report, run: &RunId, linked: &Linked, ended: Status) {
         match linked.standing {
             Standing::Bad => self.problem(CHECK, bundle::REPORT, format!("stands on {run}, which is bad")),
             Standing::Unknown => self.unknown(CHECK, bundle::REPORT, format!("stands on {run}, which is unknown")),
-            Standing::Good if report.status == Status::Pass && linked.status != Some(Status::Pass) => {
-                self.problem(CHECK, bundle::REPORT, format!("is a pass, but stands on {run}, which did not pass"));
+            Standing::Good if report.status == Status::Pass && linked.status != Some(ended) => {
+                let instead = if ended == Status::Pass { "did not pass" } else { "was not blocked" };
+                self.problem(CHECK, bundle::REPORT, format!("is a pass, but stands on {run}, which {instead}"));
             }
             Standing::Good => {}
         }

@@ -65,7 +65,10 @@ pub fn is_document(name: &str) -> bool {
     DOCUMENTS.contains(&name) || bundle::SIGNED.contains(&name) || name.starts_with(bundle::RELIED_DIR)
 }
 
-const DOCUMENTS: [&str; 11] = [
+const DOCUMENTS: [&str; 14] = [
+    bundle::STAGE1_PROOF,
+    bundle::STAGE2_NO_TARGET,
+    bundle::STAGE2_COMPARISON,
     bundle::REPORT,
     bundle::REPORT_MD,
     bundle::SUMS,

@@ -22,7 +22,9 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
-    let document = planning::contract_of(&request, &OwnProgram::find(&context.home()?)?);
+    let home = context.home()?;
+    let lane = planning::lane_of(&request, &context.env, &home);
+    let document = planning::contract_of(&request, &OwnProgram::find(&home)?, &lane);
     let contract = match &document {
         ContractDocument::Valid(contract) => contract,
         ContractDocument::Invalid(invalid) => {

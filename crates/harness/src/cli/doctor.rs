@@ -1,7 +1,7 @@
 //! `cto doctor`: what this host can contain, what is missing, and the exact fix.
 
 use anstyle::AnsiColor;
-use cto_core::advice;
+use cto_core::advice::{self, Advice};
 use cto_core::amounts::Size;
 use serde_json::json;
 
@@ -10,6 +10,7 @@ use super::output::{dim, tame};
 use crate::checkout;
 use crate::doctor;
 use crate::failure::Failure;
+use crate::host::Home;
 use crate::jail::{self, probe};
 use crate::toolchains::{self, Resolved};
 
@@ -26,8 +27,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let unused: Vec<&str> = doctor::UNUSED_VARIABLES.into_iter().filter(|name| context.env.get(name).is_some()).collect();
     let stages =
         if probe.works() { "all, as their proofs allow" } else { "only fake playing its own script at stage 2, uncontained" };
-    let checkouts = checkout::list(&home);
-    let checkout_bytes = checkouts.iter().fold(0u64, |sum, kept| sum.saturating_add(kept.bytes));
+    let (count, bytes) = checkouts(&home);
     let code = if probe.works() { 0 } else { 3 };
     if context.output.json {
         context.output.document(&json!({
@@ -42,7 +42,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             "reachable_stages": stages,
             "programs": programs.iter().map(|(name, found)| json!({"program": name, "found": describe(found)})).collect::<Vec<_>>(),
             "unused_variables": unused,
-            "checkouts": {"count": checkouts.len(), "bytes": checkout_bytes},
+            "checkouts": {"count": count, "bytes": bytes},
             "state_home": home.root.display().to_string(),
         }))?;
         return Ok(code);
@@ -78,20 +78,25 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
         context.output.row(name, &tame(&describe(found)));
     }
     context.output.row("state", &home.root.display().to_string());
-    if !checkouts.is_empty() {
-        let text = format!("{} of repositories, {} of files", checkouts.len(), Size(checkout_bytes));
-        context.output.row("checkouts", &text);
-    }
+    context.output.row("checkouts", &format!("{count} kept, {} of files", Size(bytes)));
     context.output.row("stages", stages);
     for name in unused {
         context.output.row("note", &format!("{name} is set and has no effect here"));
     }
-    for advice in advice {
-        out("");
-        context.output.hanging("problem: ", &advice.problem);
-        context.output.hanging("fix:     ", &advice.fix);
-    }
+    advice.iter().for_each(|advice| tell(context, advice));
     Ok(code)
+}
+
+fn tell(context: &Context, advice: &Advice) {
+    context.output.line("");
+    context.output.hanging("problem: ", &advice.problem);
+    context.output.hanging("fix:     ", &advice.fix);
+}
+
+/// How many checkouts of repositories are kept, and the bytes of their files.
+fn checkouts(home: &Home) -> (usize, u64) {
+    let kept = checkout::list(home);
+    (kept.len(), kept.iter().fold(0, |sum, checkout| sum.saturating_add(checkout.bytes)))
 }
 
 fn describe(found: &Resolved) -> String {

@@ -1,5 +1,6 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
+mod admit;
 mod apply;
 mod bundle;
 mod case;
@@ -9,6 +10,7 @@ mod config;
 mod contract;
 mod diff;
 mod doctor;
+mod eligibility;
 mod engines;
 mod exec;
 mod help;
@@ -20,16 +22,19 @@ mod old_names;
 mod output;
 mod parse;
 mod prune;
+mod record_args;
 mod recover;
 mod replay;
 mod run;
 mod run_all;
 mod runs;
 mod schema;
+mod setup;
 mod show;
 mod stat_view;
 mod table;
 mod try_run;
+mod validate;
 mod verify;
 
 use std::path::PathBuf;
@@ -100,6 +105,14 @@ enum Command {
     Case(case::Args),
     /// List the engines and their gates
     Engines(engines::Args),
+    /// Walk through admissions and the first proofs of an engine
+    Setup(setup::Args),
+    /// Write, check or show the records that let a thing be used
+    Admit(admit::Args),
+    /// Say whether an engine may be chosen for a case, and what is missing
+    Eligibility(eligibility::Args),
+    /// Check what a stage must show, and prove it for an engine
+    Validate(validate::Args),
     /// Run any command in the jail
     Exec(exec::Args),
     /// Say what this host can contain, and how to fix what it cannot
@@ -144,6 +157,15 @@ enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Play a scenario as a model
+    #[command(name = "__model", hide = true)]
+    Model(doubles::model::Args),
+    /// Open the model gateway without a run
+    #[command(name = "__gateway", hide = true)]
+    Gateway(doubles::gateway_alone::Args),
+    /// Ask a model and say how long it took
+    #[command(name = "__ask", hide = true)]
+    Ask(doubles::model_client::Args),
     /// Run one row of the failure matrix
     #[command(name = "__row", hide = true)]
     Row(matrix_row::Args),
@@ -204,6 +226,9 @@ pub fn main() -> ExitCode {
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
         Command::Hostile { name, on } => return ExitCode::from(doubles::hostile::play(name, on)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
+        Command::Model(args) => return ExitCode::from(doubles::model::play(args)),
+        Command::Gateway(args) => return ExitCode::from(doubles::gateway_alone::play(args)),
+        Command::Ask(args) => return ExitCode::from(doubles::model_client::play(args)),
         _ => {}
     }
     let mut context = Context {
@@ -262,6 +287,10 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Cases(args) => cases::run(context, &args),
         Command::Case(args) => case::run(context, args),
         Command::Engines(args) => engines::run(context, &args),
+        Command::Setup(args) => setup::run(context, args),
+        Command::Admit(args) => admit::run(context, args),
+        Command::Eligibility(args) => eligibility::run(context, args),
+        Command::Validate(args) => validate::run(context, args),
         Command::Exec(args) => Ok(exec::run(context, args)),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Matrix(args) => matrix::run(context, args),
@@ -278,7 +307,10 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         | Command::Attack { .. }
         | Command::Hostile { .. }
         | Command::EchoDoor { .. }
-        | Command::Jail => Ok(0),
+        | Command::Jail
+        | Command::Model(_)
+        | Command::Gateway(_)
+        | Command::Ask(_) => Ok(0),
     }
 }
 

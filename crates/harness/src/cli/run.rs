@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::output::dim;
+use super::record_args::{RecordArgs, seconds};
 use super::run_all;
 use super::show;
 use crate::cancel::Cancel;
@@ -28,6 +29,7 @@ use crate::files;
 use crate::host::Home;
 use crate::index;
 use crate::progress::{self, Progress};
+use crate::records;
 use crate::recover;
 use crate::run::{self, Request};
 use crate::verifier;
@@ -74,6 +76,8 @@ pub struct LaneArgs {
     /// Seconds the engine may stay silent
     #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
     idle: Option<u32>,
+    #[command(flatten)]
+    records: RecordArgs,
 }
 
 /// What shapes the contract; shared with `cto contract`.
@@ -118,7 +122,11 @@ impl LaneArgs {
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
         let limits = LimitChanges {
-            engine_wall_seconds: self.timeout.or_else(|| context.configured_seconds("timeout")),
+            engine_wall_seconds: match (self.timeout, seconds(&manifest, &context.env)?) {
+                (Some(flag), _) => Some(flag),
+                (None, Some(variable)) => Some(variable),
+                (None, None) => context.configured_seconds("timeout"),
+            },
             engine_idle_seconds: self.idle.or_else(|| context.configured_seconds("idle")),
         };
         Ok(Request {
@@ -129,6 +137,8 @@ impl LaneArgs {
             script,
             own_script,
             limits,
+            records: self.records.asked(),
+            proof: None,
             contain: if self.contain == "contained" { Containment::Contained } else { Containment::Strict },
             origin: Origin::Operator,
             label: Label::Case,
@@ -141,7 +151,7 @@ impl LaneArgs {
 /// The flag and the engine's own variable must agree.
 fn stage(manifest: &Manifest, flag: Option<u8>, context: &Context) -> Result<Stage, Failure> {
     let bad = |text: String| Failure::usage("bad_stage", text).so("nothing ran");
-    let variable = format!("CTO_HARNESS_{}_STAGE", manifest.id.as_str().to_uppercase().replace('-', "_"));
+    let variable = records::variable(&manifest.id, "STAGE");
     let from_env = match context.env.get(&variable).filter(|_| manifest.is_gated()) {
         None => None,
         Some(value) => Some(

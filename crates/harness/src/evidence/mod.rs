@@ -22,7 +22,7 @@ use cto_core::eligibility;
 use cto_core::event::{Event, EventType};
 use cto_core::gate::GateReport;
 use cto_core::json::JsonError;
-use cto_core::report::{Claimed, RunIdentity};
+use cto_core::report::{Claimed, Reliance, RunIdentity};
 use cto_core::run::{Folded, OutOfOrder};
 use cto_core::trace::{TraceLine, TraceOutcome};
 
@@ -66,6 +66,8 @@ pub struct OpenBundle {
     pub leaks: Vec<String>,
     /// The gates as last written.
     pub gates: GateReport,
+    /// What this run stands on.
+    pub relies_on: Vec<Reliance>,
     processes: Vec<ProcessReport>,
     folded: Folded,
     claimed: Claimed,
@@ -149,6 +151,7 @@ impl OpenBundle {
             keys: opening.keys,
             leaks: Vec::new(),
             gates: GateReport { schema_version: 1, gates: Vec::new() },
+            relies_on: Vec::new(),
             processes: Vec::new(),
             folded: Folded::default(),
             claimed: Claimed::default(),

@@ -73,6 +73,7 @@ impl OpenBundle {
                 head: ChainHead { count: self.count, head: self.head },
                 claimed: self.claimed.clone(),
                 late,
+                relies_on: self.relies_on.clone(),
             },
         );
         self.commit(report)

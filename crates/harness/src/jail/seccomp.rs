@@ -23,6 +23,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_request_key,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
+    // Memory that nobody can look into, and so no witness.
+    libc::SYS_memfd_secret,
     libc::SYS_setns,
     libc::SYS_mount,
     libc::SYS_umount2,

@@ -28,6 +28,7 @@ use crate::failure::Failure;
 use crate::host::{self, Env};
 use crate::jail::probe;
 use crate::keys::KeyStore;
+use crate::records::Asked;
 use crate::run::Request;
 use crate::source::SourceRequest;
 use crate::supervise::{self, Job, Limits};
@@ -139,7 +140,7 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
         let manifest = match (row.lanes, self.order.manifest.is_gated()) {
-            (Lanes::Gated, false) => self.gated.as_ref().unwrap_or(&self.order.manifest),
+            (Lanes::Gated | Lanes::Opened, false) => self.gated.as_ref().unwrap_or(&self.order.manifest),
             _ => &self.order.manifest,
         };
         if let Some(reason) = row.not_applicable(manifest, &self.jail_missing) {
@@ -304,11 +305,13 @@ pub fn request(
     Ok(Request {
         case,
         stage: row.stage.unwrap_or(manifest.default_stage),
-        engine_opened: row.lanes == Lanes::Any,
+        engine_opened: matches!(row.lanes, Lanes::Any | Lanes::Opened),
         script: Some(row.script_text(words).map_err(|error| broken(&error))?.into_bytes()),
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
+        records: Asked::default(),
+        proof: None,
         contain: row.contain.unwrap_or(Containment::Strict),
         origin: Origin::Validator,
         label: Label::Case,

@@ -86,6 +86,7 @@ impl Shelf {
                 "observed",
                 "result",
                 "claimed",
+                "forbidden_actions",
             ] {
                 r[field] = blocked[field].clone();
             }
@@ -201,6 +202,8 @@ fn relying(shelf: &Shelf, id: &str, kind: &str, sha256: &str) -> Forged {
         r["relies_on"] = json!([{"kind": kind, "id": id, "sha256": sha256}]);
     });
     forged.edit_events(|events| events.iter_mut().for_each(|event| event["run_id"] = own.into()));
+    // The log names its run.
+    forged.put("test.log", shelf.pass.text("test.log").replace(&shelf.pass.run_id(), own).as_bytes());
     forged
 }
 
@@ -254,4 +257,27 @@ fn an_approval_is_about_this_contract() {
     );
     shelf.expect("no record", &relying(&shelf, "A-1", "approval", &zeros), Standing::Unknown, "not in the bundle");
     shelf.expect("no shape", &with("approval", &json!([1]), None), Standing::Bad, "expected shape");
+}
+
+#[test]
+fn a_pass_stands_on_a_blocked_run_only_through_its_stage_one_proof() {
+    let shelf = Shelf::make();
+    let blocked = Forged::copy_of(&shelf.blocked);
+    blocked.put("stage1-gate-proof.json", b"{}\n");
+    let place = shelf.put(&blocked);
+    let id = shelf.blocked.run_id();
+    for (artifact, standing, why) in
+        [("stage1-gate-proof.json", Standing::Good, ""), ("gates.json", Standing::Bad, "which did not pass")]
+    {
+        let sha256 = sha256_hex(&fs::read(place.join(artifact)).unwrap());
+        shelf.expect(artifact, &relying(&shelf, &format!("{id}/{artifact}"), "proof", &sha256), standing, why);
+    }
+    let sums = shelf.sums(&shelf.blocked);
+    shelf.expect("the bundle itself", &relying(&shelf, &id, "proof", &sums), Standing::Bad, "which did not pass");
+    let passed = Forged::copy_of(&shelf.pass);
+    passed.put("stage1-gate-proof.json", b"{}\n");
+    let place = shelf.put(&passed);
+    let sha256 = sha256_hex(&fs::read(place.join("stage1-gate-proof.json")).unwrap());
+    let id = format!("{}/stage1-gate-proof.json", shelf.pass.run_id());
+    shelf.expect("a pass that claims to be one", &relying(&shelf, &id, "proof", &sha256), Standing::Bad, "which was not blocked");
 }

@@ -308,7 +308,7 @@ fn an_engine_that_cannot_be_run_proves_nothing() {
         let report = parsed(&answer.stdout);
         assert_eq!((answer.code, report.counts.red), (Some(3), 0), "{:?}", wrong_rows(&report));
         for row in &report.rows {
-            let gate = ["engine-gate-closed", "stage-gate-closed", "stage-not-proven"].contains(&row.row.as_str());
+            let gate = ["engine-gate-closed", "stage-gate-closed", "nothing-admitted"].contains(&row.row.as_str());
             let want = if gate { RowVerdict::Green } else { RowVerdict::NotApplicable };
             assert_eq!((row.verdict, row.engine.as_str()), (want, engine), "{}", row.row);
             let reason = row.reason.clone().unwrap_or_default();

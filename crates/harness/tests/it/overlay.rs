@@ -85,7 +85,7 @@ fn a_second_run_starts_from_the_checkout_of_the_first_and_leaves_it_alone() {
 
 #[test]
 fn the_size_of_a_repository_decides() {
-    let house = house();
+    let house = house_with("neither");
     let repo = Repo::new(&house, "project");
     let (_, bundle) = try_it(&house, &repo, &[right()], &[]);
     assert_eq!(made(&bundle), "copy", "a few files are copied sooner");

@@ -303,9 +303,6 @@ fn pytest_bin() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).find(|dir| dir.join("pytest").is_file() && !dir.ends_with("shims"));
     assert!(found.is_some() || std::env::var_os("REQUIRE_PYTEST").is_none(), "pytest is not on PATH");
-    if found.is_none() {
-        eprintln!("pytest is not on PATH: not tried");
-    }
     found
 }
 
@@ -410,15 +407,7 @@ fn node_and_its_tests() {
         ),
         ("suite renamed", "app.test.mjs", NODE_TESTS.replace("describe('double', ", "describe.skip('double', ")),
         ("emptied", "app.test.mjs", String::new()),
-        (
-            "silent assertions",
-            "app.mjs",
-            format!("import assert from 'node:assert';\nassert.strictEqual = () => {{}};\n{NODE_BUG}"),
-        ),
-    ]
-    .into_iter()
-    .take(7)
-    {
+    ] {
         NODE.attack(&house, what, &[(file, &text)]);
     }
     let planted = [write("node", "#!/bin/sh\nexit 0\n"), shell("chmod +x node")];
@@ -428,7 +417,7 @@ fn node_and_its_tests() {
 #[test]
 fn npm_and_its_configuration() {
     if !Path::new("/usr/bin/npm").exists() {
-        eprintln!("npm is not here: not tried");
+        assert!(std::env::var_os("REQUIRE_NPM").is_none(), "npm is not here");
         return;
     }
     let house = house();

@@ -1,0 +1,366 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::contract::tests::sample;
+use crate::contract::{ContractDocument, MutationMode};
+use crate::digest::Digest;
+use crate::engine::manifest::Manifest;
+use crate::ladder::{LaneKey, StageProof};
+use crate::records::credential::CredentialWay;
+use crate::records::endpoint;
+use crate::records::tests as samples;
+use crate::time::Utc;
+
+fn pi() -> Manifest {
+    let text = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
+    Manifest::parse("pi.toml", text).unwrap()
+}
+
+fn found<T: crate::records::Record>(value: &Value) -> Found<T> {
+    Found::of("/r/record.json", &serde_json::to_vec(value).unwrap())
+}
+
+fn without(mut value: Value, fields: &[&str]) -> Value {
+    fields.iter().for_each(|field| drop(value.as_object_mut().unwrap().remove(*field)));
+    value
+}
+
+fn changed(mut value: Value, field: &str, to: Value) -> Value {
+    value[field] = to;
+    value
+}
+
+/// A lane of Pi with everything on record, at stage 2.
+struct World {
+    manifest: Manifest,
+    contract: Contract,
+    stage: Stage,
+    opened: bool,
+    facts: LaneFacts,
+}
+
+fn binary(is_temporary: bool) -> Binary {
+    Binary::Found { path: "/opt/pi/bin/pi".into(), sha256: Digest::of(b"pi"), is_temporary }
+}
+
+fn url(text: &str) -> Endpoint {
+    endpoint::facts(text).map_or_else(Endpoint::Refused, Endpoint::Given)
+}
+
+impl World {
+    fn good() -> Self {
+        let mut contract = sample();
+        contract.lane.engine = "pi".parse().unwrap();
+        contract.lane.executable_sha256 = Seen::Known(Digest::of(b"pi"));
+        let facts = LaneFacts {
+            decision: found(&samples::decision()),
+            model: found(&without(samples::model(), &["endpoint_sha256"])),
+            executable: found(&without(samples::executable(), &["missing_build_tools"])),
+            source: found(&samples::source()),
+            asked_provider: None,
+            asked_model: None,
+            binary: binary(false),
+            endpoint: url("http://127.0.0.1:8000/v1"),
+            credential: Credential::Ready(CredentialWay::None),
+            proofs: Vec::new(),
+            now: Utc::day("2026-06-15").unwrap(),
+        };
+        contract.lane.model = facts.pair();
+        contract.lane.source_pin = facts.source_pin();
+        let proof = StageProof {
+            stage: Stage::One,
+            lane: LaneKey::of(&contract.lane),
+            run_id: "20260102T030405Z-demo-k3v9".parse().unwrap(),
+            artifact: crate::bundle::STAGE1_PROOF,
+            sha256: Digest::of(b"proof"),
+        };
+        let facts = LaneFacts { proofs: vec![proof], ..facts };
+        Self { manifest: pi(), contract, stage: Stage::Two, opened: true, facts }
+    }
+
+    fn with(change: impl FnOnce(&mut Self)) -> Self {
+        let mut world = Self::good();
+        change(&mut world);
+        world
+    }
+
+    fn outcomes(&self) -> Vec<(&'static str, Outcome)> {
+        let document = ContractDocument::Valid(Box::new(self.contract.clone()));
+        let input = GateInput {
+            contract: &document,
+            manifest: &self.manifest,
+            stage: self.stage,
+            own_script: false,
+            engine_opened: self.opened,
+            approval_answered: false,
+            lane: Seen::Known(self.facts.clone()),
+            host: Seen::NotSeen,
+            source: Seen::NotSeen,
+            source_files: None,
+            confinement: None,
+        };
+        let gates: [(&'static str, fn(&GateInput<'_>) -> Outcome); 8] = [
+            ("decision", provider_decision),
+            ("model", model_admission),
+            ("executable", executable_admission),
+            ("source", source_admission),
+            ("review", review),
+            ("credentials", credentials),
+            ("endpoint", endpoint_gate),
+            ("proof", stage_proof),
+        ];
+        gates.map(|(name, gate)| (name, gate(&input))).to_vec()
+    }
+
+    /// `code: detail` of every blocked gate.
+    fn blocks(&self) -> Vec<String> {
+        let told = |outcome: Outcome| match outcome {
+            Outcome::Blocked(code, detail) => Some(format!("{}: {}", code.as_str(), detail.unwrap_or_default())),
+            _ => None,
+        };
+        self.outcomes().into_iter().filter_map(|(_, outcome)| told(outcome)).collect()
+    }
+}
+
+fn endpoint_gate(input: &GateInput<'_>) -> Outcome {
+    super::endpoint(input)
+}
+
+#[test]
+fn everything_on_record_opens_every_gate_and_what_only_people_can_judge_is_shown() {
+    let world = World::good();
+    assert_eq!(world.blocks(), Vec::<String>::new());
+    let noted = |name: &str| match world.outcomes().into_iter().find(|(gate, _)| *gate == name) {
+        Some((_, Outcome::Noted(text))) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(noted("review").contains("before any change"));
+    assert!(noted("proof").contains("20260102T030405Z-demo-k3v9"));
+}
+
+#[test]
+fn fake_a_closed_engine_and_stage_one_need_no_admission() {
+    let text =
+        "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+    let nothing = LaneFacts::nothing(Utc::FIRST);
+    for world in [
+        World::with(|w| (w.manifest, w.facts) = (Manifest::parse("f", text).unwrap(), nothing.clone())),
+        World::with(|w| (w.opened, w.facts) = (false, nothing.clone())),
+        World::with(|w| (w.stage, w.facts) = (Stage::One, nothing.clone())),
+    ] {
+        assert_eq!(world.blocks(), Vec::<String>::new());
+    }
+}
+
+/// What is changed, and how the blocked gates tell of it.
+type Row = (&'static str, fn(&mut World), &'static [&'static str]);
+
+const ROWS: &[Row] = &[
+    ("no decision", |w| w.facts.decision = Found::Missing, &["provider_decision_closed: there is no decision record"]),
+    (
+        "not decided",
+        |w| w.facts.decision = found(&json!({"decision_status": "not_decided"})),
+        &["provider_decision_closed: the decision is not_decided"],
+    ),
+    (
+        "an approval that leaves a field out",
+        |w| w.facts.decision = found(&without(samples::decision(), &["effect"])),
+        &["provider_decision_closed: the decision record cannot be used: effect"],
+    ),
+    (
+        "class and status disagree",
+        |w| w.facts.decision = found(&changed(samples::decision(), "provider_class", json!("external_anthropic"))),
+        &["provider_decision_closed: the decision record cannot be used: provider_class"],
+    ),
+    (
+        "an external pair where a local one is required",
+        |w| {
+            w.facts.model =
+                found(&changed(changed(samples::model(), "provider", json!("openai-codex")), "model", json!("gpt-5.5")));
+            w.contract.lane.model = w.facts.pair();
+            w.facts.proofs[0].lane.model = w.facts.pair();
+            w.facts.endpoint = Endpoint::NotGiven;
+        },
+        &["provider_decision_closed: the decision is local_provider_required", "provider_local_config_unavailable: no base URL"],
+    ),
+    (
+        "a hosted endpoint where a local one is required",
+        |w| w.facts.endpoint = url("https://api.example.com"),
+        &[
+            "provider_decision_closed: the decision is local_provider_required",
+            "model_not_admitted: mismatch: the endpoint is hosted",
+        ],
+    ),
+    (
+        "no model admission",
+        |w| w.facts.model = Found::Missing,
+        &["provider_decision_closed: no provider and model", "model_not_admitted: missing_admission"],
+    ),
+    (
+        "a broken model admission",
+        |w| w.facts.model = found(&changed(samples::model(), "admission_timestamp", json!("soon"))),
+        &["provider_decision_closed: no provider", "model_not_admitted: invalid_admission: admission_timestamp"],
+    ),
+    (
+        "a record that admits nothing",
+        |w| w.facts.model = found(&changed(without(samples::model(), &["endpoint_sha256"]), "status", json!("not_admitted"))),
+        &["model_not_admitted: not_admitted"],
+    ),
+    (
+        "a model by another case",
+        |w| w.facts.asked_model = Some("Qwen3.6-35b-a3b".into()),
+        &[
+            "provider_decision_closed: ",
+            "model_not_admitted: mismatch: the model asked for is not the model that is admitted; they differ only in upper and lower case",
+        ],
+    ),
+    (
+        "a model with a look-alike letter",
+        |w| w.facts.asked_model = Some("qwеn3.6-35b-a3b".into()),
+        &[
+            "provider_decision_closed: ",
+            "model_not_admitted: mismatch: the model asked for is not the model that is admitted; they differ only in letters that look alike",
+        ],
+    ),
+    (
+        "a model with a space",
+        |w| w.facts.asked_model = Some("qwen3.6-35b-a3b ".into()),
+        &[
+            "provider_decision_closed: ",
+            "model_not_admitted: mismatch: the model asked for is not the model that is admitted; they differ only in white space",
+        ],
+    ),
+    (
+        "another provider",
+        |w| w.facts.asked_provider = Some("openai".into()),
+        &["provider_decision_closed: ", "model_not_admitted: mismatch: the provider"],
+    ),
+    ("another base URL", |w| w.facts.model = found(&samples::model()), &["model_not_admitted: mismatch: the base URL"]),
+    ("no executable record", |w| w.facts.executable = Found::Missing, &["executable_not_admitted: no record"]),
+    (
+        "a record of another engine",
+        |w| w.facts.executable = found(&changed(samples::executable(), "engine", json!("case"))),
+        &["executable_not_admitted: the record is about another engine"],
+    ),
+    (
+        "nothing at the path",
+        |w| w.facts.binary = Binary::NotThere,
+        &["provider_unavailable: the admitted file is no longer at its path"],
+    ),
+    ("a directory", |w| w.facts.binary = Binary::NotRegular, &["executable_not_admitted: what is at its path"]),
+    ("no program", |w| w.facts.binary = Binary::NotExecutable, &["executable_not_admitted: the file may not be executed"]),
+    (
+        "a shell keyword",
+        |w| w.facts.binary = Binary::NotAPath,
+        &["executable_not_admitted: what was named is not an absolute path"],
+    ),
+    (
+        "another digest",
+        |w| w.facts.binary = Binary::Found { path: "/opt/pi/bin/pi".into(), sha256: Digest::of(b"x"), is_temporary: false },
+        &["executable_not_admitted: the file has another digest"],
+    ),
+    (
+        "another path",
+        |w| w.facts.binary = Binary::Found { path: "/opt/other".into(), sha256: Digest::of(b"pi"), is_temporary: false },
+        &["executable_not_admitted: the file named", "review_due: executable admission: the path"],
+    ),
+    ("a temporary directory at stage 2", |w| w.facts.binary = binary(true), &[]),
+    ("no source record at stage 2", |w| w.facts.source = Found::Missing, &[]),
+    (
+        "a broken source record at stage 2",
+        |w| w.facts.source = found(&without(samples::source(), &["license_note"])),
+        &["source_not_admitted: the source record cannot be used: license_note"],
+    ),
+    (
+        "a date that has come",
+        |w| w.facts.now = Utc::day("2031-01-01").unwrap(),
+        &["review_due: model-provider admission: the day"],
+    ),
+    (
+        "a class of words and no way",
+        |w| w.facts.credential = Credential::NoWay,
+        &["provider_auth_unavailable: the credential class is words"],
+    ),
+    (
+        "a variable that is not set",
+        |w| w.facts.credential = Credential::Missing(CredentialWay::Variable("PI_KEY".into())),
+        &["provider_auth_unavailable: the variable PI_KEY is not there"],
+    ),
+    ("another way", |w| w.facts.credential = Credential::AnotherWay, &["provider_auth_unavailable: the credential was to come"]),
+    ("no base URL", |w| w.facts.endpoint = Endpoint::NotGiven, &["provider_local_config_unavailable: no base URL"]),
+    (
+        "a base URL with a credential",
+        |w| w.facts.endpoint = url("http://me:hunter22@127.0.0.1:8000"),
+        &["provider_local_config_unavailable: the base URL carries a credential"],
+    ),
+    ("no proof", |w| w.facts.proofs.clear(), &["stage_not_proven: no proof of stage 1"]),
+    (
+        "another file since the proof",
+        |w| w.facts.proofs[0].lane.executable_sha256 = Seen::Known(Digest::of(b"old")),
+        &["stage_not_proven: stage 1 was proven for another lane; changed since: executable digest"],
+    ),
+    (
+        "another source and model since the proof",
+        |w| (w.facts.proofs[0].lane.source_pin, w.facts.proofs[0].lane.model) = (None, None),
+        &["stage_not_proven: stage 1 was proven for another lane; changed since: source pin, model pair"],
+    ),
+];
+
+#[test]
+fn truth_table() {
+    for (name, change, want) in ROWS {
+        let found = World::with(|world| change(world)).blocks();
+        assert_eq!(found.len(), want.len(), "{name}: {found:?}");
+        for (found, want) in found.iter().zip(*want) {
+            assert!(found.starts_with(want), "{name}: {found}");
+            assert!(!found.contains("hunter22"), "{found}");
+        }
+    }
+}
+
+/// A source admitted for the stage that changes a repository of the operator's.
+fn owned(world: &mut World, license: &str) {
+    let source = changed(samples::source(), "allowed_execution_modes", json!(["owned-noncritical-repo"]));
+    let source = changed(changed(source, "license_status", json!(license)), "review_trigger", json!("look"));
+    world.facts.source = found(&source);
+}
+
+#[test]
+fn higher_stages_need_what_stage_two_only_notes() {
+    let codes = |world: World| world.blocks().iter().map(|b| b.split(':').next().unwrap().to_owned()).collect::<Vec<_>>();
+    let at = |stage: Stage, mode: MutationMode, change: fn(&mut World)| {
+        let mut world = World::good();
+        (world.stage, world.contract.mutation_mode) = (stage, mode);
+        world.facts.model = found(&changed(without(samples::model(), &["endpoint_sha256"]), "review_trigger", json!("look")));
+        world.facts.source = found(&changed(samples::source(), "review_trigger", json!("look")));
+        world.facts.proofs[0].stage = Stage::try_from(stage.number() - 1).unwrap();
+        change(&mut world);
+        codes(world)
+    };
+    use MutationMode::{CopiedRepo, OwnedNoncriticalRepo, SandboxRepo};
+    assert_eq!(at(Stage::Three, CopiedRepo, |_| ()), Vec::<String>::new());
+    assert_eq!(at(Stage::Three, CopiedRepo, |w| w.facts.binary = binary(true)), ["executable_not_admitted"]);
+    assert_eq!(
+        at(Stage::Three, CopiedRepo, |w| w.facts.source = Found::Missing),
+        ["source_not_admitted", "stage_not_proven"][..1]
+    );
+    assert_eq!(at(Stage::Four, SandboxRepo, |_| ()), ["source_not_admitted"], "its modes do not cover it");
+    assert_eq!(
+        at(Stage::Three, CopiedRepo, |w| w.facts.executable = found(&samples::executable())),
+        ["source_not_admitted"],
+        "a build tool was missing"
+    );
+    assert_eq!(at(Stage::Five, OwnedNoncriticalRepo, |w| owned(w, "resolved")), Vec::<String>::new());
+    assert_eq!(at(Stage::Five, OwnedNoncriticalRepo, |w| owned(w, "unresolved")), ["license_unresolved"]);
+}
+
+#[test]
+fn codex_through_case_needs_a_bridge_that_nobody_proved() {
+    let world = World::with(|w| {
+        w.manifest =
+            Manifest::parse("c", "id = \"case\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_CASE\"\ndefault_stage = 1\n")
+                .unwrap();
+        w.facts.model = found(&changed(samples::model(), "provider", json!("openai-codex")));
+    });
+    assert!(world.blocks().iter().any(|b| b.starts_with("provider_auth_unavailable: this provider needs an auth bridge")));
+}

@@ -1,0 +1,162 @@
+//! What records and environment say about a lane that needs admissions. Gathered by the shell, read by gates.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::contract::ModelPair;
+use crate::digest::Digest;
+use crate::ladder::StageProof;
+use crate::records::credential::CredentialWay;
+use crate::records::endpoint::{EndpointFacts, EndpointProblem};
+use crate::records::{ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name};
+use crate::time::Utc;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LaneFacts {
+    pub decision: Found<ModelDecision>,
+    pub model: Found<ModelAdmission>,
+    pub executable: Found<ExecutableAdmission>,
+    pub source: Found<SourceAdmissionRecord>,
+    /// Asked for by flag or variable. A request only: the record is the authority.
+    pub asked_provider: Option<String>,
+    pub asked_model: Option<String>,
+    pub binary: Binary,
+    pub endpoint: Endpoint,
+    pub credential: Credential,
+    /// Proofs of earlier stages for this engine, each from a bundle that was verified.
+    pub proofs: Vec<StageProof>,
+    pub now: Utc,
+}
+
+/// The file that would be run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Binary {
+    /// No flag, no variable and no record names one.
+    #[default]
+    NotNamed,
+    /// A name, an alias or a shell keyword instead of a path.
+    NotAPath,
+    NotThere,
+    /// A directory, a device, a pipe.
+    NotRegular,
+    NotExecutable,
+    Unreadable(String),
+    Found {
+        /// After every link.
+        path: String,
+        sha256: Digest,
+        /// It lies where anything may be cleaned away or replaced.
+        is_temporary: bool,
+    },
+}
+
+/// The base URL of the run, as far as a gate may know it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Endpoint {
+    #[default]
+    NotGiven,
+    Refused(EndpointProblem),
+    /// A file was named and cannot be read.
+    Unreadable(String),
+    Given(EndpointFacts),
+}
+
+impl Endpoint {
+    pub fn facts(&self) -> Option<&EndpointFacts> {
+        match self {
+            Self::Given(facts) => Some(facts),
+            Self::NotGiven | Self::Refused(_) | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+/// Whether the credential can be had; never the credential.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Credential {
+    /// The class is words, and nobody said how to come by the credential.
+    #[default]
+    NoWay,
+    /// A way was given that is not the one the record names.
+    AnotherWay,
+    Refused(String),
+    /// The variable is not set, the file or the program is not there.
+    Missing(CredentialWay),
+    Ready(CredentialWay),
+}
+
+/// What asking for a model pair came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelResult {
+    Admitted,
+    MissingAdmission,
+    Mismatch,
+    InvalidAdmission,
+    NotAdmitted,
+}
+
+impl ModelResult {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::MissingAdmission => "missing_admission",
+            Self::Mismatch => "mismatch",
+            Self::InvalidAdmission => "invalid_admission",
+            Self::NotAdmitted => "not_admitted",
+        }
+    }
+}
+
+impl LaneFacts {
+    /// Nothing on record, nothing given.
+    pub fn nothing(now: Utc) -> Self {
+        Self {
+            decision: Found::Missing,
+            model: Found::Missing,
+            executable: Found::Missing,
+            source: Found::Missing,
+            asked_provider: None,
+            asked_model: None,
+            binary: Binary::NotNamed,
+            endpoint: Endpoint::NotGiven,
+            credential: Credential::NoWay,
+            proofs: Vec::new(),
+            now,
+        }
+    }
+
+    /// The one pair of this run: what was asked for, completed by the record.
+    pub fn pair(&self) -> Option<ModelPair> {
+        let admitted = self.model.known().map(ModelAdmission::pair);
+        let part =
+            |asked: &Option<String>, of: fn(&ModelPair) -> &String| asked.clone().or_else(|| admitted.as_ref().map(of).cloned());
+        Some(ModelPair {
+            provider: part(&self.asked_provider, |pair| &pair.provider)?,
+            model: part(&self.asked_model, |pair| &pair.model)?,
+        })
+    }
+
+    /// The same for the contract: what is no name is compared, and not written down.
+    pub fn pair_to_record(&self) -> Option<ModelPair> {
+        self.pair().filter(|pair| is_name(&pair.provider) && is_name(&pair.model))
+    }
+
+    /// The pin of the source, as far as a record is there to name it.
+    pub fn source_pin(&self) -> Option<String> {
+        self.source.known().and_then(|source| source.pin().map(str::to_owned))
+    }
+
+    /// Is the source admitted, and does the build bear that out?
+    pub fn source_admitted(&self) -> bool {
+        use crate::records::AdmissionStatus::Admitted;
+        let built_clean = self.executable.known().is_none_or(|executable| executable.build_problem().is_none());
+        built_clean && self.source.known().is_some_and(|source| source.source_admission_status == Admitted)
+    }
+
+    pub fn binary_sha256(&self) -> Option<Digest> {
+        match &self.binary {
+            Binary::Found { sha256, .. } => Some(*sha256),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Records that let one exact thing be used: where an engine came from, which file is run, which model
+//! answers, which repository may be changed; and who may choose the model.
+//!
+//! A record is read strictly or not at all. What is wrong with one is said by field; the value of a field is
+//! never repeated, because it may be what no record may hold.
+
+pub mod credential;
+pub mod endpoint;
+mod executable;
+mod fields;
+mod model;
+mod secret_shape;
+mod source_admission;
+mod target;
+mod trigger;
+
+pub use executable::{BuildReport, ExecutableAdmission};
+pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read};
+pub use model::{
+    AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass, difference, is_admitted_name,
+};
+pub use secret_shape::{secret_key, secret_shape};
+pub use source_admission::{ExecutionMode, LicenseStatus, SourceAdmissionRecord};
+pub use target::{MUST_FORBID, RiskClassification, TargetAdmission};
+pub use trigger::{Circumstance, ReviewTrigger, Trigger};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+
+/// The five kinds of record, and what each is called.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordKind {
+    Decision,
+    Model,
+    Executable,
+    Source,
+    Target,
+}
+
+impl RecordKind {
+    pub const ALL: [Self; 5] = [Self::Decision, Self::Model, Self::Executable, Self::Source, Self::Target];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::Model => "model",
+            Self::Executable => "executable",
+            Self::Source => "source",
+            Self::Target => "target",
+        }
+    }
+
+    /// What a person calls it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Decision => "model decision record",
+            Self::Model => "model-provider admission",
+            Self::Executable => "executable admission",
+            Self::Source => "source admission",
+            Self::Target => "target-repository admission",
+        }
+    }
+}
+
+/// A record as it was found on disk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Recorded<T> {
+    pub record: T,
+    /// The file it stands in.
+    pub path: String,
+    pub sha256: Digest,
+}
+
+/// What looking for a record came to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Found<T> {
+    #[default]
+    Missing,
+    /// There is one and it cannot be believed; every reason, never none.
+    Invalid(Vec<Issue>),
+    Known(Box<Recorded<T>>),
+}
+
+impl<T: Record> Found<T> {
+    /// What the bytes of a file come to.
+    pub fn of(path: &str, bytes: &[u8]) -> Self {
+        match read(bytes) {
+            Ok(record) => Self::Known(Box::new(Recorded { record, path: path.to_owned(), sha256: Digest::of(bytes) })),
+            Err(issues) => Self::Invalid(issues),
+        }
+    }
+}
+
+impl<T> Found<T> {
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(recorded) => Some(&recorded.record),
+            Self::Missing | Self::Invalid(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "records_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,219 @@
+//! Which model may answer, and who may choose it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::endpoint::EndpointClass;
+use super::fields::record;
+use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
+use crate::contract::ModelPair;
+use crate::digest::Digest;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AdmissionStatus {
+    Admitted,
+    NotAdmitted,
+}
+
+impl AdmissionStatus {
+    pub const WORDS: &'static [&'static str] = &["admitted", "not_admitted"];
+}
+
+record! {
+    /// A model-provider admission: exactly one pair, and nothing secret.
+    ModelAdmission
+    required {
+        status: AdmissionStatus => Takes::OneOf(AdmissionStatus::WORDS);
+        provider: String => Takes::Name;
+        model: String => Takes::Name;
+        /// `none`, `env:NAME`, `file:/PATH`, `command:/PROGRAM ARG…`, or a class in the operator's words.
+        credential_source_class: String => Takes::Credential;
+        /// `loopback`, `local` or `hosted` are checked; other text is shown.
+        allowed_network_class: String => Takes::Word;
+        approval_source: String => Takes::Text;
+        admission_timestamp: String => Takes::When;
+        review_trigger: ReviewTrigger => Takes::Trigger;
+    }
+    optional {
+        /// Names the endpoint may answer with instead of the model's own.
+        aliases: Vec<String> => Takes::Names;
+        /// Of the one base URL this admission is for.
+        endpoint_sha256: Digest => Takes::Sha256;
+    }
+}
+
+impl Record for ModelAdmission {
+    const KIND: RecordKind = RecordKind::Model;
+    const FIELDS: &'static [Field] = Self::TABLE;
+}
+
+impl ModelAdmission {
+    pub fn pair(&self) -> ModelPair {
+        ModelPair { provider: self.provider.clone(), model: self.model.clone() }
+    }
+
+    /// The class that is checked; none where the words are for people.
+    pub fn endpoint_class(&self) -> Option<EndpointClass> {
+        EndpointClass::parse(&self.allowed_network_class)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionStatus {
+    NotDecided,
+    ExternalProviderApproved,
+    LocalProviderRequired,
+}
+
+impl DecisionStatus {
+    pub const WORDS: &'static [&'static str] = &["not_decided", "external_provider_approved", "local_provider_required"];
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProviderClass {
+    ExternalAnthropic,
+    ExternalOpenaiCodex,
+    LocalCaseCompatible,
+}
+
+impl ProviderClass {
+    pub const WORDS: &'static [&'static str] = &["external_anthropic", "external_openai_codex", "local_case_compatible"];
+
+    pub fn is_local(self) -> bool {
+        self == Self::LocalCaseCompatible
+    }
+}
+
+record! {
+    /// Who may choose a model, and what was chosen. Not an admission.
+    ModelDecision
+    required {
+        decision_status: DecisionStatus => Takes::OneOf(DecisionStatus::WORDS);
+    }
+    optional {
+        provider_class: ProviderClass => Takes::OneOf(ProviderClass::WORDS);
+        provider: String => Takes::Name;
+        model: String => Takes::Name;
+        fallback_provider: String => Takes::Name;
+        fallback_model: String => Takes::Name;
+        approval_source: String => Takes::Text;
+        credential_source_class: String => Takes::Credential;
+        allowed_network_class: String => Takes::Word;
+        review_trigger: ReviewTrigger => Takes::Trigger;
+        evidence_sources: Vec<String> => Takes::Texts;
+        effect: String => Takes::Text;
+    }
+}
+
+impl Record for ModelDecision {
+    const KIND: RecordKind = RecordKind::Decision;
+    const FIELDS: &'static [Field] = Self::TABLE;
+
+    /// A decision that decides something says all of it; class and status agree.
+    fn agree(&self) -> Vec<Issue> {
+        let mut issues = Vec::new();
+        if self.fallback_provider.is_some() != self.fallback_model.is_some() {
+            issues.push(Issue::new("fallback_model", "a fallback is a provider and a model, or neither"));
+        }
+        let class_is_local = self.provider_class.map(ProviderClass::is_local);
+        let status_is_local = match self.decision_status {
+            DecisionStatus::NotDecided => return issues,
+            DecisionStatus::ExternalProviderApproved => false,
+            DecisionStatus::LocalProviderRequired => true,
+        };
+        let lists_evidence = self.evidence_sources.as_ref().is_some_and(|sources| !sources.is_empty());
+        let has = [
+            ("provider_class", self.provider_class.is_some()),
+            ("provider", self.provider.is_some()),
+            ("model", self.model.is_some()),
+            ("approval_source", self.approval_source.is_some()),
+            ("credential_source_class", self.credential_source_class.is_some()),
+            ("allowed_network_class", self.allowed_network_class.is_some()),
+            ("review_trigger", self.review_trigger.is_some()),
+            ("evidence_sources", lists_evidence),
+            ("effect", self.effect.is_some()),
+        ];
+        let missing = has.into_iter().filter(|(_, there)| !there);
+        issues.extend(missing.map(|(field, _)| Issue::new(field, "is missing, and a decision needs every field")));
+        if class_is_local.is_some_and(|local| local != status_is_local) {
+            issues.push(Issue::new("provider_class", "does not agree with decision_status"));
+        }
+        issues
+    }
+}
+
+impl ModelDecision {
+    pub fn pair(&self) -> Option<ModelPair> {
+        Some(ModelPair { provider: self.provider.clone()?, model: self.model.clone()? })
+    }
+
+    pub fn fallback(&self) -> Option<ModelPair> {
+        Some(ModelPair { provider: self.fallback_provider.clone()?, model: self.fallback_model.clone()? })
+    }
+}
+
+/// How two names differ, in words that repeat neither.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Difference {
+    #[error("they differ only in white space")]
+    Space,
+    #[error("they differ only in upper and lower case")]
+    Case,
+    #[error("they differ only in letters that look alike")]
+    LookAlike,
+    #[error("they are different names")]
+    Name,
+}
+
+/// Names are equal byte by byte or not at all.
+pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
+    let spaceless = |text: &str| text.chars().filter(|c| !c.is_whitespace() && !is_invisible(*c)).collect::<String>();
+    let folded = |text: &str| spaceless(text).to_lowercase();
+    let skeleton = |text: &str| folded(text).chars().map(look_alike).collect::<String>();
+    match asked == admitted {
+        true => None,
+        false if spaceless(asked) == spaceless(admitted) => Some(Difference::Space),
+        false if folded(asked) == folded(admitted) => Some(Difference::Case),
+        false if skeleton(asked) == skeleton(admitted) => Some(Difference::LookAlike),
+        false => Some(Difference::Name),
+    }
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+}
+
+/// The plain letter a character is taken for. Not complete, and it need not be: a character that is not in
+/// here is a different name, and refused all the same.
+fn look_alike(c: char) -> char {
+    match c {
+        'а' | 'ɑ' | 'α' => 'a',
+        'с' | 'ϲ' => 'c',
+        'ԁ' => 'd',
+        'е' | 'ҽ' => 'e',
+        'ɡ' => 'g',
+        'һ' => 'h',
+        'і' | 'ι' | 'l' | '1' | 'ӏ' | '|' | 'ⅼ' => 'i',
+        'ј' => 'j',
+        'ο' | 'о' | '0' | 'օ' => 'o',
+        'р' | 'ρ' => 'p',
+        'ԛ' => 'q',
+        'ѕ' => 's',
+        'υ' => 'u',
+        'ν' | 'ѵ' => 'v',
+        'ԝ' => 'w',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '_' => '-',
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
+        other => other,
+    }
+}
+
+/// May the endpoint answer with this name?
+pub fn is_admitted_name(admission: &ModelAdmission, answered: &str) -> bool {
+    admission.model == answered || admission.aliases.iter().flatten().any(|alias| alias == answered)
+}

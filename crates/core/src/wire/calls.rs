@@ -1,0 +1,465 @@
+//! The record of each model call, what a run may spend on them, and what they say about the provider. No
+//! record holds an endpoint, a credential or a body: digests, numbers and words of closed lists.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Protocol;
+use super::path::PathClass;
+use crate::digest::Digest;
+use crate::seen::Seen;
+
+/// How a call ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Ok,
+    /// Nothing usable came over the wire: not reached, not understood, cut before an answer began.
+    Transport,
+    /// 401 or 403.
+    Auth,
+    /// 429.
+    RateLimit,
+    /// Any other 4xx, or an error inside an answer that is not the server's.
+    ModelError,
+    /// 5xx, or a server's error inside an answer.
+    ServerError,
+    /// A whole answer with nothing but reasoning.
+    ReasoningOnly,
+    /// An answer that ended before the protocol's own end.
+    Truncated,
+    /// No byte for as long as the gateway waits.
+    Stalled,
+    /// 3xx; never followed.
+    Redirected,
+    /// Another model answered, or one that did not say its name.
+    WrongModel,
+    /// Not forwarded: `why` says for what.
+    Refused,
+    /// Not forwarded, or cut, because the run has spent what it may.
+    Budget,
+    /// The engine went away first.
+    EngineClosed,
+}
+
+impl Outcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Transport => "transport",
+            Self::Auth => "auth",
+            Self::RateLimit => "rate_limit",
+            Self::ModelError => "model_error",
+            Self::ServerError => "server_error",
+            Self::ReasoningOnly => "reasoning_only",
+            Self::Truncated => "truncated",
+            Self::Stalled => "stalled",
+            Self::Redirected => "redirected",
+            Self::WrongModel => "wrong_model",
+            Self::Refused => "refused",
+            Self::Budget => "budget",
+            Self::EngineClosed => "engine_closed",
+        }
+    }
+
+    /// Does this end mean that the provider could not be used?
+    pub fn is_wire_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Transport
+                | Self::Auth
+                | Self::RateLimit
+                | Self::ServerError
+                | Self::Truncated
+                | Self::Stalled
+                | Self::Redirected
+        )
+    }
+}
+
+/// What exactly was refused or failed; one closed list for every outcome that needs it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    // refused: the request
+    BadHttp,
+    HeadTooLong,
+    SlowRequest,
+    BadToken,
+    BadMethod,
+    BadPath,
+    BadQuery,
+    AbsoluteTarget,
+    Upgrade,
+    Expectation,
+    EncodedBody,
+    BodyTooLong,
+    NotStrictJson,
+    DuplicateKey,
+    NoModel,
+    OtherModel,
+    /// A key by which some servers choose another model.
+    ModelSwitch,
+    /// A tool that the provider would run, with a network of its own.
+    HostedTool,
+    TooManyRequests,
+    // transport
+    Dns,
+    ConnectionRefused,
+    Unreachable,
+    ConnectTimeout,
+    Tls,
+    Reset,
+    Garbled,
+    EncodedAnswer,
+    // wrong model
+    OtherName,
+    NoName,
+    // budget
+    Calls,
+    Tokens,
+    Bytes,
+    Time,
+}
+
+impl Why {
+    /// A sentence for the engine, and for whoever reads the record.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::BadHttp => "the request is not well-formed HTTP/1.1",
+            Self::HeadTooLong => "the request head is too long",
+            Self::SlowRequest => "the request did not arrive in time",
+            Self::BadToken => "the token is missing or wrong",
+            Self::BadMethod => "this method is not passed on",
+            Self::BadPath => "this path is not passed on",
+            Self::BadQuery => "this query is not passed on",
+            Self::AbsoluteTarget => "a request to another host is not passed on",
+            Self::Upgrade => "the connection cannot be upgraded",
+            Self::Expectation => "this expectation cannot be met",
+            Self::EncodedBody => "a compressed request cannot be checked",
+            Self::BodyTooLong => "the request body is too long",
+            Self::NotStrictJson => "the request body is not one strict JSON object",
+            Self::DuplicateKey => "the request body holds a key twice",
+            Self::NoModel => "the request names no model",
+            Self::OtherModel => "only the admitted model may be asked",
+            Self::ModelSwitch => "the request holds a key that could choose another model",
+            Self::HostedTool => "the request offers a tool that the provider would run",
+            Self::TooManyRequests => "the run has made more requests than can be recorded",
+            Self::Dns => "the name of the model endpoint was not resolved",
+            Self::ConnectionRefused => "the model endpoint refused the connection",
+            Self::Unreachable => "the model endpoint was not reached",
+            Self::ConnectTimeout => "the model endpoint did not accept in time",
+            Self::Tls => "no trusted TLS connection to the model endpoint was made",
+            Self::Reset => "the model endpoint closed the connection",
+            Self::Garbled => "the model endpoint did not speak its protocol",
+            Self::EncodedAnswer => "a compressed answer cannot be checked",
+            Self::OtherName => "another model answered",
+            Self::NoName => "the answer does not say which model gave it",
+            Self::Calls => "the run has made as many model calls as it may",
+            Self::Tokens => "the run has used as many tokens as it may",
+            Self::Bytes => "the run has moved as many bytes as it may",
+            Self::Time => "the time for model calls is over",
+        }
+    }
+}
+
+/// Token counts as the provider reported them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenCounts {
+    pub input: Seen<u64>,
+    /// With reasoning.
+    pub output: Seen<u64>,
+    pub reasoning: Seen<u64>,
+}
+
+impl Default for TokenCounts {
+    fn default() -> Self {
+        Self { input: Seen::NotSeen, output: Seen::NotSeen, reasoning: Seen::NotSeen }
+    }
+}
+
+/// One request of the engine and what became of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallRecord {
+    /// In order of arrival, from 1.
+    pub seq: u64,
+    /// Since the gateway was opened.
+    pub started_ms: u64,
+    pub protocol: Protocol,
+    pub path: PathClass,
+    /// Did it go to the endpoint?
+    pub forwarded: bool,
+    pub streamed: bool,
+    pub model_asked: Seen<String>,
+    pub model_answered: Seen<String>,
+    /// Of the endpoint.
+    pub status: Seen<u16>,
+    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
+    pub request_bytes: u64,
+    pub response_bytes: u64,
+    pub request_sha256: Seen<Digest>,
+    /// Of the body as the endpoint sent it.
+    pub response_sha256: Seen<Digest>,
+    pub tokens: TokenCounts,
+    /// From the end of the request to the first byte of the answer's head.
+    pub first_byte_us: Seen<u64>,
+    pub total_us: u64,
+    pub content: bool,
+    pub reasoning: bool,
+    pub tool_calls: u64,
+    pub finish_reason: Seen<String>,
+}
+
+impl CallRecord {
+    pub fn begun(seq: u64, started_ms: u64, protocol: Protocol) -> Self {
+        Self {
+            seq,
+            started_ms,
+            protocol,
+            path: PathClass::Other,
+            forwarded: false,
+            streamed: false,
+            model_asked: Seen::NotSeen,
+            model_answered: Seen::NotSeen,
+            status: Seen::NotSeen,
+            outcome: Outcome::Ok,
+            why: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            request_sha256: Seen::NotSeen,
+            response_sha256: Seen::NotSeen,
+            tokens: TokenCounts::default(),
+            first_byte_us: Seen::NotSeen,
+            total_us: 0,
+            content: false,
+            reasoning: false,
+            tool_calls: 0,
+            finish_reason: Seen::NotSeen,
+        }
+    }
+
+    pub fn ended(&mut self, outcome: Outcome, why: Option<Why>) {
+        self.outcome = outcome;
+        self.why = why;
+    }
+
+    /// What the call costs the token budget. Where the provider reports nothing, a token is taken for four bytes.
+    pub fn tokens_spent(&self) -> u64 {
+        let guess = |bytes: u64| if self.forwarded { bytes.div_ceil(4) } else { 0 };
+        let known = |seen: Seen<u64>| seen.known().copied();
+        let input = known(self.tokens.input).unwrap_or_else(|| guess(self.request_bytes));
+        let output = known(self.tokens.output).unwrap_or_else(|| guess(self.response_bytes));
+        input.saturating_add(output)
+    }
+
+    fn end_us(&self) -> u64 {
+        self.started_ms.saturating_mul(1000).saturating_add(self.total_us)
+    }
+}
+
+/// What a run may spend on its model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Budget {
+    /// Calls that go to the endpoint.
+    pub calls: u64,
+    /// Input and output together.
+    pub tokens: u64,
+    /// Bodies, both ways together.
+    pub bytes: u64,
+    /// From the opening of the gateway.
+    pub wall_ms: u64,
+}
+
+impl Default for Budget {
+    /// Wide enough for an honest run, narrow enough that a loop ends.
+    fn default() -> Self {
+        Self { calls: 500, tokens: 50_000_000, bytes: 1 << 30, wall_ms: 4 * 60 * 60 * 1000 }
+    }
+}
+
+/// What has been spent so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spent {
+    pub calls: u64,
+    pub tokens: u64,
+    pub bytes: u64,
+    pub elapsed_ms: u64,
+}
+
+impl Budget {
+    /// May one more call begin?
+    pub fn admits(&self, spent: &Spent) -> Result<(), Why> {
+        match () {
+            () if spent.elapsed_ms >= self.wall_ms => Err(Why::Time),
+            () if spent.calls >= self.calls => Err(Why::Calls),
+            () if spent.tokens >= self.tokens => Err(Why::Tokens),
+            () if spent.bytes >= self.bytes => Err(Why::Bytes),
+            () => Ok(()),
+        }
+    }
+}
+
+/// What the gateway of one run saw.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GatewayReport {
+    /// In order of arrival.
+    pub calls: Vec<CallRecord>,
+    pub spent: Spent,
+    /// The first limit that stopped a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_exceeded: Option<Why>,
+    /// Requests after the last one that could be recorded, and connections beyond those that may be open at once.
+    pub unrecorded: u64,
+    /// Calls that had not ended when the gateway was closed; they are not in `calls`.
+    pub unfinished: u64,
+}
+
+impl GatewayReport {
+    pub fn wire_failure(&self) -> Option<Outcome> {
+        wire_failure(&self.calls)
+    }
+
+    /// Did any answer come from a model that is not the admitted one? It never reached the engine.
+    pub fn wrong_model(&self) -> bool {
+        self.calls.iter().any(|call| call.outcome == Outcome::WrongModel)
+    }
+
+    /// Requests that were not passed on, budget aside.
+    pub fn refused(&self) -> usize {
+        self.calls.iter().filter(|call| call.outcome == Outcome::Refused).count()
+    }
+}
+
+/// Was the provider gone at the end? The call that ended last, of those that went to the endpoint, decides: an
+/// engine that was served after a failure has got over it. A call the engine gave up says nothing about the
+/// provider, and one that only counted tokens is no answer.
+pub fn wire_failure(calls: &[CallRecord]) -> Option<Outcome> {
+    calls
+        .iter()
+        .filter(|call| call.forwarded && call.path == PathClass::Generate)
+        .filter(|call| !matches!(call.outcome, Outcome::EngineClosed | Outcome::Budget | Outcome::Refused))
+        .max_by_key(|call| (call.end_us(), call.seq))
+        .map(|call| call.outcome)
+        .filter(|outcome| outcome.is_wire_failure())
+}
+
+/// What one real request said about the shape of answers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum ProbeOutcome {
+    /// Text or a tool call for an assistant's turn: go.
+    Content,
+    /// A whole answer without either.
+    ReasoningOnly,
+    /// 401 or 403.
+    Auth,
+    WrongModel,
+    Unavailable {
+        class: Outcome,
+    },
+}
+
+/// The meaning of a probe's call.
+pub fn probe_outcome(call: &CallRecord) -> ProbeOutcome {
+    match call.outcome {
+        Outcome::Ok if call.content || call.tool_calls > 0 => ProbeOutcome::Content,
+        Outcome::Ok | Outcome::ReasoningOnly => ProbeOutcome::ReasoningOnly,
+        Outcome::Auth => ProbeOutcome::Auth,
+        Outcome::WrongModel => ProbeOutcome::WrongModel,
+        class => ProbeOutcome::Unavailable { class },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(seq: u64, ended_ms: u64, outcome: Outcome) -> CallRecord {
+        let mut call = CallRecord::begun(seq, 0, Protocol::OpenaiChat);
+        call.path = PathClass::Generate;
+        call.forwarded = true;
+        call.total_us = ended_ms * 1000;
+        call.ended(outcome, None);
+        call
+    }
+
+    #[test]
+    fn the_last_call_to_end_decides() {
+        use Outcome::*;
+        for bad in [Transport, Auth, RateLimit, ServerError, Truncated, Stalled, Redirected] {
+            assert_eq!(wire_failure(&[call(1, 1, Ok), call(2, 2, bad)]), Some(bad));
+            assert_eq!(wire_failure(&[call(1, 1, bad), call(2, 2, Ok)]), None, "the engine got over it");
+            assert_eq!(wire_failure(&[call(1, 9, bad), call(2, 2, Ok)]), Some(bad), "by its end, not its start");
+            for aside in [EngineClosed, Budget, Refused] {
+                assert_eq!(wire_failure(&[call(1, 1, bad), call(2, 2, aside)]), Some(bad));
+            }
+        }
+        for fine in [Ok, ModelError, ReasoningOnly, WrongModel] {
+            assert_eq!(wire_failure(&[call(1, 1, fine)]), None);
+        }
+        let mut local = call(2, 2, Ok);
+        local.forwarded = false;
+        assert_eq!(wire_failure(&[call(1, 1, Auth), local]), Some(Auth));
+        let mut counted = call(2, 2, Ok);
+        counted.path = PathClass::CountTokens;
+        assert_eq!(wire_failure(&[call(1, 1, Auth), counted]), Some(Auth));
+        assert_eq!(wire_failure(&[]), None);
+    }
+
+    #[test]
+    fn budgets_close_at_their_edge() {
+        let budget = Budget { calls: 2, tokens: 10, bytes: 100, wall_ms: 1000 };
+        let spent = |calls, tokens, bytes, elapsed_ms| Spent { calls, tokens, bytes, elapsed_ms };
+        assert_eq!(budget.admits(&spent(1, 9, 99, 999)), Ok(()));
+        assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(Why::Calls));
+        assert_eq!(budget.admits(&spent(0, 10, 0, 0)), Err(Why::Tokens));
+        assert_eq!(budget.admits(&spent(0, 0, 100, 0)), Err(Why::Bytes));
+        assert_eq!(budget.admits(&spent(9, 99, 999, 1000)), Err(Why::Time));
+    }
+
+    #[test]
+    fn silence_about_tokens_is_not_free() {
+        let mut one = call(1, 1, Outcome::Ok);
+        (one.request_bytes, one.response_bytes) = (401, 40);
+        assert_eq!(one.tokens_spent(), 111);
+        one.tokens = TokenCounts { input: Seen::Known(5), output: Seen::Known(7), reasoning: Seen::Known(3) };
+        assert_eq!(one.tokens_spent(), 12);
+        one.forwarded = false;
+        one.tokens = TokenCounts::default();
+        assert_eq!(one.tokens_spent(), 0);
+    }
+
+    #[test]
+    fn probes_mean_what_they_say() {
+        let mut content = call(1, 1, Outcome::Ok);
+        assert_eq!(probe_outcome(&content), ProbeOutcome::ReasoningOnly, "a whole answer with nothing in it is no content");
+        content.content = true;
+        assert_eq!(probe_outcome(&content), ProbeOutcome::Content);
+        for (outcome, want) in [
+            (Outcome::ReasoningOnly, ProbeOutcome::ReasoningOnly),
+            (Outcome::Auth, ProbeOutcome::Auth),
+            (Outcome::WrongModel, ProbeOutcome::WrongModel),
+            (Outcome::RateLimit, ProbeOutcome::Unavailable { class: Outcome::RateLimit }),
+            (Outcome::Stalled, ProbeOutcome::Unavailable { class: Outcome::Stalled }),
+        ] {
+            assert_eq!(probe_outcome(&call(1, 1, outcome)), want);
+        }
+    }
+
+    #[test]
+    fn a_record_reads_back() {
+        let mut one = call(3, 4, Outcome::Refused);
+        one.why = Some(Why::OtherModel);
+        one.model_asked = Seen::Known("m".into());
+        let text = serde_json::to_string(&one).unwrap();
+        assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), one);
+        assert!(text.contains("\"why\":\"other_model\""), "{text}");
+    }
+}

@@ -1,0 +1,148 @@
+use super::*;
+use proptest::prelude::*;
+
+type Found = Vec<(String, String)>;
+
+fn run(rigour: Rigour, pieces: &[&[u8]]) -> Result<Found, Fault> {
+    let mut found = Vec::new();
+    let mut scanner = Scanner::new(rigour);
+    let mut see = |path: &str, value: Value<'_>| found.push((path.to_owned(), format!("{value:?}")));
+    for piece in pieces {
+        scanner.push(piece, &mut see)?;
+    }
+    scanner.finish(&mut see)?;
+    Ok(found)
+}
+
+fn texts(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut scanner = Scanner::new(Rigour::Strict);
+    let mut see = |path: &str, value: Value<'_>| {
+        if let Some(text) = value.text() {
+            found.push((path.to_owned(), text.to_owned()));
+        }
+    };
+    scanner.push(text.as_bytes(), &mut see).unwrap();
+    scanner.finish(&mut see).unwrap();
+    found
+}
+
+fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+}
+
+#[test]
+fn paths_lead_to_their_values() {
+    let text = r#" {"a": "x", "b": [{"c": "y"}, "z", ["w"]], "d": {"e": {}}, "f": "v"} "#;
+    assert_eq!(texts(text), pairs(&[("a", "x"), ("b.*.c", "y"), ("b.*", "z"), ("b.*.*", "w"), ("f", "v")]));
+    assert_eq!(texts(r#"{"\u006dodel":"\u0061\ud83d\ude00\n"}"#), pairs(&[("model", "a\u{1f600}\n")]));
+    assert_eq!(texts(r#"{"a.b":"1","*":"2","":"3","x":"4"}"#), pairs(&[("?", "1"), ("?", "2"), ("?", "3"), ("x", "4")]));
+    assert_eq!(texts(r#"[{"m":"1"},{"m":"2"}]"#), pairs(&[("*.m", "1"), ("*.m", "2")]));
+    assert_eq!(texts("\"top\""), pairs(&[("", "top")]));
+}
+
+#[test]
+fn what_is_not_json_is_refused() {
+    for bad in [
+        "",
+        " ",
+        "{",
+        "}",
+        "[1,]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{'a':1}",
+        "[1 2]",
+        "{} {}",
+        "{}x",
+        "01",
+        "1.",
+        ".5",
+        "1e",
+        "+1",
+        "--1",
+        "tru",
+        "nulll",
+        "NaN",
+        "\"\u{1}\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"a",
+        "[}",
+        "{]",
+        "{\"a\":1 \"b\":2}",
+        "[,1]",
+        "\u{feff}{}",
+    ] {
+        assert_eq!(run(Rigour::Strict, &[bad.as_bytes()]), Err(Fault::Syntax), "{bad:?}");
+    }
+    assert_eq!(run(Rigour::Strict, &[b"\"\xff\""]), Err(Fault::Syntax));
+    assert_eq!(run(Rigour::Strict, &[b"\"\xc3"]), Err(Fault::Syntax));
+    assert_eq!(run(Rigour::Strict, &[br#"{"a":1,"\u0061":2}"#]), Err(Fault::DuplicateKey));
+    assert!(run(Rigour::Plain, &[br#"{"a":1,"a":2}"#]).is_ok());
+    assert_eq!(run(Rigour::Strict, &[br#""\ud800x""#]), Err(Fault::Syntax));
+    assert_eq!(run(Rigour::Strict, &[br#""\udc00""#]), Err(Fault::Syntax));
+    assert!(run(Rigour::Plain, &[br#""\ud800x\udc00""#]).is_ok());
+    assert_eq!(run(Rigour::Plain, &["[".repeat(200).as_bytes()]), Err(Fault::Depth));
+    let many: String = (0..2000).map(|n| format!("\"{n}\":1,")).collect();
+    assert_eq!(run(Rigour::Strict, &[format!("{{{many}\"x\":1}}").as_bytes()]), Err(Fault::TooManyKeys));
+}
+
+#[test]
+fn long_texts_are_shown_by_their_beginning() {
+    let long = format!("{{\"k\":\"{}\"}}", "é".repeat(100_000));
+    let mut seen = None;
+    let mut scanner = Scanner::new(Rigour::Plain);
+    scanner
+        .push(long.as_bytes(), &mut |_, value| {
+            if let Value::Text { text, whole } = value {
+                seen = Some((text.len(), whole));
+            }
+        })
+        .unwrap();
+    assert!(scanner.is_whole());
+    assert_eq!(seen, Some((KEPT, false)));
+    assert!(scanner.kept.capacity() <= 2 * KEPT);
+    scanner.reset();
+    assert!(scanner.is_fresh());
+}
+
+fn documents() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(serde_json::Value::from),
+        any::<i64>().prop_map(serde_json::Value::from),
+        any::<f64>().prop_map(serde_json::Value::from),
+        ".{0,20}".prop_map(serde_json::Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 6, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::from),
+            proptest::collection::btree_map(".{0,6}", inner, 0..6).prop_map(|map| map.into_iter().collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_cut_sees_the_same(document in documents(), cut in 1usize..9) {
+        let text = serde_json::to_vec(&document).unwrap();
+        let whole = run(Rigour::Strict, &[&text]);
+        prop_assert!(whole.is_ok(), "{:?}", String::from_utf8_lossy(&text));
+        prop_assert_eq!(run(Rigour::Strict, &text.chunks(cut).collect::<Vec<_>>()), whole);
+    }
+
+    #[test]
+    fn it_agrees_with_another_reader(text in "[\\[\\]{}:,\"a1\\\\un0. eE+-]{0,30}") {
+        let other = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+        prop_assert_eq!(run(Rigour::Plain, &[text.as_bytes()]).is_ok(), other, "{}", text);
+    }
+
+    #[test]
+    fn nothing_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = run(Rigour::Plain, &[&bytes]);
+        let _ = run(Rigour::Strict, &bytes.chunks(1).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,153 @@
+//! What the gateway of a run has seen and spent, shared by its connections.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use cto_core::wire::Protocol;
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, Spent, Why};
+
+/// More requests than this are turned away unread: an engine must not fill the memory with refusals.
+const MAX_RECORDS: usize = 10_000;
+
+pub struct Ledger {
+    opened: Instant,
+    protocol: Protocol,
+    budget: Budget,
+    state: Mutex<State>,
+    calm: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    begun: u64,
+    open: u64,
+    ended: Vec<CallRecord>,
+    calls: u64,
+    tokens: u64,
+    bytes: u64,
+    exceeded: Option<Why>,
+    unrecorded: u64,
+}
+
+impl Ledger {
+    pub fn new(protocol: Protocol, budget: Budget) -> Self {
+        Self { opened: Instant::now(), protocol, budget, state: Mutex::default(), calm: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A new record, or nothing when there are too many.
+    pub fn begin(&self) -> Option<CallRecord> {
+        let started = self.elapsed_ms();
+        let mut state = self.state();
+        if state.ended.len() + usize::try_from(state.open).unwrap_or(usize::MAX) >= MAX_RECORDS {
+            state.unrecorded += 1;
+            return None;
+        }
+        state.begun += 1;
+        state.open += 1;
+        Some(CallRecord::begun(state.begun, started, self.protocol))
+    }
+
+    /// A connection more than there may be at once.
+    pub fn turned_away(&self) {
+        self.state().unrecorded += 1;
+    }
+
+    /// Takes one call out of the budget before it is made, so that calls at the same time cannot share the last one.
+    pub fn reserve(&self) -> Result<(), Why> {
+        let elapsed_ms = self.elapsed_ms();
+        let mut state = self.state();
+        let spent = Spent { calls: state.calls, tokens: state.tokens, bytes: state.bytes, elapsed_ms };
+        let answer = self.budget.admits(&spent);
+        match answer {
+            Ok(()) => state.calls += 1,
+            Err(why) => state.exceeded = state.exceeded.or(Some(why)),
+        }
+        answer
+    }
+
+    /// Counts bytes as they move; past the budget the call must end.
+    pub fn moved(&self, bytes: u64) -> Result<(), Why> {
+        let mut state = self.state();
+        state.bytes = state.bytes.saturating_add(bytes);
+        if state.bytes <= self.budget.bytes {
+            return Ok(());
+        }
+        state.exceeded = state.exceeded.or(Some(Why::Bytes));
+        Err(Why::Bytes)
+    }
+
+    /// What is left of the time for model calls.
+    pub fn time_left(&self) -> Duration {
+        Duration::from_millis(self.budget.wall_ms.saturating_sub(self.elapsed_ms()))
+    }
+
+    pub fn out_of_time(&self) {
+        let mut state = self.state();
+        state.exceeded = state.exceeded.or(Some(Why::Time));
+    }
+
+    pub fn end(&self, record: CallRecord) {
+        let mut state = self.state();
+        state.tokens = state.tokens.saturating_add(record.tokens_spent());
+        state.open = state.open.saturating_sub(1);
+        state.ended.push(record);
+        self.calm.notify_all();
+    }
+
+    pub fn calls(&self) -> Vec<CallRecord> {
+        let mut calls = self.state().ended.clone();
+        calls.sort_by_key(|call| call.seq);
+        calls
+    }
+
+    /// Waits a little for calls that are about to end, then says what happened.
+    pub fn close(&self, patience: Duration) -> GatewayReport {
+        let state = self.state();
+        let (state, _) =
+            self.calm.wait_timeout_while(state, patience, |state| state.open > 0).unwrap_or_else(PoisonError::into_inner);
+        let mut calls = state.ended.clone();
+        calls.sort_by_key(|call| call.seq);
+        GatewayReport {
+            calls,
+            spent: Spent { calls: state.calls, tokens: state.tokens, bytes: state.bytes, elapsed_ms: self.elapsed_ms() },
+            budget_exceeded: state.exceeded,
+            unrecorded: state.unrecorded,
+            unfinished: state.open,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_limit_met_is_remembered() {
+        let ledger = Ledger::new(Protocol::OpenaiChat, Budget { calls: 1, tokens: 100, bytes: 10, wall_ms: 1_000_000 });
+        assert_eq!(ledger.reserve(), Ok(()));
+        assert_eq!(ledger.moved(10), Ok(()));
+        assert_eq!(ledger.reserve(), Err(Why::Calls));
+        assert_eq!(ledger.moved(1), Err(Why::Bytes));
+        assert_eq!(ledger.close(Duration::ZERO).budget_exceeded, Some(Why::Calls));
+    }
+
+    #[test]
+    fn refusals_cannot_fill_the_memory() {
+        let ledger = Ledger::new(Protocol::OpenaiChat, Budget::default());
+        for _ in 0..MAX_RECORDS {
+            let record = ledger.begin().unwrap();
+            ledger.end(record);
+        }
+        assert!(ledger.begin().is_none());
+        let report = ledger.close(Duration::ZERO);
+        assert_eq!((report.calls.len(), report.unrecorded, report.unfinished), (MAX_RECORDS, 1, 0));
+    }
+}

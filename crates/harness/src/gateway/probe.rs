@@ -1,0 +1,87 @@
+//! The response-shape probe: one real request before an engine is started.
+
+use std::time::Instant;
+
+use cto_core::digest::Digest;
+use cto_core::seen::Seen;
+use cto_core::wire::Protocol;
+use cto_core::wire::calls::{CallRecord, Outcome, ProbeOutcome, probe_outcome};
+use cto_core::wire::http::Headers;
+use cto_core::wire::path::{self, PathClass};
+use serde_json::{Value, json};
+
+use super::exchange::{Exchange, Outbound, micros};
+use super::hold::Hold;
+use super::ledger::Ledger;
+use super::reply::Reply;
+use super::{Route, outbound};
+
+/// Fewer gave false alarms: reasoning used them up.
+const MAX_TOKENS: u32 = 1024;
+const QUESTION: &str = "Answer with the one word: ready";
+
+/// Asks the admitted model for one short answer and says what shape it has.
+pub fn probe(route: &Route) -> ProbeOutcome {
+    probe_outcome(&probe_call(route))
+}
+
+/// The call of a probe, for the evidence. It is not part of the run's budget.
+pub fn probe_call(route: &Route) -> CallRecord {
+    let begun = Instant::now();
+    let mut call = CallRecord::begun(1, 0, route.protocol);
+    call.path = PathClass::Generate;
+    call.streamed = true;
+    call.model_asked = Seen::Known(route.model.clone());
+    let body = question(route).to_string();
+    call.request_bytes = body.len() as u64;
+    call.request_sha256 = Seen::Known(Digest::of(body.as_bytes()));
+    let mut held = Hold::default();
+    let target = target(route);
+    let asked = path::ask(route.protocol, "POST", &target);
+    match (asked, held.push(body.as_bytes())) {
+        (Ok(asked), Ok(())) => {
+            call.forwarded = true;
+            let head = outbound::head(route, &asked, &headers(route.protocol), held.len());
+            let request = Outbound { head, body: &mut held };
+            let ledger = Ledger::new(route.protocol, route.budget);
+            Exchange::new(route).run(route, &ledger, &mut call, request, &mut Reply::to_nobody(route.protocol));
+        }
+        (Err(why), _) => call.ended(Outcome::Refused, Some(why)),
+        (Ok(_), Err(_)) => call.ended(Outcome::Transport, None),
+    }
+    call.total_us = micros(begun);
+    call
+}
+
+fn target(route: &Route) -> String {
+    match route.protocol {
+        Protocol::OpenaiChat => "/chat/completions".into(),
+        Protocol::OpenaiResponses => "/responses".into(),
+        Protocol::AnthropicMessages => "/v1/messages".into(),
+        // The admitted name is put in its place by whoever writes the head.
+        Protocol::GeminiGenerate => "/models/admitted:streamGenerateContent?alt=sse".into(),
+    }
+}
+
+fn headers(protocol: Protocol) -> Headers {
+    let version = (protocol == Protocol::AnthropicMessages).then_some(("anthropic-version", "2023-06-01"));
+    Headers::of([("accept", "text/event-stream, application/json"), ("user-agent", "cto")].into_iter().chain(version))
+}
+
+/// Streamed, as engines ask.
+fn question(route: &Route) -> Value {
+    let model = &route.model;
+    let messages = json!([{"role": "user", "content": QUESTION}]);
+    match route.protocol {
+        Protocol::OpenaiChat => json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true}),
+        Protocol::OpenaiResponses => {
+            let input = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]);
+            json!({"model": model, "input": input, "max_output_tokens": MAX_TOKENS, "stream": true, "store": false})
+        }
+        Protocol::AnthropicMessages => json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true}),
+        Protocol::GeminiGenerate => json!({
+            "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
+            "generationConfig": {"maxOutputTokens": MAX_TOKENS},
+        }),
+    }
+}

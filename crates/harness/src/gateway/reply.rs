@@ -1,0 +1,167 @@
+//! What the engine is told: an answer as it comes, or a typed refusal. Never a word about where the answer
+//! would have come from.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::net::TcpStream;
+
+use cto_core::wire::Protocol;
+use cto_core::wire::calls::{Outcome, Why};
+use cto_core::wire::http::{Version, reason};
+use serde_json::json;
+
+/// An answer on its way to the engine; without a socket it goes nowhere, for a probe.
+pub struct Reply<'a> {
+    socket: Option<&'a TcpStream>,
+    protocol: Protocol,
+    chunked: bool,
+    keep_alive: bool,
+    pub begun: bool,
+    waiting: Vec<u8>,
+}
+
+impl<'a> Reply<'a> {
+    pub fn new(socket: &'a TcpStream, protocol: Protocol, version: Version, keep_alive: bool) -> Self {
+        let chunked = version == Version::Http11;
+        Self { socket: Some(socket), protocol, chunked, keep_alive, begun: false, waiting: Vec::new() }
+    }
+
+    pub fn to_nobody(protocol: Protocol) -> Self {
+        Self { socket: None, protocol, chunked: true, keep_alive: false, begun: false, waiting: Vec::new() }
+    }
+
+    /// Whom to watch while waiting for the endpoint.
+    pub fn engine(&self) -> Option<&'a TcpStream> {
+        self.socket
+    }
+
+    /// The head of an answer whose length is not known.
+    pub fn begin(&mut self, status: u16, headers: &[(String, String)]) {
+        let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status));
+        for (name, value) in headers {
+            // Writing to a String cannot fail.
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if self.chunked {
+            head.push_str("transfer-encoding: chunked\r\n");
+        }
+        head.push_str(self.connection());
+        head.push_str("\r\n");
+        self.waiting.extend_from_slice(head.as_bytes());
+        self.begun = true;
+    }
+
+    fn connection(&self) -> &'static str {
+        if self.keep_alive && self.chunked { "" } else { "connection: close\r\n" }
+    }
+
+    pub fn data(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        if !self.chunked {
+            return self.waiting.extend_from_slice(bytes);
+        }
+        // Writing to a Vec cannot fail.
+        let _ = write!(self.waiting, "{:x}\r\n", bytes.len());
+        self.waiting.extend_from_slice(bytes);
+        self.waiting.extend_from_slice(b"\r\n");
+    }
+
+    /// Everything so far goes out, in one piece.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let sent = self.socket.map_or(Ok(()), |mut socket| socket.write_all(&self.waiting));
+        self.waiting.clear();
+        sent
+    }
+
+    /// A whole answer; whether another request may follow.
+    pub fn end(&mut self) -> bool {
+        if self.chunked {
+            self.waiting.extend_from_slice(b"0\r\n\r\n");
+        }
+        self.flush().is_ok() && self.keep_alive && self.chunked
+    }
+
+    /// Says why there is no answer. One that has begun is left without an end, which no client takes for a whole one.
+    pub fn fail(&mut self, outcome: Outcome, why: Option<Why>) -> bool {
+        if self.begun {
+            let _ = self.flush();
+            return false;
+        }
+        let status = status_of(outcome, why);
+        let body = error_body(self.protocol, status, outcome, why);
+        self.document(status, &body, !retry_helps(outcome))
+    }
+
+    /// A short document of our own.
+    pub fn document(&mut self, status: u16, body: &str, final_word: bool) -> bool {
+        let head = format!(
+            "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{}{}\r\n{body}",
+            reason(status),
+            body.len(),
+            if final_word { "x-should-retry: false\r\n" } else { "" },
+            self.connection(),
+        );
+        self.begun = true;
+        self.waiting.extend_from_slice(head.as_bytes());
+        self.flush().is_ok() && self.keep_alive && self.chunked
+    }
+}
+
+fn retry_helps(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Transport | Outcome::Stalled | Outcome::Truncated | Outcome::Ok)
+}
+
+fn status_of(outcome: Outcome, why: Option<Why>) -> u16 {
+    match (outcome, why) {
+        (Outcome::Budget, _) | (_, Some(Why::TooManyRequests)) => 429,
+        (Outcome::Stalled, _) => 504,
+        (Outcome::Refused, Some(why)) => match why {
+            Why::BadToken => 401,
+            Why::BadPath => 404,
+            Why::BadMethod => 405,
+            Why::SlowRequest => 408,
+            Why::BodyTooLong => 413,
+            Why::EncodedBody => 415,
+            Why::Expectation => 417,
+            Why::HeadTooLong => 431,
+            _ => 400,
+        },
+        _ => 502,
+    }
+}
+
+fn error_body(protocol: Protocol, status: u16, outcome: Outcome, why: Option<Why>) -> String {
+    let code = why.and_then(|why| serde_json::to_value(why).ok()).unwrap_or_else(|| outcome.as_str().into());
+    let message = why.map_or("the model call failed", Why::sentence);
+    let kind = format!("cto_{}", outcome.as_str());
+    let body = match protocol {
+        Protocol::GeminiGenerate => {
+            json!({"error": {"code": status, "message": message, "status": kind, "details": [{"reason": code}]}})
+        }
+        _ => json!({"type": "error", "error": {"type": kind, "code": code, "message": message}}),
+    };
+    body.to_string()
+}
+
+/// The one model there is, in the shape the protocol lists models in.
+pub fn model_list(protocol: Protocol, model: &str) -> String {
+    let body = match protocol {
+        Protocol::OpenaiChat | Protocol::OpenaiResponses => {
+            json!({"object": "list", "data": [{"id": model, "object": "model", "created": 0, "owned_by": "admitted"}]})
+        }
+        Protocol::AnthropicMessages => json!({
+            "data": [{"type": "model", "id": model, "display_name": model, "created_at": "1970-01-01T00:00:00Z"}],
+            "has_more": false, "first_id": model, "last_id": model,
+        }),
+        Protocol::GeminiGenerate => json!({"models": [{
+            "name": format!("models/{model}"), "displayName": model,
+            "supportedGenerationMethods": ["generateContent", "countTokens"],
+        }]}),
+    };
+    body.to_string()
+}

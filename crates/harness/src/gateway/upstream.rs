@@ -1,0 +1,163 @@
+//! Connections to the endpoint, plain or TLS, and the idle ones that may be used again.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cto_core::wire::calls::Why;
+use cto_core::wire::endpoint::Endpoint;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::ClientConnection;
+use rustls::pki_types::ServerName;
+
+use super::{Patience, roots};
+
+/// Longer than this a server has probably closed an idle connection.
+const MAX_IDLE: Duration = Duration::from_secs(60);
+const MAX_POOLED: usize = 64;
+
+pub struct Upstream {
+    socket: TcpStream,
+    tls: Option<Box<ClientConnection>>,
+    /// Has it carried a call before?
+    pub reused: bool,
+}
+
+impl Upstream {
+    pub fn connect(endpoint: &Endpoint, patience: &Patience) -> Result<Self, Why> {
+        let deadline = Instant::now() + patience.connect;
+        let socket = reach(endpoint, deadline)?;
+        let _ = socket.set_nodelay(true);
+        let tls = if endpoint.tls() { Some(Box::new(shake_hands(&socket, endpoint, deadline)?)) } else { None };
+        socket.set_read_timeout(None).and(socket.set_write_timeout(Some(patience.stall))).map_err(|_| Why::Unreachable)?;
+        Ok(Self { socket, tls, reused: false })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(tls) = &mut self.tls else { return self.socket.write_all(bytes) };
+        for piece in bytes.chunks(16 * 1024) {
+            tls.writer().write_all(piece)?;
+            while tls.wants_write() {
+                tls.write_tls(&mut self.socket)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that have come already, before the socket is asked again.
+    pub fn buffered(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(tls) = &mut self.tls else { return Ok(None) };
+        match tls.reader().read(buffer) {
+            Ok(n) => Ok(Some(n)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads once from a socket that is ready; nothing when a TLS record is not whole yet.
+    pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        let Some(tls) = &mut self.tls else { return self.socket.read(buffer).map(Some) };
+        tls.read_tls(&mut self.socket)?;
+        tls.process_new_packets().map_err(io::Error::other)?;
+        // Answers to the peer, such as a key update.
+        while tls.wants_write() {
+            tls.write_tls(&mut self.socket)?;
+        }
+        self.buffered(buffer)
+    }
+
+    /// Nothing has come that nobody asked for, the end included.
+    fn is_quiet(&self) -> bool {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
+        matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+    }
+}
+
+fn reach(endpoint: &Endpoint, deadline: Instant) -> Result<TcpStream, Why> {
+    let addresses = (endpoint.host(), endpoint.port()).to_socket_addrs().map_err(|_| Why::Dns)?;
+    let mut failed = Why::Dns;
+    for address in addresses {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Why::ConnectTimeout);
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failed = why_not_reached(&error),
+        }
+    }
+    Err(failed)
+}
+
+fn why_not_reached(error: &io::Error) -> Why {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => Why::ConnectionRefused,
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => Why::ConnectTimeout,
+        _ => Why::Unreachable,
+    }
+}
+
+fn shake_hands(socket: &TcpStream, endpoint: &Endpoint, deadline: Instant) -> Result<ClientConnection, Why> {
+    let config = roots::config().ok_or(Why::Tls)?;
+    let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|_| Why::Tls)?;
+    let mut tls = ClientConnection::new(config, name).map_err(|_| Why::Tls)?;
+    let mut socket = socket;
+    while tls.is_handshaking() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Why::ConnectTimeout);
+        }
+        let timed = socket.set_read_timeout(Some(left)).and(socket.set_write_timeout(Some(left)));
+        timed.map_err(|_| Why::Unreachable)?;
+        let step = if tls.wants_write() { tls.write_tls(&mut socket) } else { tls.read_tls(&mut socket) };
+        match step {
+            Ok(0) => return Err(Why::Tls),
+            Ok(_) => {
+                if tls.process_new_packets().is_err() {
+                    // The peer is told why, if it still listens.
+                    let _ = tls.write_tls(&mut socket);
+                    return Err(Why::Tls);
+                }
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => return Err(Why::ConnectTimeout),
+            Err(_) => return Err(Why::Tls),
+        }
+    }
+    while tls.wants_write() {
+        tls.write_tls(&mut socket).map_err(|_| Why::Tls)?;
+    }
+    Ok(tls)
+}
+
+/// Connections between two calls.
+#[derive(Default)]
+pub struct Pool {
+    idle: Mutex<Vec<(Upstream, Instant)>>,
+}
+
+impl Pool {
+    /// The one used last, if it is still open and silent.
+    pub fn take(&self) -> Option<Upstream> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((upstream, since)) = idle.pop() {
+            if since.elapsed() < MAX_IDLE && upstream.is_quiet() {
+                return Some(upstream);
+            }
+        }
+        None
+    }
+
+    pub fn put(&self, mut upstream: Upstream) {
+        upstream.reused = true;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_POOLED {
+            idle.push((upstream, Instant::now()));
+        }
+    }
+}

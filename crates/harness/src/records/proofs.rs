@@ -1,0 +1,59 @@
+//! Proofs of earlier stages, found in the runs root. Each is a bundle that was verified here and now: nothing
+//! rests on an index.
+
+use std::path::Path;
+
+use cto_core::attest::Trust;
+use cto_core::bundle;
+use cto_core::contract::{Contract, ContractDocument, Stage};
+use cto_core::ids::EngineId;
+use cto_core::json;
+use cto_core::ladder::{Candidate, LaneKey, Stage1Proof, StageProof, proof_of};
+use cto_core::report::Report;
+use cto_core::verify::Standing;
+
+use crate::host::Home;
+use crate::keys::KeyStore;
+use crate::reader;
+use crate::verifier;
+
+/// The newest proof of every stage and lane of this engine. What cannot be read or verified proves nothing.
+pub fn proofs(engine: &EngineId, home: &Home) -> Vec<StageProof> {
+    let (Ok(runs), Ok(trust)) = (reader::all_runs(home), KeyStore::of(home).trust()) else { return Vec::new() };
+    let mut found: Vec<StageProof> = Vec::new();
+    for dir in runs.iter().rev().map(|run| home.runs.join(run.as_str())) {
+        let Some((stage, lane)) = looks_like_one(&dir).filter(|(_, lane)| lane.engine == *engine) else { continue };
+        if !found.iter().any(|proof| proof.stage == stage && proof.lane == lane) {
+            found.extend(proof_at(&dir, &trust));
+        }
+    }
+    found
+}
+
+/// Cheap, and decides nothing: only whether the bundle is worth a verification.
+fn looks_like_one(dir: &Path) -> Option<(Stage, LaneKey)> {
+    if ![bundle::STAGE1_PROOF, bundle::STAGE2_COMPARISON].iter().any(|name| dir.join(name).is_file()) {
+        return None;
+    }
+    let contract = contract_of(&reader::document(dir, bundle::CONTRACT).ok()?)?;
+    Some((contract.lane.stage, LaneKey::of(&contract.lane)))
+}
+
+fn contract_of(bytes: &[u8]) -> Option<Box<Contract>> {
+    match ContractDocument::read(bytes).ok()? {
+        (ContractDocument::Valid(contract), _) => Some(contract),
+        (ContractDocument::Invalid(_), _) => None,
+    }
+}
+
+fn proof_at(dir: &Path, trust: &Trust) -> Option<StageProof> {
+    let (found, verification) = verifier::examine(dir, trust).ok()?;
+    if verification.standing != Standing::Good {
+        return None;
+    }
+    let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
+    let contract = contract_of(found.documents.get(bundle::CONTRACT)?)?;
+    let artifacts = found.files.iter().map(|(name, file)| (name.clone(), file.sha256)).collect();
+    let stage1: Option<Stage1Proof> = found.documents.get(bundle::STAGE1_PROOF).and_then(|bytes| json::read(bytes).ok());
+    proof_of(&Candidate { report: &report, contract: &contract, artifacts: &artifacts, stage1: stage1.as_ref() })
+}
