@@ -172,8 +172,8 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
     let mut found = Walked::default();
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
-        if !below.as_os_str().is_empty() && !may_enter(&dir.join(&below)) {
-            found.unreadable.push(tree_path(&below));
+        if !may_enter(&dir.join(&below)) {
+            found.unreadable.push(name_of_dir(&below));
             continue;
         }
         for entry in fs::read_dir(dir.join(&below))? {
@@ -236,6 +236,11 @@ pub fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metad
         Err(error) => return Err(error),
     }
     Ok(())
+}
+
+/// The top has no name of its own.
+pub fn name_of_dir(below: &Path) -> TreePath {
+    if below.as_os_str().is_empty() { TreePath::new(".") } else { tree_path(below) }
 }
 
 fn tree_path(path: &Path) -> TreePath {
