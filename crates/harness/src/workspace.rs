@@ -374,6 +374,16 @@ mod tests {
     }
 
     #[test]
+    fn a_closed_top_is_named_and_no_error() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o000)).unwrap();
+        let found = walk(dir.path()).unwrap().unreadable;
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
+        let closed = !crate::jail::is_root();
+        assert_eq!(found, closed.then(|| TreePath::new(".")).into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
     fn a_tree_deeper_than_any_path_is_removed_too() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
