@@ -37,9 +37,15 @@ pub const STDOUT_LOG: &str = "backend/stdout.log";
 pub const STDERR_LOG: &str = "backend/stderr.log";
 pub const TIMEOUT_NOTE: &str = "backend/provider-timeout.txt";
 pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
+/// One line a model call of the engine.
+pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
+/// The one request before the engine was started.
+pub const MODEL_PROBE: &str = "backend/model-probe.json";
+
 pub const MODEL_NOTE: &str = "backend/provider-model-not-admitted.txt";
 pub const LOCAL_CONFIG_NOTE: &str = "backend/provider-local-config-unavailable.txt";
 pub const AUTH_NOTE: &str = "backend/provider-auth-unavailable.txt";
+pub const SHAPE_NOTE: &str = "backend/provider-reasoning-only.txt";
 /// What a stage leaves behind for the next one to stand on.
 pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
 pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
@@ -52,6 +58,7 @@ pub fn note_of(code: Code) -> Option<&'static str> {
         Code::ModelNotAdmitted => Some(MODEL_NOTE),
         Code::ProviderLocalConfigUnavailable => Some(LOCAL_CONFIG_NOTE),
         Code::ProviderAuthUnavailable => Some(AUTH_NOTE),
+        Code::ProviderResponseShapeUnavailable => Some(SHAPE_NOTE),
         _ => None,
     }
 }

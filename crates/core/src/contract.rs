@@ -14,6 +14,7 @@ use crate::digest::Digest;
 use crate::event::EventType;
 use crate::ids::{CaseId, EngineId};
 use crate::json::{self, JsonError};
+pub use crate::limits::{LimitChanges, Limits};
 use crate::scope::PathRule;
 use crate::seen::Seen;
 use crate::source::Source;
@@ -190,57 +191,6 @@ pub struct HiddenVerification {
     pub files: BTreeMap<String, Digest>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    pub engine_wall_seconds: u32,
-    pub engine_idle_seconds: u32,
-    pub verification_wall_seconds: u32,
-    pub verification_idle_seconds: u32,
-    /// Kept bytes of each output stream; more is counted and digested, not stored.
-    pub output_bytes: u32,
-    /// Memory of all processes of a jail together.
-    pub memory_mib: u32,
-    /// Processes and threads of a jail together.
-    pub processes: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            engine_wall_seconds: 1800,
-            engine_idle_seconds: 300,
-            verification_wall_seconds: 600,
-            verification_idle_seconds: 300,
-            output_bytes: 8 << 20,
-            memory_mib: 4096,
-            processes: 512,
-        }
-    }
-}
-
-impl Limits {
-    const LONGEST: u32 = 7 * 24 * 3600;
-
-    pub fn problem(&self) -> Option<String> {
-        [
-            ("engine_wall_seconds", self.engine_wall_seconds),
-            ("engine_idle_seconds", self.engine_idle_seconds),
-            ("verification_wall_seconds", self.verification_wall_seconds),
-            ("verification_idle_seconds", self.verification_idle_seconds),
-        ]
-        .into_iter()
-        .find(|(_, value)| *value == 0 || *value > Self::LONGEST)
-        .map(|(name, value)| format!("limits: {name} is {value}; it must be 1 to {} seconds", Self::LONGEST))
-        .or_else(|| (self.memory_mib < 16).then(|| format!("limits: memory_mib is {}; it must be at least 16", self.memory_mib)))
-        .or_else(|| (self.processes < 8).then(|| format!("limits: processes is {}; it must be at least 8", self.processes)))
-        .or_else(|| {
-            (!(4096..=1 << 30).contains(&self.output_bytes))
-                .then(|| format!("limits: output_bytes is {}; it must be 4096 to {}", self.output_bytes, 1 << 30))
-        })
-    }
-}
-
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModelPair {
     pub provider: String,
@@ -332,13 +282,6 @@ pub struct Circumstances {
     pub limits: LimitChanges,
 }
 
-/// Limits given on the command line.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LimitChanges {
-    pub engine_wall_seconds: Option<u32>,
-    pub engine_idle_seconds: Option<u32>,
-}
-
 /// Joins a checked case with its circumstances. Total: everything that can be wrong was found earlier.
 pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
@@ -347,6 +290,7 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let mut limits = case.limits;
     limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
     limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
+    limits.model_calls = with.limits.model_calls.or(limits.model_calls);
     Contract {
         schema_version: 1,
         label: with.label,

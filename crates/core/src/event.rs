@@ -12,6 +12,7 @@ use crate::ids::{CaseId, EngineId};
 use crate::scope::TreePath;
 use crate::time::Utc;
 use crate::verdict::Status;
+use crate::wire::calls::CallRecord;
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {
@@ -62,6 +63,8 @@ events! {
     EngineToolCall "engine.tool_call" EngineToolCall;
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
+    EngineTokens "engine.tokens" EngineTokens;
+    EngineModelCall "engine.model_call" Box<CallRecord>;
     EngineResult "engine.result" EngineResult;
     EngineEnded "engine.ended" EngineEnded;
     PatchApplied "patch.applied" PatchApplied;
@@ -201,6 +204,19 @@ pub struct EngineResult {
     /// What the engine claims about itself.
     pub claimed: String,
     pub summary: String,
+    /// It says itself that it did not succeed, in a dialect that has a word for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}
+
+/// What an engine says its messages cost, added up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct EngineTokens {
+    pub messages: u64,
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
 }
 
 /// How a supervised process ended. A killed process is never a success.
@@ -264,9 +280,29 @@ pub struct EngineEnded {
     pub unknown_lines: u64,
     /// Engine events beyond the cap, counted only.
     pub events_not_recorded: u64,
+    /// What went over the wire to its model; absent for an engine that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelUse>,
     /// What was seen of attempts at forbidden actions; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionsSeen>,
+}
+
+/// All model calls of one engine, as the gateway saw them. Observed, not claimed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModelUse {
+    /// Calls that were let through.
+    pub calls: u64,
+    /// Calls that never left the gateway: another model, another path, a wrong token.
+    pub refused: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// The first call that the provider did not answer as a provider must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The budget that was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -459,7 +495,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 21);
+        assert_eq!(EventType::ALL.len(), 23);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }

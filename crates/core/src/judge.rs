@@ -1,11 +1,13 @@
 //! Facts in, verdict out. Pure and total: the live run and every later verifier ask the same function.
 //!
-//! Nothing an engine said is read here, except that a required event was seen at all and that its
-//! own reviewer objected: both can only make a verdict worse.
+//! Nothing an engine said is read here, except that a required event was seen at all, that its own
+//! reviewer objected, and that it gave up: each can only make a verdict worse.
 
 use crate::blocker::{Blocker, Code, worst};
 use crate::contract::{Contract, Control, Stage};
-use crate::event::{Check, CheckKind, ControlRun, DiffChecked, EngineReview, EventType, ProcessEnd, VerificationCompleted};
+use crate::event::{
+    Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd, VerificationCompleted,
+};
 use crate::run::{ApprovalFact, Facts};
 use crate::scope::{PathStanding, TreePath, standing};
 use crate::verdict::Status;
@@ -44,8 +46,18 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     Judgement { status: worst(&blockers), blockers }
 }
 
-fn engine_ended_well(facts: &Facts) -> bool {
-    facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded())
+/// Ended with 0, had a model to the end, and did not itself say that it failed.
+pub fn engine_ended_well(facts: &Facts) -> bool {
+    let Some(ended) = &facts.engine_ended else { return false };
+    ended.end.succeeded() && wire_blockers(ended).is_empty() && facts.gave_up.is_none()
+}
+
+/// What the wire means: an engine that had no model to the end did not do its work, whatever its exit code.
+fn wire_blockers(ended: &EngineEnded) -> Vec<Blocker> {
+    let Some(model) = &ended.model else { return Vec::new() };
+    let unavailable = model.unavailable.clone().map(|why| Blocker::new(Code::ProviderUnavailable, Some(why)));
+    let over = model.over_budget.clone().map(|what| Blocker::new(Code::BudgetExceeded, Some(what)));
+    unavailable.into_iter().chain(over).collect()
 }
 
 fn before_execution(facts: &Facts) -> Vec<Blocker> {
@@ -62,6 +74,17 @@ fn before_execution(facts: &Facts) -> Vec<Blocker> {
 
 fn engine(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
     let Some(ended) = &facts.engine_ended else { return Vec::new() };
+    let mut out = wire_blockers(ended);
+    // What the wire explains needs no second explanation by the engine.
+    let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
+    out.extend(how_it_ended(contract, facts, ended));
+    if ended.end.succeeded() {
+        out.extend(gave_up.map(|why| Blocker::new(Code::EngineFailed, Some(format!("in its own words: {why}")))));
+    }
+    out
+}
+
+fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded) -> Vec<Blocker> {
     let green = facts.verification.as_ref().is_some_and(all_green);
     match ended.end {
         ProcessEnd::Exited { code: 0 } => missing_engine_events(contract, facts),
@@ -117,7 +140,7 @@ fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Bloc
         .collect()
 }
 
-/// What the measured changes mean under the contract. `ended_well`: the engine itself ended with 0;
+/// What the measured changes mean under the contract. `ended_well`: see [`engine_ended_well`];
 /// a killed or failed engine that changed nothing is already explained by how it ended.
 pub fn diff_blockers(contract: &Contract, diff: &DiffChecked, ended_well: bool) -> Vec<Blocker> {
     let named = |want: PathStanding| {

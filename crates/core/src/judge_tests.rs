@@ -1,7 +1,7 @@
 use super::*;
 use crate::contract::tests::sample;
 use crate::digest::Digest;
-use crate::event::{EngineReview, Event, Finding, MemoryMeter, TestsCompared, TimeLimit};
+use crate::event::{EngineResult, EngineReview, Event, Finding, MemoryMeter, ModelUse, TestsCompared, TimeLimit};
 use crate::run::tests::{contracted, diffed, engine_ended, engine_result, engine_started, gate, patched, planned, started};
 use crate::run::{Folded, fold};
 
@@ -309,6 +309,59 @@ fn a_list_says_more_only_where_there_is_more() {
     let paths: Vec<TreePath> = (0..11).map(|n| TreePath::new(format!("f{n}"))).collect();
     let named = |count: usize| list(&paths.iter().take(count).collect::<Vec<_>>());
     assert!(named(10).ends_with("f9") && named(11).ends_with("f9 and 1 more"), "{}", named(10));
+}
+
+fn with_model(facts: &mut Facts, unavailable: Option<&str>, over_budget: Option<&str>) {
+    let model = ModelUse {
+        unavailable: unavailable.map(str::to_owned),
+        over_budget: over_budget.map(str::to_owned),
+        ..ModelUse::default()
+    };
+    facts.engine_ended.as_mut().unwrap().model = Some(model);
+}
+
+#[test]
+fn an_engine_without_its_model_did_not_do_its_work() {
+    let contract = sample();
+    let codes = |facts: &Facts| judge(Some(&contract), facts).codes();
+    let mut facts = good();
+    with_model(&mut facts, None, None);
+    assert_eq!(codes(&facts), []);
+    with_model(&mut facts, Some("call 2: 429"), None);
+    // It ended with 0 and its patch verifies; it is blocked all the same.
+    let judged = judge(Some(&contract), &facts);
+    assert_eq!((judged.codes(), judged.status), (vec![Code::ProviderUnavailable], Status::Blocked));
+    with_model(&mut facts, None, Some("calls"));
+    assert_eq!(codes(&facts), [Code::BudgetExceeded]);
+    // What the wire explains is not explained again: neither by an empty diff nor by the engine itself.
+    with_model(&mut facts, Some("call 2: 429"), None);
+    facts.diff.as_mut().unwrap().changes.clear();
+    facts.verification = None;
+    facts.gave_up = Some("429".into());
+    assert_eq!(codes(&facts), [Code::ProviderUnavailable]);
+}
+
+#[test]
+fn an_engine_that_says_it_failed_has_failed_whatever_its_exit_code() {
+    let contract = sample();
+    let mut facts = good();
+    facts.gave_up = Some("context too long".into());
+    let judged = judge(Some(&contract), &facts);
+    assert_eq!((judged.codes(), judged.status), (vec![Code::EngineFailed], Status::Fail));
+    assert!(judged.blockers[0].detail.as_deref().unwrap().contains("context too long"));
+    assert!(!engine_ended_well(&facts));
+}
+
+#[test]
+fn the_last_result_counts() {
+    let said = |failed| Event::EngineResult(EngineResult { claimed: String::new(), summary: "s".into(), failed });
+    let mut folded = Folded::default();
+    for event in [started(), contracted(vec![]), planned(false), engine_started(), said(true)] {
+        folded.push(&event).unwrap();
+    }
+    assert_eq!(folded.facts.gave_up.as_deref(), Some("s"));
+    folded.push(&said(false)).unwrap();
+    assert_eq!(folded.facts.gave_up, None);
 }
 
 fn compared(missing: &[&str]) -> TestsCompared {

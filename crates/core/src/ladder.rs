@@ -148,13 +148,14 @@ pub struct Candidate<'a> {
 }
 
 /// The proof a bundle is, if it is one. The bundle's own facts decide; the artifact only says that it was meant.
-/// The caller has verified it: a bundle that is not good proves nothing.
-pub fn proof_of(candidate: &Candidate<'_>) -> Option<StageProof> {
+/// The caller has verified it: a bundle that is not good proves nothing. A proof counts for those who made it alone:
+/// a validator's run never for an operator.
+pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
     let (report, contract) = (candidate.report, candidate.contract);
-    let by_operator = report.origin == Origin::Operator && report.kind == Kind::Run && report.label == Label::Case;
+    let by_the_same = report.origin == by && report.kind == Kind::Run && report.label == Label::Case;
     let lane = LaneKey::of(&contract.lane);
     let artifact = match report.stage {
-        _ if !by_operator || contract.lane.stage != report.stage => return None,
+        _ if !by_the_same || contract.lane.stage != report.stage => return None,
         Stage::One if proves_stage1(candidate, &lane) => bundle::STAGE1_PROOF,
         Stage::Two if proves_stage2(candidate) => bundle::STAGE2_COMPARISON,
         _ => return None,

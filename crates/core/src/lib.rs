@@ -31,6 +31,7 @@ pub mod invariant;
 pub mod json;
 pub mod judge;
 pub mod ladder;
+pub mod limits;
 pub mod listing;
 pub mod matrix;
 pub mod patch;

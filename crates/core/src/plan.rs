@@ -5,7 +5,7 @@ use crate::checkout::WorkspaceKind;
 use crate::containment::{Containment, GuardPlan};
 use crate::contract::{Contract, Control, Limits, MutationMode};
 use crate::engine::manifest::Invocation;
-use crate::gate::{self, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
+use crate::gate::{self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
 use crate::guard::Guard;
 use crate::seen::Seen;
 use crate::source::{Looked, SourceLook};
@@ -20,6 +20,8 @@ pub struct Plan {
     /// Why the containment is less than what was asked for.
     pub fallback: Option<String>,
     pub toolchains: Vec<ToolchainUse>,
+    /// The engine's own program, where it is not this binary.
+    pub engine: Option<EngineUse>,
     pub inputs: Vec<InputUse>,
     /// The look at the repository that is copied; absent where none is.
     pub source: Option<SourceLook>,
@@ -79,6 +81,7 @@ fn workspace(mode: MutationMode) -> &'static str {
 pub enum Next {
     LookAtHost,
     LookAtSource,
+    LookAtModel,
     Blocked(GateReport),
     Ready(Box<Plan>, GateReport),
 }
@@ -86,22 +89,26 @@ pub enum Next {
 pub fn next(input: &GateInput<'_>) -> Next {
     let mut gates = gate::run_phase(Phase::Records, input);
     if blocked(&gates) {
-        gates.extend(gate::not_seen(Phase::Host));
-        gates.extend(gate::not_seen(Phase::Look));
-        return Next::Blocked(report(gates));
+        return unseen(gates, &[Phase::Host, Phase::Look, Phase::Network]);
     }
     if matches!(input.host, Seen::NotSeen) {
         return Next::LookAtHost;
     }
     gates.extend(gate::run_phase(Phase::Host, input));
     if blocked(&gates) {
-        gates.extend(gate::not_seen(Phase::Look));
-        return Next::Blocked(report(gates));
+        return unseen(gates, &[Phase::Look, Phase::Network]);
     }
     if input.contract.valid().is_some_and(|contract| contract.source.is_some()) && matches!(input.source, Seen::NotSeen) {
         return Next::LookAtSource;
     }
     gates.extend(gate::run_phase(Phase::Look, input));
+    if blocked(&gates) {
+        return unseen(gates, &[Phase::Network]);
+    }
+    if input.manifest.uses_a_model() && matches!(input.model, Seen::NotSeen) {
+        return Next::LookAtModel;
+    }
+    gates.extend(gate::run_phase(Phase::Network, input));
     // The gates guarantee both; asking again keeps this total without trusting them.
     let (Some(contract), Some(invocation), Some(decision), false) =
         (input.contract.valid(), &input.manifest.invocation, input.confinement, blocked(&gates))
@@ -117,6 +124,7 @@ pub fn next(input: &GateInput<'_>) -> Next {
         guard: decision.guard.clone(),
         fallback: decision.fallback.clone(),
         toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
+        engine: input.host.known().and_then(|host| host.engine.clone()),
         inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
         source: input.source.known().and_then(found),
         workspace: WorkspaceKind::decide(containment != Containment::None, host_can, input.source_files),
@@ -124,6 +132,12 @@ pub fn next(input: &GateInput<'_>) -> Next {
         limits: contract.limits,
     };
     Next::Ready(Box::new(plan), report(gates))
+}
+
+/// Blocked before these phases were looked at.
+fn unseen(mut gates: Vec<gate::GateResult>, phases: &[Phase]) -> Next {
+    gates.extend(phases.iter().flat_map(|phase| gate::not_seen(*phase)));
+    Next::Blocked(report(gates))
 }
 
 fn found(looked: &Looked) -> Option<SourceLook> {

@@ -92,6 +92,9 @@ pub struct EngineFacts {
     pub name: EngineId,
     pub version: Option<String>,
     pub executable_sha256: Seen<Digest>,
+    /// What an operator should know about this program before trusting its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

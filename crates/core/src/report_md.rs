@@ -43,6 +43,9 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
             writeln!(out, "{words} {}.\n", names.join(", "))?;
         }
     }
+    for warning in &report.engine.warnings {
+        writeln!(out, "**Warning:** {}.\n", code(warning))?;
+    }
     why(out, report)?;
     changed(out, report)?;
     verified(out, report)?;

@@ -87,6 +87,8 @@ impl Machine {
                 | Event::EngineToolCall(_)
                 | Event::EngineFileChange(_)
                 | Event::EngineReview(_)
+                | Event::EngineTokens(_)
+                | Event::EngineModelCall(_)
                 | Event::EngineResult(_),
             ) => S::EngineRunning,
             (S::EngineRunning, Event::EngineEnded(_)) => S::EngineEnded,
@@ -141,6 +143,8 @@ pub struct Facts {
     pub engine_events: BTreeSet<EventType>,
     pub engine_ended: Option<EngineEnded>,
     pub reviews: Vec<EngineReview>,
+    /// The engine's last word about itself was that it failed, and why.
+    pub gave_up: Option<String>,
     pub patch: Option<PatchApplied>,
     pub diff: Option<DiffChecked>,
     pub verification: Option<VerificationCompleted>,
@@ -186,6 +190,7 @@ impl Folded {
             Event::ApprovalGranted(approval) => facts.approval = ApprovalFact::Granted(approval.clone()),
             Event::ApprovalDenied(approval) => facts.approval = ApprovalFact::Denied(approval.clone()),
             Event::EngineReview(review) => facts.reviews.push(review.clone()),
+            Event::EngineResult(result) => facts.gave_up = result.failed.then(|| result.summary.clone()),
             Event::EngineEnded(ended) => facts.engine_ended = Some(ended.clone()),
             Event::PatchApplied(patch) => facts.patch = Some(patch.clone()),
             Event::GitDiffChecked(diff) => facts.diff = Some(diff.clone()),
@@ -204,7 +209,8 @@ impl Folded {
             | Event::EnginePlan(_)
             | Event::EngineToolCall(_)
             | Event::EngineFileChange(_)
-            | Event::EngineResult(_)
+            | Event::EngineTokens(_)
+            | Event::EngineModelCall(_)
             | Event::LandingUpdated(_) => {}
         }
         Ok(())

@@ -5,6 +5,8 @@ use crate::digest::Digest;
 use crate::event::*;
 use crate::time::Utc;
 use crate::verdict::Status;
+use crate::wire::Protocol;
+use crate::wire::calls::CallRecord;
 
 fn digest() -> Digest {
     Digest::of(b"x")
@@ -73,7 +75,7 @@ pub fn engine_started() -> Event {
 }
 
 pub fn engine_result() -> Event {
-    Event::EngineResult(EngineResult { claimed: "completed".into(), summary: String::new() })
+    Event::EngineResult(EngineResult { claimed: "completed".into(), summary: String::new(), failed: false })
 }
 
 pub fn engine_ended(end: ProcessEnd) -> Event {
@@ -84,6 +86,7 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         stderr: output(),
         unknown_lines: 0,
         events_not_recorded: 0,
+        model: None,
         actions: None,
     })
 }
@@ -149,6 +152,8 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("tool", Event::EngineToolCall(EngineToolCall { tool: "t".into(), target: "x".into() })),
         ("file", Event::EngineFileChange(EngineFileChange { path: "p".into() })),
         ("review", Event::EngineReview(EngineReview { accepted: true, summary: String::new() })),
+        ("tokens", Event::EngineTokens(EngineTokens::default())),
+        ("call", Event::EngineModelCall(Box::new(CallRecord::begun(1, 0, Protocol::OpenaiChat)))),
         ("result", engine_result()),
         ("ended", engine_ended(ProcessEnd::Exited { code: 0 })),
         ("patch", patched()),
@@ -177,7 +182,7 @@ fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
-        State::EngineRunning => vec!["message", "eplan", "tool", "file", "review", "result", "ended"],
+        State::EngineRunning => vec!["message", "eplan", "tool", "file", "review", "tokens", "call", "result", "ended"],
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
         State::DiffChecked => vec!["verified", "unverified!"],
@@ -225,7 +230,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 2 * 27);
+    assert_eq!(pairs, 16 * 2 * 29);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {

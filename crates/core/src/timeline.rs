@@ -9,7 +9,9 @@ use crate::event::{Approval, Check, CheckKind, ControlRun, Event, EventType, Ver
 use crate::ids::RunId;
 use crate::report_md::describe;
 use crate::run::Machine;
+use crate::seen::Seen;
 use crate::time::Utc;
+use crate::wire::calls::CallRecord;
 
 /// Who says it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -129,6 +131,8 @@ fn opens(event: EventType) -> Option<&'static str> {
         | EventType::EngineToolCall
         | EventType::EngineFileChange
         | EventType::EngineReview
+        | EventType::EngineTokens
+        | EventType::EngineModelCall
         | EventType::EngineResult
         | EventType::PatchApplied
         | EventType::LandingUpdated
@@ -136,9 +140,9 @@ fn opens(event: EventType) -> Option<&'static str> {
     }
 }
 
-/// The start and the end of an engine are observed; the rest of its events are its own words.
+/// The start and the end of an engine and its calls of a model are observed; the rest of its events are its own words.
 pub fn voice(event: EventType) -> Voice {
-    let watched = matches!(event, EventType::EngineStarted | EventType::EngineEnded);
+    let watched = matches!(event, EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded);
     if event.is_engine() && !watched { Voice::Claimed } else { Voice::Observed }
 }
 
@@ -163,6 +167,10 @@ pub fn narrate(event: &Event) -> String {
         Event::EngineReview(review) => {
             format!("{}: {}", if review.accepted { "accepts" } else { "rejects" }, review.summary)
         }
+        Event::EngineTokens(tokens) => {
+            format!("{} messages, {} tokens in, {} out", tokens.messages, tokens.input, tokens.output)
+        }
+        Event::EngineModelCall(call) => model_call(call),
         Event::EngineResult(result) if result.summary.is_empty() => format!("claims {}", result.claimed),
         Event::EngineResult(result) => format!("claims {}: {}", result.claimed, result.summary),
         Event::EngineEnded(ended) => {
@@ -185,6 +193,18 @@ pub fn narrate(event: &Event) -> String {
             }
         },
     }
+}
+
+fn model_call(call: &CallRecord) -> String {
+    let tokens = |seen: Seen<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
+    let why = call.why.map_or(String::new(), |why| format!(": {}", why.sentence()));
+    let (input, output) = (tokens(call.tokens.input), tokens(call.tokens.output));
+    format!(
+        "call {} {}{why}, {input} tokens in, {output} out, {}",
+        call.seq,
+        call.outcome.as_str(),
+        span(millis(call.total_us / 1000))
+    )
 }
 
 fn approved(approval: &Approval) -> String {

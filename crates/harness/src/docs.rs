@@ -113,7 +113,8 @@ const HOSTILE: &str = "# The hostile kit\n\n\
 fn hostile() -> String {
     let mut out = format!("{HEADER}{HOSTILE}");
     for theme in matrix::themes().unwrap_or_default() {
-        let _ = write!(out, "\n## {} (`{}`)\n\n| row | attack | finding | must show |\n|---|---|---|---|\n", theme.title, theme.name);
+        let _ =
+            write!(out, "\n## {} (`{}`)\n\n| row | attack | finding | must show |\n|---|---|---|---|\n", theme.title, theme.name);
         for row in &theme.rows {
             let codes: Vec<String> = row.codes().iter().map(|code| format!("`{}`", code.as_str())).collect();
             let finding = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };

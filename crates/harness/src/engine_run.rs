@@ -1,29 +1,25 @@
 //! One engine, from its first process to its last event.
 
-use std::ffi::OsString;
-use std::fs;
 use std::time::Instant;
 
 use cto_core::attempt::{ActionsSeen, Log};
 use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
-use cto_core::engine::dialect::{self, Said};
+use cto_core::engine::dialect::{Ear, Said};
 use cto_core::engine::manifest::Dialect;
-use cto_core::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
+use cto_core::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
 use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::jail::STAND_IN_DIR;
 use crate::measure::Workspace;
+use crate::outfit::{self, Outfit};
 use crate::progress::Progress;
 use crate::run::{Execution, Request, Stop, write_error};
 use crate::secrets::Secrets;
 use crate::supervise::{self, Capture, Job, Stream, SuperviseError};
 use crate::surroundings::{self, Surroundings};
-
-/// The script's name in the engine's scratch directory.
-const SCRIPT: &str = "script.toml";
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
@@ -40,21 +36,15 @@ pub fn run_engine(
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = execution.plan;
-    let own = std::env::current_exe().map_err(Stop::Workspace)?;
-    let script = bundle.scratch_dir().join(SCRIPT);
-    fs::write(&script, request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
     let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
-    let args = plan.invocation.argv.iter().map(|arg| match arg.as_str() {
-        "{script}" => around.scratch().join(SCRIPT).into_os_string(),
-        plain => OsString::from(plain),
-    });
-    let mut job = around.guarded_job(&own, args.collect(), surroundings::engine_limits(plan));
+    let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
+    let mut job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
     watch_attempts(&mut job);
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
     let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
-    let running = match supervise::start(&job) {
+    let mut running = match supervise::start(&job) {
         Ok(running) => running,
         Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
             return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail: error.to_string() });
@@ -64,6 +54,7 @@ pub fn run_engine(
             return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
         }
     };
+    let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
     let mut listener = Listener::new(bundle, plan.invocation.dialect);
     let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
@@ -76,6 +67,7 @@ pub fn run_engine(
     let stdout = stdout.finish(&mut |clean| listener.hear(clean));
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
+    let model = gateway.map(|gateway| outfit::record_calls(bundle, gateway.finish())).transpose()?;
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report(ENGINE_PROCESS));
     }
@@ -93,6 +85,7 @@ pub fn run_engine(
         stderr: stderr.record,
         unknown_lines: heard.unknown,
         events_not_recorded: heard.dropped,
+        model,
         actions: Some(actions),
     }))?;
     bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::report_md::describe(ended.end)))?;
@@ -127,7 +120,8 @@ fn actions_seen(bundle: &mut OpenBundle, secrets: &Secrets, attempts: Result<Log
 /// Turns engine output into events while it arrives.
 struct Listener<'b> {
     bundle: &'b mut OpenBundle,
-    dialect: Dialect,
+    ear: Ear,
+    terminal: EventType,
     line: Vec<u8>,
     unknown: u64,
     recorded: u64,
@@ -145,7 +139,8 @@ const MAX_LINE: usize = 1 << 20;
 
 impl<'b> Listener<'b> {
     fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
-        Self { bundle, dialect, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
+        let (ear, terminal) = (Ear::new(dialect), dialect.terminal_event());
+        Self { bundle, ear, terminal, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -178,17 +173,20 @@ impl<'b> Listener<'b> {
     }
 
     fn hear_line(&mut self, line: &[u8]) {
-        match dialect::read_line(self.dialect, line.trim_ascii_end()) {
-            Said::Blank => {}
+        match self.ear.hear(line.trim_ascii_end()) {
+            Said::Nothing => {}
             Said::Unknown => self.unknown += 1,
-            Said::Event(event) if self.recorded < MAX_ENGINE_EVENTS => self.record(*event),
-            // The terminal event is kept however much was said before it; a flood of them is a flood.
-            Said::Event(event)
-                if self.recorded < MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS && event.kind() == self.dialect.terminal_event() =>
-            {
-                self.record(*event);
-            }
-            Said::Event(_) => self.dropped += 1,
+            Said::Events(events) => events.into_iter().for_each(|event| self.take(event)),
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        // The terminal event is kept however much was said before it; a flood of them is a flood.
+        let room = if event.kind() == self.terminal { MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS } else { MAX_ENGINE_EVENTS };
+        if self.recorded < room {
+            self.record(event);
+        } else {
+            self.dropped += 1;
         }
     }
 

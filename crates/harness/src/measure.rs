@@ -186,7 +186,7 @@ impl Workspace {
             scratch: count,
             blockers: Vec::new(),
         };
-        let ended_well = bundle.folded().facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
+        let ended_well = judge::engine_ended_well(&bundle.folded().facts);
         diff.blockers = judge::diff_blockers(&execution.plan.contract, &diff, ended_well).iter().map(|b| b.code).collect();
         let contract = &execution.plan.contract;
         let in_scope = changes
@@ -221,12 +221,21 @@ impl Workspace {
         (!found.is_empty()).then_some(Finding { code: Code::DirtyEndingTree, detail: Some(detail) })
     }
 
-    /// New paths the baseline's ignore rules cover. Forbidden paths are never scratch.
+    /// New paths the baseline's ignore rules cover, and the engine's own folders. Forbidden paths are never scratch.
     fn scratch(&self, execution: &Execution<'_>, changes: &[Change]) -> Result<BTreeSet<TreePath>, Stop> {
         let added = |change: &&Change| change.kind == ChangeKind::Added;
         let new: Vec<TreePath> = changes.iter().filter(added).map(|change| change.path.clone()).collect();
+        let own = &execution.plan.invocation.workspace_scratch;
+        let (mut scratch, new): (Vec<_>, Vec<_>) = new.into_iter().partition(|path| own.iter().any(|rule| rule.covers(path)));
+        scratch.extend(self.ignored(&new)?);
+        let contract = &execution.plan.contract;
+        scratch.retain(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) != PathStanding::Forbidden);
+        Ok(scratch.into_iter().collect())
+    }
+
+    fn ignored(&self, new: &[TreePath]) -> Result<Vec<TreePath>, Stop> {
         if new.is_empty() || !self.baseline().keys().any(workspace::holds_rules) {
-            return Ok(BTreeSet::new());
+            return Ok(Vec::new());
         }
         // The engine may have changed its own rules: ask a copy that holds the baseline's.
         let rules = match &self.start {
@@ -236,12 +245,7 @@ impl Workspace {
         if !rules.exists() {
             self.fresh_copy(&rules, &workspace::holds_rules)?;
         }
-        let ignored = self.repo.ignored(&rules, &new)?;
-        let contract = &execution.plan.contract;
-        Ok(ignored
-            .into_iter()
-            .filter(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) != PathStanding::Forbidden)
-            .collect())
+        Ok(self.repo.ignored(&rules, new)?)
     }
 
     fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, Stop> {

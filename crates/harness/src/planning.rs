@@ -4,23 +4,30 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cto_core::blocker::Code;
 use cto_core::case_file::{self, ControlSource};
 use cto_core::containment::Containment;
 use cto_core::contract::{self, Circumstances, Contract, ContractDocument, InvalidContract, Lane};
 use cto_core::digest::Digest;
+use cto_core::engine::manifest::Program;
 use cto_core::event::EventType;
-use cto_core::gate::{self, GateInput, GateReport, HostFacts, InputUse, LaneFacts};
+use cto_core::gate::{self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts};
 use cto_core::guard::{self, Decision};
 use cto_core::plan::{self, Next, Plan};
+use cto_core::records::credential::CredentialWay;
 use cto_core::scope::PathRule;
 use cto_core::seen::Seen;
 use cto_core::source::Looked;
 use cto_core::tree::{self, Tree};
+use cto_core::wire::calls::CallRecord;
 
 use crate::checkout::Checkout;
+use crate::engine_program;
+use crate::gateway::CredentialClass;
 use crate::host::{Env, Home, OwnProgram};
 use crate::jail::probe;
 use crate::overlay;
+use crate::provider::{self, Provider};
 use crate::records;
 use crate::run::Request;
 use crate::source::{self, SourceRequest, SourceView};
@@ -37,6 +44,10 @@ pub struct Planned {
     pub lane: Seen<LaneFacts>,
     /// The source as the first look found it; absent where none is copied or no gate let it be looked at.
     pub source: Option<SourceView>,
+    /// The way to the model, where one was needed and every gate before it let it be made.
+    pub provider: Option<Provider>,
+    /// The request that was made over it.
+    pub probe: Option<CallRecord>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
     source_files: Option<u64>,
@@ -101,7 +112,7 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
 /// What is known of a lane that needs admissions. Records of an engine that is closed are not even looked for.
 pub fn lane_of(request: &Request, env: &Env, home: &Home) -> Seen<LaneFacts> {
     match request.manifest.is_gated() && request.engine_opened {
-        true => Seen::Known(records::gather(&request.manifest.id, &request.records, env, home)),
+        true => Seen::Known(records::gather(&request.manifest.id, &request.records, request.origin, env, home)),
         false => Seen::NotSeen,
     }
 }
@@ -115,10 +126,12 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
         plan: None,
         gates: GateReport { schema_version: 1, gates: Vec::new() },
         source: None,
+        provider: None,
+        probe: None,
         checkout: None,
         source_files: None,
     };
-    let (mut host, mut looked) = (Seen::NotSeen, Seen::NotSeen);
+    let (mut host, mut looked, mut answer) = (Seen::NotSeen, Seen::NotSeen, Seen::NotSeen);
     let mut confinement = match (&request.source, planned.contract.valid()) {
         (None, Some(contract)) => Some(confine(request.contain, contract, &request.case.baseline())),
         _ => None,
@@ -134,6 +147,7 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             lane: planned.lane.clone(),
             host: host.clone(),
             source: looked.clone(),
+            model: answer.clone(),
             source_files: planned.source_files,
             confinement: confinement.as_ref(),
         };
@@ -141,15 +155,77 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             Next::Blocked(gates) => return Planned { gates, ..planned },
             Next::Ready(plan, gates) => return Planned { plan: Some(*plan), gates, ..planned },
             Next::LookAtHost if host == Seen::NotSeen => {
-                host = Seen::Known(look_at_host(&planned.contract, request, env, home));
+                let mut facts = look_at_host(&planned.contract, request, env, home);
+                engine_program(request, &planned.lane, env, home, &mut facts);
+                host = Seen::Known(facts);
             }
             Next::LookAtSource if looked == Seen::NotSeen => {
                 let (found, decided) = look_at_source(&mut planned, request, env, home);
                 (looked, confinement) = (Seen::Known(found), decided);
             }
+            Next::LookAtModel if answer == Seen::NotSeen => {
+                answer = Seen::Known(ask_the_model(&mut planned, request, env));
+            }
             // Asked for what was just supplied: an empty gate list judges as a missing event, never as a pass.
-            Next::LookAtHost | Next::LookAtSource => return planned,
+            Next::LookAtHost | Next::LookAtSource | Next::LookAtModel => return planned,
         }
+    }
+}
+
+/// Makes the way to the model and sends one real request over it.
+fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer {
+    let could_not = |code, why: &str| Answer::CouldNotAsk(code, why.to_owned());
+    let (Some(facts), Some(contract)) = (planned.lane.known(), planned.contract.valid()) else {
+        return could_not(Code::ModelNotAdmitted, "nothing is known of this lane");
+    };
+    let Some(admission) = facts.model.known() else { return could_not(Code::ModelNotAdmitted, "no model is admitted") };
+    let Some(engine) = request.manifest.invocation.as_ref().and_then(|invocation| invocation.model.as_ref()) else {
+        return could_not(Code::ModelNotAdmitted, "the engine has no model");
+    };
+    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.records, env) else {
+        return could_not(Code::ProviderLocalConfigUnavailable, "no base URL was supplied for this run");
+    };
+    let Credential::Ready(way) = &facts.credential else {
+        return could_not(Code::ProviderAuthUnavailable, "the credential cannot be had");
+    };
+    let chosen = provider::Chosen {
+        model: admission.model.clone(),
+        aliases: admission.aliases.clone().unwrap_or_default(),
+        base_url,
+        credential: class_of(way),
+        protocol: records::protocol(&request.manifest.id, &request.records, env),
+    };
+    match provider::prepare(&chosen, engine, &contract.limits, env) {
+        Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
+        Ok(Err(answer)) => answer,
+        Ok(Ok(provider)) => {
+            let call = provider.ask();
+            planned.probe = Some(call.clone());
+            planned.provider = Some(provider);
+            Answer::Asked(Box::new(call))
+        }
+    }
+}
+
+fn class_of(way: &CredentialWay) -> Option<CredentialClass> {
+    match way {
+        CredentialWay::None => None,
+        CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
+        CredentialWay::File(path) => Some(CredentialClass::File(path.into())),
+        CredentialWay::Command(words) => Some(CredentialClass::Command(words.iter().map(Into::into).collect())),
+    }
+}
+
+/// The program of an engine that is not this binary. What is missing of it is missing of the lane.
+fn engine_program(request: &Request, lane: &Seen<LaneFacts>, env: &Env, home: &Home, facts: &mut HostFacts) {
+    let Some(invocation) = request.manifest.invocation.as_ref().filter(|own| own.program == Program::Admitted) else { return };
+    let found = match lane.known().map(|lane| &lane.binary) {
+        Some(Binary::Found { path, .. }) => engine_program::resolve(Path::new(path), invocation, env, home),
+        _ => Err("no admitted program is there to be run".to_owned()),
+    };
+    match found {
+        Ok(engine) => facts.engine = Some(engine),
+        Err(why) => facts.lane_missing.push(why),
     }
 }
 

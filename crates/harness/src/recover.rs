@@ -15,6 +15,7 @@ use cto_core::event::{self, Event, Finding, Origin, RunStarted};
 use cto_core::ids::{BadName, RunId};
 use cto_core::report::{EngineFacts, RunIdentity};
 use cto_core::seen::Seen;
+use cto_core::source::CopiedRepo;
 use cto_core::trace::TraceOutcome;
 
 use crate::evidence::{EvidenceError, Liveness, OpenBundle, Opening, RunLock, liveness};
@@ -108,6 +109,7 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
     let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::default(), keys: KeyStore::of(home) };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
     repair_trace(bundle.dir())?;
+    tell_of_the_copy(&mut bundle)?;
     bundle.trace("run.recover", TraceOutcome::Ok, Instant::now(), lost)?;
     workspace::remove(&home.work().join(run_id.as_str()))?;
     let detail = match lines.last() {
@@ -115,6 +117,17 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
         None => "no event had been written".to_owned(),
     };
     bundle.close(vec![Finding { code: Code::Interrupted, detail: Some(detail) }])?;
+    Ok(())
+}
+
+/// An engine was started, so the copy was proven before: `source.json` says so only once a run has ended.
+fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
+    let found = files::read_limited(&bundle.dir().join(bundle::SOURCE), 64 << 20).ok();
+    let Some(mut copied) = found.and_then(|bytes| cto_core::json::read::<CopiedRepo>(&bytes).ok()) else { return Ok(()) };
+    if bundle.folded().facts.engine_events.contains(&event::EventType::EngineStarted) {
+        copied.copied_fixture_start_clean = Some(true);
+        bundle.write_json(bundle::SOURCE, &copied)?;
+    }
     Ok(())
 }
 
@@ -222,6 +235,7 @@ fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], di
             name: started.engine,
             version: None,
             executable_sha256: lane.map_or(Seen::NotSeen, |lane| lane.executable_sha256),
+            warnings: Vec::new(),
         },
         stage: started.stage,
         origin: started.origin,

@@ -10,7 +10,7 @@ use cto_core::bundle;
 use cto_core::checkout::WorkspaceKind;
 use cto_core::containment::Containment;
 use cto_core::contract::{Label, LimitChanges, Stage};
-use cto_core::engine::manifest::Manifest;
+use cto_core::engine::manifest::{Invocation, Manifest, Program};
 use cto_core::event::{
     ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
@@ -36,6 +36,7 @@ use crate::keys::KeyStore;
 use crate::measure;
 use crate::planning::{self, Planned};
 use crate::progress::Progress;
+use crate::provider::Provider;
 use crate::records;
 use crate::secrets::Secrets;
 use crate::sign::{SignError, Signer};
@@ -77,6 +78,8 @@ pub struct Execution<'a> {
     pub case: &'a Case,
     pub plan: &'a Plan,
     pub source: Option<&'a SourceRepo>,
+    /// The way to the engine's model, where it has one.
+    pub provider: Option<&'a Provider>,
     /// The cached checkout of the source, where planning found one.
     pub checkout: Option<Arc<Checkout>>,
     pub home: &'a Home,
@@ -140,18 +143,16 @@ pub fn run_asking(
     let identity = RunIdentity {
         run_id: run_id.clone(),
         case_id: request.case.id.clone(),
-        engine: EngineFacts {
-            name: request.manifest.id.clone(),
-            version: request.manifest.invocation.as_ref().map(|_| env!("CARGO_PKG_VERSION").to_owned()),
-            executable_sha256: contract.valid().map_or(Seen::NotSeen, |c| c.lane.executable_sha256),
-        },
+        engine: engine_facts(request, &planned),
         stage: request.stage,
         origin: request.origin,
         source_admitted: !request.manifest.is_gated() || planned.lane.known().is_some_and(LaneFacts::source_admitted),
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
-    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::from_env(env), keys };
+    let mut secrets = Secrets::from_env(env);
+    planned.provider.iter().for_each(|provider| provider.add_to(&mut secrets));
+    let opening = Opening { identity, contract, sealed_contract, secrets, keys };
     let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
     bundle.relies_on = stage_proof::reliances(&planned, baseline.as_ref());
@@ -172,6 +173,27 @@ pub fn run_asking(
     }
     progress.done();
     Ok(sealed)
+}
+
+/// The engine as the report names it. A version nobody has tried is said, not refused.
+fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
+    let invocation = request.manifest.invocation.as_ref();
+    let version = match invocation.map(|invocation| &invocation.program) {
+        None => None,
+        Some(Program::Itself) => Some(env!("CARGO_PKG_VERSION").to_owned()),
+        Some(Program::Admitted) => planned.plan.as_ref().and_then(|plan| plan.engine.as_ref()).and_then(|e| e.version.clone()),
+    };
+    let untested = invocation.filter(|own| planned.plan.is_some() && own.is_untested(version.as_deref()));
+    let warning = |own: &Invocation| {
+        let which = version.as_deref().unwrap_or("that is not known");
+        format!("version {which} was never tried with this harness; tried were {}", own.tested_versions.join(", "))
+    };
+    EngineFacts {
+        name: request.manifest.id.clone(),
+        executable_sha256: planned.contract.valid().map_or(Seen::NotSeen, |contract| contract.lane.executable_sha256),
+        warnings: untested.map(warning).into_iter().collect(),
+        version,
+    }
 }
 
 fn cannot_sign(error: &SignError) -> Failure {
@@ -245,19 +267,21 @@ struct Asked<'a> {
     baseline: Option<&'a Baseline>,
 }
 
-fn record_and_execute(
+/// What was asked for and what every gate said to it.
+fn record_question(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer, home, baseline }: Asked<'_>,
-    env: &Env,
-    cancel: &Cancel,
-    work: &Path,
-    progress: &mut dyn Progress,
-) -> Result<Vec<Finding>, Stop> {
+    request: &Request,
+    planned: &Planned,
+    blocked: &[gate::GateResult],
+) -> Result<(), Stop> {
     let since = Instant::now();
     let gates = &planned.gates;
     bundle.write_gates(gates.clone())?;
     if let Some(copied) = copied_repo(planned) {
         bundle.write_json(bundle::SOURCE, &copied)?;
+    }
+    if let Some(probe) = &planned.probe {
+        bundle.write_json(bundle::MODEL_PROBE, probe)?;
     }
     bundle.write(&format!("backend/{}-gate.log", request.manifest.id), gate_log(gates).as_bytes())?;
     bundle.emit(Event::RunStarted(RunStarted {
@@ -268,7 +292,6 @@ fn record_and_execute(
         stage: request.stage,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
     }))?;
-    let blocked: Vec<_> = gates.blocked().cloned().collect();
     let carried =
         |event: EventType| blocked.iter().filter_map(|gate| gate.code).filter(|c| c.info().event == event).collect::<Vec<_>>();
     let carries = |gate: &&gate::GateResult| gate.code.is_some_and(|code| code.info().event == EventType::TaskContractCreated);
@@ -284,6 +307,20 @@ fn record_and_execute(
         let outcome = if gate.result == GateVerdict::Blocked { TraceOutcome::Refused } else { TraceOutcome::Ok };
         bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
     }
+    Ok(())
+}
+
+fn record_and_execute(
+    bundle: &mut OpenBundle,
+    Asked { request, planned, answer, home, baseline }: Asked<'_>,
+    env: &Env,
+    cancel: &Cancel,
+    work: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Finding>, Stop> {
+    let gates = &planned.gates;
+    let blocked: Vec<_> = gates.blocked().cloned().collect();
+    record_question(bundle, request, planned, &blocked)?;
     progress.step("plan", &format!("{} gates", gates.gates.len()));
     let Some(plan) = &planned.plan else {
         stage_proof::write_ordered(bundle, request, planned)?;
@@ -299,8 +336,18 @@ fn record_and_execute(
     let git =
         env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
     let source = planned.source.as_ref().map(|view| &view.repo);
-    let checkout = planned.checkout.clone();
-    let execution = Execution { env, cancel, case: &request.case, plan, source, checkout, home, work: work.to_owned(), git };
+    let execution = Execution {
+        env,
+        cancel,
+        case: &request.case,
+        plan,
+        source,
+        provider: planned.provider.as_ref(),
+        checkout: planned.checkout.clone(),
+        home,
+        work: work.to_owned(),
+        git,
+    };
     let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
         approvals::Settled::Denied => Ok(Vec::new()),
         approvals::Settled::MayRun => execute(bundle, request, &execution, progress),

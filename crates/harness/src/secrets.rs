@@ -53,6 +53,11 @@ impl Secrets {
         Self { known }
     }
 
+    /// Values learned after the start: an endpoint, a credential. Short and common ones are not alarms here either.
+    pub fn add(&mut self, values: impl IntoIterator<Item = Vec<u8>>) {
+        self.known.extend(values.into_iter().filter(|value| could_be_secret(value)));
+    }
+
     pub fn redactor(&self) -> Redactor<'_> {
         Redactor { secrets: self, held: Vec::new(), hits: Hits::default() }
     }

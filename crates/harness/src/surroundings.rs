@@ -1,7 +1,7 @@
 //! What a process of a run sees: in a jail or, where the plan says so, as the operator.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use cto_core::scope::TreePath;
 
 use crate::host::{self, Env};
 use crate::jail::{self, Guarded, JailLimits, JailPlan, Mount};
+use crate::outfit::Outfit;
 use crate::private_copy::PrivateCopy;
 use crate::run::Execution;
 use crate::supervise::{Job, Limits};
@@ -49,7 +50,35 @@ impl<'a> Surroundings<'a> {
         if contained(self.execution) { SCRATCH.into() } else { self.scratch.clone() }
     }
 
+    /// The engine's job: also what its own program needs, its variables and its door. What its workspace holds
+    /// outside the contract's scope, and what of git would run code, is protected by the kernel.
+    pub fn engine_job(&self, program: &Path, outfit: &Outfit<'_>, limits: Limits) -> Job {
+        let own = self.execution.plan.engine.as_ref();
+        let interpreter = own.and_then(|engine| engine.interpreter.as_ref());
+        let shown = own.map(|engine| engine.mounts.as_slice()).unwrap_or_default();
+        let shown = shown.iter().chain(interpreter.map(|found| found.mounts.as_slice()).unwrap_or_default());
+        let mut job = self.job_showing(program, outfit.args(), limits, shown.collect());
+        if let Some(bin) = interpreter.and_then(|found| found.bin.as_deref())
+            && let Some(path) = job.env.get_mut(OsStr::new("PATH"))
+        {
+            *path = OsString::from(format!("{bin}:{}", path.display()));
+        }
+        job.env.extend(outfit.env());
+        if let Some(jail) = &mut job.jail {
+            let mut places = self.execution.plan.guard.clone();
+            places.open.insert(0, TreePath::new(".git"));
+            places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
+            jail.guard = Some(Guarded { root: WORKSPACE.into(), places });
+            jail.door = outfit.needs_a_door();
+        }
+        job
+    }
+
     pub fn job(&self, program: &Path, args: Vec<OsString>, limits: Limits) -> Job {
+        self.job_showing(program, args, limits, Vec::new())
+    }
+
+    fn job_showing<'s>(&'s self, program: &Path, args: Vec<OsString>, limits: Limits, also: Vec<&'s String>) -> Job {
         if !contained(self.execution) {
             let env = bare_env(self.execution.env, &self.scratch);
             return Job {
@@ -71,13 +100,14 @@ impl<'a> Surroundings<'a> {
             over: None,
         };
         let mut mounts = vec![self.copy.mount(Path::new(WORKSPACE)), mount(&self.scratch, SCRATCH, true)];
-        let shown: BTreeSet<&String> = self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).collect();
+        let shown: BTreeSet<&String> =
+            self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).chain(also).collect();
         mounts.extend(shown.into_iter().map(|path| mount(Path::new(path), path, false)));
         for input in &self.execution.plan.inputs {
             let target = Path::new(WORKSPACE).join(&input.path);
             mounts.push(Mount { source: PathBuf::from(&input.source), target, writable: false, mapped: false, over: None });
         }
-        let inside = if program.starts_with("/bin") || program.starts_with("/usr") {
+        let inside = if program.starts_with("/bin") || program.starts_with("/usr") || shown_at_its_place(&mounts, program) {
             program.to_owned()
         } else {
             let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
@@ -102,19 +132,6 @@ impl<'a> Surroundings<'a> {
         }
     }
 
-    /// The engine's job: what its workspace holds outside the contract's scope, and what of git would run code, is
-    /// protected by the kernel.
-    pub fn guarded_job(&self, program: &Path, args: Vec<OsString>, limits: Limits) -> Job {
-        let mut job = self.job(program, args, limits);
-        if let Some(jail) = &mut job.jail {
-            let mut places = self.execution.plan.guard.clone();
-            places.open.insert(0, TreePath::new(".git"));
-            places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
-            jail.guard = Some(Guarded { root: WORKSPACE.into(), places });
-        }
-        job
-    }
-
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
         let toolchains = &self.execution.plan.toolchains;
@@ -124,6 +141,11 @@ impl<'a> Surroundings<'a> {
         env.extend(toolchains.iter().flat_map(|toolchain| &toolchain.env).map(|(name, value)| (name.into(), value.into())));
         env
     }
+}
+
+/// Is the program below something that is shown under its own path?
+fn shown_at_its_place(mounts: &[Mount], program: &Path) -> bool {
+    mounts.iter().any(|mount| mount.source == mount.target && program.starts_with(&mount.target))
 }
 
 fn contained(execution: &Execution<'_>) -> bool {

@@ -25,6 +25,11 @@ pub enum Resolved {
     Unusable(String),
 }
 
+/// Visible in a jail without being shown.
+pub fn is_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|dir| path.starts_with(dir))
+}
+
 pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     let Some(found) = env.find_program(name) else { return Resolved::Missing };
     let real = match behind_the_shim(name, &found, env) {

@@ -163,7 +163,7 @@ pub fn make_parent(dir: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Closed to us, or so deep that no path names it.
-fn cannot_be_looked_into(error: &io::Error) -> bool {
+pub fn cannot_be_looked_into(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename)
 }
 

@@ -1,4 +1,7 @@
-//! `engines/*.toml`: what an engine is, how it is gated, how it is started.
+//! `engines/*.toml`: what an engine is, how it is gated, how it is started. Data alone: one path of
+//! the harness starts them all.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::Stage;
 use crate::event::EventType;
 use crate::ids::EngineId;
+use crate::scope::PathRule;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,9 +28,29 @@ pub struct Manifest {
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
     pub program: Program,
-    /// `{script}` stands for the file of the script to play.
+    /// Placeholders: see [`PLACEHOLDERS`]. The model's address and credential have none.
     pub argv: Vec<String>,
     pub dialect: Dialect,
+    /// Variables with fixed values, beside the few every process of a run gets; nothing is inherited.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Files written for it below its scratch directory, before it starts.
+    #[serde(default)]
+    pub files: Vec<ConfigFile>,
+    /// How it talks to its model; absent for an engine that has none.
+    pub model: Option<ModelUse>,
+    /// The program its own file is written for, found on PATH and shown read-only.
+    pub interpreter: Option<String>,
+    /// Packages lie in the outermost directory of this name above the program; it is shown read-only, whole.
+    pub packages: Option<String>,
+    /// The file that names the version, in a directory above the program.
+    pub version_file: Option<String>,
+    /// Versions this manifest was tried with. Another one is a visible warning.
+    #[serde(default)]
+    pub tested_versions: Vec<String>,
+    /// Folders of its own in the workspace: counted as scratch, never part of a patch.
+    #[serde(default)]
+    pub workspace_scratch: Vec<PathRule>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +58,37 @@ pub struct Invocation {
 pub enum Program {
     /// This very binary, started again.
     Itself,
+    /// The file an executable admission names.
+    Admitted,
+}
+
+/// A file an engine reads its settings from. Placeholders stand inside JSON strings and are escaped for them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    /// Below the scratch directory.
+    pub path: String,
+    pub text: String,
+}
+
+/// What an engine calls the protocols it can speak, and where it expects each below an address.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelUse {
+    /// In order of preference.
+    pub protocols: Vec<ProtocolName>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProtocolName {
+    /// The protocol, as records call it.
+    pub wire: String,
+    /// The same in the engine's own words.
+    pub name: String,
+    /// What the engine expects in the address; the rest of the path it adds itself.
+    #[serde(default)]
+    pub base: String,
 }
 
 /// The closed set of ways engines talk.
@@ -41,15 +96,39 @@ pub enum Program {
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
     Fake,
+    Pi,
 }
 
 impl Dialect {
     /// The event that says the engine considers itself done.
     pub fn terminal_event(self) -> EventType {
         match self {
-            Self::Fake => EventType::EngineResult,
+            Self::Fake | Self::Pi => EventType::EngineResult,
         }
     }
+}
+
+/// What may stand between braces, and where. The door's address is known only once the jail stands,
+/// so only files can name it.
+pub const PLACEHOLDERS: &[(&str, Place)] = &[
+    ("script", Place::ARGV),
+    ("prompt", Place::ARGV),
+    ("model", Place { argv: true, env: true, files: true }),
+    ("scratch", Place { argv: true, env: true, files: true }),
+    ("token", Place { argv: false, env: true, files: false }),
+    ("door", Place { argv: false, env: false, files: true }),
+    ("protocol", Place { argv: true, env: true, files: true }),
+];
+
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub argv: bool,
+    pub env: bool,
+    pub files: bool,
+}
+
+impl Place {
+    const ARGV: Self = Self { argv: true, env: false, files: false };
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +141,8 @@ pub enum ManifestError {
     NoInvocation { file: String },
     #[error("engine manifest {file}: a gated engine's default stage is 1")]
     Stage { file: String },
+    #[error("engine manifest {file}: {what}")]
+    Invocation { file: String, what: String },
 }
 
 pub const DEFAULT_ENGINE: &str = "fake";
@@ -81,12 +162,86 @@ impl Manifest {
         if !is_default && manifest.default_stage != Stage::One {
             return Err(ManifestError::Stage { file: file.to_owned() });
         }
-        Ok(manifest)
+        match manifest.invocation.as_ref().and_then(Invocation::problem) {
+            Some(what) => Err(ManifestError::Invocation { file: file.to_owned(), what }),
+            None => Ok(manifest),
+        }
     }
 
     pub fn is_gated(&self) -> bool {
         self.gated_by_env.is_some()
     }
+
+    /// Does it need a model, and so everything that is asked about models?
+    pub fn uses_a_model(&self) -> bool {
+        self.invocation.as_ref().is_some_and(|invocation| invocation.model.is_some())
+    }
+}
+
+impl Invocation {
+    fn problem(&self) -> Option<String> {
+        let argv = self.argv.iter().find_map(|arg| misplaced(arg, |place| place.argv));
+        let env = self.env.values().find_map(|value| misplaced(value, |place| place.env));
+        let files = self.files.iter().find_map(|file| misplaced(&file.text, |place| place.files));
+        if let Some(name) = argv.or(env).or(files) {
+            return Some(format!("{{{name}}} means nothing there"));
+        }
+        if let Some(name) = self.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+            return Some(format!("{name:?} cannot be the name of a variable"));
+        }
+        if let Some(file) = self.files.iter().find(|file| !crate::bundle::is_safe_name(&file.path)) {
+            return Some(format!("{:?} is not a path below the scratch directory", file.path));
+        }
+        self.model.as_ref().filter(|model| model.protocols.is_empty()).map(|_| "a model needs a protocol".to_owned())
+    }
+
+    /// Is this a version nobody has tried?
+    pub fn is_untested(&self, version: Option<&str>) -> bool {
+        !self.tested_versions.is_empty() && !version.is_some_and(|version| self.tested_versions.iter().any(|v| v == version))
+    }
+}
+
+/// The first placeholder that may not stand where it stands.
+fn misplaced(text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
+    let names = text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    // Braces of JSON hold anything but a bare word.
+    let words = names.filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
+    let known = |name: &str| PLACEHOLDERS.iter().any(|(have, place)| *have == name && here(*place));
+    words.filter(|name| !known(name)).map(str::to_owned).next()
+}
+
+/// Puts values in the place of their names, in one pass: what a value holds is never looked at again.
+pub fn fill(template: &str, values: &BTreeMap<&str, String>) -> String {
+    let mut out = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(at) = rest.find('{') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let value = after[1..].split_once('}').and_then(|(name, tail)| Some((values.get(name)?, tail)));
+        match value {
+            Some((value, tail)) => {
+                out.push_str(value);
+                rest = tail;
+            }
+            None => {
+                out.push('{');
+                rest = &after[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The same inside JSON strings.
+pub fn fill_json(template: &str, values: &BTreeMap<&str, String>) -> String {
+    let escaped = values.iter().map(|(name, value)| (*name, inside_a_string(value))).collect();
+    fill(template, &escaped)
+}
+
+fn inside_a_string(value: &str) -> String {
+    let quoted = serde_json::Value::String(value.to_owned()).to_string();
+    quoted[1..quoted.len() - 1].to_owned()
 }
 
 #[cfg(test)]
@@ -110,5 +265,41 @@ mod tests {
         ] {
             assert!(Manifest::parse("f", &bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_placeholder_stands_only_where_its_value_may_be() {
+        let base = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n[invocation]\nprogram = \"admitted\"\ndialect = \"pi\"\nargv = [ARGV]\nenv = { A = \"ENV\" }\n[[invocation.files]]\npath = \"PATH\"\ntext = 'TEXT'\n";
+        let parse = |argv: &str, env: &str, path: &str, text: &str| {
+            let filled = base.replace("ARGV", argv).replace("ENV", env).replace("PATH", path).replace("TEXT", text);
+            Manifest::parse("f", &filled).is_ok()
+        };
+        assert!(parse("\"{model}\", \"{prompt}\"", "{token}", "a/b.json", "{\"u\":\"{door}\",\"m\":{\"id\":\"{model}\"}}"));
+        assert!(!parse("\"{token}\"", "x", "a", "x"), "a token on a command line");
+        assert!(!parse("\"{door}\"", "x", "a", "x"), "known too late");
+        assert!(!parse("\"x\"", "{door}", "a", "x"));
+        assert!(!parse("\"x\"", "x", "a", "{token}"), "a token in a file");
+        assert!(!parse("\"{endpoint}\"", "x", "a", "x"));
+        for path in ["/etc/x", "../x", "a/../b", ""] {
+            assert!(!parse("\"x\"", "x", path, "x"), "{path}");
+        }
+    }
+
+    #[test]
+    fn values_are_put_in_once_and_escaped_for_json() {
+        let values = BTreeMap::from([("model", "{door}\"\\".to_owned()), ("door", "d".to_owned())]);
+        assert_eq!(fill("{model} {door} {nothing} {", &values), "{door}\"\\ d {nothing} {");
+        let text = fill_json("{\"m\":\"{model}\",\"o\":{\"d\":\"{door}\"}}", &values);
+        let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(parsed["m"], "{door}\"\\");
+        assert_eq!(parsed["o"]["d"], "d");
+    }
+
+    #[test]
+    fn a_version_nobody_tried_is_seen() {
+        let text = include_str!("../../../../engines/pi.toml");
+        let invocation = Manifest::parse("pi", text).unwrap().invocation.unwrap();
+        assert!(!invocation.is_untested(Some("0.74.2")));
+        assert!(invocation.is_untested(Some("9.9.9")) && invocation.is_untested(None));
     }
 }

@@ -96,6 +96,7 @@ impl World {
             lane: Seen::Known(self.facts.clone()),
             host: Seen::NotSeen,
             source: Seen::NotSeen,
+            model: Seen::NotSeen,
             source_files: None,
             confinement: None,
         };

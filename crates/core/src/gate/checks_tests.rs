@@ -6,11 +6,13 @@ use crate::containment::Containment;
 use crate::contract::tests::sample;
 use crate::contract::{ContractDocument, InvalidContract, MutationMode};
 use crate::engine::manifest::Manifest;
-use crate::gate::{GATES, HostFacts, Phase};
+use crate::gate::{Answer, GATES, HostFacts, Phase};
 use crate::guard::{Decision, Guard};
 use crate::plan::{self, Next};
 use crate::source::tests as source_tests;
 use crate::source::{Source, SourceLook, SourceStatus};
+use crate::wire::Protocol;
+use crate::wire::calls::{CallRecord, Outcome as Wire};
 
 fn fake() -> Manifest {
     let text =
@@ -55,6 +57,7 @@ struct World {
     answered: bool,
     host: Seen<HostFacts>,
     source: Seen<Looked>,
+    model: Seen<Answer>,
     confinement: Decision,
 }
 
@@ -70,6 +73,7 @@ impl World {
             answered: false,
             host: host(),
             source: Seen::NotSeen,
+            model: Seen::NotSeen,
             confinement: Decision { policy: Containment::Strict, guard: Guard::default(), fallback: None },
         }
     }
@@ -103,6 +107,7 @@ impl World {
             lane: Seen::NotSeen,
             host: self.host.clone(),
             source: self.source.clone(),
+            model: self.model.clone(),
             source_files: None,
             confinement: Some(&self.confinement),
         }
@@ -113,6 +118,7 @@ impl World {
             Next::Blocked(report) => report.blocked().map(|gate| gate.code.unwrap().as_str()).collect(),
             Next::LookAtHost => vec!["look-at-host"],
             Next::LookAtSource => vec!["look-at-source"],
+            Next::LookAtModel => vec!["look-at-model"],
             Next::Ready(..) => Vec::new(),
         }
     }
@@ -243,7 +249,7 @@ fn the_host_is_not_looked_at_while_a_record_blocks() {
     let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
     let unseen: Vec<&str> =
         report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
-    assert_eq!(unseen, ["provider", "toolchains", "containment", "source-state"]);
+    assert_eq!(unseen, ["provider", "toolchains", "containment", "source-state", "model-answer"]);
     assert_eq!(report.gates.len(), GATES.len());
 }
 
@@ -288,4 +294,39 @@ fn programs_are_taken_from_plain_commands() {
     ] {
         assert_eq!(first_program(command).as_deref(), want, "{command}");
     }
+}
+
+fn asked(outcome: Wire, content: bool) -> Seen<Answer> {
+    let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
+    call.ended(outcome, None);
+    call.content = content;
+    Seen::Known(Answer::Asked(Box::new(call)))
+}
+
+#[test]
+fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
+    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"pi\"\n[[invocation.model.protocols]]\nwire = \"openai-chat\"\nname = \"x\"\n";
+    // No gate of a record stands in the way here: what is asked is the order, and the last phase.
+    let talking = Manifest::parse("fake.toml", text).unwrap();
+    for (model, want) in [
+        (Seen::NotSeen, vec!["look-at-model"]),
+        (asked(Wire::Ok, true), vec![]),
+        (asked(Wire::Ok, false), vec!["provider_response_shape_unavailable"]),
+        (asked(Wire::ReasoningOnly, false), vec!["provider_response_shape_unavailable"]),
+        (asked(Wire::Auth, false), vec!["provider_auth_unavailable"]),
+        (asked(Wire::WrongModel, true), vec!["model_not_admitted"]),
+        (asked(Wire::RateLimit, false), vec!["provider_unavailable"]),
+        (asked(Wire::ServerError, false), vec!["provider_unavailable"]),
+        (asked(Wire::Transport, false), vec!["provider_unavailable"]),
+        (asked(Wire::Stalled, false), vec!["provider_unavailable"]),
+        (asked(Wire::Truncated, true), vec!["provider_unavailable"]),
+        (asked(Wire::Redirected, false), vec!["provider_unavailable"]),
+        (asked(Wire::ModelError, false), vec!["provider_unavailable"]),
+        (Seen::Known(Answer::CouldNotAsk(Code::ProviderAuthUnavailable, "gone".into())), vec!["provider_auth_unavailable"]),
+    ] {
+        let world = World { manifest: talking.clone(), model: model.clone(), ..World::good() };
+        assert_eq!(world.codes(), want, "{model:?}");
+    }
+    let world = World { manifest: talking, host: no_git(), ..World::good() };
+    assert_eq!(world.codes(), ["provider_unavailable"], "the network was used before the host was in order");
 }

@@ -4,10 +4,12 @@
 mod admissions;
 mod checks;
 mod lane;
+mod preflight;
 
 pub use admissions::model_result;
 pub use checks::programs_needed;
 pub use lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
+pub use preflight::{Answer, how_it_ended};
 
 use std::collections::BTreeMap;
 
@@ -32,6 +34,8 @@ pub enum Phase {
     Host,
     /// A read-only look at the repository that is copied.
     Look,
+    /// One real request to the model.
+    Network,
 }
 
 /// Everything the gates may read.
@@ -50,6 +54,8 @@ pub struct GateInput<'a> {
     pub lane: Seen<LaneFacts>,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
+    /// What the model said when it was asked before anything was started.
+    pub model: Seen<Answer>,
     /// How many files the repository that is copied holds; known once it was looked at.
     pub source_files: Option<u64>,
     /// What will protect the workspace; known once its tree is.
@@ -73,6 +79,21 @@ pub struct HostFacts {
     pub jail_missing: Vec<String>,
     /// A jail of this host can be given an overlay of directories of the state home.
     pub overlay: bool,
+    /// The engine's own program, where it is another than this binary.
+    pub engine: Option<EngineUse>,
+}
+
+/// A program of somebody else, resolved to what its jail must be shown of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EngineUse {
+    /// The real file, after every link.
+    pub program: String,
+    /// As its own files name it; it was not asked.
+    pub version: Option<String>,
+    /// Directories and files to mount read-only, each at its own path.
+    pub mounts: Vec<String>,
+    /// What it is written for; shown to the engine alone.
+    pub interpreter: Option<ToolchainUse>,
 }
 
 /// A directory or file of the case, shown read-only at its place in the workspace.
@@ -268,6 +289,13 @@ pub const GATES: &[Gate] = &[
         question: "Is the source a repository with a commit, and clean where it must be?",
         reads: &["--repo", "--from-head"],
         check: checks::source_state,
+    },
+    Gate {
+        id: "model-answer",
+        phase: Phase::Network,
+        question: "Does the admitted model answer one real request with content?",
+        reads: &["network"],
+        check: preflight::model_answer,
     },
 ];
 

@@ -71,7 +71,12 @@ fn evidence() -> Evidence {
         problems: Vec::new(),
         unknowns: Vec::new(),
     };
-    Evidence { exit_code: Some(3), bundles: vec![BundleSeen { files, verification }], touched: Vec::new(), printed: "shown\n".into() }
+    Evidence {
+        exit_code: Some(3),
+        bundles: vec![BundleSeen { files, verification }],
+        touched: Vec::new(),
+        printed: "shown\n".into(),
+    }
 }
 
 fn wrong(row: &Row, evidence: &Evidence) -> Vec<String> {

@@ -227,7 +227,10 @@ mod tests {
     #[test]
     fn words_are_put_in_everywhere_they_stand() {
         let words = Words::from([("place".to_owned(), "/here".to_owned())]);
-        let row = Row { steps: vec![step([("do", "say"), ("text", "{place}/a {place}/b {other}")])], ..hostile().unwrap().rows.remove(0) };
+        let row = Row {
+            steps: vec![step([("do", "say"), ("text", "{place}/a {place}/b {other}")])],
+            ..hostile().unwrap().rows.remove(0)
+        };
         assert!(row.script_text(&words).unwrap().contains("/here/a /here/b {other}"));
     }
 }

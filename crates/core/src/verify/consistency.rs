@@ -193,7 +193,7 @@ impl Verifier<'_> {
     /// Codes an event carries are the codes its own facts mean.
     fn event_codes(&mut self, contract: Option<&Contract>, folded: &Folded) {
         let facts = &folded.facts;
-        let ended_well = facts.engine_ended.as_ref().is_some_and(|ended| ended.end.succeeded());
+        let ended_well = judge::engine_ended_well(facts);
         if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
             let codes: Vec<Code> = judge::diff_blockers(contract, diff, ended_well).iter().map(|b| b.code).collect();
             if codes != diff.blockers {

@@ -134,6 +134,12 @@ enum Command {
     Man(man::Args),
     /// List every command, or explain one
     Help(help::Args),
+    /// Be an agent that asks its model through the door
+    #[command(name = "__agent", hide = true)]
+    Agent {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Play a script as the `fake` engine
     #[command(name = "__fake", hide = true)]
     Fake { script: PathBuf },
@@ -222,6 +228,7 @@ pub fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match &command {
+        Command::Agent { words } => return ExitCode::from(doubles::agent::play(words)),
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
         Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
         Command::Hostile { name, on } => return ExitCode::from(doubles::hostile::play(name, on)),
@@ -303,7 +310,8 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Man(args) => man::run(context, &args),
         Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
-        Command::Fake { .. }
+        Command::Agent { .. }
+        | Command::Fake { .. }
         | Command::Attack { .. }
         | Command::Hostile { .. }
         | Command::EchoDoor { .. }

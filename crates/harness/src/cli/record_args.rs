@@ -39,6 +39,12 @@ pub struct RecordArgs {
     /// How to come by the credential: none, env:NAME, file:/PATH or command:/PROGRAM [env: CTO_HARNESS_<ENGINE>_CREDENTIAL]
     #[arg(long, value_name = "WAY", hide_short_help = true)]
     credential: Option<String>,
+    /// How the model is talked to: openai-chat, openai-responses or anthropic-messages [env: CTO_HARNESS_<ENGINE>_MODEL_PROTOCOL]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    model_protocol: Option<String>,
+    /// How many calls of its model the engine may make [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
+    #[arg(long, value_name = "N", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    model_calls: Option<u32>,
 }
 
 impl RecordArgs {
@@ -53,15 +59,36 @@ impl RecordArgs {
             model: self.model.clone(),
             base_url_file: self.base_url_file.clone(),
             credential: self.credential.clone(),
+            protocol: self.model_protocol.clone(),
         }
     }
 }
 
 /// `CTO_HARNESS_<ENGINE>_TIMEOUT_SECONDS`.
 pub fn seconds(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
-    let name = variable(&manifest.id, "TIMEOUT_SECONDS");
+    number(manifest, env, "TIMEOUT_SECONDS", ("bad_timeout", "number of seconds"), 604_800)
+}
+
+impl RecordArgs {
+    /// The flag, then `CTO_HARNESS_<ENGINE>_MODEL_CALLS`.
+    pub fn model_calls(&self, manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+        match self.model_calls {
+            Some(calls) => Ok(Some(calls)),
+            None => number(manifest, env, "MODEL_CALLS", ("bad_model_calls", "number of calls"), 100_000),
+        }
+    }
+}
+
+fn number(
+    manifest: &Manifest,
+    env: &Env,
+    name: &str,
+    (code, what): (&'static str, &str),
+    most: u32,
+) -> Result<Option<u32>, Failure> {
+    let name = variable(&manifest.id, name);
     let Some(value) = env.get(&name).filter(|_| manifest.is_gated()) else { return Ok(None) };
-    let seconds = value.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|seconds| (1..=604_800).contains(seconds));
-    let bad = || Failure::usage("bad_timeout", format!("{name} is not a number of seconds, 1 to 604800")).so("nothing ran");
-    seconds.map(Some).ok_or_else(bad)
+    let number = value.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|number| (1..=most).contains(number));
+    let bad = || Failure::usage(code, format!("{name} is not a {what}, 1 to {most}")).so("nothing ran");
+    number.map(Some).ok_or_else(bad)
 }

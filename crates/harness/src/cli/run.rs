@@ -128,6 +128,7 @@ impl LaneArgs {
                 (None, None) => context.configured_seconds("timeout"),
             },
             engine_idle_seconds: self.idle.or_else(|| context.configured_seconds("idle")),
+            model_calls: self.records.model_calls(&manifest, &context.env)?,
         };
         Ok(Request {
             case,

@@ -96,6 +96,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     if report.blockers.is_empty() {
         row("why", "gates passed, scope kept, checks green where the engine never was");
     }
+    report.engine.warnings.iter().for_each(|warning| row("warning", &tame(warning)));
     row("changed", &changed(report));
     if let Some(guard) = report.workspace_guard.as_ref().filter(|guard| report.process_started && !guard.masked.is_empty()) {
         let masked: Vec<String> = guard.masked.iter().take(5).map(ToString::to_string).collect();

@@ -2,6 +2,7 @@
 //! to get past the jail, the hostile kit, an echo behind its door, a scripted model,
 //! the gateway without a run, and who asks either.
 
+pub mod agent;
 pub mod attacks;
 pub mod echo_door;
 pub mod fake;

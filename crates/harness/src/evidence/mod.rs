@@ -239,9 +239,12 @@ impl OpenBundle {
 
     /// Writes an artifact whole.
     pub fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), EvidenceError> {
-        let failed = |source| EvidenceError::Write { artifact: name.to_owned(), source };
         let mut file = self.create(name)?;
-        file.write_all(bytes).map_err(failed)
+        file.write_all(bytes).map_err(|source| {
+            // Half a document says nothing; the seal writes one that says it was not reached.
+            let _ = fs::remove_file(self.dir.join(name));
+            EvidenceError::Write { artifact: name.to_owned(), source }
+        })
     }
 
     pub fn write_json<T: serde::Serialize>(&mut self, name: &str, value: &T) -> Result<(), EvidenceError> {

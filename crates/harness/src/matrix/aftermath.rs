@@ -95,9 +95,8 @@ pub fn left_over(place: &Path) -> Vec<String> {
 }
 
 fn seeing(below: &str) -> Vec<String> {
-    let sees = |process: &str| {
-        fs::read_to_string(format!("/proc/{process}/mountinfo")).is_ok_and(|mounts| mounts.contains(below))
-    };
+    let sees =
+        |process: &str| fs::read_to_string(format!("/proc/{process}/mountinfo")).is_ok_and(|mounts| mounts.contains(below));
     if sees("self") {
         return vec!["a mount was left".to_owned()];
     }

@@ -105,7 +105,15 @@ fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
         for entry in fs::read_dir(upper.join(&below))? {
             let entry = entry?;
             let (place, relative) = (entry.path(), below.join(entry.file_name()));
-            let (name, meta) = (TreePath::new(relative.as_os_str().as_bytes()), fs::symlink_metadata(&place)?);
+            let name = TreePath::new(relative.as_os_str().as_bytes());
+            let meta = match fs::symlink_metadata(&place) {
+                Err(error) if workspace::cannot_be_looked_into(&error) => {
+                    found.forget(&name);
+                    found.unreadable.push(name);
+                    continue;
+                }
+                meta => meta?,
+            };
             let hides = || !covered && fs::symlink_metadata(lower.join(&relative)).is_ok();
             if is_whiteout(&meta) && hides() {
                 found.forget(&name);

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::event::Origin;
 use cto_core::gate::{Binary, Credential, Endpoint, LaneFacts};
 use cto_core::ids::EngineId;
 use cto_core::records::credential::CredentialWay;
@@ -32,11 +33,17 @@ pub struct Asked {
     pub model: Option<String>,
     pub base_url_file: Option<PathBuf>,
     pub credential: Option<String>,
+    pub protocol: Option<String>,
 }
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
 pub fn variable(engine: &EngineId, name: &str) -> String {
     format!("CTO_HARNESS_{}_{name}", engine.as_str().to_uppercase().replace('-', "_"))
+}
+
+/// The protocol asked for, where anybody asked for one.
+pub fn protocol(engine: &EngineId, asked: &Asked, env: &Env) -> Option<String> {
+    asked.protocol.clone().or_else(|| text(env, engine, "MODEL_PROTOCOL"))
 }
 
 fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
@@ -45,7 +52,7 @@ fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
 }
 
 /// Looks for every record of the lane and at everything the records name.
-pub fn gather(engine: &EngineId, asked: &Asked, env: &Env, home: &Home) -> LaneFacts {
+pub fn gather(engine: &EngineId, asked: &Asked, by: Origin, env: &Env, home: &Home) -> LaneFacts {
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
         flag.clone().or_else(|| env.path(&variable(engine, name))).unwrap_or_else(|| store.path(kind))
@@ -65,7 +72,7 @@ pub fn gather(engine: &EngineId, asked: &Asked, env: &Env, home: &Home) -> LaneF
             Some(Ok(url)) => endpoint::facts(&url).map_or_else(Endpoint::Refused, Endpoint::Given),
         },
         credential: credential(engine, asked, env, model.known()),
-        proofs: super::proofs(engine, home),
+        proofs: super::proofs(engine, home, by),
         now: host::now(),
         model,
         executable,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use cto_core::ids::EngineId;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 
-pub use gather::{Asked, base_url, credential_way, gather, look_at, variable};
+pub use gather::{Asked, base_url, credential_way, gather, look_at, protocol, variable};
 pub use proofs::proofs;
 
 use crate::failure::Failure;

@@ -6,6 +6,7 @@ use std::path::Path;
 use cto_core::attest::Trust;
 use cto_core::bundle;
 use cto_core::contract::{Contract, ContractDocument, Stage};
+use cto_core::event::Origin;
 use cto_core::ids::EngineId;
 use cto_core::json;
 use cto_core::ladder::{Candidate, LaneKey, Stage1Proof, StageProof, proof_of};
@@ -18,13 +19,13 @@ use crate::reader;
 use crate::verifier;
 
 /// The newest proof of every stage and lane of this engine. What cannot be read or verified proves nothing.
-pub fn proofs(engine: &EngineId, home: &Home) -> Vec<StageProof> {
+pub fn proofs(engine: &EngineId, home: &Home, by: Origin) -> Vec<StageProof> {
     let (Ok(runs), Ok(trust)) = (reader::all_runs(home), KeyStore::of(home).trust()) else { return Vec::new() };
     let mut found: Vec<StageProof> = Vec::new();
     for dir in runs.iter().rev().map(|run| home.runs.join(run.as_str())) {
         let Some((stage, lane)) = looks_like_one(&dir).filter(|(_, lane)| lane.engine == *engine) else { continue };
         if !found.iter().any(|proof| proof.stage == stage && proof.lane == lane) {
-            found.extend(proof_at(&dir, &trust));
+            found.extend(proof_at(&dir, &trust, by));
         }
     }
     found
@@ -46,7 +47,7 @@ fn contract_of(bytes: &[u8]) -> Option<Box<Contract>> {
     }
 }
 
-fn proof_at(dir: &Path, trust: &Trust) -> Option<StageProof> {
+fn proof_at(dir: &Path, trust: &Trust, by: Origin) -> Option<StageProof> {
     let (found, verification) = verifier::examine(dir, trust).ok()?;
     if verification.standing != Standing::Good {
         return None;
@@ -55,5 +56,5 @@ fn proof_at(dir: &Path, trust: &Trust) -> Option<StageProof> {
     let contract = contract_of(found.documents.get(bundle::CONTRACT)?)?;
     let artifacts = found.files.iter().map(|(name, file)| (name.clone(), file.sha256)).collect();
     let stage1: Option<Stage1Proof> = found.documents.get(bundle::STAGE1_PROOF).and_then(|bytes| json::read(bytes).ok());
-    proof_of(&Candidate { report: &report, contract: &contract, artifacts: &artifacts, stage1: stage1.as_ref() })
+    proof_of(&Candidate { report: &report, contract: &contract, artifacts: &artifacts, stage1: stage1.as_ref() }, by)
 }

@@ -2,6 +2,7 @@
 //!
 //! One table; the command line, its help and dispatch come from it.
 
+mod provider_adapter;
 mod stage1;
 mod stage2;
 
@@ -42,6 +43,11 @@ pub const VALIDATORS: &[Validator] = &[
         name: "stage2",
         what: "an engine fixes a copied fixture, compared with fake; every failure of the stage is closed",
         run: stage2::validate,
+    },
+    Validator {
+        name: "provider-adapter",
+        what: "what keeps a gated engine from its model does, and what must not does not",
+        run: provider_adapter::validate,
     },
 ];
 

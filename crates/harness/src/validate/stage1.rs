@@ -7,6 +7,7 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
+use cto_core::event::Origin;
 use cto_core::ladder::RefusedRun;
 use cto_core::report::Report;
 use cto_core::verdict::Status;
@@ -114,7 +115,7 @@ fn look(bench: &Bench<'_>, validation: &mut Validation, opened: &SealedBundle) -
     if path.is_file() {
         validation.proof_paths.push(path.display().to_string());
     }
-    let found = records::proofs(&report.backend, bench.home).iter().any(|proof| proof.run_id == report.run_id);
+    let found = records::proofs(&report.backend, bench.home, Origin::Operator).iter().any(|proof| proof.run_id == report.run_id);
     // A validator's run looks the same and must never be taken for a proof.
     let wanted = bench.engine.is_some();
     let name = if wanted { "proof_counts_for_the_lane" } else { "validator_run_proves_nothing" };

@@ -5,6 +5,7 @@ use cto_core::blocker::Code;
 use cto_core::bundle;
 use cto_core::contract::{Label, LimitChanges, Stage};
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
+use cto_core::event::Origin;
 use cto_core::json;
 use cto_core::report::RelianceKind;
 use cto_core::verdict::Status;
@@ -98,6 +99,6 @@ fn artifacts(bench: &Bench<'_>, validation: &mut Validation, sealed: &SealedBund
     for name in [bundle::STAGE2_NO_TARGET, bundle::STAGE2_COMPARISON] {
         validation.proof_paths.push(sealed.dir.join(name).display().to_string());
     }
-    let found = records::proofs(&report.backend, bench.home).iter().any(|proof| proof.run_id == report.run_id);
+    let found = records::proofs(&report.backend, bench.home, Origin::Operator).iter().any(|proof| proof.run_id == report.run_id);
     validation.check("proof_counts_for_the_lane", found, || "the proof is not found again".into());
 }

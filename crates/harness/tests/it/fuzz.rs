@@ -10,7 +10,7 @@ use cto_core::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust, Verdict
 use cto_core::containment::ContainmentReport;
 use cto_core::contract::ContractDocument;
 use cto_core::digest::Digest;
-use cto_core::engine::dialect;
+use cto_core::engine::dialect::Ear;
 use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::patch::PatchPaths;
@@ -179,7 +179,12 @@ fn read(kind: &str, bytes: &[u8]) {
         "script" => drop(fake::parse(&fake::from_file(bytes.to_vec()))),
         "manifest" => drop(Manifest::parse("engine.toml", &String::from_utf8_lossy(bytes))),
         "config" => drop(config::parse("config.toml", bytes)),
-        "line" => drop(dialect::read_line(Dialect::Fake, bytes)),
+        "line" => {
+            for dialect in [Dialect::Fake, Dialect::Pi] {
+                let mut ear = Ear::new(dialect);
+                bytes.split(|byte| *byte == b'\n').for_each(|line| drop(ear.hear(line)));
+            }
+        }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),
         "trace" => bytes.split(|b| *b == b'\n').for_each(|line| drop(json::read::<TraceLine>(line))),
         "key" => drop(PublicKey::from_text(&String::from_utf8_lossy(bytes))),

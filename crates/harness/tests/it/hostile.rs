@@ -126,6 +126,13 @@ fn gets_through(command: &mut Command, dir: &Path) -> bool {
     String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with(": THROUGH"))
 }
 
+/// The capability to raise limits, number 24.
+fn holds_sys_resource() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    u64::from_str_radix(held, 16).unwrap() & (1 << 24) != 0
+}
+
 #[test]
 fn every_attack_gets_through_where_nothing_stands_in_its_way() {
     if !is_root() {
@@ -133,11 +140,14 @@ fn every_attack_gets_through_where_nothing_stands_in_its_way() {
     }
     let dir = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_cto");
+    let may_raise_limits = holds_sys_resource();
     let mut tried = BTreeSet::new();
     let mut stopped = Vec::new();
     let mut note = |name: &str, through: bool| {
         tried.insert(name.to_owned());
-        if !through {
+        // Root of a container may not have this one.
+        let excused = !may_raise_limits && ["raise-limit", "spare-from-oom"].contains(&name);
+        if !through && !excused {
             stopped.push(name.to_owned());
         }
     };
@@ -156,7 +166,7 @@ fn every_attack_gets_through_where_nothing_stands_in_its_way() {
     let _path = UnixListener::bind(dir.path().join("socket")).unwrap();
     let word = format!("hostile-test-{}", std::process::id());
     let _name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&word).unwrap()).unwrap();
-    let mut victim = Command::new("sh").args(["-c", "sleep 60; :", &word]).spawn().unwrap();
+    let mut victim = Command::new("sh").args(["-c", "read x", &word]).stdin(Stdio::piped()).spawn().unwrap();
     for (name, target) in [
         ("connect-tcp", port.local_addr().unwrap().to_string()),
         ("send-datagram", datagrams.local_addr().unwrap().to_string()),

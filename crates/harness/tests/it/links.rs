@@ -201,9 +201,17 @@ fn relying(shelf: &Shelf, id: &str, kind: &str, sha256: &str) -> Forged {
         r["runtime_workspace_root"] = format!("home:work/{own}").into();
         r["relies_on"] = json!([{"kind": kind, "id": id, "sha256": sha256}]);
     });
-    forged.edit_events(|events| events.iter_mut().for_each(|event| event["run_id"] = own.into()));
-    // The log names its run.
-    forged.put("test.log", shelf.pass.text("test.log").replace(&shelf.pass.run_id(), own).as_bytes());
+    // The log names its run, and the chain names the log.
+    let log = shelf.pass.text("test.log").replace(&shelf.pass.run_id(), own);
+    forged.put("test.log", log.as_bytes());
+    forged.edit_events(|events| {
+        for event in events.iter_mut() {
+            event["run_id"] = own.into();
+            if event["type"] == "verification.completed" {
+                event["data"]["log_sha256"] = sha256_hex(log.as_bytes()).into();
+            }
+        }
+    });
     forged
 }
 

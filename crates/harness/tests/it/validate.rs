@@ -104,3 +104,20 @@ fn an_ordinary_run_at_stage_one_is_no_proof() {
 fn fake_has_no_gate_to_prove() {
     assert_eq!(house().cto(&["validate", "stage1", "--engine", "fake"]).code, Some(2));
 }
+
+#[test]
+fn the_adapter_of_a_provider_is_closed_in_every_way_it_must_be() {
+    let house = house();
+    let document = validate(&house, "provider-adapter", &[]);
+    assert_eq!((document["ok"].as_bool(), failed(&document)), (Some(true), vec![]), "{document}");
+    let names: Vec<&str> = document["checked"].as_array().unwrap().iter().filter_map(|row| row["name"].as_str()).collect();
+    let want = "model_provider_gate_blocks, unadmitted_pair_blocks, mismatch_blocks, invalid_admission_blocks, \
+        decision_missing_blocks, not_decided_blocks, external_blocked_when_local_required, external_approved_needs_all_fields, \
+        class_status_mismatch_blocks, credentials_missing_blocks, local_config_missing_blocks, reasoning_only_blocks, \
+        delayed_content_allows, fallback_model_refused_on_wire, wrong_digest_blocks, missing_binary_blocks, \
+        non_executable_blocks, shell_keyword_is_not_a_provider, provider_timeout_fail_closed, surviving_children_ended, \
+        no_secret_or_endpoint_in_any_artifact";
+    assert_eq!(names.join(", "), want);
+    assert!(house.run_dirs().is_empty() && !house.state().exists(), "the operator's state is untouched");
+    assert_eq!(house.cto(&["validate", "provider-adapter", "--engine", "pi"]).code, Some(2));
+}

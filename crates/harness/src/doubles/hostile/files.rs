@@ -22,8 +22,12 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("rename-onto", rename_onto),
     Attack::new("rename-away", |path| fs::rename(path, "taken")),
     Attack::new("hard-link", |path| with_leftover("stolen", |name| fs::hard_link(path, name))),
-    Attack::new("read-through-link", |path| with_leftover("door", |name| symlink(path, name).and_then(|()| fs::read(name).map(drop)))),
-    Attack::new("write-through-link", |path| with_leftover("door", |name| symlink(path, name).and_then(|()| fs::write(name, "x")))),
+    Attack::new("read-through-link", |path| {
+        with_leftover("door", |name| symlink(path, name).and_then(|()| fs::read(name).map(drop)))
+    }),
+    Attack::new("write-through-link", |path| {
+        with_leftover("door", |name| symlink(path, name).and_then(|()| fs::write(name, "x")))
+    }),
     Attack::new("change-mode", |path| fs::set_permissions(path, Permissions::from_mode(0o777))),
     Attack::new("change-owner", |path| std::os::unix::fs::chown(path, Some(0), Some(0))),
     Attack::new("change-times", |path| File::open(path)?.set_modified(SystemTime::UNIX_EPOCH)),

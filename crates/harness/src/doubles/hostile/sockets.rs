@@ -30,9 +30,9 @@ const FAMILIES: u16 = 47;
 fn other_family(_: &str) -> io::Result<()> {
     let kinds = [SocketType::STREAM, SocketType::DGRAM, SocketType::RAW, SocketType::SEQPACKET, SocketType::RDM];
     let others = (0..FAMILIES).filter(|family| !ALLOWED.contains(family));
-    let made = others.flat_map(|family| kinds.map(|kind| (family, kind))).find(|(family, kind)| {
-        rustix::net::socket(AddressFamily::from_raw(*family), *kind, None).is_ok()
-    });
+    let made = others
+        .flat_map(|family| kinds.map(|kind| (family, kind)))
+        .find(|(family, kind)| rustix::net::socket(AddressFamily::from_raw(*family), *kind, None).is_ok());
     match made {
         Some(_) => Ok(()),
         None => Err(refused(format!("none of {FAMILIES} families"))),

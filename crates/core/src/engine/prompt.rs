@@ -1,0 +1,80 @@
+//! What an engine is told to do: the contract in words, and nothing else of the host.
+
+use crate::contract::{Action, Contract};
+use crate::scope::PathRule;
+
+/// The task as one text. It begins with a plain word, so no engine takes it for an option or a file.
+pub fn prompt(contract: &Contract) -> String {
+    let mut out = format!("Task: {}\n\n{}\n", contract.title.trim(), contract.objective.trim());
+    out.push_str("\nYou are in the root of a private copy of the files. Work there alone, without asking back.\n");
+    section(&mut out, "Only these paths may change", contract.allowed_paths.iter().map(PathRule::as_str));
+    section(&mut out, "These paths must not change, even where a path above would allow it", paths(&contract.forbidden_paths));
+    section(&mut out, "Never do any of this", contract.forbidden_actions.iter().map(|action| action_words(*action)));
+    section(&mut out, "It will be verified with", contract.verification_commands.iter().map(String::as_str));
+    section(&mut out, "It is done when", contract.success_criteria.iter().map(String::as_str));
+    out.push_str(
+        "\nThe network is closed. Do not commit. When the change is made, say in one sentence what you changed, and stop.\n",
+    );
+    out
+}
+
+fn paths(rules: &[PathRule]) -> impl Iterator<Item = &str> {
+    rules.iter().map(PathRule::as_str)
+}
+
+fn section<'a>(out: &mut String, title: &str, lines: impl Iterator<Item = &'a str>) {
+    let lines: Vec<&str> = lines.collect();
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n{title}:\n"));
+    for line in lines {
+        out.push_str(&format!("- {}\n", line.trim()));
+    }
+}
+
+fn action_words(action: Action) -> &'static str {
+    match action {
+        Action::Push => "push to a remote",
+        Action::Merge => "merge a branch",
+        Action::Deploy => "deploy anything",
+        Action::Close => "close a task",
+        Action::PrOpen => "open a pull request",
+        Action::IssueClose => "close an issue",
+        Action::PublicPublication => "publish anything",
+        Action::CredentialChange => "change a credential",
+        Action::VendorSourceMutation => "change vendored sources",
+        Action::CortexCoreMutation => "change Cortex Core",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::tests::sample as contract;
+
+    #[test]
+    fn the_contract_is_told_whole_and_begins_harmlessly() {
+        let contract = contract();
+        let text = prompt(&contract);
+        assert!(text.starts_with("Task: "));
+        for rule in contract.allowed_paths.iter().chain(&contract.forbidden_paths) {
+            assert!(text.contains(&format!("- {}\n", rule.as_str())), "{text}");
+        }
+        for command in &contract.verification_commands {
+            assert!(text.contains(&format!("- {command}\n")), "{text}");
+        }
+        for action in &contract.forbidden_actions {
+            assert!(text.contains(action_words(*action)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_engine_must_not_see_is_not_told() {
+        let mut contract = contract();
+        contract.target_repository = "target-of-the-operator".into();
+        contract.hidden_verification.commands = vec!["run-the-hidden-check".into()];
+        let text = prompt(&contract);
+        assert!(!text.contains("target-of-the-operator") && !text.contains("hidden"), "{text}");
+    }
+}

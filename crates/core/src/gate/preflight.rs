@@ -1,0 +1,39 @@
+//! The last gate: does the model of this run answer as a model must? Asked only where every other gate
+//! has passed, because to ask is to use the network.
+
+use super::{GateInput, Outcome};
+use crate::blocker::Code;
+use crate::seen::Seen;
+use crate::wire::calls::{CallRecord, ProbeOutcome, probe_outcome};
+
+/// What one real request came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    Asked(Box<CallRecord>),
+    /// There was nothing to ask with, in words that repeat none of it.
+    CouldNotAsk(Code, String),
+}
+
+pub fn model_answer(input: &GateInput<'_>) -> Outcome {
+    let call = match &input.model {
+        _ if !input.manifest.uses_a_model() => return Outcome::NotApplicable("this engine has no model"),
+        Seen::NotSeen => return Outcome::Blocked(Code::ProviderUnavailable, Some("the model was not asked".into())),
+        Seen::Known(Answer::CouldNotAsk(code, why)) => return Outcome::Blocked(*code, Some(why.clone())),
+        Seen::Known(Answer::Asked(call)) => call,
+    };
+    let code = match probe_outcome(call) {
+        ProbeOutcome::Content => return Outcome::Pass,
+        ProbeOutcome::ReasoningOnly => Code::ProviderResponseShapeUnavailable,
+        ProbeOutcome::Auth => Code::ProviderAuthUnavailable,
+        ProbeOutcome::WrongModel => Code::ModelNotAdmitted,
+        ProbeOutcome::Unavailable { .. } => Code::ProviderUnavailable,
+    };
+    Outcome::Blocked(code, Some(format!("one request before the engine: {}", how_it_ended(call))))
+}
+
+/// A call's end in words: the class, the status where there was one, and what exactly.
+pub fn how_it_ended(call: &CallRecord) -> String {
+    let status = call.status.known().map(|status| format!(" (status {status})")).unwrap_or_default();
+    let why = call.why.map(|why| format!(": {}", why.sentence())).unwrap_or_default();
+    format!("{}{status}{why}", call.outcome.as_str())
+}

@@ -1,0 +1,75 @@
+//! What a contract lets its processes and its model use.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    pub engine_wall_seconds: u32,
+    pub engine_idle_seconds: u32,
+    pub verification_wall_seconds: u32,
+    pub verification_idle_seconds: u32,
+    /// Kept bytes of each output stream; more is counted and digested, not stored.
+    pub output_bytes: u32,
+    /// Memory of all processes of a jail together.
+    pub memory_mib: u32,
+    /// Processes and threads of a jail together.
+    pub processes: u32,
+    /// Calls of a model that may be let through; the gateway's own limit where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_calls: Option<u32>,
+    /// Tokens of all those calls, in and out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_tokens: Option<u32>,
+    /// Seconds its endpoint may stay silent; three quarters of the engine's own idle limit where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_stall_seconds: Option<u32>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            engine_wall_seconds: 1800,
+            engine_idle_seconds: 300,
+            verification_wall_seconds: 600,
+            verification_idle_seconds: 300,
+            output_bytes: 8 << 20,
+            memory_mib: 4096,
+            processes: 512,
+            model_calls: None,
+            model_tokens: None,
+            model_stall_seconds: None,
+        }
+    }
+}
+
+impl Limits {
+    const LONGEST: u32 = 7 * 24 * 3600;
+
+    pub fn problem(&self) -> Option<String> {
+        [
+            ("engine_wall_seconds", self.engine_wall_seconds),
+            ("engine_idle_seconds", self.engine_idle_seconds),
+            ("verification_wall_seconds", self.verification_wall_seconds),
+            ("verification_idle_seconds", self.verification_idle_seconds),
+        ]
+        .into_iter()
+        .find(|(_, value)| *value == 0 || *value > Self::LONGEST)
+        .map(|(name, value)| format!("limits: {name} is {value}; it must be 1 to {} seconds", Self::LONGEST))
+        .or_else(|| (self.memory_mib < 16).then(|| format!("limits: memory_mib is {}; it must be at least 16", self.memory_mib)))
+        .or_else(|| (self.processes < 8).then(|| format!("limits: processes is {}; it must be at least 8", self.processes)))
+        .or_else(|| {
+            (!(4096..=1 << 30).contains(&self.output_bytes))
+                .then(|| format!("limits: output_bytes is {}; it must be 4096 to {}", self.output_bytes, 1 << 30))
+        })
+    }
+}
+
+/// Limits given on the command line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LimitChanges {
+    pub engine_wall_seconds: Option<u32>,
+    pub engine_idle_seconds: Option<u32>,
+    pub model_calls: Option<u32>,
+}
