@@ -1,7 +1,8 @@
 //! The workspace of a run, and the truth about it: our own walk, our own git directory.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -154,6 +155,8 @@ impl Workspace {
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
     pub fn measure(&self, bundle: &mut OpenBundle, execution: &Execution<'_>) -> Result<Measured, Stop> {
         let since = Instant::now();
+        // Nothing records the mode of the top; closed, it would only hide what there is to judge.
+        fs::set_permissions(self.copy.changed_dir(), Permissions::from_mode(0o755)).map_err(Stop::Workspace)?;
         let mut walked = self.copy.walk().map_err(Stop::Workspace)?;
         let misplaced = self.in_submodules(&mut walked);
         let mut recorded = tree::changes(self.baseline(), &walked.tree);

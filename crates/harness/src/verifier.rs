@@ -23,6 +23,8 @@ use crate::workers;
 
 /// Files from this size on are worth a thread.
 const BIG: u64 = 1 << 20;
+/// No file of a bundle is larger. One full of holes costs its maker nothing, and reading it days.
+const LARGEST: u64 = 32 << 30;
 /// How far a bundle may stand on others that stand on others.
 const DEPTH: usize = 8;
 
@@ -97,6 +99,7 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
                 Ok(name) if kind.is_file() => {
                     let mut file = files::open_regular(&entry.path())?;
                     match file.metadata()?.len() {
+                        length if length > LARGEST => found.strangers.push(name.to_owned()),
                         length if length < BIG => take(&mut found, name.to_owned(), length, &mut file)?,
                         length => big.push((length, name.to_owned(), entry.path())),
                     }
@@ -174,5 +177,13 @@ mod tests {
         assert_eq!(found.files.len(), 5);
         assert_eq!(found.files["b"], FoundFile { bytes: 3 << 20, sha256: Digest::of(&vec![7u8; 3 << 20]) });
         assert!(found.documents.contains_key("report.json") && found.patch_paths.is_some());
+    }
+
+    #[test]
+    fn a_file_larger_than_any_is_named_and_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::File::create(dir.path().join("holes")).unwrap().set_len(1 << 42).unwrap();
+        let found = read_dir(dir.path(), 1).unwrap();
+        assert_eq!((found.files.len(), found.strangers), (0, vec!["holes".to_owned()]));
     }
 }

@@ -11,13 +11,14 @@ use crate::containment::Containment;
 use crate::contract::Stage;
 use crate::verdict::Status;
 
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 8] = [
     include_str!("hostile/host.toml"),
     include_str!("hostile/protected.toml"),
     include_str!("hostile/kernel.toml"),
     include_str!("hostile/tree.toml"),
     include_str!("hostile/evidence.toml"),
     include_str!("hostile/floods.toml"),
+    include_str!("hostile/further.toml"),
     include_str!("hostile/benign.toml"),
 ];
 

@@ -42,7 +42,7 @@ pub use signature::{Signature, SignatureStanding};
 #[derive(Default)]
 pub struct FoundBundle {
     pub files: BTreeMap<String, FoundFile>,
-    /// Entries that are not regular files, or whose names are not UTF-8.
+    /// Entries that are not regular files, whose names are not UTF-8, or that are larger than any file of a bundle.
     pub strangers: Vec<String>,
     /// Contents of the documents this module reads, by name.
     pub documents: BTreeMap<String, Vec<u8>>,
@@ -228,7 +228,7 @@ impl Verifier<'_> {
             }
         }
         for name in &self.found.strangers {
-            self.problem("files", name, "is not a regular file with a readable name");
+            self.problem("files", name, "is not a regular file with a readable name and a possible size");
         }
     }
 

@@ -70,10 +70,11 @@ fn read_back(layer: Layer, spec: &JailSpec, status: &str, notes: &[(Layer, Strin
         }
         Layer::ResourceLimits => {
             let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-            let core_off =
-                limits.lines().any(|line| line.starts_with("Max core file size") && line.split_whitespace().nth(4) == Some("0"));
+            let core = limits.lines().find(|line| line.starts_with("Max core file size"));
+            let core = core.and_then(|line| line.split_whitespace().nth(4)).unwrap_or_default();
             let bounded = limits.lines().any(|line| line.starts_with("Max processes") && !line.contains("unlimited"));
-            (core_off && bounded, format!("{} processes", spec.limits.processes))
+            let handler = if core == "0" { "; the host's crash handler is not kept out" } else { "" };
+            (matches!(core, "0" | "1") && bounded, format!("{} processes{handler}", spec.limits.processes))
         }
     };
     LayerReport { layer, enforced, detail }

@@ -37,6 +37,10 @@ impl<T> Named<T> for io::Result<T> {
 
 const FAILED: i32 = 125;
 
+/// Too small for any file; and where the host hands core dumps to a program of its own, which no other limit keeps
+/// from being started, the kernel takes this one as a no.
+const NO_CORE: u64 = 1;
+
 /// `cto __jail`: never returns.
 pub fn main() -> ! {
     let Ok(control) = sys::take_stdin() else { sys::exit_now(FAILED) };
@@ -181,7 +185,8 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
 
 fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     if spec.layers.contains(&Layer::ResourceLimits) {
-        sys::limit(libc::RLIMIT_CORE, 0).step("forbid core dumps")?;
+        // A user whose own limit is none at all cannot have this one.
+        sys::limit(libc::RLIMIT_CORE, NO_CORE).or_else(|_| sys::limit(libc::RLIMIT_CORE, 0)).step("forbid core dumps")?;
         sys::limit(libc::RLIMIT_NOFILE, spec.limits.open_files).step("limit open files")?;
         sys::limit(libc::RLIMIT_DATA, spec.limits.data_bytes).step("limit memory")?;
     }

@@ -23,6 +23,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_request_key,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
+    // Memory that nobody can look into, and so no witness.
+    libc::SYS_memfd_secret,
     libc::SYS_setns,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -103,10 +105,23 @@ pub fn install() -> io::Result<()> {
     let hidden = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
     let hidden = compile(hidden, libc::ENOSYS as u32, arch)?;
     apply_filter(&hidden).map_err(io::Error::other)?;
+    let kept = compile(kept_limit().map_err(io::Error::other)?, 0, arch)?;
+    apply_filter(&kept).map_err(io::Error::other)?;
     if cfg!(target_arch = "x86_64") {
         apply_filter(&no_x32()).map_err(io::Error::other)?;
     }
     Ok(())
+}
+
+/// The limit of core dumps stays as it is, and whoever changes it hears that it was done: with any other the kernel
+/// would start the host's own crash handler, as root and outside, for a process that crashes in here.
+fn kept_limit() -> Result<Rules, seccompiler::BackendError> {
+    let core = |index| SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::RLIMIT_CORE.into());
+    let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    Ok(BTreeMap::from([
+        (libc::SYS_setrlimit, vec![SeccompRule::new(vec![core(0)?])?]),
+        (libc::SYS_prlimit64, vec![SeccompRule::new(vec![core(1)?, changes])?]),
+    ]))
 }
 
 /// The x32 numbers name the same calls a second time, past every rule above.

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -106,8 +107,7 @@ fn look(listener: BorrowedFd<'_>, notice: &Notice, log: &mut Log) {
     match seen {
         Ok(Seen::Nothing) => {}
         Ok(Seen::Deed(deed, words)) => log.saw(deed, &words.iter().map(Vec::as_slice).collect::<Vec<_>>()),
-        // The kernel will not be able to read it either.
-        Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {}
+        // Also where there seems to be nothing to read: some memory is open to nobody but its owner and the kernel.
         Ok(Seen::TooLong) | Err(_) => log.missed(),
     }
 }
@@ -165,8 +165,9 @@ fn connection(memory: &Memory, socket: u64, address: u64, length: u64) -> io::Re
     let bytes = memory.bytes(address, length.min(LARGEST) as usize)?;
     let Some(to) = attempt::of_address(&bytes) else { return Ok(Seen::Nothing) };
     let (deed, kind) = match is_stream(memory.0, socket)? {
-        true => (Deed::Connect, "stream"),
-        false => (Deed::Datagram, "datagram"),
+        Some(true) => (Deed::Connect, "stream"),
+        Some(false) => (Deed::Datagram, "datagram"),
+        None => return Ok(Seen::Nothing),
     };
     let words = ["connect", kind, to.class, &format!("port {}", to.port)].map(|word| word.as_bytes().to_vec());
     Ok(Seen::Deed(deed, words.to_vec()))
@@ -182,16 +183,16 @@ fn message(memory: &Memory, socket: u64, header: u64) -> io::Result<Seen> {
     connection(memory, socket, u64::from_ne_bytes(*address), u32::from_ne_bytes(*length).into())
 }
 
-fn is_stream(task: u32, socket: u64) -> io::Result<bool> {
+/// None for a descriptor that is not there: the kernel will say so too.
+fn is_stream(task: u32, socket: u64) -> io::Result<Option<bool>> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     // A descriptor can be had of a process, and the notice may be of one of its threads.
     let status = std::fs::read_to_string(format!("/proc/{task}/status"))?;
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")).and_then(|id| id.trim().parse::<i32>().ok());
     let pidfd = pidfd_open(process.and_then(Pid::from_raw).ok_or_else(gone)?, PidfdFlags::empty())?;
     match pidfd_getfd(pidfd, socket as i32, PidfdGetfdFlags::empty()) {
-        Ok(socket) => Ok(rustix::net::sockopt::socket_type(socket)? != rustix::net::SocketType::DGRAM),
-        // No such descriptor: the kernel will say so too.
-        Err(rustix::io::Errno::BADF) => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        Ok(socket) => Ok(Some(rustix::net::sockopt::socket_type(socket)? != rustix::net::SocketType::DGRAM)),
+        Err(rustix::io::Errno::BADF) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -203,9 +204,17 @@ impl Memory {
     fn piece(&self, address: u64, most: usize) -> io::Result<Vec<u8>> {
         let to_page_end = (PAGE - address % PAGE) as usize;
         let mut piece = vec![0u8; most.min(to_page_end)];
-        let got = sys::read_memory(self.0, address, &mut piece)?;
+        let got = match sys::read_memory(self.0, address, &mut piece) {
+            // Memory that may be written and not read: the kernel reads it in a call all the same.
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => self.by_force(address, &mut piece)?,
+            got => got?,
+        };
         piece.truncate(got);
         Ok(piece)
+    }
+
+    fn by_force(&self, address: u64, into: &mut [u8]) -> io::Result<usize> {
+        File::open(format!("/proc/{}/mem", self.0))?.read_at(into, address)
     }
 
     fn bytes(&self, address: u64, length: usize) -> io::Result<Vec<u8>> {

@@ -95,6 +95,10 @@ impl Overlay {
 /// the place of what the checkout has there.
 fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
     let mut found = Walked::starting_with(baseline.clone());
+    if !workspace::may_enter(upper) {
+        found.unreadable.push(workspace::name_of_dir(Path::new("")));
+        return Ok(found);
+    }
     // With each directory: does nothing of the checkout show through it?
     let mut pending = vec![(PathBuf::new(), false)];
     while let Some((below, covered)) = pending.pop() {
