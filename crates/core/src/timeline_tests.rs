@@ -72,7 +72,8 @@ fn claims_stand_apart_from_observations() {
     let claimed: Vec<u64> = told.entries.iter().filter(|entry| entry.voice == Voice::Claimed).map(|entry| entry.seq).collect();
     assert_eq!(claimed, [5, 6]);
     for kind in EventType::ALL {
-        let said = kind.is_engine() && !matches!(kind, EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded);
+        let said =
+            kind.is_engine() && !matches!(kind, EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded);
         assert_eq!(voice(*kind) == Voice::Claimed, said, "{kind:?}");
     }
 }

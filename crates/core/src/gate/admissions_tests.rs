@@ -30,6 +30,8 @@ fn changed(mut value: Value, field: &str, to: Value) -> Value {
     value
 }
 
+type Ask = fn(&GateInput<'_>) -> Outcome;
+
 /// A lane of Pi with everything on record, at stage 2.
 struct World {
     manifest: Manifest,
@@ -100,7 +102,7 @@ impl World {
             source_files: None,
             confinement: None,
         };
-        let gates: [(&'static str, fn(&GateInput<'_>) -> Outcome); 8] = [
+        let gates: [(&'static str, Ask); 8] = [
             ("decision", provider_decision),
             ("model", model_admission),
             ("executable", executable_admission),
@@ -310,7 +312,7 @@ const ROWS: &[Row] = &[
 #[test]
 fn truth_table() {
     for (name, change, want) in ROWS {
-        let found = World::with(|world| change(world)).blocks();
+        let found = World::with(change).blocks();
         assert_eq!(found.len(), want.len(), "{name}: {found:?}");
         for (found, want) in found.iter().zip(*want) {
             assert!(found.starts_with(want), "{name}: {found}");

@@ -140,7 +140,8 @@ fn every_field_of_every_record() {
 #[test]
 fn values_that_only_one_field_refuses() {
     type Check = fn(&Value, &str, &str);
-    let rows: Vec<(Check, fn() -> Value, &str, Value)> = vec![
+    type Row = (Check, fn() -> Value, &'static str, Value);
+    let rows: Vec<Row> = vec![
         (refused::<ModelAdmission>, model, "status", json!("Admitted")),
         (refused::<ModelAdmission>, model, "status", json!("approved")),
         (refused::<ModelAdmission>, model, "model", json!("qwen 3")),
