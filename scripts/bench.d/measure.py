@@ -579,7 +579,9 @@ def main():
         return
     # Not where the part above runs: another user sees a copy of this file alone.
     import gateway
+    import overlay
     import signed
+    import strict
 
     cto, work, pairs, document = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     bench = Bench(cto, work, pairs)
@@ -598,6 +600,8 @@ def main():
     bench.verify_large("printed", "a log", BIG)
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
     for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs)), *gateway.measure(cto, max(30, pairs))]:
+        bench.row(*row)
+    for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
         bench.row(*row)
     document.parent.mkdir(exist_ok=True)
     document.write_text(bench.document())
