@@ -7,6 +7,7 @@ use crate::digest::Digest;
 use crate::event::Event;
 use crate::ids::RunId;
 use crate::json::{self, JsonError};
+use crate::rules::RulesNumber;
 use crate::time::Utc;
 
 /// One line of `events.normalized.jsonl`.
@@ -97,6 +98,15 @@ fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, line: usize,
 pub fn first_prev(bytes: &[u8]) -> Option<Digest> {
     let line = bytes.split(|byte| *byte == b'\n').next()?;
     EventLine::read(1, line).ok().map(|line| line.prev)
+}
+
+/// The rules a chain names in its first line, whatever becomes of the rest.
+pub fn named_rules(bytes: &[u8]) -> Option<RulesNumber> {
+    let line = bytes.split(|byte| *byte == b'\n').next()?;
+    match EventLine::read(1, line).ok()?.event {
+        Event::RunStarted(started) => Some(started.rules),
+        _ => None,
+    }
 }
 
 /// Reads and checks a whole chain from its expected first `prev`. Order of types is `run::fold`'s business.

@@ -9,6 +9,7 @@ use crate::containment::{Containment, GuardPlan};
 use crate::contract::{MutationMode, Stage};
 use crate::digest::Digest;
 use crate::ids::{CaseId, EngineId};
+use crate::rules::RulesNumber;
 use crate::scope::TreePath;
 use crate::time::Utc;
 use crate::verdict::Status;
@@ -107,6 +108,9 @@ pub struct RunStarted {
     pub engine: EngineId,
     pub stage: Stage,
     pub harness_version: String,
+    /// The rules this run is judged by, now and by every later verifier. Absent in older bundles: rules 1.
+    #[serde(default)]
+    pub rules: RulesNumber,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

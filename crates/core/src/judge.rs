@@ -8,6 +8,7 @@ use crate::contract::{Contract, Control, Stage};
 use crate::event::{
     Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd, VerificationCompleted,
 };
+use crate::rules::Rules;
 use crate::run::{ApprovalFact, Facts};
 use crate::scope::{PathStanding, TreePath, standing};
 use crate::verdict::Status;
@@ -24,8 +25,20 @@ impl Judgement {
     }
 }
 
-/// Judges a run. A pass needs every positive fact; whatever is absent is a blocker, never a silence.
+/// Judges a run by the rules its chain names. Rules nobody here knows never end in a pass.
 pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
+    match Rules::of(facts.rules) {
+        Some(Rules::One) => judge_by_rules_1(contract, facts),
+        None => {
+            let unknown = format!("its rules, {}, are not known here", facts.rules.0);
+            let blockers = vec![Blocker::new(Code::MissingRequiredEvent, Some(unknown))];
+            Judgement { status: worst(&blockers), blockers }
+        }
+    }
+}
+
+/// A pass needs every positive fact; whatever is absent is a blocker, never a silence.
+fn judge_by_rules_1(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     let mut blockers = Vec::new();
     blockers.extend(before_execution(facts));
     blockers.extend(engine(contract, facts));

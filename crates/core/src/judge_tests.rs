@@ -408,3 +408,13 @@ fn who_takes_over_the_runner_is_not_believed() {
     assert_eq!(codes(verified_with(|done| done.runner_takeovers = path())), untrusted);
     assert_eq!(codes(verified_with(|done| done.rewritten_test_files = path())), untrusted);
 }
+
+#[test]
+fn rules_nobody_knows_end_in_no_pass() {
+    let mut facts = good();
+    assert_eq!(judge(Some(&sample()), &facts).status, Status::Pass);
+    for number in [0, Rules::NEWEST.number().0 + 1, u32::MAX] {
+        facts.rules = crate::rules::RulesNumber(number);
+        assert_eq!(judge(Some(&sample()), &facts).codes(), [Code::MissingRequiredEvent]);
+    }
+}

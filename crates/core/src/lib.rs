@@ -41,6 +41,7 @@ pub mod records;
 pub mod report;
 pub mod report_md;
 pub mod retention;
+pub mod rules;
 pub mod run;
 pub mod runner_output;
 pub mod schema;

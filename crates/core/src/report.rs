@@ -16,6 +16,7 @@ use crate::ids::{CaseId, EngineId, RunId};
 use crate::invariant::{CorePromotion, NeverActivated};
 use crate::json::{self, JsonError};
 use crate::judge::{self, Judgement};
+use crate::report_md::{Renderer, RendererNumber};
 use crate::run::{ApprovalFact, Facts};
 use crate::scope::{PathStanding, TreePath, standing};
 use crate::seen::Seen;
@@ -27,6 +28,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     pub schema_version: u32,
+    /// Which renderer wrote `report.md`. Absent in older bundles: renderer 1.
+    #[serde(default)]
+    pub report_renderer: RendererNumber,
     pub kind: Kind,
     pub origin: Origin,
     #[serde(default)]
@@ -242,6 +246,7 @@ pub fn build(
     let paths = path_results(contract, facts);
     Report {
         schema_version: SCHEMA_VERSION,
+        report_renderer: Renderer::NEWEST.number(),
         kind: Kind::Run,
         origin: identity.origin,
         label: contract.map(|contract| contract.label).unwrap_or_default(),

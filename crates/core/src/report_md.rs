@@ -3,13 +3,50 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::event::{CheckKind, ProcessEnd};
 use crate::report::Report;
 use crate::verdict::Status;
 
-/// The first line; a verifier checks that it names the report's status.
-pub fn title(status: Status, case: &str) -> String {
-    format!("# {}: {case}", status.as_str().to_uppercase())
+/// The number of the renderer, as a report names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RendererNumber(pub u32);
+
+impl Default for RendererNumber {
+    fn default() -> Self {
+        Renderer::One.number()
+    }
+}
+
+/// Renderers whose words a verifier can check, oldest first. Only the newest one still writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Renderer {
+    One,
+}
+
+impl Renderer {
+    pub const ALL: &[Self] = &[Self::One];
+    pub const NEWEST: Self = Self::One;
+
+    pub fn number(self) -> RendererNumber {
+        RendererNumber(match self {
+            Self::One => 1,
+        })
+    }
+
+    pub fn of(number: RendererNumber) -> Option<Self> {
+        Self::ALL.iter().copied().find(|renderer| renderer.number() == number)
+    }
+
+    /// The first line; a verifier checks that it names the report's status.
+    pub fn title(self, status: Status, case: &str) -> String {
+        match self {
+            Self::One => format!("# {}: {case}", status.as_str().to_uppercase()),
+        }
+    }
 }
 
 pub fn render(report: &Report) -> String {
@@ -20,7 +57,7 @@ pub fn render(report: &Report) -> String {
 }
 
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
-    writeln!(out, "{}\n", title(report.status, report.case_id.as_str()))?;
+    writeln!(out, "{}\n", Renderer::NEWEST.title(report.status, report.case_id.as_str()))?;
     let containment = if report.process_started { report.containment.as_str() } else { "not needed: no engine was started" };
     let guard = report.workspace_guard.as_ref().filter(|_| report.process_started);
     writeln!(
@@ -197,6 +234,9 @@ mod tests {
 
     #[test]
     fn the_title_names_the_status() {
-        assert_eq!(title(Status::Blocked, "x"), "# BLOCKED: x");
+        assert_eq!(Renderer::One.title(Status::Blocked, "x"), "# BLOCKED: x");
+        assert_eq!(Renderer::ALL.last(), Some(&Renderer::NEWEST));
+        assert_eq!(Renderer::of(RendererNumber::default()), Some(Renderer::One), "a report that names none");
+        assert_eq!(Renderer::of(RendererNumber(Renderer::NEWEST.number().0 + 1)), None);
     }
 }

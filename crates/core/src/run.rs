@@ -9,6 +9,7 @@ use crate::event::{
     Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, EventType, Finding, GateBlocked, PatchApplied,
     RunCompleted, Toolchain, VerificationCompleted,
 };
+use crate::rules::RulesNumber;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum State {
@@ -132,6 +133,8 @@ fn may_complete(state: State, done: &RunCompleted) -> bool {
 /// Everything a chain of events says, gathered for the judge.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
+    /// The rules the chain names.
+    pub rules: RulesNumber,
     pub contract: Option<ContractCreated>,
     pub gate_blocks: Vec<GateBlocked>,
     /// Containment of the last plan.
@@ -203,8 +206,8 @@ impl Folded {
                 facts.findings = done.findings.clone();
                 self.completed = Some(done.clone());
             }
-            Event::RunStarted(_)
-            | Event::EngineStarted(_)
+            Event::RunStarted(started) => facts.rules = started.rules,
+            Event::EngineStarted(_)
             | Event::EngineMessage(_)
             | Event::EnginePlan(_)
             | Event::EngineToolCall(_)

@@ -3,6 +3,7 @@ use crate::blocker::Code;
 use crate::contract::{MutationMode, Stage};
 use crate::digest::Digest;
 use crate::event::*;
+use crate::rules::Rules;
 use crate::time::Utc;
 use crate::verdict::Status;
 use crate::wire::Protocol;
@@ -24,6 +25,7 @@ pub fn started() -> Event {
         engine: "fake".parse().unwrap(),
         stage: Stage::Two,
         harness_version: "0".into(),
+        rules: Rules::NEWEST.number(),
     })
 }
 

@@ -14,6 +14,7 @@ use cto_core::contract::{ContractDocument, InvalidContract, SealedContract, Stag
 use cto_core::event::{self, Event, Finding, Origin, RunStarted};
 use cto_core::ids::{BadName, RunId};
 use cto_core::report::{EngineFacts, RunIdentity};
+use cto_core::rules::{Rules, RulesNumber};
 use cto_core::seen::Seen;
 use cto_core::source::CopiedRepo;
 use cto_core::trace::TraceOutcome;
@@ -34,6 +35,8 @@ pub enum RecoverError {
     Read(#[from] io::Error),
     #[error(transparent)]
     Name(#[from] BadName),
+    #[error("a newer cto began this run, by rules {}; recover it with that one", .0.0)]
+    NewerRules(RulesNumber),
 }
 
 /// One run that was closed, or could not be.
@@ -81,8 +84,18 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     if liveness(&dir) == Liveness::Sealed {
         return Ok(None);
     }
+    if let Some(newer) = newer_rules(&dir) {
+        return Err(RecoverError::NewerRules(newer));
+    }
     close(home, run_id, dir, open_entry, lock)?;
     Ok(Some(()))
+}
+
+/// Rules the run was begun by, where this program does not know them: it could only judge it wrongly.
+fn newer_rules(dir: &Path) -> Option<RulesNumber> {
+    let bytes = fs::read(dir.join(bundle::EVENTS)).ok()?;
+    let named = chain::named_rules(&bytes)?;
+    Rules::of(named).is_none().then_some(named)
 }
 
 fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: RunLock) -> Result<(), RecoverError> {
@@ -217,6 +230,7 @@ fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], di
             engine: lane.map_or_else(|| "fake".parse(), |lane| Ok(lane.engine.clone()))?,
             stage: lane.map_or(Stage::Two, |lane| lane.stage),
             harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+            rules: Rules::NEWEST.number(),
         },
     };
     // The oldest thing in the directory is as early as the run can have begun.

@@ -18,6 +18,7 @@ use cto_core::gate::{self, GateReport, GateVerdict, LaneFacts};
 use cto_core::ids::RunId;
 use cto_core::plan::Plan;
 use cto_core::report::{EngineFacts, RunIdentity};
+use cto_core::rules::Rules;
 use cto_core::seen::Seen;
 use cto_core::source::CopiedRepo;
 use cto_core::trace::TraceOutcome;
@@ -291,6 +292,7 @@ fn record_question(
         engine: request.manifest.id.clone(),
         stage: request.stage,
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rules: Rules::NEWEST.number(),
     }))?;
     let carried =
         |event: EventType| blocked.iter().filter_map(|gate| gate.code).filter(|c| c.info().event == event).collect::<Vec<_>>();

@@ -77,22 +77,10 @@ impl Forged {
 
     /// Chains events from any first `prev`.
     pub fn chain_from(&self, start: &str, events: Vec<Value>) -> &Self {
-        let mut prev = start.to_owned();
-        let mut bytes = Vec::new();
-        for (index, event) in events.iter().enumerate() {
-            let mut line = event.as_object().unwrap().clone();
-            line.remove("hash");
-            line.insert("seq".into(), (index as u64 + 1).into());
-            line.insert("prev".into(), prev.clone().into());
-            let hash = sha256_hex(&[b"cto-event/1\n", canonical(&Value::Object(line.clone())).as_slice()].concat());
-            line.insert("hash".into(), hash.clone().into());
-            bytes.extend(canonical(&Value::Object(line)));
-            bytes.push(b'\n');
-            prev = hash;
-        }
+        let (bytes, head) = chained(start, &events);
         self.put(EVENTS, &bytes);
         let count = events.len() as u64;
-        self.edit_report(|report| report["events"] = serde_json::json!({"count": count, "head": prev}))
+        self.edit_report(|report| report["events"] = serde_json::json!({"count": count, "head": head}))
     }
 
     /// Edits the data of the first event of a type.
@@ -159,6 +147,24 @@ fn pretty(value: &Value) -> Vec<u8> {
     let mut bytes = serde_json::to_vec_pretty(value).unwrap();
     bytes.push(b'\n');
     bytes
+}
+
+/// Numbers and chains events from a first `prev`: the lines, and the head.
+pub fn chained(start: &str, events: &[Value]) -> (Vec<u8>, String) {
+    let mut prev = start.to_owned();
+    let mut bytes = Vec::new();
+    for (index, event) in events.iter().enumerate() {
+        let mut line = event.as_object().unwrap().clone();
+        line.remove("hash");
+        line.insert("seq".into(), (index as u64 + 1).into());
+        line.insert("prev".into(), prev.clone().into());
+        let hash = sha256_hex(&[b"cto-event/1\n", canonical(&Value::Object(line.clone())).as_slice()].concat());
+        line.insert("hash".into(), hash.clone().into());
+        bytes.extend(canonical(&Value::Object(line)));
+        bytes.push(b'\n');
+        prev = hash;
+    }
+    (bytes, prev)
 }
 
 /// The first `prev` of a chain.

@@ -62,6 +62,7 @@ fn evidence() -> Evidence {
     let said = "attack climb 0: stopped: no\n  \na whole line\nattack climb 1: stopped: no\n";
     files.insert(bundle::STDOUT_LOG.into(), said.into());
     let verification = Verification {
+        rules: None,
         schema_version: 1,
         standing: Standing::Good,
         signature: Signature { standing: SignatureStanding::Own, key_id: None, label: None, signed_at: None },

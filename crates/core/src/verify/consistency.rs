@@ -11,7 +11,7 @@ use crate::event::{self, EventType, Origin};
 use crate::gate::{GateResult, GateVerdict};
 use crate::judge::{self, Judgement};
 use crate::report::{self, RelianceKind, Report};
-use crate::report_md;
+use crate::report_md::Renderer;
 use crate::run::{ApprovalFact, Folded};
 use crate::scope::TreePath;
 use crate::source::CopiedRepo;
@@ -236,7 +236,12 @@ impl Verifier<'_> {
         for field in wrong.into_iter().filter_map(|(field, is_wrong)| is_wrong.then_some(field)).chain(misquoted) {
             self.problem("report", bundle::REPORT, format!("{field} is not what the evidence says"));
         }
-        let title = report_md::title(report.status, report.case_id.as_str());
+        let Some(renderer) = Renderer::of(report.report_renderer) else {
+            let message = format!("written by renderer {}, which this cto does not know", report.report_renderer.0);
+            self.unknown("report", bundle::REPORT_MD, message);
+            return;
+        };
+        let title = renderer.title(report.status, report.case_id.as_str());
         if !self.bytes(bundle::REPORT_MD).starts_with(format!("{title}\n").as_bytes()) {
             self.problem("report", bundle::REPORT_MD, "does not begin with the report's verdict");
         }

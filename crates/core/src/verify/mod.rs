@@ -29,6 +29,7 @@ use crate::json::{self, JsonError};
 use crate::judge::Judgement;
 use crate::patch::PatchError;
 use crate::report::{self, Report};
+use crate::rules::{Rules, RulesNumber};
 use crate::run::{self, Facts, Folded, State};
 use crate::scope::TreePath;
 use crate::sums;
@@ -107,6 +108,8 @@ pub struct Verification {
     pub run_id: Option<String>,
     /// The verdict as re-derived; null unless the bundle is good.
     pub status: Option<crate::verdict::Status>,
+    /// The rules it was judged by: the number its chain names. Null where no chain could be read.
+    pub rules: Option<RulesNumber>,
     pub checked: Vec<Checked>,
     pub problems: Vec<Problem>,
     /// What could not be decided here: without these the bundle would be good.
@@ -135,6 +138,7 @@ struct Verifier<'a> {
     links: Links,
     problems: Vec<Problem>,
     unknowns: Vec<Problem>,
+    rules: Option<RulesNumber>,
 }
 
 /// Verifies the bundles of some runs and says what they are, as far as they can be found.
@@ -142,11 +146,12 @@ pub type Finder<'a> = dyn FnMut(&BTreeSet<RunId>) -> Links + 'a;
 
 /// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics, whatever the bytes.
 pub fn verify<'a>(found: &'a FoundBundle, trust: &'a Trust, find: &'a mut Finder<'a>) -> Verification {
-    let mut verifier = Verifier { found, trust, find, links: Links::new(), problems: Vec::new(), unknowns: Vec::new() };
+    let mut verifier =
+        Verifier { found, trust, find, links: Links::new(), problems: Vec::new(), unknowns: Vec::new(), rules: None };
     let report = json::parse_strict(verifier.bytes(bundle::REPORT));
     let run_id = report.as_ref().ok().and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
     let (judged, signature) = verifier.run(report);
-    let Verifier { problems, unknowns, .. } = verifier;
+    let Verifier { problems, unknowns, rules, .. } = verifier;
     let standing = match (problems.is_empty(), unknowns.is_empty()) {
         (true, true) => Standing::Good,
         (true, false) => Standing::Unknown,
@@ -159,6 +164,7 @@ pub fn verify<'a>(found: &'a FoundBundle, trust: &'a Trust, find: &'a mut Finder
         signature,
         run_id,
         status: judged.filter(|_| standing == Standing::Good).map(|judgement| judgement.status),
+        rules,
         checked: CHECKS.iter().map(|name| Checked { name: (*name).to_owned(), ok: ok(name) }).collect(),
         problems,
         unknowns,
@@ -208,6 +214,7 @@ impl Verifier<'_> {
         self.links(&documents.report);
         let events = self.chain(documents)?;
         let folded = self.order(&events, documents)?;
+        self.rules(&folded)?;
         self.facts(documents, &folded);
         self.verified(documents, &folded);
         self.containment(documents, &folded);
@@ -215,6 +222,19 @@ impl Verifier<'_> {
         let judgement = self.judgement(documents, &folded);
         self.report(documents, &folded);
         Some(judgement)
+    }
+
+    /// A run is judged by the rules its chain names. A newer program's rules cannot be applied here.
+    fn rules(&mut self, folded: &Folded) -> Option<Rules> {
+        let number = folded.facts.rules;
+        self.rules = Some(number);
+        let known = Rules::of(number);
+        if known.is_none() {
+            let newest = Rules::NEWEST.number().0;
+            let message = format!("judged by rules {}; this cto knows rules 1 to {newest}", number.0);
+            self.unknown("judgement", bundle::EVENTS, message);
+        }
+        known
     }
 
     fn bytes(&self, name: &str) -> &[u8] {

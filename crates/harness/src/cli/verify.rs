@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use cto_core::attest::Trust;
+use cto_core::rules::Rules;
 use cto_core::verify::{Problem, SignatureStanding, Standing, Verification};
 use serde_json::{Value, json};
 
@@ -233,7 +234,8 @@ fn print(context: &Context, verification: &Verification, place: &str) {
     list("unknown", &verification.unknowns);
     if let Some(status) = verification.status {
         let style = status_style(status);
-        out(&format!("  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence", status.as_str()));
+        let rules = verification.rules.map_or(String::new(), |rules| format!(" by rules {}", rules.0));
+        out(&format!("  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence{rules}", status.as_str()));
     }
     out("");
     context.output.hanging("", meaning(verification));
@@ -266,6 +268,9 @@ fn meaning(verification: &Verification) -> &'static str {
         (Standing::Unknown, SignatureStanding::Unknown) => {
             "Whole and consistent, but nobody trusted here vouches for it: anyone can make such a bundle with a key of \
              their own. Get the public key from someone you trust, then `cto verify --key FILE` or `cto keys trust FILE`."
+        }
+        (Standing::Unknown, _) if verification.rules.is_some_and(|number| Rules::of(number).is_none()) => {
+            "A newer cto made this bundle. Verify it with that version."
         }
         (Standing::Unknown, _) => "What it stands on could not be checked here: give those bundles too, or put them beside it.",
         (Standing::Bad, _) => "Do not rely on this bundle: what it says is not what its evidence says.",

@@ -148,3 +148,21 @@ fn an_empty_run_directory_is_closed() {
     assert_eq!(bundle.codes(), ["interrupted"]);
     assert_good(&bundle);
 }
+
+#[test]
+fn a_run_of_a_newer_harness_is_left_to_it() {
+    let house = house();
+    let dir = killed_run(&house);
+    let events = Bundle::at(&dir).events();
+    let contract = cto_core::digest::Digest::of(&fs::read(dir.join("contract.json")).unwrap());
+    let start = cto_testkit::chain_start(&dir.file_name().unwrap().to_string_lossy(), &contract.to_hex());
+    let mut edited = events;
+    edited[0]["data"]["rules"] = 1000.into();
+    fs::write(dir.join("events.normalized.jsonl"), cto_testkit::chained(&start, &edited).0).unwrap();
+    // The lock is no evidence: whoever looks takes it.
+    let evidence = || files_below(&dir).into_iter().filter(|(name, _)| name != "run.lock").collect::<Vec<_>>();
+    let before = evidence();
+    let answer = house.cto(&["recover"]);
+    assert!(answer.stdout.contains("a newer cto began this run") || answer.stderr.contains("a newer cto"), "{answer:?}");
+    assert_eq!(evidence(), before, "it was touched all the same");
+}

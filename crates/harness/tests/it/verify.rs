@@ -1,5 +1,6 @@
 //! `cto verify`: good, bad and unknown, as a person and as a program sees them.
 
+use cto_core::verify::Standing;
 use cto_testkit::Forged;
 
 use crate::{house, passed};
@@ -83,4 +84,33 @@ fn reading_changes_nothing() {
         assert_eq!(house.cto(args).code, Some(0), "{args:?}");
     }
     assert_eq!(state(), before, "{}", bundle.run_id());
+}
+
+#[test]
+fn a_run_is_judged_by_the_rules_its_chain_names() {
+    let (house, bundle) = passed();
+    assert_eq!(bundle.events()[0]["data"]["rules"], 1);
+    assert_eq!(bundle.report()["report_renderer"], 1);
+    let answer = house.cto(&["verify"]);
+    assert!(answer.stdout.contains("re-derived from the evidence by rules 1"), "{answer:?}");
+    // Without a number: the bundles of before there were numbers.
+    let old = Forged::copy_of(&bundle);
+    old.edit_event("run.started", |data| drop(data.as_object_mut().unwrap().remove("rules")));
+    old.edit_report(|report| drop(report.as_object_mut().unwrap().remove("report_renderer"))).reseal();
+    let found = crate::verdict(&old.bundle());
+    assert_eq!((found.standing, found.rules.map(|rules| rules.0)), (Standing::Good, Some(1)), "{found:?}");
+    // A number of later: nothing is said about the verdict, and nothing else is overlooked.
+    let newer = Forged::copy_of(&bundle);
+    newer.edit_event("run.started", |data| data["rules"] = 1000.into()).reseal();
+    let found = crate::verdict(&newer.bundle());
+    assert_eq!((found.standing, found.status), (Standing::Unknown, None), "{found:?}");
+    let answer = house.cto(&["verify", &newer.dir.display().to_string()]);
+    assert!(answer.stdout.contains("judged by rules 1000; this cto knows rules 1 to 1"), "{answer:?}");
+    newer.put("patch.diff", b"").reseal();
+    assert_eq!(crate::verdict(&newer.bundle()).standing, Standing::Unknown, "what the chain means is not judged");
+    newer.put("patch.diff", b"x");
+    crate::assert_bad(&newer.bundle(), "a changed file under rules nobody knows");
+    let renderer = Forged::copy_of(&bundle);
+    renderer.edit_report(|report| report["report_renderer"] = 1000.into()).reseal();
+    assert_eq!(crate::verdict(&renderer.bundle()).standing, Standing::Unknown);
 }

@@ -1,0 +1,59 @@
+//! The number of the rules a run is judged by.
+//!
+//! A bundle that was good stays good: whoever changes what the judge decides from the same facts adds
+//! a number here, and the judge asks for it. Chains name their number in `run.started`; a chain that
+//! names none was written before there were numbers and is judged by rules 1.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The number as a chain names it. Any number can be read; not every number is known here.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RulesNumber(pub u32);
+
+impl Default for RulesNumber {
+    fn default() -> Self {
+        Rules::One.number()
+    }
+}
+
+/// Rules this program can judge by, oldest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Rules {
+    One,
+}
+
+impl Rules {
+    pub const ALL: &[Self] = &[Self::One];
+    /// The only rules a new run is sealed with.
+    pub const NEWEST: Self = Self::One;
+
+    pub fn number(self) -> RulesNumber {
+        RulesNumber(match self {
+            Self::One => 1,
+        })
+    }
+
+    /// The rules with this number, if this program knows them.
+    pub fn of(number: RulesNumber) -> Option<Self> {
+        Self::ALL.iter().copied().find(|rules| rules.number() == number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_count_up_and_the_newest_is_the_last() {
+        for (index, rules) in Rules::ALL.iter().enumerate() {
+            assert_eq!(rules.number(), RulesNumber(index as u32 + 1));
+            assert_eq!(Rules::of(rules.number()), Some(*rules));
+        }
+        assert_eq!(Rules::ALL.last(), Some(&Rules::NEWEST));
+        assert_eq!(Rules::of(RulesNumber(0)), None);
+        assert_eq!(Rules::of(RulesNumber(Rules::ALL.len() as u32 + 1)), None);
+        assert_eq!(Rules::of(RulesNumber::default()), Some(Rules::One), "a chain without a number");
+    }
+}
