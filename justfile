@@ -44,10 +44,10 @@ bench *args:
 mutants *args:
     cargo mutants --package cto-core \
         --file 'crates/core/src/gate/*.rs' \
-        --file 'crates/core/src/judge.rs' \
-        --file 'crates/core/src/scope.rs' \
-        --file 'crates/core/src/verdict.rs' \
-        --file 'crates/core/src/run.rs' {{args}}
+        --file 'crates/core/src/run/judge.rs' \
+        --file 'crates/core/src/values/paths.rs' \
+        --file 'crates/core/src/run/verdict.rs' \
+        --file 'crates/core/src/run/mod.rs' {{args}}
 
 # Each row of the failure matrix must turn red without the check behind it; builds once a check, some twenty minutes
 prove-matrix *args:

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Stage;
-use crate::event::EventType;
-use crate::ids::EngineId;
-use crate::scope::PathRule;
+use crate::run::event::EventType;
+use crate::task::contract::Stage;
+use crate::values::ids::EngineId;
+use crate::values::paths::PathRule;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

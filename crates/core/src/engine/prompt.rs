@@ -1,7 +1,7 @@
 //! What an engine is told to do: the contract in words, and nothing else of the host.
 
-use crate::contract::{Action, Contract};
-use crate::scope::PathRule;
+use crate::task::contract::{Action, Contract};
+use crate::values::paths::PathRule;
 
 /// The task as one text. It begins with a plain word, so no engine takes it for an option or a file.
 pub fn prompt(contract: &Contract) -> String {
@@ -51,7 +51,7 @@ fn action_words(action: Action) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::tests::sample as contract;
+    use crate::task::contract::tests::sample as contract;
 
     #[test]
     fn the_contract_is_told_whole_and_begins_harmlessly() {

@@ -4,14 +4,14 @@
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
 use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
 use super::{GateInput, Outcome};
-use crate::blocker::Code;
-use crate::contract::{Contract, ModelPair, Stage};
-use crate::ladder;
+use crate::gate::ladder;
 use crate::records::{
     AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision, ProviderClass, RecordKind,
     Recorded, ReviewTrigger, difference,
 };
-use crate::seen::Seen;
+use crate::run::blocker::Code;
+use crate::task::contract::{Contract, ModelPair, Stage};
+use crate::values::seen::Seen;
 
 /// Runs a check only where the lane needs it, on what was gathered or on nothing at all.
 fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) -> Outcome {
@@ -20,7 +20,7 @@ fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) ->
         _ if !input.manifest.is_gated() => Outcome::NotApplicable("the default lane needs no admission"),
         _ if input.stage == Stage::One => Outcome::NotApplicable("stage 1 starts nothing"),
         Seen::Known(facts) => check(facts),
-        Seen::NotSeen => check(&LaneFacts::nothing(crate::time::Utc::FIRST)),
+        Seen::NotSeen => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
     }
 }
 

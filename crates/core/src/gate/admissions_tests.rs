@@ -1,15 +1,15 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::contract::tests::sample;
-use crate::contract::{ContractDocument, MutationMode};
-use crate::digest::Digest;
 use crate::engine::manifest::Manifest;
-use crate::ladder::{LaneKey, StageProof};
+use crate::gate::ladder::{LaneKey, StageProof};
 use crate::records::credential::CredentialWay;
 use crate::records::endpoint;
 use crate::records::tests as samples;
-use crate::time::Utc;
+use crate::task::contract::tests::sample;
+use crate::task::contract::{ContractDocument, MutationMode};
+use crate::values::digest::Digest;
+use crate::values::time::Utc;
 
 fn pi() -> Manifest {
     let text = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";

@@ -1,10 +1,10 @@
 //! What each gate asks. One function a gate; every missing input blocks.
 
 use super::{GateInput, Outcome};
-use crate::blocker::Code;
-use crate::contract::{Contract, MutationMode, Stage};
-use crate::seen::Seen;
-use crate::source::{Looked, SourceClass};
+use crate::run::blocker::Code;
+use crate::task::contract::{Contract, MutationMode, Stage};
+use crate::task::source::{Looked, SourceClass};
+use crate::values::seen::Seen;
 
 const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");
 pub(super) const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
@@ -22,8 +22,8 @@ pub(super) fn with_contract(input: &GateInput<'_>, check: impl FnOnce(&Contract)
 
 pub fn contract(input: &GateInput<'_>) -> Outcome {
     match input.contract {
-        crate::contract::ContractDocument::Valid(_) => Outcome::Pass,
-        crate::contract::ContractDocument::Invalid(invalid) => {
+        crate::task::contract::ContractDocument::Valid(_) => Outcome::Pass,
+        crate::task::contract::ContractDocument::Invalid(invalid) => {
             let first = invalid.errors.first().map(ToString::to_string);
             let more = invalid.errors.len().saturating_sub(1);
             let detail = match (first, more) {

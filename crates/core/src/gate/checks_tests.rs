@@ -1,16 +1,16 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::case_file::ContractIssue;
 use crate::containment::Containment;
-use crate::contract::tests::sample;
-use crate::contract::{ContractDocument, InvalidContract, MutationMode};
+use crate::containment::guard::{Decision, Guard};
 use crate::engine::manifest::Manifest;
+use crate::gate::plan::{self, Next};
 use crate::gate::{Answer, GATES, HostFacts, Phase};
-use crate::guard::{Decision, Guard};
-use crate::plan::{self, Next};
-use crate::source::tests as source_tests;
-use crate::source::{Source, SourceLook, SourceStatus};
+use crate::task::case_file::ContractIssue;
+use crate::task::contract::tests::sample;
+use crate::task::contract::{ContractDocument, InvalidContract, MutationMode};
+use crate::task::source::tests as source_tests;
+use crate::task::source::{Source, SourceLook, SourceStatus};
 use crate::wire::Protocol;
 use crate::wire::calls::{CallRecord, Outcome as Wire};
 
@@ -125,7 +125,7 @@ impl World {
 }
 
 fn dirty(look: &mut SourceLook) {
-    look.status = SourceStatus::new(b"x", vec![crate::scope::TreePath::new("x")], Vec::new());
+    look.status = SourceStatus::new(b"x", vec![crate::values::paths::TreePath::new("x")], Vec::new());
 }
 
 #[test]

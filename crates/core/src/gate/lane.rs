@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::contract::ModelPair;
-use crate::digest::Digest;
-use crate::ladder::StageProof;
+use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::endpoint::{EndpointFacts, EndpointProblem};
 use crate::records::{ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name};
-use crate::time::Utc;
+use crate::task::contract::ModelPair;
+use crate::values::digest::Digest;
+use crate::values::time::Utc;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LaneFacts {

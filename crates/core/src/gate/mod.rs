@@ -1,6 +1,10 @@
 //! The gates: one table, read top to bottom. A gate is a total function from what is known to
 //! pass or blocker; it never looks anything up itself.
 
+pub mod eligibility;
+pub mod ladder;
+pub mod plan;
+
 mod admissions;
 mod checks;
 mod lane;
@@ -16,13 +20,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blocker::Code;
-use crate::contract::{ContractDocument, Stage};
+use crate::containment::guard::Decision;
 use crate::engine::manifest::Manifest;
-use crate::event::Toolchain;
-use crate::guard::Decision;
-use crate::seen::Seen;
-use crate::source::Looked;
+use crate::run::blocker::Code;
+use crate::run::event::Toolchain;
+use crate::task::contract::{ContractDocument, Stage};
+use crate::task::source::Looked;
+use crate::values::seen::Seen;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

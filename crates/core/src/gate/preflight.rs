@@ -2,8 +2,8 @@
 //! has passed, because to ask is to use the network.
 
 use super::{GateInput, Outcome};
-use crate::blocker::Code;
-use crate::seen::Seen;
+use crate::run::blocker::Code;
+use crate::values::seen::Seen;
 use crate::wire::calls::{CallRecord, ProbeOutcome, probe_outcome};
 
 /// What one real request came to.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::fields::record;
 use super::{Field, Record, RecordKind, ReviewTrigger};
-use crate::digest::Digest;
-use crate::ids::EngineId;
+use crate::values::digest::Digest;
+use crate::values::ids::EngineId;
 
 record! {
     /// An executable admission: one file, by its digest.

@@ -11,11 +11,11 @@ use super::RecordKind;
 use super::credential::CredentialWay;
 use super::secret_shape::{secret_key, secret_shape};
 use super::trigger;
-use crate::digest::Digest;
-use crate::ids::EngineId;
-use crate::json::{self, JsonError};
-use crate::scope::PathRule;
-use crate::time::Utc;
+use crate::values::digest::Digest;
+use crate::values::ids::EngineId;
+use crate::values::json::{self, JsonError};
+use crate::values::paths::PathRule;
+use crate::values::time::Utc;
 
 /// A record larger than this is none.
 pub const MAX_RECORD: usize = 64 << 10;

@@ -27,7 +27,7 @@ pub use trigger::{Circumstance, ReviewTrigger, Trigger};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::values::digest::Digest;
 
 /// The five kinds of record, and what each is called.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

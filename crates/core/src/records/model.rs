@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::endpoint::EndpointClass;
 use super::fields::record;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
-use crate::contract::ModelPair;
-use crate::digest::Digest;
+use crate::task::contract::ModelPair;
+use crate::values::digest::Digest;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -64,7 +64,7 @@ fn build_report() -> Value {
     })
 }
 
-use crate::contract::Action;
+use crate::task::contract::Action;
 
 fn bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec(value).unwrap()
@@ -86,7 +86,7 @@ fn refused<T: Record + std::fmt::Debug>(value: &Value, field: &str, kind: &str) 
 
 fn table<T: Record + std::fmt::Debug + PartialEq>(good: &Value) {
     let whole: T = read(&bytes(good)).unwrap_or_else(|issues| panic!("{issues:?}"));
-    let again: T = read(&crate::json::pretty(&whole).unwrap()).unwrap();
+    let again: T = read(&crate::values::json::pretty(&whole).unwrap()).unwrap();
     assert_eq!(again, whole, "what is written is read again");
     assert_eq!(T::FIELDS.len(), good.as_object().unwrap().len(), "the sample has every field");
     for field in T::FIELDS {
@@ -205,7 +205,7 @@ fn a_decision_that_decides_needs_every_field_and_one_that_does_not_needs_none() 
 
 #[test]
 fn each_defect_of_a_target_has_its_own_blocker() {
-    use crate::blocker::Code;
+    use crate::run::blocker::Code;
     for (field, value, code) in [
         ("ownership_evidence", json!(""), Code::TargetUnowned),
         ("risk_classification", json!("critical"), Code::TargetCritical),

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::fields::record;
 use super::model::AdmissionStatus;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
-use crate::contract::MutationMode;
-use crate::ids::EngineId;
+use crate::task::contract::MutationMode;
+use crate::values::ids::EngineId;
 
 /// What an engine of this source may be run for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::fields::record;
 use super::model::AdmissionStatus;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
-use crate::blocker::Code;
-use crate::contract::Action;
-use crate::scope::PathRule;
+use crate::run::blocker::Code;
+use crate::task::contract::Action;
+use crate::values::paths::PathRule;
 
 /// The only class of target there is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::endpoint::EndpointClass;
 use super::fields::{Takes, one};
-use crate::contract::{ModelPair, Stage};
-use crate::time::Utc;
+use crate::task::contract::{ModelPair, Stage};
+use crate::values::time::Utc;
 
 const MAX_TRIGGERS: usize = 32;
 

@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 
 use super::{Documents, Verifier, process_started};
-use crate::blocker::{Blocker, Code, headline, worst};
 use crate::bundle;
+use crate::bundle::report::{self, RelianceKind, Report};
+use crate::bundle::report_md::Renderer;
 use crate::containment::{Containment, ContainmentReport};
-use crate::contract::Contract;
-use crate::event::{self, EventType, Origin};
 use crate::gate::{GateResult, GateVerdict};
-use crate::judge::{self, Judgement};
-use crate::report::{self, RelianceKind, Report};
-use crate::report_md::Renderer;
+use crate::run::blocker::{Blocker, Code, headline, worst};
+use crate::run::event::{self, EventType, Origin};
+use crate::run::judge::{self, Judgement};
+use crate::run::verdict::Status;
 use crate::run::{ApprovalFact, Folded};
-use crate::scope::TreePath;
-use crate::source::CopiedRepo;
-use crate::verdict::Status;
+use crate::task::contract::Contract;
+use crate::task::source::CopiedRepo;
+use crate::values::paths::TreePath;
 impl Verifier<'_> {
     /// The files the events speak of are the files in the bundle.
     pub(super) fn facts(&mut self, documents: &Documents, folded: &Folded) {

@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use super::{FoundBundle, Standing, Verification, Verifier};
 use crate::bundle;
-use crate::digest::Digest;
-use crate::event::Kind;
-use crate::ids::RunId;
-use crate::json;
-use crate::report::{Reliance, RelianceKind, Report};
-use crate::verdict::Status;
+use crate::bundle::report::{Reliance, RelianceKind, Report};
+use crate::run::event::Kind;
+use crate::run::verdict::Status;
+use crate::values::digest::Digest;
+use crate::values::ids::RunId;
+use crate::values::json;
 
 const CHECK: &str = "links";
 

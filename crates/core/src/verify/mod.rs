@@ -14,27 +14,27 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::attest::Trust;
-use crate::blocker::Code;
 use crate::bundle;
-use crate::chain;
+use crate::bundle::attest::Trust;
+use crate::bundle::report::{self, Report};
+use crate::bundle::sums;
+use crate::checks::test_log::FoundLog;
 use crate::containment::ContainmentReport;
-use crate::contract::ContractDocument;
-use crate::digest::Digest;
-use crate::eligibility::Eligibility;
-use crate::event::{Event, EventType, Kind};
 use crate::gate::GateReport;
-use crate::ids::RunId;
-use crate::json::{self, JsonError};
-use crate::judge::Judgement;
-use crate::patch::PatchError;
-use crate::report::{self, Report};
-use crate::rules::{Rules, RulesNumber};
+use crate::gate::eligibility::Eligibility;
+use crate::run::blocker::Code;
+use crate::run::chain;
+use crate::run::event::{Event, EventType, Kind};
+use crate::run::judge::Judgement;
+use crate::run::rules::{Rules, RulesNumber};
+use crate::run::trace::TraceLine;
 use crate::run::{self, Facts, Folded, State};
-use crate::scope::TreePath;
-use crate::sums;
-use crate::test_log::FoundLog;
-use crate::trace::TraceLine;
+use crate::task::contract::ContractDocument;
+use crate::values::digest::Digest;
+use crate::values::ids::RunId;
+use crate::values::json::{self, JsonError};
+use crate::values::paths::TreePath;
+use crate::workspace::patch::PatchError;
 
 pub use links::{Linked, Links};
 pub use signature::{Signature, SignatureStanding};
@@ -107,7 +107,7 @@ pub struct Verification {
     pub signature: Signature,
     pub run_id: Option<String>,
     /// The verdict as re-derived; null unless the bundle is good.
-    pub status: Option<crate::verdict::Status>,
+    pub status: Option<crate::run::verdict::Status>,
     /// The rules it was judged by: the number its chain names. Null where no chain could be read.
     pub rules: Option<RulesNumber>,
     pub checked: Vec<Checked>,

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Verifier;
-use crate::attest::statement::{self, STATEMENT_TYPE, VERDICT_TYPE};
-use crate::attest::{Envelope, KeySource, PublicKey, Sealed, Statement, Subject, Verdict, companions, trust};
 use crate::bundle;
-use crate::digest::Digest;
-use crate::json::{self, JsonError};
-use crate::report::Report;
-use crate::time::Utc;
+use crate::bundle::attest::statement::{self, STATEMENT_TYPE, VERDICT_TYPE};
+use crate::bundle::attest::{Envelope, KeySource, PublicKey, Sealed, Statement, Subject, Verdict, companions, trust};
+use crate::bundle::report::Report;
+use crate::values::digest::Digest;
+use crate::values::json::{self, JsonError};
+use crate::values::time::Utc;
 
 /// Who signed a bundle, as far as it is known.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

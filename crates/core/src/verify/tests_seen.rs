@@ -2,11 +2,11 @@
 
 use super::{Documents, Verifier};
 use crate::bundle;
-use crate::control;
-use crate::event::VerificationCompleted;
+use crate::checks::control;
+use crate::checks::test_ids::TestIdDocument;
+use crate::checks::test_log;
 use crate::run::Folded;
-use crate::test_ids::TestIdDocument;
-use crate::test_log;
+use crate::run::event::VerificationCompleted;
 
 impl Verifier<'_> {
     pub(super) fn verified(&mut self, documents: &Documents, folded: &Folded) {

@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Protocol;
-use super::path::PathClass;
-use crate::digest::Digest;
-use crate::seen::Seen;
+use crate::values::digest::Digest;
+use crate::values::seen::Seen;
+use crate::wire::http::path::PathClass;
 
 /// How a call ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::digest::Digest;
+use crate::values::digest::Digest;
 
 const MAX_URL: usize = 2048;
 /// Below this a host name is too common a word to be taken out of texts.

@@ -4,15 +4,11 @@
 pub mod answers;
 pub mod calls;
 pub mod endpoint;
-pub mod headers;
 pub mod http;
 pub mod json_scan;
 pub mod mask;
-pub mod path;
-pub mod readings;
 pub mod request;
 pub mod scenario;
-pub mod sse;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -269,7 +269,7 @@ mod tests {
                 let _ = request.push(piece);
             }
             let passed = request.finish(None).verdict.is_ok();
-            let strict = crate::json::parse_strict(body.as_bytes()).ok();
+            let strict = crate::values::json::parse_strict(body.as_bytes()).ok();
             let want = strict.is_some_and(|value| value["model"] == "lab-1" && value.get("Model").is_none());
             prop_assert_eq!(passed, want, "{}", body);
         }

@@ -4,7 +4,7 @@ use clap::builder::Styles;
 use serde_json::json;
 
 use super::{Context, command_tree};
-use crate::failure::Failure;
+use crate::host::failure::Failure;
 
 /// The headings of the long help. The short help shows the first group alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,54 +1,28 @@
 //! The command line: one file a command, one place where failures become exit codes.
 
-mod admit;
-mod apply;
-mod bundle;
-mod case;
-mod cases;
-mod completions;
-mod config;
-mod contract;
-mod diff;
-mod doctor;
-mod eligibility;
+mod args;
 mod engines;
-mod exec;
+mod evidence;
+pub mod program;
+mod tasks;
+mod work;
+
 mod help;
-mod keys;
-mod man;
-mod matrix;
-mod matrix_row;
-mod old_names;
-mod output;
+pub(crate) mod old_names;
 mod parse;
-mod prune;
-mod record_args;
-mod recover;
-mod replay;
-mod run;
-mod run_all;
-mod runs;
-mod schema;
-mod setup;
-mod show;
-mod stat_view;
-mod table;
-mod try_run;
-mod validate;
-mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use cto_core::attest::Trust;
-use cto_core::config::{Layers, Source};
+use cto_core::bundle::attest::Trust;
+use cto_core::operator::settings::{Layers, Source};
 
 use crate::doubles;
-use crate::failure::Failure;
+use crate::evidence::keys::KeyStore;
+use crate::host::failure::Failure;
 use crate::host::{Env, Home};
-use crate::keys::KeyStore;
-use output::{Color, Output};
+use crate::screen::output::{Color, Output};
 
 /// The gate between coding agents and the repositories people own.
 #[derive(Parser)]
@@ -80,58 +54,58 @@ struct Global {
 #[derive(Subcommand)]
 enum Command {
     /// Run a case under governance and leave an evidence bundle
-    Run(run::Args),
+    Run(work::run::Args),
     /// Try a task on a copy of your own repository
-    Try(try_run::Args),
+    Try(work::try_run::Args),
     /// Put a verified patch into your work tree
-    Apply(apply::Args),
+    Apply(work::apply::Args),
     /// Show what happened in a run
-    Show(show::Args),
+    Show(evidence::show::Args),
     /// Check a bundle from its own bytes
-    Verify(verify::Args),
+    Verify(evidence::verify::Args),
     /// Pack a bundle into one file, or unpack one
-    Bundle(bundle::Args),
+    Bundle(evidence::bundle::Args),
     /// Which key signs here, and whose signatures count
-    Keys(keys::Args),
+    Keys(evidence::keys::Args),
     /// List runs, newest first
-    Runs(runs::Args),
+    Runs(evidence::runs::Args),
     /// Close runs that were interrupted
-    Recover(recover::Args),
+    Recover(evidence::recover::Args),
     /// Print the resolved contract of a case with both digests
-    Contract(contract::Args),
+    Contract(tasks::contract::Args),
     /// List the cases and what each may change
-    Cases(cases::Args),
+    Cases(tasks::cases::Args),
     /// Begin a case of your own, or find out whether one is sound
-    Case(case::Args),
+    Case(tasks::case::Args),
     /// List the engines and their gates
-    Engines(engines::Args),
+    Engines(engines::list::Args),
     /// Walk through admissions and the first proofs of an engine
-    Setup(setup::Args),
+    Setup(engines::setup::Args),
     /// Write, check or show the records that let a thing be used
-    Admit(admit::Args),
+    Admit(engines::admit::Args),
     /// Say whether an engine may be chosen for a case, and what is missing
-    Eligibility(eligibility::Args),
+    Eligibility(engines::eligibility::Args),
     /// Check what a stage must show, and prove it for an engine
-    Validate(validate::Args),
+    Validate(engines::validate::Args),
     /// Run any command in the jail
-    Exec(exec::Args),
+    Exec(work::exec::Args),
     /// Say what this host can contain, and how to fix what it cannot
-    Doctor(doctor::Args),
+    Doctor(program::doctor::Args),
     /// Try every way to fail and check the evidence of each
-    Matrix(matrix::Args),
+    Matrix(engines::matrix::Args),
     /// Print the JSON Schema of an artifact
-    Schema(schema::Args),
+    Schema(evidence::schema::Args),
     /// Show the patch of a run
-    Diff(diff::Args),
+    Diff(evidence::diff::Args),
     /// Tell how a run went, event by event
-    Replay(replay::Args),
+    Replay(evidence::replay::Args),
     /// Show every setting and where it came from
-    #[command(after_long_help = config::keys())]
-    Config(config::Args),
+    #[command(after_long_help = program::config::keys())]
+    Config(program::config::Args),
     /// Print completions for a shell
-    Completions(completions::Args),
+    Completions(program::completions::Args),
     /// Print or write the manual pages
-    Man(man::Args),
+    Man(program::man::Args),
     /// List every command, or explain one
     Help(help::Args),
     /// Be an agent that asks its model through the door
@@ -174,7 +148,7 @@ enum Command {
     Ask(doubles::model_client::Args),
     /// Run one row of the failure matrix
     #[command(name = "__row", hide = true)]
-    Row(matrix_row::Args),
+    Row(engines::matrix_row::Args),
     /// Enter a jail; the order comes over standard input
     #[command(name = "__jail", hide = true)]
     Jail,
@@ -187,7 +161,7 @@ struct Context {
     runs_dir: Option<PathBuf>,
     color: Option<Color>,
     /// The config file, for commands that use one.
-    config: cto_core::config::Config,
+    config: cto_core::operator::settings::Config,
     output: Output,
 }
 
@@ -211,7 +185,7 @@ impl Context {
 
     /// Where cases are looked for, when no flag says so.
     fn configured_cases(&self) -> Result<Option<PathBuf>, Failure> {
-        self.config.get("cases").map(|given| crate::config::directory(&given.value, &self.env)).transpose()
+        self.config.get("cases").map(|given| crate::host::settings::directory(&given.value, &self.env)).transpose()
     }
 }
 
@@ -244,13 +218,13 @@ pub fn main() -> ExitCode {
         home: global.home,
         runs_dir: global.runs_dir,
         color: global.color,
-        config: cto_core::config::Config::default(),
+        config: cto_core::operator::settings::Config::default(),
     };
     let is_exec = matches!(command, Command::Exec(_));
     let answer = configure(&mut context, &command).and_then(|()| dispatch(&context, command));
     let answer = answer.and_then(|code| context.output.check_arrival().map(|()| code));
     ExitCode::from(answer.unwrap_or_else(|failure| {
-        let failure = if is_exec { exec::own(failure) } else { failure };
+        let failure = if is_exec { work::exec::own(failure) } else { failure };
         context.output.failure(&failure);
         failure.exit_code()
     }))
@@ -260,14 +234,14 @@ pub fn main() -> ExitCode {
 fn configure(context: &mut Context, command: &Command) -> Result<(), Failure> {
     let about_itself = matches!(command, Command::Config(_) | Command::Help(_) | Command::Completions(_) | Command::Man(_));
     if !about_itself {
-        context.config = crate::config::load(&context.env)?.config;
+        context.config = crate::host::settings::load(&context.env)?.config;
     }
     chosen_color(context.color, &context.env, &context.config).1.apply();
     Ok(())
 }
 
 /// Flag over variable over config file.
-fn chosen_color(flag: Option<Color>, env: &Env, config: &cto_core::config::Config) -> (Source, Color) {
+fn chosen_color(flag: Option<Color>, env: &Env, config: &cto_core::operator::settings::Config) -> (Source, Color) {
     let forced = env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0");
     let environment = match (env.get("NO_COLOR").is_some(), forced) {
         (true, _) => Some((Source::Environment { name: "NO_COLOR" }, Color::Never)),
@@ -281,33 +255,33 @@ fn chosen_color(flag: Option<Color>, env: &Env, config: &cto_core::config::Confi
 
 fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
     match command {
-        Command::Run(args) => run::run(context, args),
-        Command::Try(args) => try_run::run(context, args),
-        Command::Apply(args) => apply::run(context, &args),
-        Command::Show(args) => show::run(context, &args),
-        Command::Verify(args) => verify::run(context, &args),
-        Command::Bundle(args) => bundle::run(context, &args),
-        Command::Keys(args) => keys::run(context, args),
-        Command::Runs(args) => runs::run(context, args),
-        Command::Recover(args) => recover::run(context, &args),
-        Command::Contract(args) => contract::run(context, args),
-        Command::Cases(args) => cases::run(context, &args),
-        Command::Case(args) => case::run(context, args),
-        Command::Engines(args) => engines::run(context, &args),
-        Command::Setup(args) => setup::run(context, args),
-        Command::Admit(args) => admit::run(context, args),
-        Command::Eligibility(args) => eligibility::run(context, args),
-        Command::Validate(args) => validate::run(context, args),
-        Command::Exec(args) => Ok(exec::run(context, args)),
-        Command::Doctor(args) => doctor::run(context, &args),
-        Command::Matrix(args) => matrix::run(context, args),
-        Command::Row(args) => matrix_row::run(context, &args),
-        Command::Schema(args) => schema::run(context, &args),
-        Command::Diff(args) => diff::run(context, &args),
-        Command::Replay(args) => replay::run(context, &args),
-        Command::Config(args) => config::run(context, &args),
-        Command::Completions(args) => completions::run(context, &args),
-        Command::Man(args) => man::run(context, &args),
+        Command::Run(args) => work::run::run(context, args),
+        Command::Try(args) => work::try_run::run(context, args),
+        Command::Apply(args) => work::apply::run(context, &args),
+        Command::Show(args) => evidence::show::run(context, &args),
+        Command::Verify(args) => evidence::verify::run(context, &args),
+        Command::Bundle(args) => evidence::bundle::run(context, &args),
+        Command::Keys(args) => evidence::keys::run(context, args),
+        Command::Runs(args) => evidence::runs::run(context, args),
+        Command::Recover(args) => evidence::recover::run(context, &args),
+        Command::Contract(args) => tasks::contract::run(context, args),
+        Command::Cases(args) => tasks::cases::run(context, &args),
+        Command::Case(args) => tasks::case::run(context, args),
+        Command::Engines(args) => engines::list::run(context, &args),
+        Command::Setup(args) => engines::setup::run(context, args),
+        Command::Admit(args) => engines::admit::run(context, args),
+        Command::Eligibility(args) => engines::eligibility::run(context, args),
+        Command::Validate(args) => engines::validate::run(context, args),
+        Command::Exec(args) => Ok(work::exec::run(context, args)),
+        Command::Doctor(args) => program::doctor::run(context, &args),
+        Command::Matrix(args) => engines::matrix::run(context, args),
+        Command::Row(args) => engines::matrix_row::run(context, &args),
+        Command::Schema(args) => evidence::schema::run(context, &args),
+        Command::Diff(args) => evidence::diff::run(context, &args),
+        Command::Replay(args) => evidence::replay::run(context, &args),
+        Command::Config(args) => program::config::run(context, &args),
+        Command::Completions(args) => program::completions::run(context, &args),
+        Command::Man(args) => program::man::run(context, &args),
         Command::Help(args) => help::run(context, &args),
         // Handled before any state is looked at.
         Command::Agent { .. }

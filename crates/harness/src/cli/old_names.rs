@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::failure::Failure;
+use crate::host::failure::Failure;
 
 /// Name of the script, and the words that do its work now. What it was given follows them.
 pub const OLD_NAMES: &[(&str, &[&str])] = &[

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use clap::error::{Error, ErrorKind};
 use clap::{FromArgMatches, ValueEnum};
 
-use super::output::{Color, Output};
-use super::{Cli, command_tree, exec, old_names};
-use crate::failure::Failure;
+use super::{Cli, command_tree, old_names};
+use crate::cli::work::exec;
+use crate::host::failure::Failure;
+use crate::screen::output::{Color, Output};
 
 /// A command line that was understood.
 pub struct Asked {

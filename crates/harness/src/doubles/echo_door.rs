@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cancel::Cancel;
 use crate::jail::{Door, JailPlan, Mount};
+use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits, SuperviseError};
 
 /// Runs a command whose `CTO_DOOR` names the door; its exit code is ours.

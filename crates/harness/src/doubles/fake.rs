@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::time::Duration;
 
-use cto_core::case_file::toml_problem;
+use cto_core::task::case_file::toml_problem;
 use serde::Deserialize;
 use serde_json::json;
 

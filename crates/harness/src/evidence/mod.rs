@@ -3,6 +3,10 @@
 //! The event chain is guarded by the state machine of `cto_core::run`: an event out of order is an
 //! error here, not a surprise for the verifier. `docs/bundle-format.md` gives the sealing order.
 
+pub mod keys;
+pub mod secrets;
+pub mod sign;
+
 mod lock;
 mod scratch;
 mod seal;
@@ -14,25 +18,25 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::chain::{self, EventLine};
+use cto_core::bundle::report::{Claimed, Reliance, RunIdentity};
 use cto_core::containment::ProcessReport;
-use cto_core::contract::{ContractDocument, SealedContract};
-use cto_core::digest::Digest;
-use cto_core::eligibility;
-use cto_core::event::{Event, EventType};
 use cto_core::gate::GateReport;
-use cto_core::json::JsonError;
-use cto_core::report::{Claimed, Reliance, RunIdentity};
+use cto_core::gate::eligibility;
+use cto_core::run::chain::{self, EventLine};
+use cto_core::run::event::{Event, EventType};
+use cto_core::run::trace::{TraceLine, TraceOutcome};
 use cto_core::run::{Folded, OutOfOrder};
-use cto_core::trace::{TraceLine, TraceOutcome};
+use cto_core::task::contract::{ContractDocument, SealedContract};
+use cto_core::values::digest::Digest;
+use cto_core::values::json::JsonError;
 
 pub use lock::{Liveness, RunLock, is_held, liveness};
 pub use seal::SealedBundle;
 
+use crate::evidence::keys::KeyStore;
+use crate::evidence::secrets::{Hits, Secrets};
+use crate::evidence::sign::SignError;
 use crate::host::{self, Home};
-use crate::keys::KeyStore;
-use crate::secrets::{Hits, Secrets};
-use crate::sign::SignError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
@@ -226,7 +230,7 @@ impl OpenBundle {
             duration_ms: millis(duration),
             detail: detail.map(|text| self.clean(&text)),
         };
-        let mut bytes = cto_core::json::canonical(&line)?;
+        let mut bytes = cto_core::values::json::canonical(&line)?;
         bytes.push(b'\n');
         self.trace.append(&bytes)
     }
@@ -248,7 +252,7 @@ impl OpenBundle {
     }
 
     pub fn write_json<T: serde::Serialize>(&mut self, name: &str, value: &T) -> Result<(), EvidenceError> {
-        self.write(name, &cto_core::json::pretty(value)?)
+        self.write(name, &cto_core::values::json::pretty(value)?)
     }
 
     /// Writes the gates, and the backend decision that follows from them.
@@ -303,7 +307,7 @@ fn allocate(file: &File) -> io::Result<()> {
     }
 }
 
-fn lock_time(dir: &Path) -> Option<cto_core::time::Utc> {
+fn lock_time(dir: &Path) -> Option<cto_core::values::time::Utc> {
     let modified = fs::metadata(dir.join(bundle::LOCK)).ok()?.modified().ok()?;
     Some(host::file_time(modified))
 }
@@ -311,8 +315,8 @@ fn lock_time(dir: &Path) -> Option<cto_core::time::Utc> {
 /// Makes a directory nobody else has, for a run id nobody else has.
 pub fn reserve_run_dir(
     home: &Home,
-    id: impl Fn(&str) -> Option<cto_core::ids::RunId>,
-) -> Result<(cto_core::ids::RunId, PathBuf), crate::failure::Failure> {
+    id: impl Fn(&str) -> Option<cto_core::values::ids::RunId>,
+) -> Result<(cto_core::values::ids::RunId, PathBuf), crate::host::failure::Failure> {
     use std::os::unix::fs::DirBuilderExt;
     for _ in 0..16 {
         let suffix = host::run_suffix(host::now())?;
@@ -322,7 +326,7 @@ pub fn reserve_run_dir(
             Ok(()) => return Ok((run_id, dir)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(crate::failure::Failure::internal("runs_root_unwritable", "the runs root cannot be written")
+                return Err(crate::host::failure::Failure::internal("runs_root_unwritable", "the runs root cannot be written")
                     .at(home.runs.display().to_string())
                     .because(&error)
                     .so("no bundle could be written, so nothing ran")
@@ -330,5 +334,5 @@ pub fn reserve_run_dir(
             }
         }
     }
-    Err(crate::failure::Failure::internal("no_run_id", "no unused run id could be found"))
+    Err(crate::host::failure::Failure::internal("no_run_id", "no unused run id could be found"))
 }

@@ -6,10 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::report::BackendScratch;
+use cto_core::bundle::report::BackendScratch;
 
-use crate::files;
-use crate::workspace;
+use crate::host::files;
+use crate::workspace::on_disk;
 
 /// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost a disk.
 const MOST: u64 = 1 << 30;
@@ -35,7 +35,7 @@ pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
         }
         io::Write::flush(&mut tar.into_inner()?)?;
     }
-    workspace::remove(&root)?;
+    on_disk::remove(&root)?;
     Ok(count)
 }
 

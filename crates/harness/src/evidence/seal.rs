@@ -9,24 +9,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use cto_core::attest::Sealed;
-use cto_core::blocker::{Blocker, Code};
 use cto_core::bundle;
+use cto_core::bundle::attest::Sealed;
+use cto_core::bundle::report::{self, ChainHead, Freshness, Report, Sealing};
+use cto_core::bundle::report_md;
+use cto_core::bundle::sums;
 use cto_core::containment::{Containment, ContainmentReport};
-use cto_core::digest::Digest;
-use cto_core::event::{Event, EventType, Finding, RunCompleted};
-use cto_core::judge::{self, Judgement};
-use cto_core::report::{self, ChainHead, Freshness, Report, Sealing};
-use cto_core::report_md;
 use cto_core::run::State;
-use cto_core::sums;
-use cto_core::trace::TraceOutcome;
+use cto_core::run::blocker::{Blocker, Code};
+use cto_core::run::event::{Event, EventType, Finding, RunCompleted};
+use cto_core::run::judge::{self, Judgement};
+use cto_core::run::trace::TraceOutcome;
+use cto_core::values::digest::Digest;
 
 use super::{EvidenceError, OpenBundle, scratch};
-use crate::files;
+use crate::evidence::sign::Signer;
 use crate::host;
-use crate::sign::Signer;
-use crate::workers;
+use crate::host::files;
+use crate::host::workers;
 
 const TOMBSTONE: &[u8] = b"withheld by CTO Harness: this artifact held a secret (secret_leak)\n";
 /// Files brought to the disk at a time.
@@ -118,16 +118,16 @@ impl OpenBundle {
     /// Every artifact exists in every bundle; those a run never reached say so.
     fn complete_artifacts(&mut self) -> Vec<Finding> {
         let started = self.folded.facts.engine_events.contains(&EventType::EngineStarted);
-        let containment = cto_core::json::pretty(&ContainmentReport::summarise(
+        let containment = cto_core::values::json::pretty(&ContainmentReport::summarise(
             self.folded.facts.containment.unwrap_or(Containment::None),
             self.folded.facts.guard.as_ref(),
             self.processes.clone(),
             started,
         ))
         .unwrap_or_default();
-        let gates =
-            cto_core::json::pretty(&cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() }).unwrap_or_default();
-        let eligibility = cto_core::json::pretty(&cto_core::eligibility::decide(
+        let gates = cto_core::values::json::pretty(&cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() })
+            .unwrap_or_default();
+        let eligibility = cto_core::values::json::pretty(&cto_core::gate::eligibility::decide(
             &self.identity.engine.name,
             self.identity.stage,
             self.contract.valid(),
@@ -221,8 +221,8 @@ impl OpenBundle {
                     self.make_room();
                     let finding = write_failure(&artifact, &source);
                     report.blockers.push(Blocker::after_the_chain(finding.code, finding.detail));
-                    report.status = cto_core::blocker::worst(&report.blockers);
-                    report.failure_reason = cto_core::blocker::headline(&report.blockers).map(|b| b.message.clone());
+                    report.status = cto_core::run::blocker::worst(&report.blockers);
+                    report.failure_reason = cto_core::run::blocker::headline(&report.blockers).map(|b| b.message.clone());
                 }
                 Err(error) => return Err(error),
             }
@@ -244,7 +244,7 @@ impl OpenBundle {
         // Only markers of life are left to clear away; the bundle is whole with or without them.
         let _ = fs::remove_file(self.dir.join(bundle::LOCK));
         let _ = fs::remove_file(&self.open_entry);
-        let report: Report = cto_core::json::read(&bytes)?;
+        let report: Report = cto_core::values::json::read(&bytes)?;
         Ok(SealedBundle { dir: self.dir, report })
     }
 

@@ -5,14 +5,14 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use cto_core::digest::Hasher;
-use cto_core::seen::Seen;
+use cto_core::values::digest::Hasher;
+use cto_core::values::seen::Seen;
 use cto_core::wire::answers::{AnswerReader, outcome_of};
 use cto_core::wire::calls::{CallRecord, Outcome, Why};
-use cto_core::wire::headers::passes_down;
+use cto_core::wire::http::headers::passes_down;
+use cto_core::wire::http::path::PathClass;
 use cto_core::wire::http::{BodyReader, ResponseHead, response_head};
 use cto_core::wire::mask::{Masker, Needles};
-use cto_core::wire::path::PathClass;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Route;

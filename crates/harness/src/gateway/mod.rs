@@ -26,8 +26,8 @@ use cto_core::wire::endpoint::Endpoint;
 pub use credential::{Credential, CredentialClass, CredentialError};
 pub use probe::{probe, probe_call};
 
-use crate::failure::Failure;
 use crate::host;
+use crate::host::failure::Failure;
 
 /// Where the calls of one run go, and what they may be.
 #[derive(Clone)]

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::headers::passes_up;
 use cto_core::wire::http::Headers;
-use cto_core::wire::path::Asked;
+use cto_core::wire::http::headers::passes_up;
+use cto_core::wire::http::path::Asked;
 
 use super::Route;
 

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use cto_core::digest::Digest;
-use cto_core::seen::Seen;
+use cto_core::values::digest::Digest;
+use cto_core::values::seen::Seen;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{CallRecord, Outcome, ProbeOutcome, probe_outcome};
 use cto_core::wire::http::Headers;
-use cto_core::wire::path::{self, PathClass};
+use cto_core::wire::http::path::{self, PathClass};
 use serde_json::{Value, json};
 
 use super::exchange::{Exchange, Outbound, micros};

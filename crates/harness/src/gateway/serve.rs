@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cto_core::digest::Hasher;
-use cto_core::seen::Seen;
+use cto_core::values::digest::Hasher;
+use cto_core::values::seen::Seen;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, Why};
+use cto_core::wire::http::path::{self, Asked, PathClass};
 use cto_core::wire::http::{Framing, RequestHead, Version};
-use cto_core::wire::path::{self, Asked, PathClass};
 use cto_core::wire::request::{Checked, RequestCheck};
 use rustix::event::{PollFd, PollFlags, poll};
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::GuardReport;
-use cto_core::scope::TreePath;
+use cto_core::values::paths::TreePath;
 
 use super::enter::{Named, Step};
 use super::spec::Guarded;

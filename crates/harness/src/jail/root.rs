@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use cto_core::attempt::STAND_INS;
+use cto_core::run::attempt::STAND_INS;
 
 use super::enter::{Named, Step};
 use super::overlay::{self, Layers};

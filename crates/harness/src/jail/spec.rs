@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
+use cto_core::containment::guard::Guard;
 use cto_core::containment::{JailReport, Layer};
-use cto_core::guard::Guard;
 use serde::{Deserialize, Serialize};
 
 /// Everything the entry needs. Sent over the control socket, never in argv.

@@ -4,16 +4,16 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cto_core::event::Origin;
 use cto_core::gate::{Binary, Credential, Endpoint, LaneFacts};
-use cto_core::ids::EngineId;
 use cto_core::records::credential::CredentialWay;
 use cto_core::records::endpoint;
 use cto_core::records::{ExecutableAdmission, Found, ModelAdmission, RecordKind};
+use cto_core::run::event::Origin;
+use cto_core::values::ids::EngineId;
 
 use super::{RecordStore, find};
-use crate::digest_cache;
-use crate::files;
+use crate::host::digest_cache;
+use crate::host::files;
 use crate::host::{self, Env, Home};
 
 /// A base URL is short.

@@ -3,6 +3,8 @@
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command writes here, and
 //! what was there before stays beside it, numbered.
 
+pub mod identity;
+
 mod gather;
 mod proofs;
 
@@ -11,14 +13,14 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use cto_core::ids::EngineId;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
+use cto_core::values::ids::EngineId;
 
 pub use gather::{Asked, base_url, credential_way, gather, look_at, protocol, variable};
 pub use proofs::proofs;
 
-use crate::failure::Failure;
-use crate::files;
+use crate::host::failure::Failure;
+use crate::host::files;
 use crate::host::{self, Home};
 
 const HISTORY: &str = "history";

@@ -3,20 +3,20 @@
 
 use std::path::Path;
 
-use cto_core::attest::Trust;
 use cto_core::bundle;
-use cto_core::contract::{Contract, ContractDocument, Stage};
-use cto_core::event::Origin;
-use cto_core::ids::EngineId;
-use cto_core::json;
-use cto_core::ladder::{Candidate, LaneKey, Stage1Proof, StageProof, proof_of};
-use cto_core::report::Report;
+use cto_core::bundle::attest::Trust;
+use cto_core::bundle::report::Report;
+use cto_core::gate::ladder::{Candidate, LaneKey, Stage1Proof, StageProof, proof_of};
+use cto_core::run::event::Origin;
+use cto_core::task::contract::{Contract, ContractDocument, Stage};
+use cto_core::values::ids::EngineId;
+use cto_core::values::json;
 use cto_core::verify::Standing;
 
+use crate::bundles::reader;
+use crate::bundles::verifier;
+use crate::evidence::keys::KeyStore;
 use crate::host::Home;
-use crate::keys::KeyStore;
-use crate::reader;
-use crate::verifier;
 
 /// The newest proof of every stage and lane of this engine. What cannot be read or verified proves nothing.
 pub fn proofs(engine: &EngineId, home: &Home, by: Origin) -> Vec<StageProof> {

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 
-use cto_core::digest::Hasher;
-use cto_core::event::OutputRecord;
+use cto_core::run::event::OutputRecord;
+use cto_core::values::digest::Hasher;
 
-use crate::secrets::{Hits, Redactor, Secrets};
+use crate::evidence::secrets::{Hits, Redactor, Secrets};
 
 pub struct Capture<'a> {
     name: String,
@@ -109,7 +109,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cto_core::digest::Digest;
+    use cto_core::values::digest::Digest;
 
     fn capture(limit: u32, chunks: &[&[u8]]) -> (Captured, Vec<u8>) {
         let dir = tempfile::tempdir().unwrap();

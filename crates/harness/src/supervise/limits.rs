@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cto_core::event::{MemoryMeter, ProcessEnd, TimeLimit};
+use cto_core::run::event::{MemoryMeter, ProcessEnd, TimeLimit};
 
 use super::{DRAIN, GRACE};
 

@@ -1,6 +1,8 @@
 //! Starting a process, draining it, and ending it: engine and verification alike. Only this room
 //! spawns what a contract names.
 
+pub mod cancel;
+
 mod capture;
 mod limits;
 mod pipes;
@@ -15,9 +17,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_core::attempt::Log;
 use cto_core::containment::{JailReport, ProcessReport, unproven};
-use cto_core::event::ProcessEnd;
+use cto_core::run::attempt::Log;
+use cto_core::run::event::ProcessEnd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use capture::Capture;
@@ -25,8 +27,8 @@ pub use limits::Limits;
 use limits::{Decision, Input, Watch};
 use pipes::{Pipes, Ready};
 
-use crate::cancel::Cancel;
 use crate::jail::{self, Census, Door, ExitWord, JailError, JailPlan, Witness};
+use crate::supervise::cancel::Cancel;
 
 /// A process to run, fully decided.
 pub struct Job {

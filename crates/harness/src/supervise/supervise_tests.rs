@@ -1,5 +1,5 @@
 use super::*;
-use cto_core::event::TimeLimit;
+use cto_core::run::event::TimeLimit;
 
 fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) {
     let job = Job {

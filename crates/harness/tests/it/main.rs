@@ -3,67 +3,17 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
 
-mod adversary;
-mod apply;
-mod attacks;
-mod attempts;
-mod bundle;
-mod cargo_attacks;
-mod case;
-mod cases;
-mod cheats;
-mod clock;
-mod config;
-mod contract;
-mod diff;
+mod checks;
 mod engines;
-mod faults;
-mod fuzz;
-mod gateway;
-mod gateway_limits;
-mod gateway_process;
-mod golden;
-mod help;
-mod hostile;
-mod index;
+mod evidence;
 mod jail;
-mod json;
-mod keys;
-mod lab;
-mod layers;
-mod limits;
-mod links;
-mod matrix;
-mod measure;
-mod odd_input;
-mod old_names;
-mod output;
-mod overlay;
-mod pi;
-mod pi_wire;
-mod prune;
-mod records;
-mod recover;
-mod replay;
-mod run;
-mod run_all;
-mod runs;
-mod schema;
-mod setup;
-mod show;
-mod strict;
-mod tamper;
-mod tidy;
-mod try_real;
-mod try_run;
-mod validate;
-mod verification_attacks;
-mod verification_log;
-mod verify;
+mod program;
+mod tampering;
+mod work;
 
 use std::path::Path;
 
-use cto_core::attest::{PublicKey, Trust};
+use cto_core::bundle::attest::{PublicKey, Trust};
 use cto_core::verify::{Standing, Verification};
 use cto_testkit::{Bundle, Case, House, ORACLE};
 
@@ -95,7 +45,7 @@ pub fn trusting(dir: &Path) -> Trust {
 
 /// The verifier, in this process, trusting whoever signed.
 pub fn verdict_of(dir: &Path) -> Verification {
-    cto_harness::verifier::verify_dir(dir, &trusting(dir)).unwrap()
+    cto_harness::bundles::verifier::verify_dir(dir, &trusting(dir)).unwrap()
 }
 
 pub fn verdict(bundle: &Bundle) -> Verification {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{Said, tame};
-use crate::event::{EngineFileChange, EngineResult, EngineReview, EngineText, EngineToolCall, Event};
+use crate::run::event::{EngineFileChange, EngineResult, EngineReview, EngineText, EngineToolCall, Event};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

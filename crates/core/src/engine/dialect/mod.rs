@@ -7,7 +7,7 @@ mod fake;
 mod pi;
 
 use crate::engine::manifest::Dialect;
-use crate::event::Event;
+use crate::run::event::Event;
 
 /// Longest text of one engine event; the whole is in the log.
 const TEXT_LIMIT: usize = 500;

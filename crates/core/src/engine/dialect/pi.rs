@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Said, tame};
-use crate::event::{EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event};
+use crate::run::event::{EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event};
 
 /// Calls of tools whose end is awaited; more than this at a time is no conversation.
 const MAX_PENDING: usize = 64;

@@ -3,7 +3,7 @@
 use super::super::{Ear, Said};
 use super::*;
 use crate::engine::manifest::Dialect;
-use crate::event::EventType;
+use crate::run::event::EventType;
 
 macro_rules! recorded {
     ($($name:literal)*) => {
@@ -66,7 +66,8 @@ fn a_good_run_is_told_in_the_same_words_by_every_version() {
         ];
         assert_eq!(kinds, want, "{name}");
         assert!(
-            events.contains(&Event::EngineFileChange(crate::event::EngineFileChange { path: "/workspace/strings.py".into() }))
+            events
+                .contains(&Event::EngineFileChange(crate::run::event::EngineFileChange { path: "/workspace/strings.py".into() }))
         );
         let result = last_result(&events).unwrap();
         assert_eq!((result.claimed.as_str(), result.failed), ("completed", false), "{name}");

@@ -13,7 +13,7 @@ mod sockets;
 
 use std::io::{self, Write};
 
-use cto_core::matrix::Tried;
+use cto_core::proof::matrix::Tried;
 
 /// An attempt against one target. `Ok` means that it got through.
 pub struct Attack {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cto_core::digest::Digest;
+use cto_core::values::digest::Digest;
 use cto_core::wire::Protocol;
 use cto_core::wire::http::{BodyReader, RequestHead, reason, request_head};
 use cto_core::wire::scenario::{Turn, prior_turns};

@@ -1,0 +1,242 @@
+//! `report.md`: the report for a person. Verdict first, then why, what changed, where to look.
+//! It holds no digests, so it can be written before they are taken.
+
+use std::fmt::Write as _;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::report::Report;
+use crate::run::event::{CheckKind, ProcessEnd};
+use crate::run::verdict::Status;
+
+/// The number of the renderer, as a report names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct RendererNumber(pub u32);
+
+impl Default for RendererNumber {
+    fn default() -> Self {
+        Renderer::One.number()
+    }
+}
+
+/// Renderers whose words a verifier can check, oldest first. Only the newest one still writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Renderer {
+    One,
+}
+
+impl Renderer {
+    pub const ALL: &[Self] = &[Self::One];
+    pub const NEWEST: Self = Self::One;
+
+    pub fn number(self) -> RendererNumber {
+        RendererNumber(match self {
+            Self::One => 1,
+        })
+    }
+
+    pub fn of(number: RendererNumber) -> Option<Self> {
+        Self::ALL.iter().copied().find(|renderer| renderer.number() == number)
+    }
+
+    /// The first line; a verifier checks that it names the report's status.
+    pub fn title(self, status: Status, case: &str) -> String {
+        match self {
+            Self::One => format!("# {}: {case}", status.as_str().to_uppercase()),
+        }
+    }
+}
+
+pub fn render(report: &Report) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write_all(&mut out, report);
+    out
+}
+
+fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "{}\n", Renderer::NEWEST.title(report.status, report.case_id.as_str()))?;
+    let containment = if report.process_started { report.containment.as_str() } else { "not needed: no engine was started" };
+    let guard = report.workspace_guard.as_ref().filter(|_| report.process_started);
+    writeln!(
+        out,
+        "Run `{}`, engine `{}`, stage {}, containment **{containment}**.",
+        report.run_id,
+        report.backend,
+        report.stage.number(),
+    )?;
+    writeln!(out, "Started {}, finished {}.\n", report.run_started_at, report.run_finished_at)?;
+    if let Some(why) = guard.and_then(|guard| guard.fallback.as_ref()) {
+        writeln!(out, "Not strict: {why}.\n")?;
+    }
+    for (words, paths) in [
+        ("The engine was not shown", guard.map(|guard| &guard.masked)),
+        ("Agent configuration the contract allows changing, so the engine was shown it:", guard.map(|guard| &guard.shown)),
+    ] {
+        if let Some(paths) = paths.filter(|paths| !paths.is_empty()) {
+            let names: Vec<String> = paths.iter().map(|path| code(&path.to_string())).collect();
+            writeln!(out, "{words} {}.\n", names.join(", "))?;
+        }
+    }
+    for warning in &report.engine.warnings {
+        writeln!(out, "**Warning:** {}.\n", code(warning))?;
+    }
+    why(out, report)?;
+    changed(out, report)?;
+    verified(out, report)?;
+    attempted(out, report)?;
+    writeln!(out, "## Claimed and observed\n")?;
+    writeln!(out, "The engine claimed: {}.", report.claimed.status.as_deref().map_or("nothing".into(), code))?;
+    if let Some(summary) = &report.claimed.summary {
+        writeln!(out, "Its words: {}", code(summary))?;
+    }
+    let unseen = if report.process_started { "an engine was started; its end was not observed" } else { "no engine ran" };
+    writeln!(out, "The harness observed: {}.\n", report.observed.engine_end.map_or(unseen.into(), describe))?;
+    writeln!(out, "## Where to look\n")?;
+    for (file, what) in [
+        ("contract.json", "what was asked"),
+        ("gates.json", "every gate and its result"),
+        ("events.normalized.jsonl", "what happened, in order, hash-chained"),
+        ("patch.diff", "the exact change"),
+        ("test.log", "verification output"),
+        ("trace.jsonl", "what the harness did, with timing"),
+        ("containment.json", "confinement asked for and enforced"),
+        ("backend/", "raw engine output"),
+    ] {
+        writeln!(out, "- `{file}`: {what}")?;
+    }
+    writeln!(out, "\nCheck this bundle with `cto verify {}`.\n", report.run_id)?;
+    writeln!(out, "`runtime_default_activation` is false; `core_promotion_status` is not-promoted.")
+}
+
+fn why(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## Why\n")?;
+    if report.blockers.is_empty() {
+        writeln!(
+            out,
+            "Every gate passed, only allowed paths changed, the checks pass where the engine never was, and they fail where they must.\n"
+        )?;
+        return Ok(());
+    }
+    for blocker in &report.blockers {
+        write!(out, "- `{}`: {}", blocker.code.as_str(), blocker.message)?;
+        match &blocker.detail {
+            Some(detail) => writeln!(out, " ({})", code(detail))?,
+            None => writeln!(out)?,
+        }
+        writeln!(out, "  Hint: {}.", blocker.code.info().hint)?;
+    }
+    writeln!(out)
+}
+
+fn changed(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## What changed\n")?;
+    if report.observed.changes.is_empty() {
+        writeln!(out, "Nothing.\n")?;
+        return Ok(());
+    }
+    for change in &report.observed.changes {
+        writeln!(out, "- {} ({})", code(&change.path.to_string()), format!("{:?}", change.kind).to_lowercase())?;
+    }
+    writeln!(out)
+}
+
+fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## Verification\n")?;
+    if report.verification.is_empty() {
+        let reason = report.not_applicable.get("tests_passed").map_or("not run", String::as_str);
+        writeln!(out, "Not run: {reason}.\n")?;
+        return Ok(());
+    }
+    for line in &report.verification {
+        let mark = if line.passed { "pass" } else { "FAIL" };
+        let hidden = if line.kind == CheckKind::Hidden { "hidden check " } else { "" };
+        writeln!(out, "- {mark}: {hidden}{} ({}, {} ms)", code(&line.command), describe(line.end), line.duration_ms)?;
+    }
+    match &report.verification_control {
+        None => writeln!(out, "- must-fail control: not run")?,
+        Some(control) => match (&control.reason, control.red) {
+            (_, Some(true)) => writeln!(out, "- must-fail control: red, as it must be")?,
+            (_, Some(false)) => writeln!(out, "- must-fail control: **green**, so the pass above means nothing")?,
+            (reason, None) => {
+                writeln!(out, "- must-fail control: **none** ({})", reason.as_deref().unwrap_or("no reason given"))?
+            }
+        },
+    }
+    writeln!(out)
+}
+
+fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(seen) = &report.forbidden_actions else { return Ok(()) };
+    writeln!(out, "## Forbidden actions\n")?;
+    match (&seen.reason, seen.recorded) {
+        (_, true) => {}
+        (Some(reason), false) => writeln!(out, "**Not recorded**: {}.\n", code(reason))?,
+        (None, false) => writeln!(out, "**Not recorded**.\n")?,
+    }
+    if seen.attempts.is_empty() && seen.recorded {
+        writeln!(out, "None was seen. What was attempted and not seen was refused all the same.\n")?;
+        return Ok(());
+    }
+    for attempt in &seen.attempts {
+        writeln!(out, "- {}: {} ({}×)", attempt.action.as_str(), code(&attempt.argv.join(" ")), attempt.count)?;
+    }
+    for (deed, count) in &seen.not_listed {
+        writeln!(out, "- {}: {count} more, not listed", deed.as_str())?;
+    }
+    writeln!(out)
+}
+
+pub fn describe(end: ProcessEnd) -> String {
+    match end {
+        ProcessEnd::Exited { code } => format!("exit code {code}"),
+        ProcessEnd::Signalled { signal } => format!("killed by signal {signal}"),
+        ProcessEnd::TimedOut { .. } => "time limit reached".into(),
+        ProcessEnd::MemoryLimit { .. } => "memory limit reached".into(),
+        ProcessEnd::Cancelled => "cancelled".into(),
+        ProcessEnd::Lost => "end not observed".into(),
+    }
+}
+
+/// Characters that turn the direction of what stands after them.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text from outside as inline code: it can neither end the code span nor start a new line.
+fn code(text: &str) -> String {
+    let tame: String = text
+        .chars()
+        .map(|c| {
+            if c == '`' {
+                '\''
+            } else if c.is_control() || turns_text(c) {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect();
+    format!("`{tame}`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outside_text_cannot_leave_its_code_span() {
+        assert_eq!(code("a`\n# PASS"), "`a' # PASS`");
+        assert_eq!(code("x\u{202e}txt.exe\u{2069}"), "`x txt.exe `");
+    }
+
+    #[test]
+    fn the_title_names_the_status() {
+        assert_eq!(Renderer::One.title(Status::Blocked, "x"), "# BLOCKED: x");
+        assert_eq!(Renderer::ALL.last(), Some(&Renderer::NEWEST));
+        assert_eq!(Renderer::of(RendererNumber::default()), Some(Renderer::One), "a report that names none");
+        assert_eq!(Renderer::of(RendererNumber(Renderer::NEWEST.number().0 + 1)), None);
+    }
+}

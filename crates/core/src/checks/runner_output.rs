@@ -1,0 +1,303 @@
+//! From what a runner says to the ids of its tests: bytes in, ids out, whatever the bytes.
+//!
+//! Python names its tests in a file of their own (`witness.py` of the harness writes it); cargo and node are read from
+//! their output. Reading is lenient where output is noisy: a test that is not recognised would be an honest run failed.
+
+use std::collections::BTreeMap;
+
+use crate::checks::test_ids::{Outcome, TestIds};
+use crate::task::contract::Runner;
+
+/// Longer names are cut; longer lines are no runner's.
+const MAX_ID: usize = 400;
+const MAX_LINE: usize = 64 << 10;
+/// Ids kept of one run.
+const MAX_IDS: usize = 100_000;
+
+/// Which stream a piece of output came from: a line of one must not begin in the middle of the other's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Voice {
+    Stdout,
+    Stderr,
+}
+
+/// Reads the output of one command as it arrives.
+pub struct RunnerOutput {
+    runner: Runner,
+    out: Lines,
+    err: Lines,
+    found: Found,
+}
+
+/// Ids so far.
+#[derive(Default)]
+struct Found {
+    counted: TestIds,
+    /// Tests that are unique by their full name: the best of several outcomes counts, so that a repeated run of a
+    /// flaky test is one test.
+    distinct: BTreeMap<String, Outcome>,
+}
+
+/// One stream, cut into lines, and what the lines before mean for the next.
+#[derive(Default)]
+struct Lines {
+    line: Vec<u8>,
+    too_long: bool,
+    /// Names of the suites around the next test, for node.
+    suites: Vec<String>,
+    /// A test of cargo that was announced and whose outcome has not come yet.
+    pending: Option<String>,
+    /// What follows only repeats.
+    done: bool,
+}
+
+impl RunnerOutput {
+    pub fn new(runner: Runner) -> Self {
+        Self { runner, out: Lines::default(), err: Lines::default(), found: Found::default() }
+    }
+
+    pub fn feed(&mut self, voice: Voice, bytes: &[u8]) {
+        let lines = match voice {
+            Voice::Stdout => &mut self.out,
+            Voice::Stderr => &mut self.err,
+        };
+        for byte in bytes {
+            match byte {
+                b'\n' => lines.end_line(self.runner, &mut self.found),
+                _ if lines.line.len() < MAX_LINE => lines.line.push(*byte),
+                _ => lines.too_long = true,
+            }
+        }
+    }
+
+    /// All ids; `witness` is what a Python process wrote beside its output.
+    pub fn finish(mut self, witness: &[u8]) -> TestIds {
+        for lines in [&mut self.out, &mut self.err] {
+            lines.end_line(self.runner, &mut self.found);
+            lines.settle(&mut self.found);
+        }
+        if matches!(self.runner, Runner::Unittest | Runner::Pytest) {
+            witness.split(|b| *b == b'\n').for_each(|line| self.found.witness(line));
+        }
+        let Found { mut counted, distinct } = self.found;
+        for (name, outcome) in distinct {
+            counted.entry(without_parameters(&name).to_owned()).or_default().add(outcome);
+        }
+        counted
+    }
+}
+
+impl Found {
+    fn count(&mut self, name: &str, outcome: Outcome) {
+        if self.counted.len() < MAX_IDS || self.counted.contains_key(name) {
+            self.counted.entry(cut(name)).or_default().add(outcome);
+        }
+    }
+
+    fn distinct(&mut self, name: &str, outcome: Outcome) {
+        if self.distinct.len() < MAX_IDS {
+            let best = self.distinct.entry(cut(name)).or_insert(outcome);
+            *best = (*best).max(outcome);
+        }
+    }
+
+    /// `passed`, `failed` or `skipped`, a tab, and the id.
+    fn witness(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line));
+        let Some((word, id)) = text.split_once('\t') else { return };
+        let outcome = match word {
+            "passed" => Outcome::Passed,
+            "failed" => Outcome::Failed,
+            "skipped" => Outcome::Skipped,
+            _ => return,
+        };
+        // What stands for a module that could not be loaded goes away when it can be.
+        if !id.is_empty() && !id.starts_with("unittest.loader.") {
+            self.distinct(id, outcome);
+        }
+    }
+}
+
+impl Lines {
+    fn end_line(&mut self, runner: Runner, found: &mut Found) {
+        let bytes = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.too_long) || self.done {
+            return;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let line = text.trim_end_matches('\r');
+        match runner {
+            Runner::Cargo => self.cargo(line, found),
+            Runner::Node => self.node(line, found),
+            Runner::Unittest | Runner::Pytest => {}
+        }
+    }
+
+    /// A test that was announced and then drowned in its own output has run.
+    fn settle(&mut self, found: &mut Found) {
+        if let Some(name) = self.pending.take() {
+            found.count(&name, Outcome::Passed);
+        }
+    }
+
+    fn cargo(&mut self, line: &str, found: &mut Found) {
+        if let Some((name, outcome)) = nextest(line) {
+            return found.distinct(&name, outcome);
+        }
+        if let Some(name) = self.pending.take() {
+            match libtest_outcome(line) {
+                Some(outcome) => return found.count(&name, outcome),
+                None => self.pending = Some(name),
+            }
+        }
+        if line.starts_with("test result: ") {
+            return self.settle(found);
+        }
+        let Some((name, rest)) = announced(line) else { return };
+        self.settle(found);
+        match libtest_outcome(rest) {
+            Some(outcome) => found.count(&name, outcome),
+            None => self.pending = Some(name),
+        }
+    }
+
+    fn node(&mut self, line: &str, found: &mut Found) {
+        if line.trim_end().ends_with("failing tests:") {
+            self.done = true;
+            return;
+        }
+        let text = line.trim_start_matches(' ');
+        let indent = line.len() - text.len();
+        let (depth, step) = match text.chars().next() {
+            Some('▶' | '✔' | '✖' | '﹣') => (indent / 2, spec(text)),
+            _ => (indent / 4, tap(text)),
+        };
+        match step {
+            NodeStep::Other => {}
+            NodeStep::Opens(name) => {
+                self.suites.truncate(depth);
+                self.suites.push(name);
+            }
+            NodeStep::Ends(name, outcome) => {
+                // A file that could not be loaded, or holds no test, is reported by its own path.
+                if !(name.starts_with('/') && name.rsplit('.').next().is_some_and(|end| NODE_FILES.contains(&end))) {
+                    let around = self.suites.get(..depth.min(self.suites.len())).unwrap_or_default();
+                    let path: Vec<&str> = around.iter().map(String::as_str).chain([name.as_str()]).collect();
+                    found.count(&path.join(" > "), outcome);
+                }
+            }
+        }
+    }
+}
+
+const NODE_FILES: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
+
+enum NodeStep {
+    Opens(String),
+    Ends(String, Outcome),
+    Other,
+}
+
+/// The TAP that node writes where its output is no terminal.
+fn tap(text: &str) -> NodeStep {
+    if let Some(name) = text.strip_prefix("# Subtest: ") {
+        return NodeStep::Opens(name.to_owned());
+    }
+    let (rest, good) = match (text.strip_prefix("ok "), text.strip_prefix("not ok ")) {
+        (Some(rest), _) => (rest, true),
+        (None, Some(rest)) => (rest, false),
+        (None, None) => return NodeStep::Other,
+    };
+    let Some((number, name)) = rest.split_once(" - ") else { return NodeStep::Other };
+    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
+        return NodeStep::Other;
+    }
+    // A `#` of the name itself is written `\#`.
+    for mark in [" # SKIP", " # TODO"] {
+        if let Some((name, _)) = name.split_once(mark) {
+            return NodeStep::Ends(name.to_owned(), Outcome::Skipped);
+        }
+    }
+    NodeStep::Ends(name.to_owned(), if good { Outcome::Passed } else { Outcome::Failed })
+}
+
+/// Its output for people.
+fn spec(text: &str) -> NodeStep {
+    let mut letters = text.chars();
+    let sign = letters.next();
+    let rest = letters.as_str().trim_start();
+    let name = rest.rfind(" (").filter(|at| rest[*at..].contains("ms)")).map_or(rest, |at| &rest[..at]).to_owned();
+    let todo = rest.contains(") # TODO");
+    match sign {
+        Some('▶') => NodeStep::Opens(name),
+        Some('﹣') => NodeStep::Ends(name, Outcome::Skipped),
+        Some('✔' | '✖') if todo => NodeStep::Ends(name, Outcome::Skipped),
+        Some('✔') => NodeStep::Ends(name, Outcome::Passed),
+        Some('✖') => NodeStep::Ends(name, Outcome::Failed),
+        _ => NodeStep::Other,
+    }
+}
+
+/// `test NAME ... REST`; what a test printed without a line end may stand before it.
+fn announced(line: &str) -> Option<(String, &str)> {
+    let at = if line.starts_with("test ") { 0 } else { line.find("test ").filter(|_| line.ends_with(" ... ok"))? };
+    let (name, rest) = line.get(at + "test ".len()..)?.split_once(" ... ")?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| (without_line(name), rest))
+}
+
+fn libtest_outcome(rest: &str) -> Option<Outcome> {
+    match rest.trim() {
+        "ok" => Some(Outcome::Passed),
+        "FAILED" => Some(Outcome::Failed),
+        text if text == "ignored" || text.starts_with("ignored,") => Some(Outcome::Skipped),
+        text if text.starts_with("ok (") || text.starts_with("bench:") || text.starts_with("ok <") => Some(Outcome::Passed),
+        text if text.starts_with("FAILED (") || text.starts_with("FAILED <") => Some(Outcome::Failed),
+        _ => None,
+    }
+}
+
+/// `PASS [   0.012s] (1/9) program name::of::test`
+fn nextest(line: &str) -> Option<(String, Outcome)> {
+    let line = line.trim_start();
+    let outcome = match line.split_whitespace().next()? {
+        "PASS" | "FLAKY" | "LEAK" => Outcome::Passed,
+        "FAIL" | "ABORT" | "SIGABRT" | "SIGSEGV" | "TIMEOUT" => Outcome::Failed,
+        "SKIP" => Outcome::Skipped,
+        _ => return None,
+    };
+    let (_, rest) = line.split_once('[')?;
+    let (time, rest) = rest.split_once(']')?;
+    let is_time = time.trim().trim_end_matches('s').bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let rest = rest.trim();
+    let rest = match rest.strip_prefix('(') {
+        Some(count) => count.split_once(')')?.1.trim(),
+        None => rest,
+    };
+    (is_time && rest.contains(' ')).then(|| (rest.to_owned(), outcome))
+}
+
+/// A doc test is named by its line, which moves with every edit above it.
+fn without_line(name: &str) -> String {
+    let Some((head, tail)) = name.split_once(" (line ") else { return name.to_owned() };
+    match tail.split_once(')') {
+        Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => format!("{head}{rest}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// Parameters may be objects, times or numbers by chance: such tests are counted, not named.
+fn without_parameters(name: &str) -> &str {
+    match name.find('[') {
+        Some(at) if name.ends_with(']') => name.get(..at).unwrap_or(name),
+        _ => name,
+    }
+}
+
+fn cut(name: &str) -> String {
+    name.chars().take(MAX_ID).collect()
+}
+
+#[cfg(test)]
+#[path = "runner_output_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::checks::test_ids::Tally;
+
+fn read(runner: Runner, stdout: &str, stderr: &str, witness: &str) -> Vec<(String, u64, u64, u64)> {
+    let mut output = RunnerOutput::new(runner);
+    // In small pieces, each stream between the other's.
+    let (mut out, mut err) = (stdout.as_bytes().chunks(7), stderr.as_bytes().chunks(5));
+    loop {
+        match (out.next(), err.next()) {
+            (None, None) => break,
+            (a, b) => {
+                output.feed(Voice::Stdout, a.unwrap_or_default());
+                output.feed(Voice::Stderr, b.unwrap_or_default());
+            }
+        }
+    }
+    let flat = |(id, Tally { passed, failed, skipped })| (id, passed, failed, skipped);
+    output.finish(witness.as_bytes()).into_iter().map(flat).collect()
+}
+
+fn row(id: &str, passed: u64, failed: u64, skipped: u64) -> (String, u64, u64, u64) {
+    (id.to_owned(), passed, failed, skipped)
+}
+
+#[test]
+fn cargo_names_its_tests() {
+    let stdout = "running 4 tests\ntest tests::a ... ok\ntest tests::b ... FAILED\ntest c ... ignored, slow\nnoisetest d ... ok\n\
+        test src/lib.rs - count (line 12) ... ok\ntest src/lib.rs - count (line 30) - compile ... ok\n\
+        test result: FAILED. 1 passed; 1 failed; 1 ignored\ntest tests::a ... ok\ntest last ... ok";
+    let found = read(Runner::Cargo, stdout, "     Running unittests src/lib.rs (target/x)\n", "");
+    let want = [
+        row("c", 0, 0, 1),
+        row("d", 1, 0, 0),
+        row("last", 1, 0, 0),
+        row("src/lib.rs - count", 1, 0, 0),
+        row("src/lib.rs - count - compile", 1, 0, 0),
+        row("tests::a", 2, 0, 0),
+        row("tests::b", 0, 1, 0),
+    ];
+    assert_eq!(found, want);
+}
+
+#[test]
+fn cargo_with_one_thread_and_its_output_shown() {
+    let stdout =
+        "test a ... hello\nworld\nok\ntest b ... hello\nFAILED\ntest c ... said without end\ntest d ... x\ntest result: ok.\n";
+    let found = read(Runner::Cargo, stdout, "", "");
+    assert_eq!(found, [row("a", 1, 0, 0), row("b", 0, 1, 0), row("c", 1, 0, 0), row("d", 1, 0, 0)]);
+}
+
+#[test]
+fn nextest_names_its_tests_once() {
+    let stderr = "        PASS [   0.005s] (1/3) demo tests::a\n  TRY 1 FAIL [   0.004s] demo tests::b\n   FLAKY 2/3 [   0.004s] demo tests::b\n        FAIL [   0.004s] demo::it c\n     Summary [   0.01s] 3 tests run\n        FAIL [   0.004s] demo::it c\n        PASS [ nonsense ] x y\n";
+    let found = read(Runner::Cargo, "", stderr, "");
+    assert_eq!(found, [row("demo tests::a", 1, 0, 0), row("demo tests::b", 1, 0, 0), row("demo::it c", 0, 1, 0)]);
+}
+
+#[test]
+fn node_in_both_its_voices() {
+    let tap = "TAP version 13\n# noise\n# Subtest: top\nok 1 - top\n  ---\n  ...\n# Subtest: later\nnot ok 2 - later # TODO\n# Subtest: off\nok 3 - off # SKIP why\n# Subtest: suite\n    # Subtest: inner\n    ok 1 - inner\n    # Subtest: deep\n        # Subtest: x\n        not ok 1 - x\n        1..1\n    not ok 2 - deep\n    1..2\nnot ok 4 - suite\n# Subtest: /workspace/c.test.mjs\nok 5 - /workspace/c.test.mjs\nok nonsense\n1..5\n# tests 4\n";
+    let spec = "noise\n✔ top (0.8ms)\n✖ later (0.2ms) # TODO\n  Error: x\n﹣ off (0.1ms) # SKIP\n▶ suite\n  ✔ inner (0.1ms)\n  ▶ deep\n    ✖ x (0.1ms)\n  ✖ deep (0.9ms)\n✖ suite (1.6ms)\n✔ /workspace/c.test.mjs (75.0ms)\nℹ tests 4\n\n✖ failing tests:\n\ntest at a.mjs:1:1\n✖ x (0.1ms)\n";
+    let want = [
+        row("later", 0, 0, 1),
+        row("off", 0, 0, 1),
+        row("suite", 0, 1, 0),
+        row("suite > deep", 0, 1, 0),
+        row("suite > deep > x", 0, 1, 0),
+        row("suite > inner", 1, 0, 0),
+        row("top", 1, 0, 0),
+    ];
+    assert_eq!(read(Runner::Node, tap, "", ""), want);
+    assert_eq!(read(Runner::Node, spec, "", ""), want);
+}
+
+#[test]
+fn python_by_its_witness() {
+    let witness = "passed\tt.T.test_a\nfailed\tt.py::test_p[1]\npassed\tt.py::test_p[1]\npassed\tt.py::test_p[<0x7f>]\nskipped\tt.py::test_s\nfailed\tunittest.loader._FailedTest.t\nodd line\nother\tx\npassed\t\n";
+    for runner in [Runner::Unittest, Runner::Pytest] {
+        let found = read(runner, "test a ... ok\n", "", witness);
+        assert_eq!(found, [row("t.T.test_a", 1, 0, 0), row("t.py::test_p", 2, 0, 0), row("t.py::test_s", 0, 0, 1)]);
+    }
+    assert!(read(Runner::Cargo, "", "", witness).is_empty(), "only Python has a witness");
+}
+
+#[test]
+fn a_line_without_end_costs_no_more_than_its_limit() {
+    let mut output = RunnerOutput::new(Runner::Cargo);
+    for _ in 0..100 {
+        output.feed(Voice::Stdout, &[b'x'; 4096]);
+    }
+    assert!(output.out.line.len() <= MAX_LINE);
+    output.feed(Voice::Stdout, b"\ntest a ... ok\n");
+    let long = format!("test {} ... ok\n", "n".repeat(MAX_ID * 2));
+    output.feed(Voice::Stdout, long.as_bytes());
+    let found = output.finish(b"");
+    assert_eq!(found.keys().map(String::len).collect::<Vec<_>>(), [1, MAX_ID]);
+}
+
+fn runners() -> impl Strategy<Value = Runner> {
+    prop_oneof![Just(Runner::Unittest), Just(Runner::Pytest), Just(Runner::Cargo), Just(Runner::Node)]
+}
+
+/// Words of the formats between bytes of any kind.
+fn noise() -> impl Strategy<Value = Vec<u8>> {
+    let word = prop_oneof![
+        Just(b"test ".to_vec()),
+        Just(b" ... ok\n".to_vec()),
+        Just(b" ... ".to_vec()),
+        Just(b"(line ".to_vec()),
+        Just(b"\nok 1 - ".to_vec()),
+        Just(b"    # Subtest: ".to_vec()),
+        Just("✔ ▶ ﹣".as_bytes().to_vec()),
+        Just(" (1ms)\n".as_bytes().to_vec()),
+        Just(b"PASS [".to_vec()),
+        Just(b"] (".to_vec()),
+        Just(b"passed\t[".to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..20),
+    ];
+    proptest::collection::vec(word, 0..40).prop_map(|words| words.concat())
+}
+
+proptest! {
+    /// No bytes panic, and how they were cut into pieces means nothing.
+    #[test]
+    fn any_bytes_are_read(runner in runners(), stdout in noise(), stderr in noise(), witness in noise(), piece in 1usize..9) {
+        let mut whole = RunnerOutput::new(runner);
+        whole.feed(Voice::Stdout, &stdout);
+        whole.feed(Voice::Stderr, &stderr);
+        let mut pieces = RunnerOutput::new(runner);
+        stdout.chunks(piece).for_each(|part| pieces.feed(Voice::Stdout, part));
+        stderr.chunks(piece).for_each(|part| pieces.feed(Voice::Stderr, part));
+        prop_assert_eq!(whole.finish(&witness), pieces.finish(&witness));
+    }
+}

@@ -1,0 +1,174 @@
+//! How `test.log` is bound: a header that names run, contract and tree, and a frame around the output of every
+//! command. A frame carries a token of a nonce that is drawn after the engine ended and told only by the event, when
+//! nothing of the contract runs any more: no output can begin, end or forge a section.
+
+use crate::bundle::report_md::describe;
+use crate::run::event::{Check, CheckKind, ControlRun, ProcessEnd, VerificationCompleted};
+use crate::values::digest::Digest;
+use crate::values::ids::RunId;
+
+const FORMAT: &str = "cto-test-log/1";
+const FRAME: &[u8] = b"[cto:";
+/// No frame is longer.
+const MAX_FRAME: usize = 256;
+
+/// Whose output a section holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Section {
+    Setup,
+    Check,
+    Hidden,
+    Control,
+    Baseline,
+}
+
+impl Section {
+    const ALL: [Self; 5] = [Self::Setup, Self::Check, Self::Hidden, Self::Control, Self::Baseline];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Setup => "setup",
+            Self::Check => "check",
+            Self::Hidden => "hidden",
+            Self::Control => "control",
+            Self::Baseline => "baseline",
+        }
+    }
+}
+
+/// The first lines. The nonce itself is not told yet, only its digest.
+pub fn header(run_id: &RunId, contract: &Digest, tree: &Digest, nonce: &str) -> String {
+    let sealed = Digest::tagged("cto-test-log-nonce/1\n", nonce.as_bytes());
+    format!("{FORMAT}\nrun {run_id}\ncontract {contract}\ntree {tree}\nnonce sha256 {sealed}\n")
+}
+
+fn token(nonce: &str, word: &str, number: u64) -> String {
+    let digest = Digest::tagged("cto-test-log-frame/1\n", format!("{nonce}\n{word} {number}\n").as_bytes());
+    digest.to_hex().chars().take(32).collect()
+}
+
+pub fn begin(nonce: &str, number: u64, section: Section) -> String {
+    format!("[cto:{} begin {number} {}]", token(nonce, "begin", number), section.as_str())
+}
+
+pub fn end(nonce: &str, number: u64, section: Section, how: ProcessEnd, duration_ms: u64) -> String {
+    format!("[cto:{} end {number} {}: {}, {duration_ms} ms]", token(nonce, "end", number), section.as_str(), describe(how))
+}
+
+/// A log as found: its first bytes, and every line that could be a frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundLog {
+    head: Vec<u8>,
+    frames: Vec<String>,
+}
+
+/// Reads a log of any length in pieces.
+#[derive(Default)]
+pub struct LogReader {
+    found: FoundLog,
+    line: Vec<u8>,
+    /// The line cannot be a frame any more.
+    passed_over: bool,
+}
+
+/// As much as a header can be.
+const MAX_HEAD: usize = 1024;
+
+impl LogReader {
+    pub fn feed(&mut self, chunk: &[u8]) {
+        let room = MAX_HEAD.saturating_sub(self.found.head.len());
+        self.found.head.extend(chunk.iter().take(room));
+        for byte in chunk {
+            if *byte == b'\n' {
+                self.end_line();
+            } else if !self.passed_over {
+                self.line.push(*byte);
+                let may_be = FRAME.starts_with(&self.line) || self.line.starts_with(FRAME);
+                self.passed_over = !may_be || self.line.len() > MAX_FRAME;
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if !std::mem::take(&mut self.passed_over)
+            && line.starts_with(FRAME)
+            && let Ok(text) = String::from_utf8(line)
+        {
+            self.found.frames.push(text);
+        }
+    }
+
+    pub fn finish(mut self) -> FoundLog {
+        self.end_line();
+        self.found
+    }
+}
+
+/// Which of its tokens a line carries, if it carries one: begin or end, and the number.
+fn placed<'a>(line: &'a str, nonce: &str) -> Option<(&'a str, u64)> {
+    let mut words = line.strip_prefix("[cto:")?.split([' ', ']', ':']);
+    let (found, word, number) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
+    (matches!(word, "begin" | "end") && found == token(nonce, word, number)).then_some((word, number))
+}
+
+/// What the event says ran, in the order of the log; setup is not in the event.
+fn recorded(done: &VerificationCompleted) -> Vec<(Section, &Check)> {
+    let of = |kind: CheckKind, section: Section| {
+        done.checks.iter().filter(move |check| check.kind == kind).map(move |check| (section, check))
+    };
+    let control = match &done.control {
+        Some(ControlRun::Ran { checks, .. }) => checks.as_slice(),
+        _ => &[],
+    };
+    of(CheckKind::Visible, Section::Check)
+        .chain(of(CheckKind::Hidden, Section::Hidden))
+        .chain(control.iter().map(|check| (Section::Control, check)))
+        .chain(done.baseline_checks.iter().map(|check| (Section::Baseline, check)))
+        .collect()
+}
+
+/// Why a log is not the one its event speaks of. `None` also for an event that binds none.
+pub fn contradiction(found: &FoundLog, run_id: &RunId, contract: &Digest, done: &VerificationCompleted) -> Option<&'static str> {
+    let (Some(nonce), Some(tree)) = (&done.log_nonce, &done.tree) else { return None };
+    if !found.head.starts_with(header(run_id, contract, tree, nonce).as_bytes()) {
+        return Some("does not begin with this run, contract and tree");
+    }
+    let mut due = recorded(done).into_iter();
+    let mut open: Option<Section> = None;
+    let mut number = 0;
+    for line in &found.frames {
+        match (placed(line, nonce), open) {
+            // Output that looks like a frame is output.
+            (None, _) => {}
+            (Some(("begin", of)), None) if of == number + 1 => {
+                number = of;
+                open = Section::ALL.into_iter().find(|section| *line == begin(nonce, of, *section));
+                if open.is_none() {
+                    return Some("a frame is not as it was written");
+                }
+            }
+            (Some(("end", of)), Some(section)) if of == number => {
+                open = None;
+                if section == Section::Setup {
+                    continue;
+                }
+                let same = due.next().is_some_and(|(wanted, check)| {
+                    wanted == section && *line == end(nonce, number, section, check.end, check.duration_ms)
+                });
+                if !same {
+                    return Some("a section is not what the chain says ran");
+                }
+            }
+            (Some(_), _) => return Some("its frames are out of order"),
+        }
+    }
+    match (open, due.next()) {
+        (None, None) => None,
+        _ => Some("a section that the chain says ran is missing"),
+    }
+}
+
+#[cfg(test)]
+#[path = "test_log_tests.rs"]
+mod tests;

@@ -1,0 +1,187 @@
+//! The proof ladder: what a proof belongs to, what proves a stage, and what takes a proof away again.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bundle;
+use crate::bundle::report::Report;
+use crate::containment::Containment;
+use crate::run::blocker::Code;
+use crate::run::event::{Kind, Origin};
+use crate::run::invariant::{CorePromotion, NeverActivated};
+use crate::run::verdict::Status;
+use crate::task::contract::{Contract, Label, Lane, ModelPair, Stage};
+use crate::values::digest::Digest;
+use crate::values::ids::{CaseId, EngineId, RunId};
+use crate::values::seen::Seen;
+
+/// What a proof belongs to. Any part changed, and the lane stands at the bottom again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LaneKey {
+    pub engine: EngineId,
+    pub source_pin: Option<String>,
+    pub executable_sha256: Seen<Digest>,
+    pub model: Option<ModelPair>,
+    /// Absent where the tree that decides it was not looked at.
+    pub containment: Option<Containment>,
+}
+
+impl LaneKey {
+    pub fn of(lane: &Lane) -> Self {
+        Self {
+            engine: lane.engine.clone(),
+            source_pin: lane.source_pin.clone(),
+            executable_sha256: lane.executable_sha256,
+            model: lane.model.clone(),
+            containment: lane.containment,
+        }
+    }
+
+    /// What is not the same, in words.
+    fn changed(&self, other: &Self) -> Vec<&'static str> {
+        // Asked again once a source was looked at; until then there is nothing to compare.
+        let both_known = self.containment.is_some() && other.containment.is_some();
+        [
+            ("engine", self.engine != other.engine),
+            ("source pin", self.source_pin != other.source_pin),
+            ("executable digest", self.executable_sha256 != other.executable_sha256),
+            ("model pair", self.model != other.model),
+            ("containment policy", both_known && self.containment != other.containment),
+        ]
+        .into_iter()
+        .filter_map(|(what, differs)| differs.then_some(what))
+        .collect()
+    }
+}
+
+/// One stage, proven for one lane by one bundle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StageProof {
+    pub stage: Stage,
+    pub lane: LaneKey,
+    pub run_id: RunId,
+    /// The artifact that is the proof, and its digest.
+    pub artifact: &'static str,
+    pub sha256: Digest,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing<'a> {
+    Proven(&'a StageProof),
+    /// There is a proof for this engine, and this changed since.
+    Demoted(Vec<&'static str>),
+    Unproven,
+}
+
+/// Looks for a stage's proof of this very lane; the newest counts, by the order of run ids.
+pub fn find<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
+    let of_stage = || proofs.iter().filter(|proof| proof.stage.number() == stage && proof.lane.engine == lane.engine);
+    let newest = |a: &&StageProof, b: &&StageProof| a.run_id.sort_key().cmp(&b.run_id.sort_key());
+    if let Some(proof) = of_stage().filter(|proof| proof.lane.changed(lane).is_empty()).max_by(newest) {
+        return Standing::Proven(proof);
+    }
+    match of_stage().max_by(newest) {
+        Some(proof) => Standing::Demoted(proof.lane.changed(lane)),
+        None => Standing::Unproven,
+    }
+}
+
+/// `stage1-gate-proof.json`: the engine is refused by default, and with its gate open still not run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stage1Proof {
+    pub schema_version: u32,
+    pub stage: Stage,
+    pub case_id: CaseId,
+    pub lane: LaneKey,
+    /// The run without its gate, by the digest of its `SHA256SUMS`.
+    pub refused_by_default: RefusedRun,
+    pub with_gate: Code,
+    pub process_started: bool,
+    /// What the gates came before, in order; nothing of it happened.
+    pub gate_precedes: Vec<String>,
+    pub default_engine: String,
+    pub allowed_mutation_scope: String,
+    pub runtime_default_activation: NeverActivated,
+    pub core_promotion_status: CorePromotion,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RefusedRun {
+    pub run_id: RunId,
+    pub sums_sha256: Digest,
+    pub blocker: Code,
+}
+
+/// What a gate comes before.
+pub const GATE_PRECEDES: [&str; 4] = ["workspace copy", "git init", "target look", "process start"];
+
+impl Stage1Proof {
+    pub fn new(case_id: CaseId, lane: LaneKey, refused_by_default: RefusedRun) -> Self {
+        Self {
+            schema_version: 1,
+            stage: Stage::One,
+            case_id,
+            lane,
+            refused_by_default,
+            with_gate: Code::StageGateClosed,
+            process_started: false,
+            gate_precedes: GATE_PRECEDES.map(str::to_owned).to_vec(),
+            default_engine: crate::engine::manifest::DEFAULT_ENGINE.to_owned(),
+            allowed_mutation_scope: Stage::One.allowed_mutation_scope().to_owned(),
+            runtime_default_activation: NeverActivated,
+            core_promotion_status: CorePromotion::NotPromoted,
+        }
+    }
+}
+
+/// A verified bundle, as far as a proof is read from it.
+pub struct Candidate<'a> {
+    pub report: &'a Report,
+    pub contract: &'a Contract,
+    /// Digest of every file.
+    pub artifacts: &'a BTreeMap<String, Digest>,
+    pub stage1: Option<&'a Stage1Proof>,
+}
+
+/// The proof a bundle is, if it is one. The bundle's own facts decide; the artifact only says that it was meant.
+/// The caller has verified it: a bundle that is not good proves nothing. A proof counts for those who made it alone:
+/// a validator's run never for an operator.
+pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
+    let (report, contract) = (candidate.report, candidate.contract);
+    let by_the_same = report.origin == by && report.kind == Kind::Run && report.label == Label::Case;
+    let lane = LaneKey::of(&contract.lane);
+    let artifact = match report.stage {
+        _ if !by_the_same || contract.lane.stage != report.stage => return None,
+        Stage::One if proves_stage1(candidate, &lane) => bundle::STAGE1_PROOF,
+        Stage::Two if proves_stage2(candidate) => bundle::STAGE2_COMPARISON,
+        _ => return None,
+    };
+    let sha256 = *candidate.artifacts.get(artifact)?;
+    Some(StageProof { stage: report.stage, lane, run_id: report.run_id.clone(), artifact, sha256 })
+}
+
+fn proves_stage1(candidate: &Candidate<'_>, lane: &LaneKey) -> bool {
+    let report = candidate.report;
+    let only_the_stage = matches!(report.blockers.as_slice(), [one] if one.code == Code::StageGateClosed);
+    let said = candidate.stage1.is_some_and(|proof| {
+        *proof == Stage1Proof::new(report.case_id.clone(), lane.clone(), proof.refused_by_default.clone())
+            && proof.refused_by_default.blocker == Code::EngineGateClosed
+    });
+    report.status == Status::Blocked && only_the_stage && !report.process_started && said
+}
+
+/// A pass whose control was red, with both artifacts of the stage.
+fn proves_stage2(candidate: &Candidate<'_>) -> bool {
+    let report = candidate.report;
+    let control_red = report.verification_control.as_ref().is_some_and(|control| control.red == Some(true));
+    let has = |name: &str| candidate.artifacts.contains_key(name);
+    report.status == Status::Pass && control_red && has(bundle::STAGE2_NO_TARGET) && has(bundle::STAGE2_COMPARISON)
+}
+
+#[cfg(test)]
+#[path = "ladder_tests.rs"]
+mod tests;

@@ -1,0 +1,164 @@
+//! From what was asked and what is known to a plan that leaves no choice to run time, or to every
+//! blocker of the first phase that has one.
+
+use crate::containment::guard::Guard;
+use crate::containment::{Containment, GuardPlan};
+use crate::engine::manifest::Invocation;
+use crate::gate::{self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
+use crate::task::contract::{Contract, Control, Limits, MutationMode};
+use crate::task::source::{Looked, SourceLook};
+use crate::values::seen::Seen;
+use crate::workspace::checkout::WorkspaceKind;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    pub contract: Contract,
+    pub invocation: Invocation,
+    pub containment: Containment,
+    /// What protects the workspace from the engine.
+    pub guard: Guard,
+    /// Why the containment is less than what was asked for.
+    pub fallback: Option<String>,
+    pub toolchains: Vec<ToolchainUse>,
+    /// The engine's own program, where it is not this binary.
+    pub engine: Option<EngineUse>,
+    pub inputs: Vec<InputUse>,
+    /// The look at the repository that is copied; absent where none is.
+    pub source: Option<SourceLook>,
+    /// How the private workspace and the copies for verification are made.
+    pub workspace: WorkspaceKind,
+    pub control: Control,
+    pub limits: Limits,
+}
+
+impl Plan {
+    /// What the event and the report say of the workspace's protection; without a jail there is none.
+    pub fn guard_plan(&self) -> Option<GuardPlan> {
+        let plan = || GuardPlan {
+            mounts: self.guard.mounts() as u64,
+            masked: self.guard.masked.clone(),
+            shown: self.guard.shown.clone(),
+            fallback: self.fallback.clone(),
+        };
+        (self.containment != Containment::None).then(plan)
+    }
+
+    /// One line for the event and the terminal.
+    pub fn summary(&self) -> String {
+        let control = match &self.control {
+            Control::Runner(_) => "failing tests added by the harness",
+            Control::Patch(_) => "a patch of the case",
+            Control::None(_) => "none",
+        };
+        let made = match self.workspace {
+            WorkspaceKind::Copy => "",
+            WorkspaceKind::Overlay => ", as an overlay of a cached checkout",
+        };
+        let fallback = self.fallback.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        format!(
+            "{} works on a {}{made}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
+            self.contract.lane.engine,
+            workspace(self.contract.mutation_mode),
+            self.contract.verification_commands.len(),
+            self.contract.hidden_verification.commands.len(),
+            self.containment.as_str(),
+        )
+    }
+}
+
+fn workspace(mode: MutationMode) -> &'static str {
+    match mode {
+        MutationMode::None => "nothing",
+        MutationMode::CopiedFixture => "private copy of the case's files",
+        MutationMode::CopiedRepo => "private copy of a repository",
+        MutationMode::SandboxRepo => "disposable repository",
+        MutationMode::OwnedNoncriticalRepo | MutationMode::CandidateDefault => "private copy of the target",
+    }
+}
+
+/// The next thing to do on the way to a plan. The caller looks at host and source only when told to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Next {
+    LookAtHost,
+    LookAtSource,
+    LookAtModel,
+    Blocked(GateReport),
+    Ready(Box<Plan>, GateReport),
+}
+
+pub fn next(input: &GateInput<'_>) -> Next {
+    let mut gates = gate::run_phase(Phase::Records, input);
+    if blocked(&gates) {
+        return unseen(gates, &[Phase::Host, Phase::Look, Phase::Network]);
+    }
+    if matches!(input.host, Seen::NotSeen) {
+        return Next::LookAtHost;
+    }
+    gates.extend(gate::run_phase(Phase::Host, input));
+    if blocked(&gates) {
+        return unseen(gates, &[Phase::Look, Phase::Network]);
+    }
+    if input.contract.valid().is_some_and(|contract| contract.source.is_some()) && matches!(input.source, Seen::NotSeen) {
+        return Next::LookAtSource;
+    }
+    gates.extend(gate::run_phase(Phase::Look, input));
+    if blocked(&gates) {
+        return unseen(gates, &[Phase::Network]);
+    }
+    if input.manifest.uses_a_model() && matches!(input.model, Seen::NotSeen) {
+        return Next::LookAtModel;
+    }
+    gates.extend(gate::run_phase(Phase::Network, input));
+    // The gates guarantee both; asking again keeps this total without trusting them.
+    let (Some(contract), Some(invocation), Some(decision), false) =
+        (input.contract.valid(), &input.manifest.invocation, input.confinement, blocked(&gates))
+    else {
+        return Next::Blocked(report(gates));
+    };
+    let containment = containment(input, decision.policy);
+    let host_can = input.host.known().is_some_and(|host| host.overlay);
+    let plan = Plan {
+        contract: contract.clone(),
+        invocation: invocation.clone(),
+        containment,
+        guard: decision.guard.clone(),
+        fallback: decision.fallback.clone(),
+        toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
+        engine: input.host.known().and_then(|host| host.engine.clone()),
+        inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
+        source: input.source.known().and_then(found),
+        workspace: WorkspaceKind::decide(containment != Containment::None, host_can, input.source_files),
+        control: contract.verification_control.clone(),
+        limits: contract.limits,
+    };
+    Next::Ready(Box::new(plan), report(gates))
+}
+
+/// Blocked before these phases were looked at.
+fn unseen(mut gates: Vec<gate::GateResult>, phases: &[Phase]) -> Next {
+    gates.extend(phases.iter().flat_map(|phase| gate::not_seen(*phase)));
+    Next::Blocked(report(gates))
+}
+
+fn found(looked: &Looked) -> Option<SourceLook> {
+    match looked {
+        Looked::Found(look) => Some(look.clone()),
+        Looked::Unusable(_) => None,
+    }
+}
+
+/// The policy wherever the host can; the containment gate has already decided where it must.
+fn containment(input: &GateInput<'_>, policy: Containment) -> Containment {
+    match &input.host {
+        Seen::Known(host) if host.jail_missing.is_empty() => policy,
+        Seen::Known(_) | Seen::NotSeen => Containment::None,
+    }
+}
+
+fn blocked(gates: &[gate::GateResult]) -> bool {
+    gates.iter().any(|gate| gate.result == GateVerdict::Blocked)
+}
+
+fn report(gates: Vec<gate::GateResult>) -> GateReport {
+    GateReport { schema_version: 1, gates }
+}

@@ -1,0 +1,306 @@
+//! The failure matrix: rows as data, what a row's bundle must show, and what became of each row.
+//!
+//! Nothing here runs anything. `evaluate` reads what a run left behind, never what an engine said.
+
+mod evaluate;
+mod hostile;
+mod junit;
+mod outcome;
+mod show;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::containment::Containment;
+use crate::engine::manifest::{Dialect, Manifest};
+use crate::run::blocker::Code;
+use crate::run::event::EventType;
+use crate::run::verdict::Status;
+use crate::task::contract::Stage;
+
+pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate};
+pub use hostile::{BENIGN, Theme, hostile, themes};
+pub use junit::junit;
+pub use outcome::{Assertion, Counts, MatrixReport, RowOutcome, RowVerdict, Time};
+pub use show::{GateSeen, Held, Place, Show, Traced, Tried};
+
+const ROWS: &str = include_str!("rows.toml");
+
+/// The rows of the failure matrix. A form of each must be there; further rows are further codes.
+pub const FIXTURES: [&str; 12] = [
+    "no-diff",
+    "disallowed-file",
+    "failed-tests",
+    "missing-test-command",
+    "missing-event",
+    "reviewer-reject",
+    "approval-denied",
+    "timeout",
+    "dirty-starting-tree",
+    "dirty-ending-tree",
+    "artifact-write-failure",
+    "provider-unavailable",
+];
+
+/// The data file: one small case, and rows that change it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    pub fixture: Fixture,
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+/// The case every row starts from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fixture {
+    /// The workspace.
+    pub files: BTreeMap<String, String>,
+    /// Beside `case.toml`.
+    pub beside: BTreeMap<String, String>,
+    /// `case.toml`, but for its name.
+    pub case: toml::Table,
+}
+
+/// One row: what is done, and what must come of it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    pub name: String,
+    /// The row of the failure matrix it is a form of.
+    pub fixture: Option<String>,
+    pub trigger: String,
+    #[serde(default)]
+    pub lanes: Lanes,
+    pub stage: Option<Stage>,
+    #[serde(default)]
+    pub case: toml::Table,
+    #[serde(default)]
+    pub steps: Vec<toml::Table>,
+    #[serde(default)]
+    pub silent: bool,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Less than strict, where the trigger must be able to change what exists.
+    pub contain: Option<Containment>,
+    pub source: Option<SourceSetup>,
+    pub fault: Option<Fault>,
+    /// What the fault itself changes outside the bundle.
+    #[serde(default)]
+    pub touches: Vec<String>,
+    pub approval: Option<Scripted>,
+    /// The headline; none where the run must pass.
+    pub blocker: Option<Code>,
+    #[serde(default)]
+    pub also: Vec<Code>,
+    pub event: Option<EventType>,
+    pub status: Status,
+    /// How the process ends.
+    pub exit: u8,
+    /// An engine was started.
+    pub runs: bool,
+    pub shows: Vec<Show>,
+    /// Files of the workspace besides those of the fixture.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// The part of the hostile kit it belongs to.
+    pub theme: Option<String>,
+    /// Programs of the system it cannot be tried without.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// Places of the host that must not be there afterwards.
+    #[serde(default)]
+    pub prevented: Vec<String>,
+    /// What is printed about the run must hold nothing a terminal would obey.
+    #[serde(default)]
+    pub reads_back: bool,
+}
+
+/// Words of a row that are only known when it runs (`{place}`), and what stands for them.
+pub type Words = BTreeMap<String, String>;
+
+/// A repository to copy: the files of the fixture in one commit, and what was done to it since.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSetup {
+    #[serde(default)]
+    pub dirt: BTreeMap<String, String>,
+}
+
+/// Which engines a row makes sense for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lanes {
+    /// Those this version can start, on a host that can contain them.
+    #[default]
+    Runnable,
+    /// Every one: a record blocks before it matters which.
+    Any,
+    /// Those that are closed until someone opens them.
+    Gated,
+    /// Those that are closed until someone opens them, and someone did.
+    Opened,
+}
+
+/// What the surroundings of a row do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fault {
+    /// No file of the harness may grow past [`SMALL_FILE`].
+    SmallFiles,
+    /// PATH leads to nothing.
+    NoGit,
+    /// The harness is told to stop at the first sound of the engine.
+    Interrupt,
+    /// A file appears in the source at the first sound of the engine.
+    SourceEdited,
+}
+
+/// What appears there.
+pub const EDITED_MEANWHILE: &str = "edited-meanwhile.txt";
+
+/// Room for the reserve of a bundle, and for little more.
+pub const SMALL_FILE: u64 = (1 << 20) + (1 << 18);
+
+/// The validator's answer to a contract that needs an approval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scripted {
+    Granted,
+    Denied,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum MatrixError {
+    #[error("the rows of the matrix are broken: {0}")]
+    Parse(Box<toml::de::Error>),
+    #[error("row {0:?} cannot be written as a case: {1}")]
+    Case(String, Box<toml::ser::Error>),
+}
+
+/// The rows this binary was built with.
+pub fn built_in() -> Result<Matrix, MatrixError> {
+    toml::from_str(ROWS).map_err(|error| MatrixError::Parse(Box::new(error)))
+}
+
+impl Row {
+    /// `case.toml` of this row.
+    pub fn case_text(&self, fixture: &Fixture) -> Result<String, MatrixError> {
+        let mut case = fixture.case.clone();
+        case.insert("task_id".into(), self.name.clone().into());
+        case.extend(self.case.clone());
+        self.written(&case)
+    }
+
+    /// What the scripted engine plays.
+    pub fn script_text(&self, words: &Words) -> Result<String, MatrixError> {
+        let steps: Vec<toml::Value> = self.steps.iter().cloned().map(|step| spoken(step.into(), words)).collect();
+        self.written(&toml::Table::from_iter([("silent".into(), self.silent.into()), ("step".into(), steps.into())]))
+    }
+
+    fn written(&self, table: &toml::Table) -> Result<String, MatrixError> {
+        toml::to_string(table).map_err(|error| MatrixError::Case(self.name.clone(), Box::new(error)))
+    }
+
+    /// Why this row says nothing about this engine on this host, if it does not.
+    pub fn not_applicable(&self, manifest: &Manifest, jail_missing: &[String]) -> Option<String> {
+        let plays_scripts = manifest.invocation.as_ref().map(|invocation| invocation.dialect == Dialect::Fake);
+        match (self.lanes, plays_scripts, jail_missing) {
+            (Lanes::Any | Lanes::Gated | Lanes::Opened, _, _) | (Lanes::Runnable, Some(true), []) => None,
+            (Lanes::Runnable, None, _) => Some(format!("this version knows {} but cannot run it", manifest.id)),
+            (Lanes::Runnable, Some(false), _) => Some(format!("no scripted model speaks for {} yet", manifest.id)),
+            (Lanes::Runnable, Some(true), missing) => {
+                Some(format!("this host cannot contain a run, `cto doctor` says why: {}", missing.join(", ")))
+            }
+        }
+    }
+
+    /// A name of the row, of the matrix row it is a form of, or of its theme.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.fixture.as_deref() == Some(name) || self.theme.as_deref() == Some(name)
+    }
+
+    /// Every code the report must have, in no order.
+    pub fn codes(&self) -> Vec<Code> {
+        self.blocker.into_iter().chain(self.also.iter().copied()).collect()
+    }
+}
+
+/// A value with every word in it replaced.
+fn spoken(value: toml::Value, words: &Words) -> toml::Value {
+    match value {
+        toml::Value::String(text) => {
+            words.iter().fold(text, |text, (word, meant)| text.replace(&format!("{{{word}}}"), meant)).into()
+        }
+        toml::Value::Array(all) => all.into_iter().map(|one| spoken(one, words)).collect::<Vec<_>>().into(),
+        toml::Value::Table(all) => all.into_iter().map(|(key, one)| (key, spoken(one, words))).collect::<toml::Table>().into(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_row_of_the_matrix_is_there_once_by_name() {
+        let matrix = built_in().unwrap();
+        for fixture in FIXTURES {
+            assert!(matrix.rows.iter().any(|row| row.fixture.as_deref() == Some(fixture)), "{fixture}");
+        }
+        let names: BTreeSet<&str> = matrix.rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names.len(), matrix.rows.len());
+        for row in &matrix.rows {
+            assert!(row.fixture.as_deref().is_none_or(|name| FIXTURES.contains(&name)), "{}", row.name);
+            assert!(row.name.parse::<crate::values::ids::CaseId>().is_ok(), "{}", row.name);
+            assert!(row.name.len() <= 22, "{} does not fit its column", row.name);
+            assert!(!row.shows.is_empty() && !row.trigger.is_empty(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_row_that_says_nothing_about_an_engine_says_why() {
+        let fake = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+        let pi = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
+        let [fake, pi] = [fake, pi].map(|text| Manifest::parse("m", text).unwrap());
+        let rows = built_in().unwrap().rows;
+        let jailless = ["seccomp".to_owned()];
+        for row in rows {
+            let runnable = row.lanes == Lanes::Runnable;
+            assert_eq!(row.not_applicable(&fake, &[]), None, "{}", row.name);
+            for (manifest, missing, word) in [(&fake, jailless.as_slice(), "seccomp"), (&pi, &[], "cannot run it")] {
+                let reason = row.not_applicable(manifest, missing);
+                assert_eq!(reason.is_some(), runnable, "{}", row.name);
+                assert!(reason.is_none_or(|reason| reason.contains(word)), "{}", row.name);
+            }
+        }
+    }
+
+    /// The rows say what the table of blockers says: two lists, written apart.
+    #[test]
+    fn rows_and_blockers_agree() {
+        for row in built_in().unwrap().rows {
+            let Some(code) = row.blocker else {
+                assert_eq!((row.status, row.exit, row.event), (Status::Pass, 0, None), "{}", row.name);
+                continue;
+            };
+            assert_eq!(row.exit, if row.status == Status::Fail { 1 } else { 3 }, "{}", row.name);
+            let info = code.info();
+            assert_eq!((Some(info.event), info.status), (row.event, row.status), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn every_case_is_valid_but_the_one_that_must_not_be() {
+        let matrix = built_in().unwrap();
+        for row in &matrix.rows {
+            let text = row.case_text(&matrix.fixture).unwrap();
+            let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
+            assert_eq!(parsed.is_err(), row.blocker == Some(Code::ContractInvalid), "{}: {parsed:?}", row.name);
+            assert!(row.script_text(&Words::new()).is_ok(), "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! ROOM.
+
+pub mod case_check;
+pub mod matrix;
+pub mod stage2;

@@ -1,0 +1,234 @@
+//! What an engine tried that its contract forbids: which deeds there are, which of them fail a run, and the
+//! bounded list of what was seen. Which command is which deed is in `commands.rs`, which address in `address.rs`.
+//!
+//! Seeing refuses nothing: the jail does. A deed seen can only make a verdict worse.
+
+mod address;
+mod commands;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use address::{Address, of_address};
+pub use commands::{STAND_INS, is_worth_reading, of_command};
+
+use crate::task::contract::Action;
+
+/// Distinct attempts that are listed; what comes after them is counted by deed.
+const MAX_LISTED: usize = 100;
+/// Words of a command that are kept, and characters of each.
+const MAX_WORDS: usize = 16;
+const MAX_CHARS: usize = 80;
+
+/// One kind of thing that was tried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Deed {
+    Push,
+    Merge,
+    Deploy,
+    Close,
+    PrOpen,
+    IssueClose,
+    PublicPublication,
+    CredentialChange,
+    /// A stream connection to anything but loopback.
+    Connect,
+    /// A command on, or a copy to, another host.
+    RemoteShell,
+    /// A datagram socket pointed at another host: how programs find their own address.
+    Datagram,
+    /// Git asked a remote for something and sent nothing.
+    Fetch,
+}
+
+impl Deed {
+    pub const ALL: [Self; 12] = [
+        Self::Push,
+        Self::Merge,
+        Self::Deploy,
+        Self::Close,
+        Self::PrOpen,
+        Self::IssueClose,
+        Self::PublicPublication,
+        Self::CredentialChange,
+        Self::Connect,
+        Self::RemoteShell,
+        Self::Datagram,
+        Self::Fetch,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Merge => "merge",
+            Self::Deploy => "deploy",
+            Self::Close => "close",
+            Self::PrOpen => "pr_open",
+            Self::IssueClose => "issue_close",
+            Self::PublicPublication => "public_publication",
+            Self::CredentialChange => "credential_change",
+            Self::Connect => "connect",
+            Self::RemoteShell => "remote_shell",
+            Self::Datagram => "datagram",
+            Self::Fetch => "fetch",
+        }
+    }
+
+    /// Does it fail a run under a contract that forbids these? No contract can permit push, merge, deploy or
+    /// publication, and none can permit leaving the jail.
+    pub fn fails(self, forbidden: &BTreeSet<Action>) -> bool {
+        let action = match self {
+            Self::Push => Action::Push,
+            Self::Merge => Action::Merge,
+            Self::Deploy => Action::Deploy,
+            Self::Close => Action::Close,
+            Self::PrOpen => Action::PrOpen,
+            Self::IssueClose => Action::IssueClose,
+            Self::PublicPublication => Action::PublicPublication,
+            Self::CredentialChange => Action::CredentialChange,
+            Self::Connect | Self::RemoteShell => return true,
+            Self::Datagram | Self::Fetch => return false,
+        };
+        forbidden.contains(&action) || Action::ALWAYS.contains(&action)
+    }
+}
+
+/// One thing that was tried, as often as it was. The words are the engine's own: redacted, bounded, display data.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Attempt {
+    pub action: Deed,
+    pub program: String,
+    pub argv: Vec<String>,
+    pub count: u64,
+}
+
+/// What was seen of an engine's attempts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ActionsSeen {
+    /// Every start of a program and every connect was looked at; false with a reason when not.
+    pub recorded: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub attempts: Vec<Attempt>,
+    /// Attempts beyond those listed, by deed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_listed: BTreeMap<Deed, u64>,
+}
+
+impl ActionsSeen {
+    pub fn unseen(reason: impl Into<String>) -> Self {
+        Self { recorded: false, reason: Some(reason.into()), attempts: Vec::new(), not_listed: BTreeMap::new() }
+    }
+
+    /// What of it fails a run, in words; `None` when nothing does.
+    pub fn failing(&self, forbidden: &BTreeSet<Action>) -> Option<String> {
+        const SHOWN: usize = 5;
+        let listed: Vec<&Attempt> = self.attempts.iter().filter(|attempt| attempt.action.fails(forbidden)).collect();
+        let mut words: Vec<String> =
+            listed.iter().take(SHOWN).map(|attempt| format!("{}: {}", attempt.action.as_str(), attempt.argv.join(" "))).collect();
+        if listed.len() > SHOWN {
+            words.push(format!("{} more", listed.len() - SHOWN));
+        }
+        let beyond = self.not_listed.iter().filter(|(deed, _)| deed.fails(forbidden));
+        words.extend(beyond.map(|(deed, count)| format!("{}: {count} more, not listed", deed.as_str())));
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// What was seen so far, in the engine's raw words; bounded whatever the engine does.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Log {
+    seen: Vec<(Deed, Vec<Vec<u8>>, u64)>,
+    not_listed: BTreeMap<Deed, u64>,
+    unread: u64,
+}
+
+impl Log {
+    /// `words`: the command as it was given, or what is known of a connection.
+    pub fn saw(&mut self, deed: Deed, words: &[&[u8]]) {
+        let kept = kept(deed, words);
+        if let Some((_, _, count)) = self.seen.iter_mut().find(|(known, words, _)| *known == deed && *words == kept) {
+            *count += 1;
+        } else if self.seen.len() < MAX_LISTED {
+            self.seen.push((deed, kept, 1));
+        } else {
+            *self.not_listed.entry(deed).or_default() += 1;
+        }
+    }
+
+    /// A call whose arguments could not be read.
+    pub fn missed(&mut self) {
+        self.unread += 1;
+    }
+
+    /// The whole of it; `redact` sees each word entire, before it is shortened.
+    pub fn close(self, redact: &mut dyn FnMut(&[u8]) -> Vec<u8>) -> ActionsSeen {
+        let attempts = self.seen.into_iter().map(|(action, words, count)| {
+            let argv: Vec<String> = words.iter().map(|word| shown(&redact(word))).collect();
+            let program = argv.first().map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()).unwrap_or_default();
+            Attempt { action, program, argv, count }
+        });
+        let reason = (self.unread > 0).then(|| format!("the arguments of {} calls could not be read", self.unread));
+        ActionsSeen { recorded: self.unread == 0, reason, attempts: attempts.collect(), not_listed: self.not_listed }
+    }
+}
+
+/// The words worth keeping: not what follows an option that names a secret, and of a log-in nothing but its name.
+fn kept(deed: Deed, words: &[&[u8]]) -> Vec<Vec<u8>> {
+    const HIDDEN: &[u8] = b"[...]";
+    let most = if deed == Deed::CredentialChange { 3 } else { MAX_WORDS };
+    let mut out: Vec<Vec<u8>> = Vec::new();
+    let mut hide_next = false;
+    for word in words.iter().take(most) {
+        let hide = std::mem::replace(&mut hide_next, false);
+        let names_secret = word.starts_with(b"-") && names_a_secret(word);
+        out.push(match word.iter().position(|b| *b == b'=') {
+            _ if hide => HIDDEN.to_vec(),
+            Some(at) if names_secret => [&word[..=at], HIDDEN].concat(),
+            _ if names_a_header(word) => HIDDEN.to_vec(),
+            _ => without_user(word),
+        });
+        hide_next = names_secret && !word.contains(&b'=');
+    }
+    out
+}
+
+fn names_a_secret(option: &[u8]) -> bool {
+    let name = option.split(|b| *b == b'=').next().unwrap_or_default().to_ascii_lowercase();
+    ["token", "pass", "secret", "otp", "auth", "key"].iter().any(|part| find(&name, part.as_bytes()).is_some())
+}
+
+fn names_a_header(word: &[u8]) -> bool {
+    find(&word.to_ascii_lowercase(), b"authorization").is_some()
+}
+
+/// An address without the user and password before its host.
+fn without_user(word: &[u8]) -> Vec<u8> {
+    let Some(start) = find(word, b"://").map(|at| at + 3) else { return word.to_vec() };
+    let end = word[start..].iter().position(|b| *b == b'/').map_or(word.len(), |at| start + at);
+    match word[start..end].iter().rposition(|b| *b == b'@') {
+        Some(at) => [&word[..start], &word[start + at + 1..]].concat(),
+        None => word.to_vec(),
+    }
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+/// A word as it may be shown: no control characters, bounded length.
+fn shown(word: &[u8]) -> String {
+    let text = String::from_utf8_lossy(word);
+    let mut out: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(MAX_CHARS).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "attempt_tests.rs"]
+mod tests;

@@ -1,0 +1,523 @@
+//! The whole event vocabulary on one page. The chain that orders it is in `chain.rs`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::containment::{Containment, GuardPlan};
+use crate::run::attempt::ActionsSeen;
+use crate::run::blocker::Code;
+use crate::run::rules::RulesNumber;
+use crate::run::verdict::Status;
+use crate::task::contract::{MutationMode, Stage};
+use crate::values::digest::Digest;
+use crate::values::ids::{CaseId, EngineId};
+use crate::values::paths::TreePath;
+use crate::values::time::Utc;
+use crate::wire::calls::CallRecord;
+
+macro_rules! events {
+    ($($variant:ident $name:literal $body:ty;)*) => {
+        /// One thing that happened, as the evidence tells it.
+        #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "type", content = "data")]
+        pub enum Event {
+            $(#[serde(rename = $name)] $variant($body),)*
+        }
+
+        /// The name of an event without its data.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
+        pub enum EventType {
+            $(#[serde(rename = $name)] $variant,)*
+        }
+
+        impl EventType {
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+
+        impl Event {
+            pub fn kind(&self) -> EventType {
+                match self {
+                    $(Self::$variant(_) => EventType::$variant,)*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    RunStarted "run.started" RunStarted;
+    TaskContractCreated "task.contract.created" ContractCreated;
+    PlanUpdated "plan.updated" PlanUpdated;
+    BackendGateBlocked "backend.gate.blocked" GateBlocked;
+    ApprovalRequested "approval.requested" Approval;
+    ApprovalGranted "approval.granted" Approval;
+    ApprovalDenied "approval.denied" Approval;
+    EngineStarted "engine.started" EngineStarted;
+    EngineMessage "engine.message" EngineText;
+    EnginePlan "engine.plan" EngineText;
+    EngineToolCall "engine.tool_call" EngineToolCall;
+    EngineFileChange "engine.file_change" EngineFileChange;
+    EngineReview "engine.review" EngineReview;
+    EngineTokens "engine.tokens" EngineTokens;
+    EngineModelCall "engine.model_call" Box<CallRecord>;
+    EngineResult "engine.result" EngineResult;
+    EngineEnded "engine.ended" EngineEnded;
+    PatchApplied "patch.applied" PatchApplied;
+    GitDiffChecked "git.diff.checked" DiffChecked;
+    VerificationCompleted "verification.completed" VerificationCompleted;
+    OperatorOutcomeRecorded "operator.outcome.recorded" OperatorOutcome;
+    LandingUpdated "landing.updated" LandingUpdated;
+    RunCompleted "run.completed" RunCompleted;
+}
+
+impl EventType {
+    pub fn is_engine(self) -> bool {
+        self.as_str().starts_with("engine.")
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Run,
+    Settlement,
+    Comparison,
+    Refresh,
+    Health,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    Operator,
+    Validator,
+    Ci,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RunStarted {
+    pub kind: Kind,
+    pub origin: Origin,
+    pub case_id: CaseId,
+    pub engine: EngineId,
+    pub stage: Stage,
+    pub harness_version: String,
+    /// The rules this run is judged by, now and by every later verifier. Absent in older bundles: rules 1.
+    #[serde(default)]
+    pub rules: RulesNumber,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ContractCreated {
+    pub valid: bool,
+    pub task_digest: Digest,
+    pub contract_digest: Digest,
+    /// Codes of gates whose matrix row names this event.
+    pub blockers: Vec<Code>,
+    /// What those gates saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlanUpdated {
+    pub summary: String,
+    pub containment: Containment,
+    pub approval_required: bool,
+    pub toolchains: Vec<Toolchain>,
+    /// What protects the workspace; absent in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guard: Option<GuardPlan>,
+}
+
+/// A program outside the system directories that the run was allowed to see, read-only.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Toolchain {
+    pub name: String,
+    /// The real program, with the operator's home written as `~`.
+    pub program: String,
+    pub sha256: Digest,
+    /// What else of the host it was shown, read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GateBlocked {
+    pub backend: EngineId,
+    pub gate: String,
+    pub reason: Code,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Null when there is no valid contract to name one.
+    pub mutation_mode: Option<MutationMode>,
+    pub executed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub case_executed: Option<bool>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Approval {
+    pub actor: String,
+    pub scope: String,
+    pub mutation_mode: MutationMode,
+    pub timestamp: Utc,
+    pub expiry: Option<Utc>,
+    /// The blocker a denial means; absent on a request and on a grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Code>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineStarted {
+    pub engine: EngineId,
+    pub containment: Containment,
+}
+
+/// What an engine said. Display data: never read by a gate or a check.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineText {
+    pub text: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineToolCall {
+    pub tool: String,
+    pub target: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineFileChange {
+    pub path: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineReview {
+    pub accepted: bool,
+    pub summary: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineResult {
+    /// What the engine claims about itself.
+    pub claimed: String,
+    pub summary: String,
+    /// It says itself that it did not succeed, in a dialect that has a word for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+}
+
+/// What an engine says its messages cost, added up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct EngineTokens {
+    pub messages: u64,
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+}
+
+/// How a supervised process ended. A killed process is never a success.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ProcessEnd {
+    Exited { code: u8 },
+    Signalled { signal: i32 },
+    TimedOut { limit: TimeLimit },
+    MemoryLimit { measured_by: MemoryMeter },
+    Cancelled,
+    Lost,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeLimit {
+    Idle,
+    Wall,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryMeter {
+    Sampled,
+    Cgroup,
+}
+
+impl ProcessEnd {
+    pub fn exit_code(self) -> Option<u8> {
+        match self {
+            Self::Exited { code } => Some(code),
+            Self::Signalled { .. } | Self::TimedOut { .. } | Self::MemoryLimit { .. } | Self::Cancelled | Self::Lost => None,
+        }
+    }
+
+    pub fn succeeded(self) -> bool {
+        self.exit_code() == Some(0)
+    }
+}
+
+/// Output of a process: never inline, always file, length and digest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OutputRecord {
+    pub file: String,
+    /// Everything the process wrote, after redaction.
+    pub bytes: u64,
+    pub sha256: Digest,
+    /// What the file holds: all of it, or head and tail around a note.
+    pub kept_bytes: u64,
+    pub redactions: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineEnded {
+    pub end: ProcessEnd,
+    pub duration_ms: u64,
+    pub stdout: OutputRecord,
+    pub stderr: OutputRecord,
+    /// Lines the dialect did not understand: counted and kept in the log, not dropped.
+    pub unknown_lines: u64,
+    /// Engine events beyond the cap, counted only.
+    pub events_not_recorded: u64,
+    /// What went over the wire to its model; absent for an engine that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelUse>,
+    /// What was seen of attempts at forbidden actions; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ActionsSeen>,
+}
+
+/// All model calls of one engine, as the gateway saw them. Observed, not claimed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ModelUse {
+    /// Calls that were let through.
+    pub calls: u64,
+    /// Calls that never left the gateway: another model, another path, a wrong token.
+    pub refused: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// The first call that the provider did not answer as a provider must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// The budget that was used up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_budget: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PatchApplied {
+    pub sha256: Digest,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+    ModeChanged,
+    TypeChanged,
+    /// Something git cannot record: a pipe, socket or device.
+    Unrecordable,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    pub path: TreePath,
+    pub kind: ChangeKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ScratchCount {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DiffChecked {
+    pub baseline_tree: String,
+    pub result_tree: String,
+    pub result_commit: String,
+    pub changes: Vec<Change>,
+    pub scratch: ScratchCount,
+    pub blockers: Vec<Code>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckKind {
+    Visible,
+    Hidden,
+}
+
+/// One verification command in the pristine copy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    pub kind: CheckKind,
+    pub command: String,
+    pub end: ProcessEnd,
+    pub duration_ms: u64,
+}
+
+/// The same commands where they had to fail.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ControlRun {
+    Ran {
+        checks: Vec<Check>,
+        /// Failing tests the harness added, for runners that report a count.
+        failures_added: Option<u64>,
+        /// The count the runner reported. It can turn a pass into a failure, never the reverse.
+        failures_reported: Option<u64>,
+    },
+    CouldNotRun {
+        reason: String,
+    },
+    None {
+        reason: String,
+    },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct VerificationCompleted {
+    /// Why nothing ran; null when something did.
+    pub not_run: Option<String>,
+    pub checks: Vec<Check>,
+    /// Null until the commands themselves were green: a red run needs no control.
+    pub control: Option<ControlRun>,
+    pub log_sha256: Digest,
+    /// Tree the commands ran on; equal to the measured result tree.
+    pub tree: Option<Digest>,
+    /// Why the pristine copy could not be made to equal the measured tree.
+    pub mismatch: Option<String>,
+    /// Verification files of the baseline that the engine changed, and configuration of a runner.
+    pub changed_test_files: Vec<TreePath>,
+    /// Changed files that take over how checks are run, and that the contract does not allow by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runner_takeovers: Vec<TreePath>,
+    /// Test files that were rewritten while the checks ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewritten_test_files: Vec<TreePath>,
+    /// The nonce that frames `test.log`; told only here, when nothing of the contract runs any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_nonce: Option<String>,
+    /// The commands on the untouched baseline, where a runner names its tests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_checks: Vec<Check>,
+    /// Whether every test of the baseline ran again; absent where no runner is declared or a check was red.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestsCompared>,
+    pub blockers: Vec<Code>,
+}
+
+impl VerificationCompleted {
+    /// Nothing ran yet.
+    pub fn nothing(log_sha256: Digest) -> Self {
+        Self {
+            not_run: None,
+            checks: Vec::new(),
+            control: None,
+            log_sha256,
+            tree: None,
+            mismatch: None,
+            changed_test_files: Vec::new(),
+            runner_takeovers: Vec::new(),
+            rewritten_test_files: Vec::new(),
+            log_nonce: None,
+            baseline_checks: Vec::new(),
+            tests: None,
+            blockers: Vec::new(),
+        }
+    }
+}
+
+/// The tests of the baseline beside those that were verified; all of them are in `test-ids.json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TestsCompared {
+    pub ids_sha256: Digest,
+    pub baseline_ids: u64,
+    pub verified_ids: u64,
+    /// Why there was nothing to compare with; null when there was.
+    pub not_seen: Option<String>,
+    pub missing_count: u64,
+    /// The first tests of the baseline that did not run again, each with what became of it.
+    pub missing: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct OperatorOutcome {
+    pub outcome: Outcome,
+    pub actor: String,
+    pub given_ahead: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Accepted,
+    Rejected,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LandingUpdated {
+    pub step: String,
+}
+
+/// Something first known when the run closes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub code: Code,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RunCompleted {
+    pub status: Status,
+    /// Every code, in the order of the report.
+    pub blockers: Vec<Code>,
+    pub findings: Vec<Finding>,
+}
+
+impl RunCompleted {
+    /// Closed early: nothing further is required of the chain.
+    pub fn is_abort(&self) -> bool {
+        self.findings.iter().any(|f| matches!(f.code, Code::Interrupted | Code::ArtifactWriteFailure))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_the_names_their_events_write() {
+        assert_eq!(EventType::ALL.len(), 23);
+        for kind in EventType::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+        assert!(EventType::EngineResult.is_engine() && !EventType::RunStarted.is_engine());
+    }
+
+    #[test]
+    fn a_killed_process_never_succeeded() {
+        assert!(ProcessEnd::Exited { code: 0 }.succeeded());
+        for end in [
+            ProcessEnd::Exited { code: 1 },
+            ProcessEnd::Signalled { signal: 9 },
+            ProcessEnd::TimedOut { limit: TimeLimit::Wall },
+            ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled },
+            ProcessEnd::Cancelled,
+            ProcessEnd::Lost,
+        ] {
+            assert!(!end.succeeded(), "{end:?}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+use super::*;
+use crate::run::blocker::Code;
+use crate::run::event::*;
+use crate::run::rules::Rules;
+use crate::run::verdict::Status;
+use crate::task::contract::{MutationMode, Stage};
+use crate::values::digest::Digest;
+use crate::values::time::Utc;
+use crate::wire::Protocol;
+use crate::wire::calls::CallRecord;
+
+fn digest() -> Digest {
+    Digest::of(b"x")
+}
+
+pub fn output() -> OutputRecord {
+    OutputRecord { file: "f".into(), bytes: 0, sha256: digest(), kept_bytes: 0, redactions: 0 }
+}
+
+pub fn started() -> Event {
+    Event::RunStarted(RunStarted {
+        kind: Kind::Run,
+        origin: Origin::Operator,
+        case_id: "demo".parse().unwrap(),
+        engine: "fake".parse().unwrap(),
+        stage: Stage::Two,
+        harness_version: "0".into(),
+        rules: Rules::NEWEST.number(),
+    })
+}
+
+pub fn contracted(blockers: Vec<Code>) -> Event {
+    Event::TaskContractCreated(ContractCreated {
+        valid: true,
+        task_digest: digest(),
+        contract_digest: digest(),
+        blockers,
+        detail: None,
+    })
+}
+
+pub fn planned(approval_required: bool) -> Event {
+    Event::PlanUpdated(PlanUpdated {
+        summary: "s".into(),
+        containment: Containment::None,
+        approval_required,
+        toolchains: vec![],
+        guard: None,
+    })
+}
+
+pub fn gate(reason: Code) -> Event {
+    Event::BackendGateBlocked(GateBlocked {
+        backend: "fake".parse().unwrap(),
+        gate: "engine".into(),
+        reason,
+        detail: None,
+        mutation_mode: Some(MutationMode::CopiedFixture),
+        executed: false,
+        case_executed: None,
+    })
+}
+
+fn approval() -> Approval {
+    Approval {
+        actor: "operator".into(),
+        scope: "one run".into(),
+        mutation_mode: MutationMode::SandboxRepo,
+        timestamp: Utc::from_millis(0).unwrap(),
+        expiry: None,
+        reason: None,
+    }
+}
+
+pub fn engine_started() -> Event {
+    Event::EngineStarted(EngineStarted { engine: "fake".parse().unwrap(), containment: Containment::None })
+}
+
+pub fn engine_result() -> Event {
+    Event::EngineResult(EngineResult { claimed: "completed".into(), summary: String::new(), failed: false })
+}
+
+pub fn engine_ended(end: ProcessEnd) -> Event {
+    Event::EngineEnded(EngineEnded {
+        end,
+        duration_ms: 1,
+        stdout: output(),
+        stderr: output(),
+        unknown_lines: 0,
+        events_not_recorded: 0,
+        model: None,
+        actions: None,
+    })
+}
+
+pub fn patched() -> Event {
+    Event::PatchApplied(PatchApplied { sha256: digest(), files: 1, bytes: 1 })
+}
+
+pub fn diffed(paths: &[&str]) -> Event {
+    Event::GitDiffChecked(DiffChecked {
+        baseline_tree: "a".into(),
+        result_tree: "b".into(),
+        result_commit: "c".into(),
+        changes: paths
+            .iter()
+            .map(|p| Change { path: crate::values::paths::TreePath::new(*p), kind: ChangeKind::Modified })
+            .collect(),
+        scratch: ScratchCount::default(),
+        blockers: Vec::new(),
+    })
+}
+
+pub fn verified(not_run: Option<&str>, blockers: Vec<Code>) -> Event {
+    Event::VerificationCompleted(VerificationCompleted {
+        not_run: not_run.map(str::to_owned),
+        blockers,
+        ..VerificationCompleted::nothing(digest())
+    })
+}
+
+pub fn completed(findings: &[Code]) -> Event {
+    Event::RunCompleted(RunCompleted {
+        status: Status::Fail,
+        blockers: Vec::new(),
+        findings: findings.iter().map(|code| Finding { code: *code, detail: None }).collect(),
+    })
+}
+
+fn outcome() -> Event {
+    Event::OperatorOutcomeRecorded(OperatorOutcome { outcome: Outcome::Accepted, actor: "o".into(), given_ahead: false })
+}
+
+fn landing() -> Event {
+    Event::LandingUpdated(LandingUpdated { step: "s".into() })
+}
+
+fn text(make: fn(EngineText) -> Event) -> Event {
+    make(EngineText { text: String::new() })
+}
+
+/// Every kind of event, with the variants the order depends on.
+fn alphabet() -> Vec<(&'static str, Event)> {
+    vec![
+        ("started", started()),
+        ("contract", contracted(vec![])),
+        ("contract!", contracted(vec![Code::DirtyStartingTree])),
+        ("plan", planned(false)),
+        ("plan?", planned(true)),
+        ("gate", gate(Code::EngineGateClosed)),
+        ("asked", Event::ApprovalRequested(approval())),
+        ("granted", Event::ApprovalGranted(approval())),
+        ("denied", Event::ApprovalDenied(approval())),
+        ("engine", engine_started()),
+        ("message", text(Event::EngineMessage)),
+        ("eplan", text(Event::EnginePlan)),
+        ("tool", Event::EngineToolCall(EngineToolCall { tool: "t".into(), target: "x".into() })),
+        ("file", Event::EngineFileChange(EngineFileChange { path: "p".into() })),
+        ("review", Event::EngineReview(EngineReview { accepted: true, summary: String::new() })),
+        ("tokens", Event::EngineTokens(EngineTokens::default())),
+        ("call", Event::EngineModelCall(Box::new(CallRecord::begun(1, 0, Protocol::OpenaiChat)))),
+        ("result", engine_result()),
+        ("ended", engine_ended(ProcessEnd::Exited { code: 0 })),
+        ("patch", patched()),
+        ("diff", diffed(&[])),
+        ("verified", verified(None, vec![])),
+        ("unverified!", verified(Some("no command"), vec![Code::MissingTestCommand])),
+        ("outcome", outcome()),
+        ("landing", landing()),
+        ("completed", completed(&[])),
+        ("gone", completed(&[Code::ProviderUnavailable])),
+        ("abort", completed(&[Code::Interrupted])),
+        ("unwritten", completed(&[Code::ArtifactWriteFailure])),
+    ]
+}
+
+/// The legal pairs, written down a second time and independently of `step`: for each state, what may follow.
+fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
+    let mut names: Vec<&str> = match state {
+        State::Fresh => vec!["started", "outcome"],
+        State::Started => vec!["contract", "contract!"],
+        State::Contracted => vec!["gate", "unverified!", "plan", "plan?", "gone"],
+        State::ContractBlocked => vec!["gate", "unverified!", "completed", "gone"],
+        State::GateBlocked => vec!["gate", "unverified!", "completed", "gone"],
+        State::Planned if approval_required => vec!["plan", "plan?", "gate", "asked", "gone"],
+        State::Planned => vec!["plan", "plan?", "gate", "asked", "engine", "gone"],
+        State::ApprovalAsked => vec!["gate", "granted", "denied"],
+        State::Approved => vec!["gate", "engine", "gone"],
+        State::Denied => vec!["completed", "gone"],
+        State::EngineRunning => vec!["message", "eplan", "tool", "file", "review", "tokens", "call", "result", "ended"],
+        State::EngineEnded => vec!["patch"],
+        State::Captured => vec!["diff"],
+        State::DiffChecked => vec!["verified", "unverified!"],
+        State::Verified => vec!["completed", "gone"],
+        State::Settling => vec!["landing", "completed", "gone"],
+        State::Completed => return Vec::new(),
+    };
+    // Any prefix may be closed by an abort.
+    names.extend(["abort", "unwritten"]);
+    names
+}
+
+#[test]
+fn every_pair_of_state_and_event() {
+    use State::*;
+    let states = [
+        Fresh,
+        Started,
+        Contracted,
+        ContractBlocked,
+        GateBlocked,
+        Planned,
+        ApprovalAsked,
+        Approved,
+        Denied,
+        EngineRunning,
+        EngineEnded,
+        Captured,
+        DiffChecked,
+        Verified,
+        Settling,
+        Completed,
+    ];
+    let mut pairs = 0;
+    for state in states {
+        for approval_required in [false, true] {
+            for (name, event) in alphabet() {
+                let got = Machine { state, approval_required }.step(&event).is_ok();
+                assert_eq!(
+                    got,
+                    legal(state, approval_required).contains(&name),
+                    "{state:?} (approval {approval_required}) + {name}"
+                );
+                pairs += 1;
+            }
+        }
+    }
+    assert_eq!(pairs, 16 * 2 * 29);
+}
+
+fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {
+    let alphabet = alphabet();
+    let find = |name: &&str| &alphabet.iter().find(|(n, _)| n == name).unwrap().1;
+    fold(names.iter().map(find))
+}
+
+#[test]
+fn the_legal_paths_of_the_evidence_interface() {
+    for path in [
+        &["started", "contract", "gate", "gate", "completed"][..],
+        &["started", "contract", "unverified!", "completed"],
+        &["started", "contract!", "completed"],
+        &["started", "contract", "gone"],
+        &["started", "contract", "plan", "asked", "denied", "completed"],
+        &["started", "contract", "plan", "engine", "message", "result", "ended", "patch", "diff", "verified", "completed"],
+        &["started", "contract", "plan?", "asked", "granted", "engine", "ended", "patch", "diff", "unverified!", "completed"],
+        &["started", "contract", "plan?", "asked", "granted", "gate", "completed"],
+        &["started", "contract", "plan", "engine", "abort"],
+        &["outcome", "landing", "landing", "completed"],
+    ] {
+        let folded = run(path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        assert_eq!(folded.machine.state, State::Completed, "{path:?}");
+    }
+}
+
+#[test]
+fn no_engine_before_approval_where_approval_is_needed() {
+    assert!(run(&["started", "contract", "plan?", "engine"]).is_err());
+    assert!(run(&["started", "contract", "plan?", "plan", "engine"]).is_ok(), "the last plan decides");
+}
+
+#[test]
+fn facts_are_gathered() {
+    let folded =
+        run(&["started", "contract", "plan", "engine", "result", "ended", "patch", "diff", "verified", "completed"]).unwrap();
+    let facts = folded.facts;
+    assert!(facts.contract.is_some() && facts.engine_ended.is_some() && facts.patch.is_some());
+    assert!(facts.diff.is_some() && facts.verification.is_some());
+    assert!(facts.engine_events.contains(&EventType::EngineResult));
+    assert!(folded.completed.is_some());
+}

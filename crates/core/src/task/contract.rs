@@ -1,0 +1,581 @@
+//! The contract: what was asked, fully resolved, and its two digests.
+//!
+//! `contract.json` is the RFC 8785 form of [`Contract`], so `sha256sum contract.json` *is* the
+//! contract digest. The task digest is the same without `lane`: equal for every engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::containment::Containment;
+use crate::run::event::EventType;
+use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
+pub use crate::task::limits::{LimitChanges, Limits};
+use crate::task::source::Source;
+use crate::values::digest::Digest;
+use crate::values::ids::{CaseId, EngineId};
+use crate::values::json::{self, JsonError};
+use crate::values::paths::PathRule;
+use crate::values::seen::Seen;
+use crate::workspace::tree::Tree;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MutationMode {
+    None,
+    CopiedFixture,
+    CopiedRepo,
+    SandboxRepo,
+    OwnedNoncriticalRepo,
+    CandidateDefault,
+}
+
+impl MutationMode {
+    /// The stage whose proof covers this mode.
+    pub fn stage(self) -> Stage {
+        match self {
+            Self::None => Stage::One,
+            Self::CopiedFixture => Stage::Two,
+            Self::CopiedRepo => Stage::Three,
+            Self::SandboxRepo => Stage::Four,
+            Self::OwnedNoncriticalRepo => Stage::Five,
+            Self::CandidateDefault => Stage::Six,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::CopiedFixture => "copied-fixture",
+            Self::CopiedRepo => "copied-repo",
+            Self::SandboxRepo => "sandbox-repo",
+            Self::OwnedNoncriticalRepo => "owned-noncritical-repo",
+            Self::CandidateDefault => "candidate-default",
+        }
+    }
+}
+
+/// A rung of the proof ladder.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(into = "u8", try_from = "u8")]
+pub enum Stage {
+    One = 1,
+    Two,
+    Three,
+    Four,
+    Five,
+    Six,
+}
+
+impl JsonSchema for Stage {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Stage".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "integer", "minimum": 1, "maximum": 6})
+    }
+}
+
+impl From<Stage> for u8 {
+    fn from(stage: Stage) -> u8 {
+        stage as u8
+    }
+}
+
+impl TryFrom<u8> for Stage {
+    type Error = String;
+
+    fn try_from(number: u8) -> Result<Self, String> {
+        Ok(match number {
+            1 => Self::One,
+            2 => Self::Two,
+            3 => Self::Three,
+            4 => Self::Four,
+            5 => Self::Five,
+            6 => Self::Six,
+            other => return Err(format!("stage {other} does not exist; stages are 1 to 6")),
+        })
+    }
+}
+
+impl Stage {
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The exact words the ladder uses for what a stage may change.
+    pub fn allowed_mutation_scope(self) -> &'static str {
+        match self {
+            Self::One => "none",
+            Self::Two => "copied artificial case only",
+            Self::Three => "copied local repository fixture only",
+            Self::Four => "disposable repository only",
+            Self::Five => "explicitly owned low-risk repository only",
+            Self::Six => "scoped real-repo use only",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RiskClass {
+    Low,
+    Medium,
+    High,
+}
+
+/// Actions a contract forbids. There is no way to permit one of [`Action::ALWAYS`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Push,
+    Merge,
+    Deploy,
+    Close,
+    PrOpen,
+    IssueClose,
+    PublicPublication,
+    CredentialChange,
+    VendorSourceMutation,
+    CortexCoreMutation,
+}
+
+impl Action {
+    pub const ALL: [Self; 10] = [
+        Self::Push,
+        Self::Merge,
+        Self::Deploy,
+        Self::Close,
+        Self::PrOpen,
+        Self::IssueClose,
+        Self::PublicPublication,
+        Self::CredentialChange,
+        Self::VendorSourceMutation,
+        Self::CortexCoreMutation,
+    ];
+
+    /// Forbidden whether or not the case says so.
+    pub const ALWAYS: [Self; 4] = [Self::Push, Self::Merge, Self::Deploy, Self::PublicPublication];
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Runner {
+    Unittest,
+    Pytest,
+    Cargo,
+    Node,
+}
+
+/// The must-fail control: proof that the verification could have been red.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Control {
+    Runner(Runner),
+    Patch(ControlPatch),
+    None(String),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ControlPatch {
+    pub file: String,
+    pub sha256: Digest,
+}
+
+/// Checks the engine never sees: only their commands and the digests of their files are in the contract.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct HiddenVerification {
+    pub commands: Vec<String>,
+    pub files: BTreeMap<String, Digest>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ModelPair {
+    pub provider: String,
+    pub model: String,
+}
+
+/// What kind of task this is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Label {
+    /// A case: a template that others can run too.
+    #[default]
+    Case,
+    /// An operator's own words on an operator's own repository. It proves no stage.
+    Try,
+}
+
+/// Who does it: everything an approval binds beyond the task itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Lane {
+    pub engine: EngineId,
+    pub executable_sha256: Seen<Digest>,
+    pub model: Option<ModelPair>,
+    pub stage: Stage,
+    /// `none` where no target exists.
+    pub target_head: Seen<String>,
+    /// The script a scripted engine plays, by digest.
+    pub script_sha256: Option<Digest>,
+    /// The event by which this engine says that it is done.
+    pub terminal_event: EventType,
+    /// What the engine was made from, as its source admission pins it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_pin: Option<String>,
+    /// The containment policy: what a jail of this lane enforces. Absent where no look has found the tree yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Contract {
+    pub schema_version: u32,
+    #[serde(default)]
+    pub label: Label,
+    pub case_id: CaseId,
+    pub task_id: CaseId,
+    pub title: String,
+    pub objective: String,
+    pub route: String,
+    pub repo_scope: String,
+    pub target_repository: String,
+    pub authority_basis: String,
+    pub risk_class: RiskClass,
+    pub allowed_paths: Vec<PathRule>,
+    pub forbidden_paths: Vec<PathRule>,
+    pub forbidden_actions: BTreeSet<Action>,
+    pub mutation_mode: MutationMode,
+    pub approval_required: bool,
+    pub approval_policy: String,
+    pub verification_commands: Vec<String>,
+    pub verification_control: Control,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_test_rationale: Option<String>,
+    pub hidden_verification: HiddenVerification,
+    pub toolchains: Vec<String>,
+    pub inputs: Vec<PathRule>,
+    pub setup: Vec<String>,
+    pub evidence_expectations: Vec<EventType>,
+    pub success_criteria: Vec<String>,
+    pub rollback: String,
+    pub limits: Limits,
+    /// Digest of the starting tree: paths, modes and contents.
+    pub start_tree: Seen<Digest>,
+    /// The repository the starting tree is copied from; absent where the case brings its own files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    pub lane: Lane,
+}
+
+/// What a run adds to the text of a case.
+#[derive(Clone, Debug)]
+pub struct Circumstances {
+    pub label: Label,
+    pub lane: Lane,
+    pub start_tree: Seen<Digest>,
+    pub source: Option<Source>,
+    pub hidden_files: BTreeMap<String, Digest>,
+    /// Digest of the control patch, when the case names one.
+    pub control_patch: Option<Digest>,
+    pub limits: LimitChanges,
+}
+
+/// Joins a checked case with its circumstances. Total: everything that can be wrong was found earlier.
+pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
+    let control = control(&case, with.control_patch);
+    let mut forbidden_actions = case.forbidden_actions;
+    forbidden_actions.extend(Action::ALWAYS);
+    let mut limits = case.limits;
+    limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
+    limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
+    limits.model_calls = with.limits.model_calls.or(limits.model_calls);
+    Contract {
+        schema_version: 1,
+        label: with.label,
+        case_id: case.task_id.clone(),
+        task_id: case.task_id,
+        title: case.title,
+        objective: case.objective,
+        route: case.route,
+        repo_scope: case.repo_scope,
+        target_repository: "none".into(),
+        authority_basis: case.authority_basis,
+        risk_class: case.risk_class,
+        allowed_paths: case.allowed_paths,
+        forbidden_paths: case.forbidden_paths,
+        forbidden_actions,
+        mutation_mode: case.mutation_mode,
+        approval_required: case.approval_required,
+        approval_policy: case.approval_policy,
+        verification_commands: case.verification_commands,
+        verification_control: control,
+        no_test_rationale: case.no_test_rationale,
+        hidden_verification: HiddenVerification { commands: case.hidden_commands, files: with.hidden_files },
+        toolchains: case.toolchains,
+        inputs: case.inputs,
+        setup: case.setup,
+        evidence_expectations: case.evidence_expectations,
+        success_criteria: case.success_criteria,
+        rollback: case.rollback,
+        limits,
+        start_tree: with.start_tree,
+        source: with.source,
+        lane: with.lane,
+    }
+}
+
+fn control(case: &CaseFile, patch: Option<Digest>) -> Control {
+    match (&case.verification_control, patch) {
+        (Some(ControlSource::Runner(runner)), _) => Control::Runner(*runner),
+        (Some(ControlSource::Patch(file)), Some(sha256)) => Control::Patch(ControlPatch { file: file.clone(), sha256 }),
+        (Some(ControlSource::Patch(file)), None) => Control::None(format!("the control patch {file} was not found")),
+        (Some(ControlSource::None(reason)), _) => Control::None(reason.clone()),
+        (None, _) => case
+            .verification_commands
+            .first()
+            .and_then(|command| infer_runner(command))
+            .map_or_else(|| Control::None("no control is known for this command".into()), Control::Runner),
+    }
+}
+
+/// The runner a plain command obviously uses.
+fn infer_runner(command: &str) -> Option<Runner> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words.as_slice() {
+        ["python3" | "python", "-m", "unittest", ..] => Some(Runner::Unittest),
+        ["pytest", ..] | ["python3" | "python", "-m", "pytest", ..] => Some(Runner::Pytest),
+        ["cargo", "test" | "nextest", ..] => Some(Runner::Cargo),
+        ["node", "--test", ..] => Some(Runner::Node),
+        _ => None,
+    }
+}
+
+impl Contract {
+    /// People write `src` for a directory; once the starting tree is known, such a rule says what they meant.
+    pub fn name_directories(&mut self, start: &Tree) {
+        let is_directory = |rule: &PathRule| {
+            let below = format!("{}/", rule.as_str());
+            start.keys().any(|path| path.as_bytes().starts_with(below.as_bytes()))
+        };
+        for rule in self.allowed_paths.iter_mut().chain(&mut self.forbidden_paths) {
+            if is_directory(rule)
+                && let Ok(subtree) = format!("{}/", rule.as_str()).parse()
+            {
+                *rule = subtree;
+            }
+        }
+    }
+}
+
+/// `contract.json` when the case could not be resolved.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct InvalidContract {
+    pub invalid: bool,
+    pub errors: Vec<ContractIssue>,
+}
+
+/// What `contract.json` holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ContractDocument {
+    Valid(Box<Contract>),
+    Invalid(InvalidContract),
+}
+
+/// `contract.json` as bytes, with both digests.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SealedContract {
+    pub bytes: Vec<u8>,
+    pub task_digest: Digest,
+    pub contract_digest: Digest,
+}
+
+impl ContractDocument {
+    pub fn valid(&self) -> Option<&Contract> {
+        match self {
+            Self::Valid(contract) => Some(contract),
+            Self::Invalid(_) => None,
+        }
+    }
+
+    pub fn seal(&self) -> Result<SealedContract, JsonError> {
+        match self {
+            Self::Valid(contract) => {
+                let bytes = json::canonical(contract)?;
+                let contract_digest = Digest::of(&bytes);
+                Ok(SealedContract { task_digest: task_digest(&bytes)?, contract_digest, bytes })
+            }
+            Self::Invalid(invalid) => {
+                let bytes = json::canonical(invalid)?;
+                let digest = Digest::of(&bytes);
+                Ok(SealedContract { bytes, task_digest: digest, contract_digest: digest })
+            }
+        }
+    }
+
+    /// Reads a `contract.json`, ours or a stranger's, and recomputes its digests from the bytes.
+    pub fn read(bytes: &[u8]) -> Result<(Self, SealedContract), JsonError> {
+        let value = json::parse_strict(bytes)?;
+        let canonical = json::canonical_value(&value)?;
+        let contract_digest = Digest::of(&canonical);
+        if value.get("invalid").is_some() {
+            let invalid = serde_json::from_value(value).map_err(JsonError::Shape)?;
+            let sealed = SealedContract { bytes: canonical, task_digest: contract_digest, contract_digest };
+            return Ok((Self::Invalid(invalid), sealed));
+        }
+        let contract = serde_json::from_value(value).map_err(JsonError::Shape)?;
+        let sealed = SealedContract { task_digest: task_digest(&canonical)?, contract_digest, bytes: canonical };
+        Ok((Self::Valid(Box::new(contract)), sealed))
+    }
+}
+
+/// Digest of the canonical contract with `lane` removed.
+fn task_digest(contract: &[u8]) -> Result<Digest, JsonError> {
+    let mut value = json::parse_strict(contract)?;
+    if let Some(map) = value.as_object_mut() {
+        map.remove("lane");
+    }
+    Ok(Digest::of(&json::canonical_value(&value)?))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::task::case_file;
+
+    pub const CASE: &str = r#"schema_version = 1
+task_id = "demo"
+title = "Demo"
+objective = "Do it"
+risk_class = "low"
+allowed_paths = ["a.py", "src/"]
+forbidden_paths = ["src/keep.py"]
+forbidden_actions = ["close"]
+mutation_mode = "copied-fixture"
+verification_commands = ["python3 -m unittest -v"]
+success_criteria = ["works"]
+rollback = "discard the copy"
+"#;
+
+    /// A resolved contract for tests of the rooms that judge by one.
+    pub fn sample() -> Contract {
+        let case = case_file::parse("case.toml", CASE.as_bytes()).unwrap();
+        resolve(case, circumstances("fake"))
+    }
+
+    fn circumstances(engine: &str) -> Circumstances {
+        Circumstances {
+            lane: Lane {
+                engine: engine.parse().unwrap(),
+                executable_sha256: Seen::Known(Digest::of(b"exe")),
+                model: None,
+                stage: Stage::Two,
+                target_head: Seen::Known("none".into()),
+                script_sha256: None,
+                terminal_event: EventType::EngineResult,
+                source_pin: None,
+                containment: None,
+            },
+            label: Label::Case,
+            start_tree: Seen::Known(Digest::of(b"tree")),
+            source: None,
+            hidden_files: BTreeMap::new(),
+            control_patch: None,
+            limits: LimitChanges::default(),
+        }
+    }
+
+    #[test]
+    fn digests_are_what_a_stranger_computes() {
+        let document = ContractDocument::Valid(Box::new(sample()));
+        let sealed = document.seal().unwrap();
+        assert_eq!(Digest::of(&sealed.bytes), sealed.contract_digest);
+        assert_ne!(sealed.task_digest, sealed.contract_digest);
+        let (read, again) = ContractDocument::read(&sealed.bytes).unwrap();
+        assert_eq!((read, again), (document, sealed));
+    }
+
+    #[test]
+    fn the_engine_changes_only_the_contract_digest() {
+        let case = case_file::parse("case.toml", CASE.as_bytes()).unwrap();
+        let digests = |engine: &str| {
+            let contract = resolve(case.clone(), circumstances(engine));
+            let sealed = ContractDocument::Valid(Box::new(contract)).seal().unwrap();
+            (sealed.task_digest, sealed.contract_digest)
+        };
+        let (fake, pi) = (digests("fake"), digests("pi"));
+        assert_eq!(fake.0, pi.0);
+        assert_ne!(fake.1, pi.1);
+    }
+
+    #[test]
+    fn every_task_field_changes_the_task_digest() {
+        let base = ContractDocument::Valid(Box::new(sample())).seal().unwrap();
+        let value = json::parse_strict(&base.bytes).unwrap();
+        for key in value.as_object().unwrap().keys().filter(|key| *key != "lane") {
+            let mut changed = value.clone();
+            changed[key] = serde_json::Value::Null;
+            assert_ne!(task_digest(&json::canonical(&changed).unwrap()).unwrap(), base.task_digest, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_directory_of_the_start_is_meant_with_all_below_it() {
+        use crate::workspace::tree::{Entry, FileKind};
+        let entry = Entry { kind: FileKind::Regular, bytes: 0, sha256: Digest::of(b"") };
+        let start = ["src/a.py", "srcs", "docs/x/y"].map(|path| (crate::values::paths::TreePath::new(path), entry));
+        let mut contract = sample();
+        contract.allowed_paths = ["src", "srcs", "docs/x", "new", "doc"].map(|rule| rule.parse().unwrap()).to_vec();
+        contract.forbidden_paths = vec!["docs".parse().unwrap()];
+        contract.name_directories(&start.into_iter().collect());
+        let rules: Vec<&str> = contract.allowed_paths.iter().map(PathRule::as_str).collect();
+        assert_eq!(rules, ["src/", "srcs", "docs/x/", "new", "doc"]);
+        assert_eq!(contract.forbidden_paths[0].as_str(), "docs/");
+    }
+
+    #[test]
+    fn mandatory_actions_cannot_be_left_out() {
+        let contract = sample();
+        for action in Action::ALWAYS {
+            assert!(contract.forbidden_actions.contains(&action));
+        }
+        assert!(contract.forbidden_actions.contains(&Action::Close));
+    }
+
+    #[test]
+    fn runners_are_inferred_only_where_obvious() {
+        for (command, want) in [
+            ("python3 -m unittest", Some(Runner::Unittest)),
+            ("pytest -q", Some(Runner::Pytest)),
+            ("python3 -m pytest", Some(Runner::Pytest)),
+            ("cargo test --offline", Some(Runner::Cargo)),
+            ("node --test", Some(Runner::Node)),
+            ("grep -q x y", None),
+            ("make test", None),
+        ] {
+            assert_eq!(infer_runner(command), want, "{command}");
+        }
+        assert_eq!(sample().verification_control, Control::Runner(Runner::Unittest));
+    }
+
+    #[test]
+    fn an_invalid_contract_has_one_digest() {
+        let invalid = ContractDocument::Invalid(InvalidContract {
+            invalid: true,
+            errors: vec![ContractIssue { file: "c".into(), line: 1, column: 1, message: "m".into() }],
+        });
+        let sealed = invalid.seal().unwrap();
+        assert_eq!(sealed.task_digest, sealed.contract_digest);
+        assert_eq!(ContractDocument::read(&sealed.bytes).unwrap().0, invalid);
+    }
+
+    #[test]
+    fn stages_and_modes_agree() {
+        for number in 1..=6u8 {
+            assert_eq!(Stage::try_from(number).map(Stage::number), Ok(number));
+        }
+        assert!(Stage::try_from(0).is_err() && Stage::try_from(7).is_err());
+        assert_eq!(MutationMode::CopiedFixture.stage(), Stage::Two);
+    }
+}

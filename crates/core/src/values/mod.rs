@@ -1,0 +1,8 @@
+//! ROOM.
+
+pub mod digest;
+pub mod ids;
+pub mod json;
+pub mod paths;
+pub mod seen;
+pub mod time;

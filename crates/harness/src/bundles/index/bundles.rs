@@ -1,0 +1,143 @@
+//! Bundles on disk, as the index sees them: one short look at each, many at a time.
+
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use cto_core::bundle;
+use cto_core::operator::listing::{Listed, ListedState, ReportHead, mentioned_runs};
+use cto_core::values::ids::RunId;
+use rustix::fs::AtFlags;
+use serde::Serialize;
+
+use crate::bundles::runs_root::{Entry, RunsRoot};
+use crate::evidence::{Liveness, liveness};
+use crate::host::files;
+
+/// Documents larger than this are not ours.
+const MAX_DOCUMENT: u64 = 64 << 20;
+
+/// Reading is mostly waiting for the kernel: two threads keep it busy, more only fight over it.
+const READERS: usize = 2;
+
+/// Below this, threads cost more than they bring.
+const FEW: usize = 64;
+
+/// A run as it was found, and how to tell later that it is still the same.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Record {
+    pub listed: Listed,
+    pub inode: u64,
+    pub is_own_directory: bool,
+    /// What the kernel said of the report that was read.
+    pub stamp: Option<String>,
+}
+
+impl Record {
+    /// May become something else without a change in the runs root: it is looked at every time.
+    pub fn is_volatile(&self) -> bool {
+        self.listed.summary().is_none() || !self.is_own_directory
+    }
+
+    /// Is the report that was read still the one that is there?
+    pub fn is_current(&self, root: &RunsRoot) -> bool {
+        let path = format!("{}/{}", self.listed.run_id, bundle::REPORT);
+        let now = root.stat(&path, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let now = now.map(|stat| stamp(stat.st_ino, stat.st_size, (stat.st_ctime, stat.st_ctime_nsec as i64)));
+        now.is_some() && now == self.stamp
+    }
+}
+
+/// Inode, length and change time: nobody can set the last one back, as can be done with a modification time.
+fn stamp(inode: u64, length: i64, (seconds, nanos): (i64, i64)) -> String {
+    format!("{inode}-{length}-{seconds}.{nanos:09}")
+}
+
+/// What one look at a bundle found.
+pub struct Found {
+    pub record: Record,
+    /// Other runs it names.
+    pub refers_to: Vec<RunId>,
+}
+
+/// Looks at one bundle; `None` when it is gone.
+pub fn read(root: &RunsRoot, entry: &Entry) -> Option<Found> {
+    let dir = root.path.join(entry.run_id.as_str());
+    let (state, stamp, refers_to) = match read_report(root, &entry.run_id) {
+        Ok((head, stamp)) if head.run_id == entry.run_id => {
+            let refers_to = head.refers_to();
+            (ListedState::Sealed(Box::new(head.summary())), Some(stamp), refers_to)
+        }
+        Ok(_) => (ListedState::Unreadable("its report is of another run".into()), None, mentions(root, &entry.run_id)),
+        Err(error) if is_missing(&error) => {
+            let state = match liveness(&dir) {
+                Liveness::Live => ListedState::Live,
+                // Sealed between two looks: the next one reads it.
+                Liveness::Sealed | Liveness::Interrupted if dir.is_dir() => ListedState::Unsealed,
+                Liveness::Sealed | Liveness::Interrupted => return None,
+            };
+            (state, None, mentions(root, &entry.run_id))
+        }
+        Err(error) => (ListedState::Unreadable(unreadable(&error)), None, mentions(root, &entry.run_id)),
+    };
+    let listed = Listed { run_id: entry.run_id.clone(), state };
+    let record = Record { listed, inode: entry.inode, is_own_directory: entry.is_own_directory, stamp };
+    Some(Found { record, refers_to })
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidData => "the report is not one this version can read".to_owned(),
+        _ => format!("the report cannot be read: {error}"),
+    }
+}
+
+fn read_report(root: &RunsRoot, run_id: &RunId) -> io::Result<(ReportHead, String)> {
+    let file = files::open_regular(&root.path.join(run_id.as_str()).join(bundle::REPORT))?;
+    let meta = file.metadata()?;
+    if meta.len() > MAX_DOCUMENT {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
+    file.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
+    let head = serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok((head, stamp(meta.ino(), meta.len() as i64, (meta.ctime(), meta.ctime_nsec()))))
+}
+
+/// Without a report that can be read, every run its documents mention counts as named.
+fn mentions(root: &RunsRoot, run_id: &RunId) -> Vec<RunId> {
+    let dir = root.path.join(run_id.as_str());
+    let documents = [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS];
+    let texts = documents.iter().filter_map(|name| files::read_limited(&dir.join(name), MAX_DOCUMENT).ok());
+    texts.flat_map(|text| mentioned_runs(&text)).filter(|mentioned| mentioned != run_id).collect()
+}
+
+/// Looks at many bundles and hands over each on this thread, about in order; those that are gone are left out.
+pub fn read_many(root: &RunsRoot, entries: &[Entry], mut each: impl FnMut(Found)) {
+    if entries.len() <= FEW {
+        return entries.iter().filter_map(|entry| read(root, entry)).for_each(each);
+    }
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(1024);
+        for _ in 0..READERS {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Some(found) = read(root, entry)
+                        && sender.send(found).is_err()
+                    {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        receiver.iter().for_each(&mut each);
+    });
+}

@@ -1,0 +1,3 @@
+//! ROOM.
+
+pub mod records;

@@ -1,0 +1,339 @@
+//! `cto admit`: records that let one exact thing be used. Nothing else writes them.
+
+use std::path::{Path, PathBuf};
+
+use cto_core::gate::Binary;
+use cto_core::records::{
+    BuildReport, ExecutableAdmission, Field, Issue, MAX_RECORD, ModelAdmission, ModelDecision, Record, RecordKind,
+    SourceAdmissionRecord, Takes, TargetAdmission, read,
+};
+use cto_core::values::ids::EngineId;
+use serde_json::{Map, Value, json};
+
+use crate::cli::Context;
+use crate::host;
+use crate::host::failure::Failure;
+use crate::host::files;
+use crate::records::identity;
+use crate::records::{RecordStore, look_at};
+use crate::screen::output::tame;
+use crate::task::engines;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(clap::Subcommand)]
+enum Kind {
+    /// Who may choose a model, and what was chosen
+    Decision(Action),
+    /// One provider and one model
+    Model(Action),
+    /// One file, by its digest
+    Executable(Action),
+    /// Where an engine came from
+    Source(Action),
+    /// A repository that may be changed
+    Target(Action),
+}
+
+#[derive(clap::Args)]
+struct Action {
+    #[command(subcommand)]
+    action: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// Write a record; the one before it is kept
+    New(NewArgs),
+    /// Say everything that is wrong with a record
+    Check {
+        /// The record [default: the one in the state home]
+        file: Option<PathBuf>,
+        /// Whose record in the state home
+        #[arg(long)]
+        engine: Option<EngineId>,
+    },
+    /// Show the record in the state home, and those before it
+    Show {
+        /// Whose record
+        #[arg(long)]
+        engine: EngineId,
+    },
+}
+
+#[derive(clap::Args)]
+struct NewArgs {
+    /// Whose record
+    #[arg(long)]
+    engine: EngineId,
+    /// Begin with this record
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// A field and its value; again for every entry of a list
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    /// Executable: the file, asked once for its identity in a jail
+    #[arg(long, value_name = "FILE")]
+    bin: Option<PathBuf>,
+    /// Executable: a word its help or version must hold [default: the engine]
+    #[arg(long, value_name = "WORD")]
+    identity: Option<String>,
+    /// Executable: what its build says about itself
+    #[arg(long, value_name = "FILE")]
+    build_report: Option<PathBuf>,
+}
+
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    match args.kind {
+        Kind::Decision(action) => act::<ModelDecision>(context, action.action),
+        Kind::Model(action) => act::<ModelAdmission>(context, action.action),
+        Kind::Executable(action) => act::<ExecutableAdmission>(context, action.action),
+        Kind::Source(action) => act::<SourceAdmissionRecord>(context, action.action),
+        Kind::Target(action) => act::<TargetAdmission>(context, action.action),
+    }
+}
+
+fn act<T: Record>(context: &Context, verb: Verb) -> Result<u8, Failure> {
+    match verb {
+        Verb::New(args) => new::<T>(context, &args),
+        Verb::Check { file, engine } => check::<T>(context, file, engine),
+        Verb::Show { engine } => show::<T>(context, &engine),
+    }
+}
+
+fn store(context: &Context, engine: &EngineId) -> Result<RecordStore, Failure> {
+    engines::find(engine.as_str())?;
+    Ok(RecordStore::of(&context.home()?, engine))
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    path.canonicalize().and_then(|real| files::read_limited(&real, MAX_RECORD as u64)).map_err(|error| {
+        Failure::usage("unreadable_record", "the record cannot be read").at(path.display().to_string()).because(&error)
+    })
+}
+
+/// Every issue, by field; no value is repeated.
+pub fn refused(kind: RecordKind, place: &str, issues: &[Issue]) -> Failure {
+    let mut failure = Failure::usage("record_invalid", format!("the {} is not valid", kind.title()))
+        .at(place)
+        .so("nothing was written")
+        .hint(format!("`cto schema` has the schema of every record; `cto admit {} check FILE` looks again", kind.as_str()));
+    failure.because = issues.iter().map(ToString::to_string).collect();
+    failure
+}
+
+fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
+    let store = store(context, &args.engine)?;
+    let mut map = match &args.from {
+        Some(file) => match cto_core::values::json::parse_strict(&read_file(file)?) {
+            Ok(Value::Object(map)) => map,
+            // What exactly is wrong is said by the strict reading below.
+            Ok(_) | Err(_) => return Err(refused(T::KIND, &file.display().to_string(), &issues_of::<T>(&read_file(file)?))),
+        },
+        None => Map::new(),
+    };
+    if T::FIELDS.iter().any(|field| field.name == "engine") {
+        map.insert("engine".into(), json!(args.engine));
+    }
+    if T::KIND == RecordKind::Executable {
+        executable_facts(context, args, &mut map)?;
+    }
+    set_fields(T::FIELDS, &args.set, &mut map)?;
+    stamp(T::FIELDS, &mut map);
+    let bytes = serde_json::to_vec(&map)
+        .map_err(|error| Failure::internal("unwritable_record", "the record cannot be written").because(&error))?;
+    let record: T = read(&bytes).map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
+    let bytes = cto_core::values::json::pretty(&record)
+        .map_err(|error| Failure::internal("unwritable_record", "the record cannot be written").because(&error))?;
+    let written = store.write(T::KIND, &bytes)?;
+    let previous = written.previous.as_ref().map(|path| path.display().to_string());
+    if context.output.json {
+        context.output.document(&json!({
+            "schema_version": 1, "command": format!("admit {} new", T::KIND.as_str()), "engine": args.engine,
+            "path": written.path.display().to_string(), "previous": previous, "record": record,
+        }))?;
+        return Ok(0);
+    }
+    context.output.line(&format!("{} for {}", T::KIND.title(), args.engine));
+    context.output.row("written", &written.path.display().to_string());
+    previous.iter().for_each(|path| context.output.row("before", path));
+    Ok(0)
+}
+
+fn issues_of<T: Record>(bytes: &[u8]) -> Vec<Issue> {
+    read::<T>(bytes).err().unwrap_or_default()
+}
+
+/// What the file itself says: path, digest, identity, and what its build says.
+fn executable_facts(context: &Context, args: &NewArgs, map: &mut Map<String, Value>) -> Result<(), Failure> {
+    let report = args.build_report.as_deref().map(build_report).transpose()?;
+    let Some(bin) = &args.bin else { return Ok(()) };
+    let word = args.identity.clone().unwrap_or_else(|| args.engine.to_string());
+    let admitted = examine(context, &args.engine, bin, &word)?;
+    if let Some(wanted) = report.as_ref().and_then(|report| report.executable_sha256)
+        && wanted != admitted.sha256
+    {
+        return Err(not_admitted("the build report is about another file").so("nothing was written"));
+    }
+    for (name, value) in [
+        ("path", json!(admitted.path)),
+        ("sha256", json!(admitted.sha256)),
+        ("identity_output", json!(admitted.identity)),
+        ("version", json!(admitted.version)),
+        ("command_shape", json!(admitted.path)),
+    ] {
+        map.insert(name.into(), value);
+    }
+    if let Some(report) = report {
+        let mut told = serde_json::to_value(&report).unwrap_or_default();
+        if let Some(told) = told.as_object_mut() {
+            told.remove("executable_sha256");
+            map.append(told);
+        }
+    }
+    Ok(())
+}
+
+fn build_report(path: &Path) -> Result<BuildReport, Failure> {
+    read(&read_file(path)?).map_err(|issues| {
+        let mut failure = Failure::usage("build_report_invalid", "the build report is not valid")
+            .at(path.display().to_string())
+            .so("nothing was written");
+        failure.because = issues.iter().map(ToString::to_string).collect();
+        failure
+    })
+}
+
+fn not_admitted(why: &str) -> Failure {
+    Failure::blocked("executable_not_admitted", "the file cannot be admitted").reason(why)
+}
+
+/// A program that was looked at and asked.
+pub struct Examined {
+    pub path: String,
+    pub sha256: cto_core::values::digest::Digest,
+    pub identity: String,
+    pub version: String,
+    pub is_temporary: bool,
+}
+
+/// Looks at a file and asks it, in a jail, who it is.
+pub fn examine(context: &Context, engine: &EngineId, bin: &Path, word: &str) -> Result<Examined, Failure> {
+    let home = context.home()?;
+    home.create()?;
+    let refuse = |why: &str| Err(not_admitted(why).at(bin.display().to_string()).so("nothing was written"));
+    let (path, sha256, is_temporary) = match look_at(bin, &context.env, &home) {
+        Binary::Found { path, sha256, is_temporary } => (path, sha256, is_temporary),
+        Binary::NotNamed | Binary::NotAPath => {
+            return refuse("it must be an absolute path; a name, an alias or a shell keyword is no program");
+        }
+        Binary::NotThere => return refuse("nothing is there"),
+        Binary::NotRegular => return refuse("it is not a regular file"),
+        Binary::NotExecutable => return refuse("it may not be executed"),
+        Binary::Unreadable(why) => return refuse(&why),
+    };
+    let said = identity::ask(Path::new(&path), &context.env, &home)?;
+    if !identity::names(&said, word) {
+        return refuse(&format!("what it says about itself does not name {word:?}, so it is not {engine}"));
+    }
+    let identity = if said.help.is_empty() { said.version.clone() } else { said.help };
+    let version = if said.version.is_empty() { "not said".to_owned() } else { said.version };
+    Ok(Examined { path, sha256, identity, version, is_temporary })
+}
+
+/// `--set FIELD=VALUE`, by the table of the record.
+fn set_fields(fields: &[Field], sets: &[String], map: &mut Map<String, Value>) -> Result<(), Failure> {
+    let bad = |what: &str| Failure::usage("bad_field", what).so("nothing was written").hint("--set FIELD=VALUE");
+    let mut begun: Vec<&str> = Vec::new();
+    for set in sets {
+        let (name, value) = set.split_once('=').ok_or_else(|| bad("a field is set as FIELD=VALUE"))?;
+        let field = fields.iter().find(|field| field.name == name).ok_or_else(|| {
+            // A name that is not known may be what should not be shown.
+            let known = fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+            bad("a field is set that this record does not have").hint(format!("fields: {known}"))
+        })?;
+        let first = !begun.contains(&field.name);
+        begun.push(field.name);
+        let slot = map.entry(field.name).or_insert(Value::Null);
+        match field.takes {
+            Takes::Flag | Takes::Yes => *slot = Value::Bool(value == "true"),
+            Takes::Names | Takes::Texts | Takes::Rules | Takes::SeveralOf(_) | Takes::Trigger => match slot {
+                Value::Array(items) if !first => items.push(value.into()),
+                _ => *slot = json!([value]),
+            },
+            Takes::Versions => {
+                let (tool, version) = value.split_once('=').ok_or_else(|| bad("a version is set as FIELD=TOOL=VERSION"))?;
+                match slot {
+                    Value::Object(tools) if !first => drop(tools.insert(tool.into(), version.into())),
+                    _ => *slot = json!({tool: version}),
+                }
+            }
+            _ => *slot = value.into(),
+        }
+    }
+    Ok(())
+}
+
+/// The time of admission is now, unless somebody says otherwise.
+fn stamp(fields: &[Field], map: &mut Map<String, Value>) {
+    for name in ["admission_timestamp", "approval_timestamp", "retrieval_date"] {
+        if fields.iter().any(|field| field.name == name) && !map.contains_key(name) {
+            map.insert(name.into(), json!(host::now()));
+        }
+    }
+}
+
+fn check<T: Record>(context: &Context, file: Option<PathBuf>, engine: Option<EngineId>) -> Result<u8, Failure> {
+    let path = match (file, engine) {
+        (Some(file), _) => file,
+        (None, Some(engine)) => store(context, &engine)?.path(T::KIND),
+        (None, None) => {
+            return Err(
+                Failure::usage("missing_argument", "say which record: a FILE, or --engine ENGINE").so("nothing was checked")
+            );
+        }
+    };
+    let issues = issues_of::<T>(&read_file(&path)?);
+    if context.output.json {
+        context.output.document(&json!({
+            "schema_version": 1, "command": format!("admit {} check", T::KIND.as_str()),
+            "file": path.display().to_string(), "ok": issues.is_empty(), "issues": issues,
+        }))?;
+    } else if issues.is_empty() {
+        context.output.line(&format!("ok: {} is a valid {}", path.display(), T::KIND.title()));
+    } else {
+        context.output.line(&format!("not valid: {} as a {}", path.display(), T::KIND.title()));
+        issues.iter().for_each(|issue| context.output.hanging("  ", &tame(&issue.to_string())));
+    }
+    Ok(if issues.is_empty() { 0 } else { 1 })
+}
+
+fn show<T: Record>(context: &Context, engine: &EngineId) -> Result<u8, Failure> {
+    let store = store(context, engine)?;
+    let path = store.path(T::KIND);
+    if !path.exists() {
+        return Err(Failure::usage("no_record", format!("there is no {} for {engine}", T::KIND.title()))
+            .at(path.display().to_string())
+            .hint(format!("`cto admit {} new --engine {engine}` writes one", T::KIND.as_str())));
+    }
+    let record: T = read(&read_file(&path)?).map_err(|issues| refused(T::KIND, &path.display().to_string(), &issues))?;
+    let history = store
+        .history(T::KIND)
+        .map_err(|error| Failure::internal("unreadable_history", "earlier records cannot be listed").because(&error))?;
+    let history: Vec<String> = history.iter().map(|path| path.display().to_string()).collect();
+    if context.output.json {
+        context.output.document(&json!({
+            "schema_version": 1, "command": format!("admit {} show", T::KIND.as_str()), "engine": engine,
+            "path": path.display().to_string(), "history": history, "record": record,
+        }))?;
+        return Ok(0);
+    }
+    context.output.document(&record)?;
+    context.output.row("path", &path.display().to_string());
+    history.iter().for_each(|path| context.output.row("before", path));
+    Ok(0)
+}

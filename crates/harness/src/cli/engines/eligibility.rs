@@ -1,0 +1,69 @@
+//! `cto eligibility`: may this engine be chosen for this case, and if not, what is missing. Runs nothing.
+
+use cto_core::gate::eligibility::{self, Eligibility, Escalation};
+use serde_json::json;
+
+use crate::cli::Context;
+use crate::cli::work::run::TaskArgs;
+use crate::host::OwnProgram;
+use crate::host::failure::Failure;
+use crate::plan;
+use crate::run::approvals::Approvals;
+use crate::screen::output::{status_style, tame};
+use crate::task::cases;
+use cto_core::run::verdict::Status;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A built-in case, or a path to a case directory
+    #[arg(default_value = cases::DEFAULT_CASE)]
+    case: String,
+    #[command(flatten)]
+    task: TaskArgs,
+}
+
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    let request = args.task.request(context, &args.case)?;
+    let home = context.home()?;
+    let answered = Approvals::store().answer(request.origin).is_some();
+    let planned = plan::plan(&request, answered, &context.env, &home, &OwnProgram::find(&home)?);
+    let sealed = planned
+        .contract
+        .seal()
+        .map_err(|error| Failure::internal("contract_unwritable", "the contract cannot be written").because(&error))?;
+    let decision = eligibility::decide(
+        &request.manifest.id,
+        request.stage,
+        planned.contract.valid(),
+        &sealed.contract_digest,
+        &planned.gates,
+    );
+    let code = if decision.denied_backends.is_empty() { 0 } else { 3 };
+    if context.output.json {
+        context.output.document(
+            &json!({"schema_version": 1, "command": "eligibility", "decision": decision, "gates": planned.gates.gates}),
+        )?;
+    } else {
+        print(context, &decision);
+    }
+    Ok(code)
+}
+
+fn print(context: &Context, decision: &Eligibility) {
+    let eligible = decision.denied_backends.is_empty();
+    let (word, style) = match eligible {
+        true => ("ELIGIBLE", status_style(Status::Pass)),
+        false => ("NOT ELIGIBLE", status_style(Status::Blocked)),
+    };
+    context.output.line(&format!("{style}{word}{style:#}  {}", decision.selected_backend));
+    decision.reasons.iter().for_each(|reason| context.output.row("because", &tame(reason)));
+    context.output.row("passed", &decision.passed_gates.join(", "));
+    context.output.row("missing", &decision.missing_gates.join(", "));
+    let path = match decision.escalation_path {
+        Escalation::Operator => "operator",
+        Escalation::CoreRoute => "core_route",
+        Escalation::HermesOperator => "hermes_operator",
+        Escalation::Blocked => "blocked",
+    };
+    context.output.row("escalate", path);
+}

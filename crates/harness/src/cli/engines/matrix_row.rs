@@ -1,0 +1,104 @@
+//! `cto __row NAME`: one row of the failure matrix as a run of its own. `cto matrix` starts it.
+
+use std::path::PathBuf;
+
+use cto_core::proof::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE, Scripted, Words};
+use cto_core::values::ids::RunId;
+use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use serde_json::json;
+use signal_hook::consts::SIGXFSZ;
+
+use crate::cli::Context;
+use crate::host::failure::Failure;
+use crate::proof::matrix::{self, VALIDATOR};
+use crate::run;
+use crate::run::approvals::{Answer, Approvals};
+use crate::screen::progress::{Progress, Quiet};
+use crate::supervise::cancel::Cancel;
+use crate::task::engines;
+
+#[derive(clap::Args)]
+pub struct Args {
+    name: String,
+    #[arg(long)]
+    engine: String,
+    #[arg(long)]
+    source: Option<PathBuf>,
+    /// A word of the row's steps and what it means: `place=DIR`
+    #[arg(long)]
+    word: Vec<String>,
+}
+
+pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
+    // When the matrix dies, so do its rows.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let (mut matrix, kit) = (matrix::built_in()?, matrix::hostile()?);
+    matrix.rows.extend(kit.rows);
+    let row = matrix.rows.iter().find(|row| row.name == args.name);
+    let row = row.ok_or_else(|| Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran"))?;
+    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?, args.source.as_deref(), &words(args))?;
+    let approvals = match row.approval {
+        None => Approvals::store(),
+        Some(Scripted::Granted) => Approvals::scripted(Answer::Granted { actor: VALIDATOR.into() }),
+        Some(Scripted::Denied) => Approvals::scripted(Answer::Denied { actor: VALIDATOR.into() }),
+    };
+    let home = context.home()?;
+    if home.root.exists() || home.runs.exists() {
+        return Err(Failure::usage("not_fresh", "a row runs in a state home of its own")
+            .at(home.root.display().to_string())
+            .so("nothing ran"));
+    }
+    let unheard = |error: std::io::Error| Failure::internal("no_signals", "signals cannot be listened to").because(&error);
+    let cancel = Cancel::on_signals().map_err(unheard)?;
+    let mut progress: Box<dyn Progress> = Box::new(Quiet);
+    match row.fault {
+        Some(Fault::SmallFiles) => {
+            // Handled, so that the write fails instead of ending us.
+            let flag = std::sync::Arc::default();
+            signal_hook::flag::register(SIGXFSZ, flag).map_err(unheard)?;
+            let limit = Rlimit { current: Some(SMALL_FILE), maximum: Some(SMALL_FILE) };
+            setrlimit(Resource::Fsize, limit)
+                .map_err(|error| Failure::internal("no_limit", "the size of files cannot be limited").because(&error))?;
+        }
+        Some(Fault::Interrupt) => {
+            progress = Box::new(AtFirstSound(|| {
+                // Not sent means not interrupted, and the row turns red.
+                let _ = kill_process(getpid(), Signal::TERM);
+            }))
+        }
+        Some(Fault::SourceEdited) => {
+            let file = args.source.clone().unwrap_or_default().join(EDITED_MEANWHILE);
+            progress = Box::new(AtFirstSound(move || {
+                // Not written means not edited, and the row turns red.
+                let _ = std::fs::write(&file, b"by somebody else\n");
+            }));
+        }
+        // PATH came with the process.
+        Some(Fault::NoGit) | None => {}
+    }
+    let sealed = run::run_asking(&approvals, &home, &context.env, &request, &cancel, progress.as_mut())?;
+    context.output.document(&json!({"schema_version": 1, "command": "__row", "bundle": sealed.dir.display().to_string()}))?;
+    Ok(sealed.report.status.exit_code())
+}
+
+/// What the words of a row mean, this process among them.
+fn words(args: &Args) -> Words {
+    let given = args.word.iter().filter_map(|word| word.split_once('='));
+    let mut words: Words = given.map(|(word, meant)| (word.to_owned(), meant.to_owned())).collect();
+    words.insert("harness".into(), std::process::id().to_string());
+    words
+}
+
+/// Does something as soon as the engine is heard, and again whenever it is.
+struct AtFirstSound<F>(F);
+
+impl<F: FnMut()> Progress for AtFirstSound<F> {
+    fn started(&mut self, _: &RunId) {}
+    fn step(&mut self, _: &str, _: &str) {}
+
+    fn engine_output(&mut self, _: &[u8]) {
+        (self.0)();
+    }
+
+    fn done(&mut self) {}
+}

@@ -1,0 +1,193 @@
+//! `cto runs`: the list, newest first, of all runs or of those asked for.
+
+use cto_core::operator::amounts::{self, Edge};
+use cto_core::operator::listing::{self, Filter, Listed, ListedState};
+use cto_core::run::blocker::{BLOCKERS, Code};
+use cto_core::run::event::Origin;
+use cto_core::run::verdict::Status;
+use cto_core::task::contract::Stage;
+use cto_core::values::ids::{CaseId, EngineId};
+use cto_core::values::time::Utc;
+use serde_json::json;
+
+use crate::bundles::index::{self, Listing, Question};
+use crate::cli::Context;
+use crate::cli::evidence::prune;
+use crate::host;
+use crate::host::failure::{self, Failure};
+use crate::screen::output::{dim, status_style, tame};
+use crate::screen::table::{Cell, Fit, Table};
+use crate::screen::terminal;
+
+/// Reading this many bundles takes about a second; somebody may wonder.
+const MANY: usize = 10_000;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Only runs that ended so: pass, fail or blocked
+    #[arg(long, value_parser = listing::word::<Status>)]
+    status: Option<Status>,
+    /// Only runs of this engine
+    #[arg(long)]
+    engine: Option<EngineId>,
+    /// Only runs of this case
+    #[arg(long)]
+    case: Option<CaseId>,
+    /// Only runs with this blocker, as docs/blockers.md lists them
+    #[arg(long, value_name = "CODE", value_parser = blocker)]
+    blocker: Option<Code>,
+    /// Only runs at this stage
+    #[arg(long, value_name = "N", value_parser = stage)]
+    stage: Option<Stage>,
+    /// Only runs of this origin: operator, validator or ci
+    #[arg(long, value_parser = listing::word::<Origin>)]
+    origin: Option<Origin>,
+    /// Only runs that began then or later: a date, a time (RFC 3339) or an age like 7d
+    #[arg(long, value_name = "WHEN", value_parser = since)]
+    since: Option<Utc>,
+    /// Only runs that began then or earlier; a date means its whole day
+    #[arg(long, value_name = "WHEN", value_parser = until)]
+    until: Option<Utc>,
+    /// How many to show
+    #[arg(long, short = 'n', default_value_t = 20)]
+    limit: usize,
+    /// Read every bundle again, whatever the index says
+    #[arg(long)]
+    reindex: bool,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Remove old runs by rules; shows what would go unless --yes is given
+    Prune(prune::Args),
+}
+
+fn blocker(text: &str) -> Result<Code, String> {
+    let known = || BLOCKERS.iter().map(|info| info.name);
+    let near = || known().filter(|name| name.contains(text) || text.contains(name)).collect::<Vec<_>>().join(", ");
+    listing::word(text).map_err(|_| match near() {
+        near if text.is_empty() || near.is_empty() => "no such blocker; docs/blockers.md lists them".to_owned(),
+        near => format!("no such blocker; there is {near}"),
+    })
+}
+
+fn stage(text: &str) -> Result<Stage, String> {
+    text.parse::<u8>().map_err(|error| error.to_string())?.try_into()
+}
+
+fn since(text: &str) -> Result<Utc, amounts::NotAnAmount> {
+    amounts::moment(text, host::now(), Edge::First)
+}
+
+fn until(text: &str) -> Result<Utc, amounts::NotAnAmount> {
+    amounts::moment(text, host::now(), Edge::Last)
+}
+
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    if let Some(Action::Prune(args)) = args.action {
+        return prune::run(context, &args);
+    }
+    let Args { status, engine, case, blocker, stage, origin, since, until, limit, reindex, .. } = args;
+    let filter = Filter { status, engine, case, blocker, stage, origin, since, until };
+    let mut many = |count: usize| {
+        if count >= MANY {
+            context.output.note(&format!("reading {count} bundles"));
+        }
+    };
+    let listing = index::list(&context.home()?, &Question { filter: &filter, limit, reindex }, &mut many)?;
+    if let Some(why) = &listing.bypassed {
+        context.output.note(&format!("{}; the bundles themselves were read", tame(&failure::chain(why))));
+    }
+    if context.output.json {
+        let home = context.home()?;
+        let rows: Vec<_> = listing.runs.iter().map(|run| row_json(run, &home.runs.join(run.run_id.as_str()))).collect();
+        context.output.document(&json!({"schema_version": 1, "command": "runs", "total": listing.total, "runs": rows}))?;
+        return Ok(0);
+    }
+    print(context, &listing, filter == Filter::default());
+    Ok(0)
+}
+
+fn print(context: &Context, listing: &Listing, is_everything: bool) {
+    if listing.total == 0 {
+        match is_everything {
+            true => context.output.line(&format!("No runs yet.\n\nnext: {}", context.output.command("run"))),
+            false => context.output.line("No run matches."),
+        }
+        return;
+    }
+    let width = terminal::columns();
+    let fits = [Fit::Whole, Fit::Whole, Fit::Cut, Fit::Whole, Fit::Whole, Fit::Cut];
+    let mut table = headed(["when (UTC)", "status", "case", "engine", "run", "reason"], fits, width);
+    listing.runs.iter().for_each(|run| table.row(row(run, width)));
+    context.output.table(&table);
+    let hidden = listing.total - listing.runs.len();
+    if hidden > 0 {
+        context.output.note(&format!("{hidden} more; show them with -n {}", listing.total));
+    }
+}
+
+/// Titles are for eyes; in a pipe every line is a run.
+pub fn headed(titles: [&'static str; 6], fits: [Fit; 6], width: Option<usize>) -> Table {
+    let columns: Vec<_> = titles.into_iter().map(|title| if width.is_some() { title } else { "" }).zip(fits).collect();
+    Table::new(&columns)
+}
+
+/// A terminal this wide has room for whole run ids and sentences.
+const WIDE: usize = 132;
+
+fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
+    let (status, style, engine, sentence, short) = match &run.state {
+        ListedState::Live => ("live", dim(), "", "still running".to_owned(), "still running"),
+        ListedState::Unsealed => ("unsealed", dim(), "", "interrupted; proves nothing".to_owned(), "proves nothing"),
+        ListedState::Unreadable(why) => ("unreadable", dim(), "", why.clone(), "proves nothing"),
+        ListedState::Sealed(run) => {
+            let sentence = run.failure_reason.clone().unwrap_or_default();
+            let code = run.headline().map_or("", Code::as_str);
+            (run.status.as_str(), status_style(run.status), run.engine.as_str(), sentence, code)
+        }
+    };
+    let mut cells = vec![when(run), Cell::styled(status, style)];
+    // The last part of an id is as good as the whole wherever a run is asked for, and a double click takes it.
+    // A blocker's code says in a word what its sentence says, and `--blocker` takes it.
+    cells.extend(match width.is_some_and(|width| width < WIDE) {
+        true => [run.case(), engine, run.run_id.suffix(), short].map(Cell::from),
+        false => [run.case(), engine, run.run_id.as_str(), sentence.as_str()].map(Cell::from),
+    });
+    cells
+}
+
+/// When a run began, as a list shows it.
+pub fn when(run: &Listed) -> Cell {
+    Cell::styled(run.started().map_or_else(|| "?".to_owned(), |started| started.short(host::now())), dim())
+}
+
+fn row_json(run: &Listed, dir: &std::path::Path) -> serde_json::Value {
+    let state = match &run.state {
+        ListedState::Live => "live",
+        ListedState::Unsealed => "unsealed",
+        ListedState::Unreadable(_) => "unreadable",
+        ListedState::Sealed(_) => "sealed",
+    };
+    let mut row = json!({"run_id": run.run_id, "state": state, "bundle": dir.display().to_string()});
+    if let ListedState::Unreadable(why) = &run.state {
+        row["unreadable_because"] = json!(why);
+    }
+    if let Some(summary) = run.summary() {
+        row["status"] = json!(summary.status);
+        row["kind"] = json!(summary.kind);
+        row["case_id"] = json!(summary.case_id);
+        row["engine"] = json!(summary.engine);
+        row["stage"] = json!(summary.stage);
+        row["failure_reason"] = json!(summary.failure_reason);
+        row["duration_ms"] = json!(summary.duration_ms());
+        row["origin"] = json!(summary.origin);
+        row["started_at"] = json!(summary.started_at);
+        row["finished_at"] = json!(summary.finished_at);
+        row["blockers"] = json!(summary.blockers);
+    }
+    row
+}

@@ -1,0 +1,5 @@
+//! ROOM.
+
+pub mod case;
+pub mod cases;
+pub mod contract;

@@ -1,0 +1,324 @@
+//! `cto run`: one governed run; several of them are in `run_all.rs`.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::RangedU64ValueParser;
+use cto_core::bundle::report::Report;
+use cto_core::containment::Containment;
+use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
+use cto_core::run::event::Origin;
+use cto_core::run::verdict::Status;
+use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::values::ids::EngineId;
+use cto_core::verify::Standing;
+use serde_json::{Value, json};
+
+use crate::bundles::index;
+use crate::bundles::verifier;
+use crate::cli::Context;
+use crate::cli::args::records::{RecordArgs, seconds};
+use crate::cli::evidence::show;
+use crate::cli::work::run_all;
+use crate::doubles::fake;
+use crate::evidence::SealedBundle;
+use crate::host::Home;
+use crate::host::failure::Failure;
+use crate::host::files;
+use crate::records;
+use crate::run::recover;
+use crate::run::{self, Request};
+use crate::screen::output::dim;
+use crate::screen::progress::{self, Progress};
+use crate::supervise::cancel::Cancel;
+use crate::task::case_dir::MAX_SCRIPT;
+use crate::task::cases::{self, Case};
+use crate::task::engines;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A built-in case, or a path to a case directory; several are run as with --all
+    #[arg(value_name = "CASE", default_value = cases::DEFAULT_CASE)]
+    names: Vec<String>,
+    /// Run every case, each as an ordinary run with a bundle of its own
+    #[arg(long, conflicts_with = "names")]
+    all: bool,
+    /// How many cases to run at a time
+    #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    jobs: u8,
+    /// Show the engine's output while it runs
+    #[arg(long, short, conflicts_with = "all")]
+    verbose: bool,
+    /// Keep the workspace of a run that does not pass
+    #[arg(long)]
+    keep: bool,
+    #[command(flatten)]
+    task: TaskArgs,
+}
+
+/// Who works on it; shared with `cto try`.
+#[derive(clap::Args)]
+pub struct LaneArgs {
+    /// The engine that works on it
+    #[arg(long, default_value = DEFAULT_ENGINE)]
+    engine: String,
+    /// Open a gated engine for this command
+    #[arg(long, value_name = "ENGINE")]
+    allow_engine: Vec<EngineId>,
+    /// What `fake` plays: a script of the case (oracle, nop, cheat), a script file, or a patch file
+    #[arg(long, value_name = "NAME|FILE")]
+    script: Option<String>,
+    /// How the engine is confined: strict, or contained (all of its copy is writable, and judged afterwards)
+    #[arg(long, value_name = "HOW", default_value = "strict", value_parser = ["strict", "contained"])]
+    contain: String,
+    /// Seconds the engine may take
+    #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
+    timeout: Option<u32>,
+    /// Seconds the engine may stay silent
+    #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
+    idle: Option<u32>,
+    #[command(flatten)]
+    records: RecordArgs,
+}
+
+/// What shapes the contract; shared with `cto contract`.
+#[derive(clap::Args)]
+pub struct TaskArgs {
+    #[command(flatten)]
+    lane: LaneArgs,
+    /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
+    stage: Option<u8>,
+    /// Look for cases in this directory instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    cases: Option<PathBuf>,
+}
+
+impl TaskArgs {
+    pub fn request(&self, context: &Context, case: &str) -> Result<Request, Failure> {
+        let dir = self.cases_dir(context)?;
+        self.request_for(context, cases::find(case, dir.as_deref())?)
+    }
+
+    fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
+        self.lane.request(context, case, self.stage)
+    }
+
+    fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
+        self.cases.clone().map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
+    }
+}
+
+impl LaneArgs {
+    /// `fake` was left without anything to play.
+    pub fn plays_nothing(&self) -> bool {
+        self.engine == DEFAULT_ENGINE && self.script.is_none()
+    }
+
+    /// The request for a case; `stage_flag` is the flag, where there is one.
+    pub fn request(&self, context: &Context, case: Case, stage_flag: Option<u8>) -> Result<Request, Failure> {
+        let manifest = engines::find(&self.engine)?;
+        let stage = stage(&manifest, stage_flag, context)?;
+        let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
+        let script = script(&manifest, &case, self.script.as_deref())?;
+        let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
+        let limits = LimitChanges {
+            engine_wall_seconds: match (self.timeout, seconds(&manifest, &context.env)?) {
+                (Some(flag), _) => Some(flag),
+                (None, Some(variable)) => Some(variable),
+                (None, None) => context.configured_seconds("timeout"),
+            },
+            engine_idle_seconds: self.idle.or_else(|| context.configured_seconds("idle")),
+            model_calls: self.records.model_calls(&manifest, &context.env)?,
+        };
+        Ok(Request {
+            case,
+            manifest,
+            stage,
+            engine_opened,
+            script,
+            own_script,
+            limits,
+            records: self.records.asked(),
+            proof: None,
+            contain: if self.contain == "contained" { Containment::Contained } else { Containment::Strict },
+            origin: Origin::Operator,
+            label: Label::Case,
+            source: None,
+            keep: false,
+        })
+    }
+}
+
+/// The flag and the engine's own variable must agree.
+fn stage(manifest: &Manifest, flag: Option<u8>, context: &Context) -> Result<Stage, Failure> {
+    let bad = |text: String| Failure::usage("bad_stage", text).so("nothing ran");
+    let variable = records::variable(&manifest.id, "STAGE");
+    let from_env = match context.env.get(&variable).filter(|_| manifest.is_gated()) {
+        None => None,
+        Some(value) => Some(
+            value.to_str().and_then(|text| text.parse::<u8>().ok()).ok_or_else(|| bad(format!("{variable} is not a stage")))?,
+        ),
+    };
+    let number = match (flag, from_env) {
+        (Some(flag), Some(env)) if flag != env => return Err(bad(format!("--stage {flag} and {variable}={env} disagree"))),
+        (Some(number), _) | (None, Some(number)) => number,
+        (None, None) => return Ok(manifest.default_stage),
+    };
+    Stage::try_from(number).map_err(bad)
+}
+
+fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
+    let plays = manifest.id.as_str() == DEFAULT_ENGINE;
+    let bytes = match asked {
+        Some(_) if !plays => {
+            return Err(Failure::usage("script_without_fake", "only the fake engine plays scripts")
+                .so("nothing ran")
+                .hint("drop --script, or use --engine fake"));
+        }
+        None if !plays => return Ok(None),
+        None => case.scripts.get("oracle").cloned().unwrap_or_default(),
+        Some(name) if case.scripts.contains_key(name) => case.scripts.get(name).cloned().unwrap_or_default(),
+        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
+        Some(file) => {
+            Path::new(file).canonicalize().and_then(|path| files::read_limited(&path, MAX_SCRIPT)).map(fake::from_file).map_err(
+                |error| {
+                    let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                    Failure::usage("unreadable_script", "the script cannot be read")
+                        .at(file)
+                        .because(&error)
+                        .so("nothing ran")
+                        .hint(format!("scripts of this case: {known}"))
+                },
+            )?
+        }
+    };
+    fake::parse(&bytes).map_err(|error| {
+        Failure::usage("bad_script", "the script cannot be played")
+            .at(asked.unwrap_or("oracle"))
+            .because(&error)
+            .so("nothing ran")
+    })?;
+    Ok(Some(bytes))
+}
+
+/// A pass is printed only over evidence that bears it out: nobody may have written into the bundle meanwhile.
+fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
+    let refused = || {
+        Failure::internal("evidence_touched", "the sealed bundle does not bear out its own verdict")
+            .at(dir.display().to_string())
+            .so("nothing counts as passed")
+            .hint("`cto verify` lists what is wrong; something outside the harness wrote into the bundle")
+    };
+    let found = verifier::verify_dir(dir, &context.trust()?).map_err(|error| refused().because(&error))?;
+    match (found.standing, found.problems.iter().chain(&found.unknowns).next()) {
+        (Standing::Good, _) => Ok(()),
+        (_, Some(problem)) => Err(refused().reason(format!("{}: {}", problem.artifact, problem.message))),
+        (_, None) => Err(refused()),
+    }
+}
+
+/// Everything that was asked for, found and understood before anything runs.
+fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
+    if !args.all {
+        return args.names.iter().map(|name| Ok(Request { keep: args.keep, ..args.task.request(context, name)? })).collect();
+    }
+    let listed = cases::all(args.task.cases_dir(context)?.as_deref())?;
+    let request = |case: Case| Ok(Request { keep: args.keep, ..args.task.request_for(context, case)? });
+    listed.into_iter().map(|listed| request(listed.case?)).collect()
+}
+
+/// A run and, where it passed, a second look at its evidence.
+pub fn run_one(
+    context: &Context,
+    home: &Home,
+    request: &Request,
+    cancel: &Cancel,
+    progress: &mut dyn Progress,
+) -> Result<SealedBundle, Failure> {
+    let sealed = run::run(home, &context.env, request, cancel, progress)?;
+    index::ingest(home, &sealed.report.run_id);
+    if sealed.report.status == Status::Pass {
+        confirm(context, &sealed.dir)?;
+    }
+    Ok(sealed)
+}
+
+/// Adds what `--json` tells of one run.
+pub fn describe(sealed: &SealedBundle, answer: &mut Value) {
+    let report = &sealed.report;
+    answer["run_id"] = json!(report.run_id);
+    answer["status"] = json!(report.status);
+    answer["failure_reason"] = json!(report.failure_reason);
+    answer["exit_code"] = json!(report.status.exit_code());
+    answer["bundle"] = json!(sealed.dir.display().to_string());
+    answer["report"] = json!(report);
+}
+
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    let requests = requests(context, &args)?;
+    if args.verbose && requests.len() > 1 {
+        return Err(Failure::usage("verbose_batch", "--verbose shows one run, and several were asked for").so("nothing ran"));
+    }
+    let (home, cancel) = begin(context)?;
+    let request = match requests.as_slice() {
+        [request] if !args.all => request,
+        several => return run_all::run(context, &home, several, usize::from(args.jobs), &cancel),
+    };
+    let sealed = run_one(context, &home, request, &cancel, progress(context, args.verbose).as_mut())?;
+    let report = &sealed.report;
+    let next = context.output.command(&format!("verify {}", report.run_id));
+    if context.output.json {
+        context.output.document(&answer("run", &sealed, &next, kept_workspace(&home, request, report)))?;
+    } else {
+        show::print(context, report, &sealed.dir);
+        say_kept(context, &home, request, report);
+        context.output.line(&format!("\nnext: {next}"));
+    }
+    Ok(report.status.exit_code())
+}
+
+/// One run, whole: for a command that makes exactly one.
+pub fn execute(context: &Context, request: &Request, verbose: bool) -> Result<(Home, SealedBundle), Failure> {
+    let (home, cancel) = begin(context)?;
+    let sealed = run_one(context, &home, request, &cancel, progress(context, verbose).as_mut())?;
+    Ok((home, sealed))
+}
+
+fn progress(context: &Context, verbose: bool) -> Box<dyn Progress> {
+    let progress = progress::for_stderr(context.output.json);
+    if verbose { Box::new(progress::Verbose::over(progress)) } else { progress }
+}
+
+/// Closes what was interrupted, and listens for signals from here on.
+fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
+    let home = context.home()?;
+    for recovered in recover::recover_listed(&home) {
+        match recovered.result {
+            Ok(()) => context.output.note(&format!("closed an interrupted run: {}", recovered.run_id)),
+            Err(error) => context.output.note(&format!("an interrupted run could not be closed: {}: {error}", recovered.run_id)),
+        }
+    }
+    let cancel =
+        Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
+    Ok((home, cancel))
+}
+
+/// The document of a command that ran one contract.
+pub fn answer(command: &str, sealed: &SealedBundle, next: &str, workspace: Option<PathBuf>) -> Value {
+    let workspace = workspace.map(|dir| dir.display().to_string());
+    let mut answer = json!({"schema_version": 1, "command": command, "next": next, "workspace": workspace});
+    describe(sealed, &mut answer);
+    answer
+}
+
+/// Where a kept workspace lies; none is kept of a pass or of a run that never had one.
+pub fn kept_workspace(home: &Home, request: &Request, report: &Report) -> Option<PathBuf> {
+    let dir = home.work().join(report.run_id.as_str()).join(crate::workspace::measure::PLAIN);
+    (request.keep && report.status != Status::Pass && dir.is_dir()).then_some(dir)
+}
+
+pub fn say_kept(context: &Context, home: &Home, request: &Request, report: &Report) {
+    if let Some(dir) = kept_workspace(home, request, report) {
+        context.output.line(&format!("  {dim}kept{dim:#}      {}", dir.display(), dim = dim()));
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading, hashing and copying files without following surprises.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use cto_core::values::digest::Hasher;
+use cto_core::verify::FoundFile;
+
+// Small enough to stay in a core's own cache between the copy and the digest.
+const CHUNK: usize = 64 * 1024;
+
+/// Opens a regular file for reading: never through a link, never blocking on a pipe.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    }
+}
+
+/// Reads in chunks to the end, handing each to `each`; `expected` is only a hint.
+pub fn read_chunks(source: &mut (impl Read + ?Sized), expected: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    let mut buffer = vec![0u8; CHUNK.min(usize::try_from(expected).unwrap_or(CHUNK).saturating_add(1))];
+    loop {
+        match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => each(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads a file in chunks, handing each to `each`; returns length and digest.
+pub fn scan_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<FoundFile> {
+    let mut file = open_regular(path)?;
+    let expected = file.metadata()?.len();
+    let mut hasher = Hasher::default();
+    let mut bytes = 0;
+    read_chunks(&mut file, expected, |chunk| {
+        hasher.update(chunk);
+        each(chunk);
+        bytes += chunk.len() as u64;
+    })?;
+    Ok(FoundFile { bytes, sha256: hasher.finish() })
+}
+
+/// Length and digest of a regular file (a link is followed only for this program's own path).
+pub fn digest_file(path: &Path) -> io::Result<FoundFile> {
+    scan_file(&path.canonicalize()?, |_| {})
+}
+
+/// Gives a file or directory its name, unless something has it; false then.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<bool> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::EXIST) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A whole regular file, refused beyond `limit`.
+pub fn read_limited(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    read_open(open_regular(path)?, limit)
+}
+
+/// The rest of an open file, refused beyond `limit`.
+pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > limit {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes"))),
+        false => Ok(bytes),
+    }
+}

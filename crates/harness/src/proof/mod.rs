@@ -1,0 +1,5 @@
+//! ROOM.
+
+pub mod case_trial;
+pub mod matrix;
+pub mod validate;

@@ -1,0 +1,164 @@
+//! Validators: each runs what it checks through the ordinary path and says, check by check, what held.
+//!
+//! One table; the command line, its help and dispatch come from it.
+
+mod provider_adapter;
+mod stage1;
+mod stage2;
+
+use std::path::PathBuf;
+
+use cto_core::containment::Containment;
+use cto_core::engine::manifest::Manifest;
+use cto_core::proof::matrix::{Matrix, RowVerdict};
+use cto_core::run::event::Origin;
+use serde::Serialize;
+
+use crate::evidence::SealedBundle;
+use crate::host::failure::Failure;
+use crate::host::{Env, Home};
+use crate::proof::matrix::{self, Order};
+use crate::records::Asked;
+use crate::run::{self, Request};
+use crate::screen::progress::Progress;
+use crate::supervise::cancel::Cancel;
+use crate::task::cases::Case;
+use crate::task::engines;
+
+/// One row of the table.
+pub struct Validator {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub run: fn(&mut Bench<'_>) -> Result<Validation, Failure>,
+}
+
+/// Every validator there is.
+pub const VALIDATORS: &[Validator] = &[
+    Validator {
+        name: "stage1",
+        what: "a gated engine is refused by default, and with its gate open still not run",
+        run: stage1::validate,
+    },
+    Validator {
+        name: "stage2",
+        what: "an engine fixes a copied fixture, compared with fake; every failure of the stage is closed",
+        run: stage2::validate,
+    },
+    Validator {
+        name: "provider-adapter",
+        what: "what keeps a gated engine from its model does, and what must not does not",
+        run: provider_adapter::validate,
+    },
+];
+
+pub fn find(name: &str) -> Result<&'static Validator, Failure> {
+    VALIDATORS.iter().find(|validator| validator.name == name).ok_or_else(|| {
+        let known = VALIDATORS.iter().map(|validator| validator.name).collect::<Vec<_>>().join(", ");
+        Failure::usage("unknown_validator", format!("no validator is called {name:?}"))
+            .so("nothing ran")
+            .hint(format!("known validators: {known}"))
+    })
+}
+
+/// What a validator is given.
+pub struct Bench<'a> {
+    pub env: &'a Env,
+    /// Where its runs go: the operator's state home for a real engine, one of its own otherwise.
+    pub home: &'a Home,
+    /// A place for fixtures, removed afterwards.
+    pub root: PathBuf,
+    /// A real engine to prove a stage for; without one nothing real is proven.
+    pub engine: Option<Manifest>,
+    pub asked: Asked,
+    pub contain: Containment,
+    pub case: Case,
+    pub cancel: &'a Cancel,
+    pub progress: &'a mut dyn Progress,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Checked {
+    pub name: String,
+    pub ok: bool,
+}
+
+/// What a validator prints.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Validation {
+    pub ok: bool,
+    pub checked: Vec<Checked>,
+    pub errors: Vec<String>,
+    pub pass_reports: Vec<String>,
+    pub failure_reports: Vec<String>,
+    pub proof_paths: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fake_baseline: Option<String>,
+}
+
+impl Validation {
+    /// Notes one check; what did not hold is said.
+    pub fn check(&mut self, name: &str, ok: bool, otherwise: impl FnOnce() -> String) {
+        self.checked.push(Checked { name: name.to_owned(), ok });
+        if !ok {
+            self.errors.push(format!("{name}: {}", otherwise()));
+        }
+    }
+
+    /// Nothing checked is nothing proven.
+    pub fn done(mut self) -> Self {
+        self.ok = !self.checked.is_empty() && self.checked.iter().all(|check| check.ok) && self.errors.is_empty();
+        self
+    }
+}
+
+impl Bench<'_> {
+    /// A run that only a real engine in the operator's own state home makes as the operator.
+    pub fn origin(&self) -> Origin {
+        if self.engine.is_some() { Origin::Operator } else { Origin::Validator }
+    }
+
+    pub fn run(&mut self, request: &Request) -> Result<SealedBundle, Failure> {
+        let sealed = run::run(self.home, self.env, request, self.cancel, self.progress)?;
+        crate::bundles::index::ingest(self.home, &sealed.report.run_id);
+        Ok(sealed)
+    }
+
+    /// The failures a stage must close, each as a row of the matrix in a place of its own.
+    pub fn close_failures(&self, names: &[&str], validation: &mut Validation) -> Result<(), Failure> {
+        let Matrix { fixture, rows } = matrix::built_in()?;
+        let rows = rows.into_iter().filter(|row| names.contains(&row.name.as_str())).collect::<Vec<_>>();
+        let order = Order { fixture, rows, manifest: engines::find(cto_core::engine::manifest::DEFAULT_ENGINE)?, keep: true };
+        let report = matrix::run(&order, &self.root, self.env, &mut |_| {})?;
+        for name in names {
+            let row = report.rows.iter().find(|row| row.row == *name);
+            let green = row.is_some_and(|row| row.verdict == RowVerdict::Green);
+            validation.check(&format!("{}_closed", name.replace('-', "_")), green, || match row {
+                None => "there is no such row".into(),
+                Some(row) => row.wrong().map(|wrong| wrong.want.clone()).next().or(row.reason.clone()).unwrap_or_default(),
+            });
+            validation.failure_reports.extend(row.and_then(|row| row.bundle.as_ref()).map(|dir| format!("{dir}/report.json")));
+        }
+        Ok(())
+    }
+}
+
+/// `report.json` of a bundle, as a path.
+pub fn report_path(sealed: &SealedBundle) -> String {
+    sealed.dir.join(cto_core::bundle::REPORT).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_checked_is_nothing_proven() {
+        assert!(!Validation::default().done().ok);
+        let mut validation = Validation::default();
+        validation.check("one", true, String::new);
+        assert!(validation.clone().done().ok);
+        validation.check("two", false, || "because".into());
+        let done = validation.done();
+        assert!(!done.ok && done.errors == ["two: because"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Hearing which tests ran: a Python process is given a module that names them in a file beside its output; cargo
+//! and node are heard by what they print. The command itself stays as the contract has it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use cto_core::checks::runner_output::{RunnerOutput, Voice};
+use cto_core::checks::test_ids::TestIds;
+use cto_core::task::contract::Runner;
+
+use crate::evidence::secrets::Secrets;
+use crate::host;
+use crate::host::files;
+use crate::supervise::{Job, Stream};
+
+const MODULE: &str = include_str!("test_names.py");
+/// In a scratch directory; the module must have this name to be found at all.
+const DIR: &str = "witness";
+const FILE: &str = "sitecustomize.py";
+const IDS: &str = "ids";
+/// More than this names no tests.
+const MAX_IDS: u64 = 64 << 20;
+
+/// Lays the module into a scratch directory, before it is handed to the uid that will use it.
+pub fn lay_out(scratch: &Path, runner: Runner) -> io::Result<()> {
+    if !is_python(runner) {
+        return Ok(());
+    }
+    let dir = scratch.join(DIR);
+    host::make_private_dir(&dir)?;
+    std::fs::File::create_new(dir.join(FILE))?.write_all(MODULE.as_bytes())
+}
+
+/// Tells a job where the module is. `inside` is the scratch directory as the job knows it.
+pub fn announce(job: &mut Job, inside: &Path, runner: Runner) {
+    if is_python(runner) {
+        let dir = inside.join(DIR);
+        job.env.insert("CTO_TEST_IDS".into(), dir.join(IDS).into_os_string());
+        job.env.insert("PYTHONPATH".into(), dir.into_os_string());
+    }
+}
+
+fn is_python(runner: Runner) -> bool {
+    matches!(runner, Runner::Unittest | Runner::Pytest)
+}
+
+/// One command being listened to.
+pub struct Witness {
+    output: RunnerOutput,
+    ids: PathBuf,
+}
+
+impl Witness {
+    pub fn new(runner: Runner, scratch: &Path) -> Self {
+        Self { output: RunnerOutput::new(runner), ids: scratch.join(DIR).join(IDS) }
+    }
+
+    pub fn hear(&mut self, stream: Stream, bytes: &[u8]) {
+        let voice = match stream {
+            Stream::Stdout => Voice::Stdout,
+            Stream::Stderr => Voice::Stderr,
+        };
+        self.output.feed(voice, bytes);
+    }
+
+    /// The file was made by code under test: no link is followed, and what cannot be read names nothing.
+    pub fn finish(self, secrets: &Secrets) -> TestIds {
+        let in_place = |dir: &Path| std::fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir());
+        let file = Some(&self.ids).filter(|ids| ids.parent().is_some_and(in_place));
+        let said = file.and_then(|ids| files::read_limited(ids, MAX_IDS).ok()).unwrap_or_default();
+        let mut clean = TestIds::new();
+        for (id, tally) in self.output.finish(&said) {
+            let (id, _) = secrets.redact(id.as_bytes());
+            clean.entry(String::from_utf8_lossy(&id).into_owned()).or_default().merge(tally);
+        }
+        clean
+    }
+}

@@ -1,0 +1,212 @@
+//! One engine, from its first process to its last event.
+
+pub mod outfit;
+pub mod surroundings;
+
+use std::time::Instant;
+
+use cto_core::bundle;
+use cto_core::containment::ENGINE_PROCESS;
+use cto_core::engine::dialect::{Ear, Said};
+use cto_core::engine::manifest::Dialect;
+use cto_core::run::attempt::{ActionsSeen, Log};
+use cto_core::run::blocker::Code;
+use cto_core::run::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
+use cto_core::run::trace::TraceOutcome;
+
+use crate::evidence::secrets::Secrets;
+use crate::evidence::{EvidenceError, OpenBundle};
+use crate::jail::STAND_IN_DIR;
+use crate::run::engine::outfit::Outfit;
+use crate::run::engine::surroundings::Surroundings;
+use crate::run::{Execution, Request, Stop, write_error};
+use crate::screen::progress::Progress;
+use crate::supervise::{self, Capture, Job, Stream, SuperviseError};
+use crate::workspace::measure::Workspace;
+
+/// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
+const MAX_ENGINE_EVENTS: u64 = 2_000;
+/// Terminal events kept beyond that.
+const MAX_LATE_ENDINGS: u64 = 100;
+
+/// Starts the engine, listens to it, and records how it ended.
+pub fn run_engine(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    execution: &Execution<'_>,
+    workspace: &Workspace,
+    progress: &mut dyn Progress,
+) -> Result<ProcessEnd, Stop> {
+    let since = Instant::now();
+    let plan = execution.plan;
+    let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
+    let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
+    let mut job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
+    watch_attempts(&mut job);
+    let secrets = bundle.secrets.clone();
+    let limit = plan.limits.output_bytes;
+    let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
+    let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
+    let mut running = match supervise::start(&job) {
+        Ok(running) => running,
+        Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
+            return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail: error.to_string() });
+        }
+        Err(error) => {
+            bundle.write(bundle::UNAVAILABLE_NOTE, b"the engine's program could not be started\n")?;
+            return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
+        }
+    };
+    let gateway = outfit.open(running.take_door())?;
+    bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
+    let mut listener = Listener::new(bundle, plan.invocation.dialect);
+    let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
+        Stream::Stdout => stdout.push(bytes, &mut |clean| {
+            progress.engine_output(clean);
+            listener.hear(clean);
+        }),
+        Stream::Stderr => stderr.push(bytes, &mut |clean| progress.engine_output(clean)),
+    })?;
+    let stdout = stdout.finish(&mut |clean| listener.hear(clean));
+    let stderr = stderr.finish(&mut |_| {});
+    let heard = listener.finish()?;
+    let model = gateway.map(|gateway| outfit::record_calls(bundle, gateway.finish())).transpose()?;
+    if let Some(contained) = ended.contained.clone() {
+        bundle.contained(contained.report(ENGINE_PROCESS));
+    }
+    for captured in [&stdout, &stderr] {
+        bundle.note_leak(&captured.record.file, captured.hits);
+        if let Some(error) = &captured.error {
+            return Err(write_error(&captured.record.file, error).into());
+        }
+    }
+    let actions = actions_seen(bundle, &secrets, ended.attempts);
+    bundle.emit(Event::EngineEnded(EngineEnded {
+        end: ended.end,
+        duration_ms: ended.duration_ms,
+        stdout: stdout.record,
+        stderr: stderr.record,
+        unknown_lines: heard.unknown,
+        events_not_recorded: heard.dropped,
+        model,
+        actions: Some(actions),
+    }))?;
+    bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::bundle::report_md::describe(ended.end)))?;
+    Ok(ended.end)
+}
+
+/// Has the engine's attempts seen, gives those for which no program is installed an answer, and keeps git and its
+/// like from waiting for a person.
+fn watch_attempts(job: &mut Job) {
+    for (name, value) in [("GIT_TERMINAL_PROMPT", "0"), ("GH_PROMPT_DISABLED", "1"), ("SSH_ASKPASS_REQUIRE", "never")] {
+        job.env.insert(name.into(), value.into());
+    }
+    let Some(jail) = &mut job.jail else { return };
+    jail.watched = true;
+    let path = job.env.entry("PATH".into()).or_default();
+    path.push(":");
+    path.push(STAND_IN_DIR);
+}
+
+fn actions_seen(bundle: &mut OpenBundle, secrets: &Secrets, attempts: Result<Log, String>) -> ActionsSeen {
+    let log = match attempts {
+        Ok(log) => log,
+        Err(reason) => return ActionsSeen::unseen(reason),
+    };
+    log.close(&mut |word| {
+        let (clean, hits) = secrets.redact(word);
+        bundle.note_leak("the words of a command", hits);
+        clean
+    })
+}
+
+/// Turns engine output into events while it arrives.
+struct Listener<'b> {
+    bundle: &'b mut OpenBundle,
+    ear: Ear,
+    terminal: EventType,
+    line: Vec<u8>,
+    unknown: u64,
+    recorded: u64,
+    dropped: u64,
+    error: Option<EvidenceError>,
+}
+
+struct Heard {
+    unknown: u64,
+    dropped: u64,
+}
+
+/// A line longer than this is no event of any dialect.
+const MAX_LINE: usize = 1 << 20;
+
+impl<'b> Listener<'b> {
+    fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
+        let (ear, terminal) = (Ear::new(dialect), dialect.terminal_event());
+        Self { bundle, ear, terminal, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        let mut from = 0;
+        for at in memchr::memchr_iter(b'\n', bytes) {
+            let piece = &bytes[from..at];
+            from = at + 1;
+            // A line that came whole is read where it is.
+            if self.line.is_empty() {
+                self.hear_line(piece);
+            } else {
+                self.hold(piece);
+                self.end_line();
+            }
+        }
+        self.hold(&bytes[from..]);
+    }
+
+    fn hold(&mut self, piece: &[u8]) {
+        if self.line.len() < MAX_LINE {
+            self.line.extend_from_slice(piece);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let mut line = std::mem::take(&mut self.line);
+        self.hear_line(&line);
+        line.clear();
+        self.line = line;
+    }
+
+    fn hear_line(&mut self, line: &[u8]) {
+        match self.ear.hear(line.trim_ascii_end()) {
+            Said::Nothing => {}
+            Said::Unknown => self.unknown += 1,
+            Said::Events(events) => events.into_iter().for_each(|event| self.take(event)),
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        // The terminal event is kept however much was said before it; a flood of them is a flood.
+        let room = if event.kind() == self.terminal { MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS } else { MAX_ENGINE_EVENTS };
+        if self.recorded < room {
+            self.record(event);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    fn record(&mut self, event: Event) {
+        self.recorded += 1;
+        if self.error.is_none() {
+            self.error = self.bundle.emit(event).err();
+        }
+    }
+
+    fn finish(mut self) -> Result<Heard, EvidenceError> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(Heard { unknown: self.unknown, dropped: self.dropped }),
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Closing runs whose writer is gone: as `blocked: interrupted`, with whatever evidence exists.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use cto_core::bundle;
+use cto_core::bundle::report::{EngineFacts, RunIdentity};
+use cto_core::containment::{Containment, ContainmentReport};
+use cto_core::run::blocker::Code;
+use cto_core::run::chain::{self, EventLine};
+use cto_core::run::event::{self, Event, Finding, Origin, RunStarted};
+use cto_core::run::rules::{Rules, RulesNumber};
+use cto_core::run::trace::TraceOutcome;
+use cto_core::task::case_file::ContractIssue;
+use cto_core::task::contract::{ContractDocument, InvalidContract, SealedContract, Stage};
+use cto_core::task::source::CopiedRepo;
+use cto_core::values::ids::{BadName, RunId};
+use cto_core::values::seen::Seen;
+
+use crate::evidence::keys::KeyStore;
+use crate::evidence::secrets::Secrets;
+use crate::evidence::{EvidenceError, Liveness, OpenBundle, Opening, RunLock, liveness};
+use crate::host::files;
+use crate::host::{self, Home};
+use crate::plan::source;
+use crate::workspace::on_disk;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    #[error("the run directory could not be read")]
+    Read(#[from] io::Error),
+    #[error(transparent)]
+    Name(#[from] BadName),
+    #[error("a newer cto began this run, by rules {}; recover it with that one", .0.0)]
+    NewerRules(RulesNumber),
+}
+
+/// One run that was closed, or could not be.
+pub struct Recovered {
+    pub run_id: RunId,
+    pub result: Result<(), RecoverError>,
+}
+
+/// Runs listed as open: what `cto run` looks at before it starts.
+pub fn recover_listed(home: &Home) -> Vec<Recovered> {
+    source::sweep(home);
+    recover_names(home, &home.open_runs())
+}
+
+/// Every run directory: what `cto recover` looks at.
+pub fn recover_all(home: &Home) -> Vec<Recovered> {
+    source::sweep(home);
+    let mut done = recover_names(home, &home.runs);
+    done.extend(recover_names(home, &home.open_runs()));
+    done
+}
+
+fn recover_names(home: &Home, list: &Path) -> Vec<Recovered> {
+    let mut ids: Vec<RunId> =
+        fs::read_dir(list).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    ids.sort();
+    ids.into_iter()
+        .filter_map(|run_id| {
+            let result = recover_one(home, &run_id).transpose()?;
+            Some(Recovered { run_id, result })
+        })
+        .collect()
+}
+
+/// `None` when there was nothing to do.
+fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> {
+    let dir = home.runs.join(run_id.as_str());
+    let open_entry = home.open_runs().join(run_id.as_str());
+    if !dir.is_dir() || liveness(&dir) == Liveness::Sealed {
+        // Sealed, but killed before the entry could be cleared.
+        let _ = fs::remove_file(&open_entry);
+        return Ok(None);
+    }
+    let Some(lock) = RunLock::take(&dir)? else { return Ok(None) };
+    if liveness(&dir) == Liveness::Sealed {
+        return Ok(None);
+    }
+    if let Some(newer) = newer_rules(&dir) {
+        return Err(RecoverError::NewerRules(newer));
+    }
+    close(home, run_id, dir, open_entry, lock)?;
+    Ok(Some(()))
+}
+
+/// Rules the run was begun by, where this program does not know them: it could only judge it wrongly.
+fn newer_rules(dir: &Path) -> Option<RulesNumber> {
+    let bytes = fs::read(dir.join(bundle::EVENTS)).ok()?;
+    let named = chain::named_rules(&bytes)?;
+    Rules::of(named).is_none().then_some(named)
+}
+
+fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: RunLock) -> Result<(), RecoverError> {
+    let unsealed = [bundle::RESERVE, bundle::REPORT_TEMP, bundle::SUMS, bundle::REPORT_MD];
+    // A signature over a seal that was never finished says nothing.
+    for leftover in unsealed.into_iter().chain(bundle::SIGNED) {
+        remove_if_there(&dir.join(leftover))?;
+    }
+    // Killed between making a document and filling it: what is torn says nothing and is written anew at the seal.
+    for document in [bundle::GATES, bundle::ELIGIBILITY, bundle::SOURCE] {
+        let path = dir.join(document);
+        let whole = files::read_limited(&path, 64 << 20).is_ok_and(|bytes| cto_core::values::json::parse_strict(&bytes).is_ok());
+        if !whole {
+            remove_if_there(&path)?;
+        }
+    }
+    host::make_private_dir(&dir.join(bundle::SCRATCH_DIR))?;
+    let (contract, sealed_contract) = contract(&dir)?;
+    let (lines, lost) = chain(&dir, run_id, &sealed_contract)?;
+    if !containment_fits(&dir, &lines) {
+        remove_if_there(&dir.join(bundle::CONTAINMENT))?;
+    }
+    let identity = identity(run_id, &contract, &lines, &dir)?;
+    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::default(), keys: KeyStore::of(home) };
+    let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
+    repair_trace(bundle.dir())?;
+    tell_of_the_copy(&mut bundle)?;
+    bundle.trace("run.recover", TraceOutcome::Ok, Instant::now(), lost)?;
+    on_disk::remove(&home.work().join(run_id.as_str()))?;
+    let detail = match lines.last() {
+        Some(line) => format!("the last event was {}", line.event.kind().as_str()),
+        None => "no event had been written".to_owned(),
+    };
+    bundle.close(vec![Finding { code: Code::Interrupted, detail: Some(detail) }])?;
+    Ok(())
+}
+
+/// An engine was started, so the copy was proven before: `source.json` says so only once a run has ended.
+fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
+    let found = files::read_limited(&bundle.dir().join(bundle::SOURCE), 64 << 20).ok();
+    let Some(mut copied) = found.and_then(|bytes| cto_core::values::json::read::<CopiedRepo>(&bytes).ok()) else { return Ok(()) };
+    if bundle.folded().facts.engine_events.contains(&event::EventType::EngineStarted) {
+        copied.copied_fixture_start_clean = Some(true);
+        bundle.write_json(bundle::SOURCE, &copied)?;
+    }
+    Ok(())
+}
+
+/// Written while sealing, so it may tell of more than the part of the chain that reached the disk.
+fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
+    let found = files::read_limited(&dir.join(bundle::CONTAINMENT), 64 << 20).ok();
+    let Some(shown) = found.and_then(|bytes| cto_core::values::json::read::<ContainmentReport>(&bytes).ok()) else {
+        return false;
+    };
+    let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else { return false };
+    let planned = folded.facts.containment.unwrap_or(Containment::None);
+    let started = folded.facts.engine_events.contains(&event::EventType::EngineStarted);
+    shown == ContainmentReport::summarise(planned, folded.facts.guard.as_ref(), shown.processes.clone(), started)
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The contract the run was opened with; one that never reached the disk is replaced by a note.
+fn contract(dir: &Path) -> Result<(ContractDocument, SealedContract), RecoverError> {
+    let path = dir.join(bundle::CONTRACT);
+    let known = files::read_limited(&path, 64 << 20).ok().and_then(|bytes| ContractDocument::read(&bytes).ok());
+    if let Some(pair) = known {
+        return Ok(pair);
+    }
+    let message = "the run was interrupted before its contract was written".to_owned();
+    let document = ContractDocument::Invalid(InvalidContract {
+        invalid: true,
+        errors: vec![ContractIssue { file: bundle::CONTRACT.to_owned(), line: 1, column: 1, message }],
+    });
+    let sealed = document.seal().map_err(EvidenceError::from)?;
+    fs::write(&path, &sealed.bytes)?;
+    Ok((document, sealed))
+}
+
+/// The readable part of the chain. A torn last line is cut off; a broken chain is set aside whole.
+fn chain(dir: &Path, run_id: &RunId, contract: &SealedContract) -> Result<(Vec<EventLine>, Option<String>), RecoverError> {
+    let path = dir.join(bundle::EVENTS);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let start = chain::chain_start(run_id, &contract.contract_digest);
+    let readable = chain::read_prefix(&bytes, start, run_id)
+        .ok()
+        .filter(|(lines, _)| cto_core::run::fold(lines.iter().map(|l| &l.event)).is_ok());
+    match readable {
+        Some((lines, end)) if end == bytes.len() => Ok((lines, None)),
+        Some((lines, end)) => {
+            fs::OpenOptions::new().write(true).open(&path)?.set_len(end as u64)?;
+            Ok((lines, Some(format!("{} bytes of a torn event were cut off", bytes.len() - end))))
+        }
+        None => {
+            fs::rename(&path, dir.join("backend/unreadable-events.bin"))?;
+            Ok((Vec::new(), Some("the event chain was unreadable and was set aside in backend/".into())))
+        }
+    }
+}
+
+/// Cuts a torn last line of the trace, so that every line is JSON.
+fn repair_trace(dir: &Path) -> io::Result<()> {
+    let path = dir.join(bundle::TRACE);
+    let bytes = fs::read(&path)?;
+    let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    if end < bytes.len() {
+        fs::OpenOptions::new().write(true).open(&path)?.set_len(end as u64)?;
+    }
+    Ok(())
+}
+
+/// Who the run was, from its first event or, failing that, from its contract and name.
+fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], dir: &Path) -> Result<RunIdentity, RecoverError> {
+    let lane = contract.valid().map(|contract| &contract.lane);
+    let case_from_name = || {
+        let inner = run_id.as_str().get(17..).and_then(|rest| rest.rsplit_once('-')).map_or("unnamed-case", |(case, _)| case);
+        inner.parse()
+    };
+    let started = match lines.first().map(|line| &line.event) {
+        Some(Event::RunStarted(started)) => started.clone(),
+        _ => RunStarted {
+            kind: event::Kind::Run,
+            origin: Origin::Operator,
+            case_id: contract.valid().map_or_else(case_from_name, |contract| Ok(contract.case_id.clone()))?,
+            engine: lane.map_or_else(|| "fake".parse(), |lane| Ok(lane.engine.clone()))?,
+            stage: lane.map_or(Stage::Two, |lane| lane.stage),
+            harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+            rules: Rules::NEWEST.number(),
+        },
+    };
+    // The oldest thing in the directory is as early as the run can have begun.
+    let begun = lines.first().map_or_else(host::now, |line| line.ts);
+    let oldest = fs::read_dir(dir)?
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok()?.modified().ok())
+        .map(host::file_time)
+        .fold(begun, std::cmp::min);
+    Ok(RunIdentity {
+        run_id: run_id.clone(),
+        case_id: started.case_id,
+        // What was on record then is not known now.
+        source_admitted: started.engine.as_str() == cto_core::engine::manifest::DEFAULT_ENGINE,
+        engine: EngineFacts {
+            name: started.engine,
+            version: None,
+            executable_sha256: lane.map_or(Seen::NotSeen, |lane| lane.executable_sha256),
+            warnings: Vec::new(),
+        },
+        stage: started.stage,
+        origin: started.origin,
+        harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: oldest,
+    })
+}

@@ -1,0 +1,6 @@
+//! ROOM.
+
+pub mod case_dir;
+pub mod case_template;
+pub mod cases;
+pub mod engines;

@@ -1,0 +1,255 @@
+//! Cached checkouts: a source's tree laid out once, under git's own name for it, for every later run to
+//! start from. Private like the harness's repositories: a jail sees one only as an overlay's lower half.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use cto_core::run::blocker::Code;
+use cto_core::values::digest::Digest;
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::checkout::{Kept, Manifest, surplus};
+use cto_core::workspace::tree::{self, Tree};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::host::files;
+use crate::host::{self, Home};
+use crate::run::Stop;
+use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo, Submodule};
+use crate::workspace::on_disk::{self, Content};
+
+/// Raised when what lies in a checkout changes: the `.git` an engine gets, the layout, the manifest.
+const FORMAT: u32 = 1;
+const MANIFEST: &str = "manifest";
+/// Holds how many bytes the files have; its time says when the checkout was last used.
+const USED: &str = "used";
+/// Begins the name of a checkout that is being made, or taken away.
+const ASIDE: &str = "aside-";
+const MAX_MANIFEST: u64 = 4 << 30;
+
+/// A whole checkout, kept from being pruned for as long as this lives.
+pub struct Checkout {
+    dir: PathBuf,
+    pub manifest: Manifest,
+    _in_use: File,
+}
+
+fn checkouts(home: &Home) -> PathBuf {
+    home.cache().join("checkouts")
+}
+
+/// Only what git would call a tree becomes a name.
+fn name(git_tree: &str) -> Option<String> {
+    let is_id = git_tree.len() == 40 && git_tree.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| format!("{git_tree}-{FORMAT}"))
+}
+
+impl Checkout {
+    /// The checkout of a tree, if a whole one is there.
+    pub fn find(home: &Home, git_tree: &str) -> Option<Self> {
+        let dir = checkouts(home).join(name(git_tree)?);
+        let in_use = held(&dir, FlockOperation::NonBlockingLockShared)?;
+        let bytes = files::read_limited(&dir.join(MANIFEST), MAX_MANIFEST).ok()?;
+        let manifest = Manifest::decode(&bytes).ok().filter(|manifest| manifest.git_tree == git_tree)?;
+        // When it was last used only matters to a prune.
+        let _ = File::open(dir.join(USED)).and_then(|file| file.set_modified(SystemTime::now()));
+        Some(Self { dir, manifest, _in_use: in_use })
+    }
+
+    /// Finds the checkout, or makes it; `true` when it had to be made.
+    pub fn find_or_make(home: &Home, git: &Path, source: &SourceRepo, wanted: &Wanted<'_>) -> Result<(Self, bool), Stop> {
+        if let Some(found) = Self::find(home, wanted.git_tree) {
+            return Ok((found, false));
+        }
+        let missing = || Stop::Finding("the checkout cannot be kept".into(), Code::Interrupted);
+        let name = name(wanted.git_tree).ok_or_else(missing)?;
+        let root = checkouts(home);
+        host::make_private_dir(&root).map_err(Stop::Workspace)?;
+        sweep(&root);
+        let aside = Aside::make(&root).map_err(Stop::Workspace)?;
+        lay_out(&aside.0, git, source, wanted)?;
+        // One that is torn gives way; a whole one that somebody else made in the meantime is as good as ours.
+        if Self::find(home, wanted.git_tree).is_none() {
+            remove(&root, &name);
+        }
+        files::rename_new(&aside.0, &root.join(&name)).map_err(Stop::Workspace)?;
+        let made = Self::find(home, wanted.git_tree).ok_or_else(missing)?;
+        prune(&root);
+        Ok((made, true))
+    }
+
+    /// A directory as if it were a checkout.
+    #[cfg(test)]
+    pub fn of_tree(dir: PathBuf, tree: Tree) -> Self {
+        let _in_use = File::open(&dir).unwrap();
+        let (git_tree, commit, start_tree) = (String::new(), String::new(), tree::digest(&tree));
+        Self { dir, manifest: Manifest { git_tree, commit, start_tree, submodules: Vec::new(), tree }, _in_use }
+    }
+
+    /// The files, and the `.git` the engine gets.
+    pub fn files(&self) -> PathBuf {
+        self.dir.join("tree")
+    }
+
+    /// Nothing but the ignore rules of the baseline.
+    pub fn rules(&self) -> PathBuf {
+        self.dir.join("rules")
+    }
+
+    /// The harness's own objects of the baseline.
+    pub fn objects(&self) -> PathBuf {
+        self.dir.join("harness.git/objects")
+    }
+
+    pub fn commit(&self) -> Commit {
+        Commit { commit: self.manifest.commit.clone(), tree: self.manifest.git_tree.clone() }
+    }
+}
+
+/// Which tree a checkout must turn out to be.
+pub struct Wanted<'a> {
+    pub git_tree: &'a str,
+    pub start_tree: Option<&'a Digest>,
+}
+
+/// Opens and locks a checkout; none while it is being taken away, or once it was.
+fn held(dir: &Path, how: FlockOperation) -> Option<File> {
+    let file = File::open(dir).ok()?;
+    flock(&file, how).ok()?;
+    let (ours, now) = (file.metadata().ok()?, fs::metadata(dir).ok()?);
+    ((ours.dev(), ours.ino()) == (now.dev(), now.ino())).then_some(file)
+}
+
+/// A directory of our own beside the checkouts; removed unless it got their kind of name.
+struct Aside(PathBuf);
+
+impl Aside {
+    fn make(root: &Path) -> io::Result<Self> {
+        let random = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
+        let dir = root.join(format!("{ASIDE}{}-{random}", std::process::id()));
+        host::make_private_dir(&dir)?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // What stays is swept by the next one who makes a checkout.
+        let _ = on_disk::remove(&self.0);
+    }
+}
+
+/// Removes what a process that is gone left half made.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix(ASIDE).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            let _ = on_disk::remove(&entry.path());
+        }
+    }
+}
+
+/// Lets go of what the bounds of the cache do not cover, unless somebody uses it.
+fn prune(root: &Path) {
+    let kept = kept(root);
+    for name in surplus(&kept) {
+        remove(root, name);
+    }
+}
+
+fn remove(root: &Path, name: &str) {
+    let dir = root.join(name);
+    let Some(_alone) = held(&dir, FlockOperation::NonBlockingLockExclusive) else { return };
+    // Out of everybody's sight before the first file goes.
+    let Ok(aside) = Aside::make(root) else { return };
+    let _ = fs::rename(&dir, aside.0.join(name));
+}
+
+/// What the cache holds.
+pub fn list(home: &Home) -> Vec<Kept> {
+    kept(&checkouts(home))
+}
+
+fn kept(root: &Path) -> Vec<Kept> {
+    let kept = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with(ASIDE))?;
+        let used = entry.path().join(USED);
+        let time = fs::metadata(&used).and_then(|meta| meta.modified()).unwrap_or(UNIX_EPOCH);
+        let bytes = fs::read_to_string(&used).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        let used = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_millis();
+        Some(Kept { name, used: u64::try_from(used).unwrap_or(u64::MAX), bytes })
+    };
+    fs::read_dir(root).into_iter().flatten().flatten().filter_map(kept).collect()
+}
+
+/// Everything of a checkout, written and synced; it counts once it has its name.
+fn lay_out(dir: &Path, git: &Path, source: &SourceRepo, wanted: &Wanted<'_>) -> Result<(), Stop> {
+    let place = dir.join("tree");
+    let repo = HarnessRepo::init(git, &dir.join("harness.git"))?;
+    let (tree, commit, submodules) = copy_head(source, &repo, &place, wanted)?;
+    let io = Stop::Workspace;
+    let rules = dir.join("rules");
+    fs::create_dir(&rules).map_err(io)?;
+    for (path, entry) in tree.iter().filter(|(path, _)| on_disk::holds_rules(path)) {
+        on_disk::write_entry(&rules, path, entry.kind, &mut Content::of(&place, path, entry.kind)).map_err(io)?;
+    }
+    on_disk::date_back(&place, &tree).map_err(io)?;
+    repo.furnish(&place)?;
+    repo.refresh(&place)?;
+    let manifest = Manifest {
+        git_tree: commit.tree,
+        commit: commit.commit,
+        start_tree: tree::digest(&tree),
+        submodules: submodules.into_iter().map(|module| (module.path, module.commit)).collect(),
+        tree,
+    };
+    fs::write(dir.join(USED), manifest.bytes().to_string()).map_err(io)?;
+    fs::write(dir.join(MANIFEST), manifest.encode()).map_err(io)?;
+    let synced = File::open(dir).and_then(|dir| rustix::fs::syncfs(dir).map_err(io::Error::from));
+    synced.map_err(io)
+}
+
+/// Copies the source's HEAD, and proves by git's own tree id that the copy is exactly that.
+pub fn copy_head(
+    source: &SourceRepo,
+    repo: &HarnessRepo,
+    dir: &Path,
+    wanted: &Wanted<'_>,
+) -> Result<(Tree, Commit, Vec<Submodule>), Stop> {
+    let differs = || Stop::Finding("the copy is not what HEAD of the source holds".into(), Code::Interrupted);
+    fs::create_dir(dir).map_err(Stop::Workspace)?;
+    let mut tree = Tree::new();
+    let submodules: Vec<Submodule> = source.each_file(&mut |path, kind, content| {
+        let entry = on_disk::write_entry(dir, path, kind, content)?;
+        tree.insert(path.clone(), entry);
+        Ok(())
+    })?;
+    if wanted.start_tree != Some(&tree::digest(&tree)) {
+        return Err(differs());
+    }
+    let mut edits = Vec::new();
+    for (path, entry) in &tree {
+        let content = Box::new(Content::of(dir, path, entry.kind));
+        edits.push((path, Edit::Write { kind: entry.kind, bytes: entry.bytes, content }));
+    }
+    edits.extend(submodules.iter().map(|module| (&module.path, Edit::Submodule { commit: &module.commit })));
+    let commit = repo.import_baseline(edits)?;
+    if commit.tree != wanted.git_tree {
+        return Err(differs());
+    }
+    empty_directories(dir, submodules.iter().map(|module| &module.path)).map_err(Stop::Workspace)?;
+    Ok((tree, commit, submodules))
+}
+
+/// As git itself leaves a submodule that is not checked out.
+pub fn empty_directories<'p>(dir: &Path, submodules: impl IntoIterator<Item = &'p TreePath>) -> io::Result<()> {
+    for path in submodules {
+        let place = on_disk::locate(dir, path);
+        on_disk::make_parent(dir, &place)?;
+        fs::create_dir(&place)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,392 @@
+//! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
+//! but ours, against a git directory no engine ever saw.
+
+mod source;
+mod tree_files;
+
+pub use source::{SourceError, SourceRepo, UNFINISHED, operators_excludes};
+pub use tree_files::{Submodule, Visit, Wanted};
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::tree::FileKind;
+
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("git {operation} could not be started")]
+    Spawn { operation: &'static str, source: io::Error },
+    #[error("git {operation} failed: {message}")]
+    Failed { operation: &'static str, message: String },
+    #[error("talking to git {operation} failed")]
+    Pipe { operation: &'static str, source: io::Error },
+    #[error("git {operation} answered something unexpected: {answer:?}")]
+    Answer { operation: &'static str, answer: String },
+    #[error("the repository's files could not be laid out")]
+    Layout { source: io::Error },
+}
+
+/// A commit the harness made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit {
+    pub commit: String,
+    pub tree: String,
+}
+
+/// One entry of a commit: new content, or gone.
+pub enum Edit<'a> {
+    Delete,
+    /// Another repository's commit, named and not held.
+    Submodule {
+        commit: &'a str,
+    },
+    Write {
+        kind: FileKind,
+        bytes: u64,
+        content: Box<dyn io::Read + 'a>,
+    },
+}
+
+const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
+// A fixed time: the same content always gives the same commit id.
+const WHEN: &str = "946684800 +0000";
+const BRANCH: &str = "refs/heads/main";
+const RESULT: &str = "refs/heads/cto-result";
+
+// No attribute of the work tree may convert, filter or re-encode content: this file wins over all of them.
+const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding !merge\n";
+
+/// A repository of the harness's own.
+pub struct HarnessRepo {
+    git: PathBuf,
+    dir: PathBuf,
+}
+
+impl<'a> Edit<'a> {
+    /// A file whose content is at hand.
+    pub fn inline(kind: FileKind, content: &'a [u8]) -> Self {
+        Self::Write { kind, bytes: content.len() as u64, content: Box::new(content) }
+    }
+}
+
+impl HarnessRepo {
+    pub fn init(git: &Path, dir: &Path) -> Result<Self, GitError> {
+        let repo = Self { git: git.to_owned(), dir: dir.to_owned() };
+        let mut command = scrubbed(git);
+        let layout = |source| GitError::Layout { source };
+        fs::create_dir_all(dir).map_err(layout)?;
+        command.current_dir(dir).args(["init", "-q", "--bare", "--template=", "--initial-branch=main", "."]);
+        finish("init", command)?;
+        fs::create_dir_all(dir.join("info")).map_err(layout)?;
+        fs::write(dir.join("info/attributes"), ATTRIBUTES).map_err(layout)?;
+        Ok(repo)
+    }
+
+    /// One that starts with another's objects, which are only ever read.
+    pub fn beside(git: &Path, dir: &Path, objects: &Path) -> Result<Self, GitError> {
+        let write = || -> io::Result<()> {
+            for below in ["objects/info", "refs", "info"] {
+                fs::create_dir_all(dir.join(below))?;
+            }
+            fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")?;
+            fs::write(dir.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+            let objects = quoted(&TreePath::new(objects.as_os_str().as_encoded_bytes()));
+            fs::write(dir.join("objects/info/alternates"), format!("{objects}\n"))?;
+            fs::write(dir.join("info/attributes"), ATTRIBUTES)
+        };
+        write().map_err(|source| GitError::Layout { source })?;
+        Ok(Self { git: git.to_owned(), dir: dir.to_owned() })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = scrubbed(&self.git);
+        // From inside, by no path: a git that outlives a killed harness cannot make again what recovery removed.
+        command.current_dir(&self.dir).env("GIT_DIR", ".");
+        command
+    }
+
+    /// Git over a directory of files, which are no part of the repository.
+    fn command_over(&self, files: &Path) -> Command {
+        let mut command = self.command();
+        command.current_dir(files).env("GIT_DIR", &self.dir).env("GIT_WORK_TREE", files);
+        command
+    }
+
+    /// The commit a run starts from.
+    pub fn import_baseline<'a>(&self, files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>) -> Result<Commit, GitError> {
+        self.import(BRANCH, None, files)
+    }
+
+    /// The measured tree as one commit on the baseline. Commits an engine made are never used.
+    pub fn import_result<'a>(
+        &self,
+        base: &Commit,
+        changes: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+    ) -> Result<Commit, GitError> {
+        self.import(RESULT, Some(base), changes)
+    }
+
+    fn import<'a>(
+        &self,
+        branch: &str,
+        parent: Option<&Commit>,
+        edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+    ) -> Result<Commit, GitError> {
+        const OPERATION: &str = "fast-import";
+        let mut command = self.command();
+        // One pack instead of loose objects: no second process to unpack, few files to copy and remove.
+        command.args(["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--done"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
+        let written = match child.stdin.take() {
+            Some(stdin) => write_commit(BufWriter::new(stdin), branch, parent, edits),
+            None => Ok(()),
+        };
+        let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        if !output.status.success() {
+            return Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) });
+        }
+        written.map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        // `get-mark` prints the commit, `ls` prints `040000 tree <id>\t`.
+        let mut words = answer.split_whitespace();
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some(commit), Some("040000"), Some("tree"), Some(tree)) => Ok(Commit { commit: commit.into(), tree: tree.into() }),
+            _ => Err(GitError::Answer { operation: OPERATION, answer }),
+        }
+    }
+
+    /// The exact difference between two commits, written to `out`.
+    pub fn diff(&self, from: &Commit, to: &Commit, out: &Path) -> Result<(), GitError> {
+        let file = File::create(out).map_err(|source| GitError::Layout { source })?;
+        let mut command = self.command();
+        command
+            .args(["-c", "core.quotePath=true", "diff-tree", "-p", "--binary", "--full-index", "--no-renames"])
+            .args(["--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"])
+            .args([&from.commit, &to.commit])
+            .stdout(file);
+        finish("diff-tree", command)
+    }
+
+    /// The wanted files of a commit.
+    pub fn each_file(&self, commit: &Commit, wanted: &Wanted<'_>, visit: &mut Visit<'_>) -> Result<(), GitError> {
+        tree_files::each_file(&|| self.command(), &commit.tree, wanted, visit).map(drop)
+    }
+
+    /// Applies patches, in order, to a directory that is nothing but files.
+    pub fn apply(&self, dir: &Path, patches: &[&Path]) -> Result<(), GitError> {
+        let mut command = self.command_over(dir);
+        command.args(["apply", "--whitespace=nowarn", "--"]).args(patches);
+        finish("apply", command)
+    }
+
+    /// Every path a patch reads or writes.
+    pub fn touched(&self, patch: &Path) -> Result<Vec<TreePath>, GitError> {
+        const OPERATION: &str = "apply";
+        let mut command = self.command();
+        command.args(["apply", "--numstat", "-z", "--"]).arg(patch).stdout(Stdio::piped());
+        let child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
+        let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        if !output.status.success() {
+            return Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) });
+        }
+        let numbered = output.stdout.split(|b| *b == 0).filter_map(|line| line.splitn(3, |b| *b == b'\t').nth(2));
+        let mut paths: Vec<TreePath> = numbered.map(TreePath::new).collect();
+        // Where something came from is not among the numbers.
+        let text = fs::read(patch).map_err(|source| GitError::Layout { source })?;
+        for line in text.split(|b| *b == b'\n') {
+            let from = [&b"rename from "[..], b"copy from "].iter().find_map(|word| line.strip_prefix(*word));
+            paths.extend(from.and_then(|name| TreePath::parse(name).ok()));
+        }
+        Ok(paths)
+    }
+
+    /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never asked.
+    pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
+        let mut command = self.command_over(rules);
+        command.args(["check-ignore", "-z", "--stdin", "--no-index"]);
+        let output = told("check-ignore", command, paths)?;
+        // 0: some are ignored, 1: none is.
+        match output.status.code() {
+            Some(0 | 1) => Ok(output.stdout.split(|b| *b == 0).filter(|p| !p.is_empty()).map(TreePath::new).collect()),
+            _ => Err(GitError::Failed { operation: "check-ignore", message: last_line(&output.stderr) }),
+        }
+    }
+
+    /// Has a workspace's own git look past files whose place shows nothing, so that it calls none of them deleted.
+    /// `index` is the one to change; of the workspace's `.git` nothing else is.
+    pub fn look_past(&self, workspace: &Path, index: &Path, masked: &[TreePath]) -> Result<(), GitError> {
+        if masked.is_empty() {
+            return Ok(());
+        }
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace).env("GIT_INDEX_FILE", index);
+        command.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
+        let output = told("update-index", command, masked)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(GitError::Failed { operation: "update-index", message: last_line(&output.stderr) }),
+        }
+    }
+
+    /// Gives a workspace a `.git` of its own, at the baseline, for the engine to use or ruin.
+    pub fn furnish(&self, workspace: &Path) -> Result<(), GitError> {
+        let layout = |source| GitError::Layout { source };
+        let dot_git = workspace.join(".git");
+        // Our configuration and attributes are not the engine's to see.
+        copy_dir(&self.dir, &dot_git, &["config", "attributes"]).map_err(layout)?;
+        let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+        fs::write(dot_git.join("config"), config).map_err(layout)?;
+        // So that each is there to be protected. A common directory that is this one changes nothing for git.
+        fs::write(dot_git.join("commondir"), ".\n").map_err(layout)?;
+        for dir in ["hooks", "info"] {
+            fs::create_dir_all(dot_git.join(dir)).map_err(layout)?;
+        }
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", &dot_git).env("GIT_WORK_TREE", workspace).args(["read-tree", "HEAD"]);
+        finish("read-tree", command)
+    }
+
+    /// Tells a workspace's index what its files look like, so that the engine's git need not read them all.
+    pub fn refresh(&self, workspace: &Path) -> Result<(), GitError> {
+        let mut command = scrubbed(&self.git);
+        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace).current_dir(workspace);
+        command.args(["update-index", "-q", "--refresh", "--ignore-submodules"]);
+        finish("update-index", command)
+    }
+}
+
+/// Runs a command that reads paths and may answer while it reads.
+fn told(operation: &'static str, mut command: Command, paths: &[TreePath]) -> Result<Output, GitError> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
+    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+    let stdin = child.stdin.take();
+    // Written from a thread: git answers while it reads, and both pipes are bounded.
+    let output = std::thread::scope(|scope| {
+        let writer = scope.spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&input)));
+        let output = child.wait_with_output();
+        // A failed write shows as a failed answer.
+        drop(writer.join());
+        output
+    });
+    output.map_err(|source| GitError::Pipe { operation, source })
+}
+
+fn write_commit<'a>(
+    mut out: impl Write,
+    branch: &str,
+    parent: Option<&Commit>,
+    edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+) -> io::Result<()> {
+    let message = if parent.is_some() { "result" } else { "baseline" };
+    write!(out, "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n")?;
+    write!(out, "data {}\n{message}\n", message.len())?;
+    if let Some(parent) = parent {
+        writeln!(out, "from {}", parent.commit)?;
+    }
+    let (gone, written): (Vec<_>, Vec<_>) = edits.into_iter().partition(|(_, edit)| matches!(edit, Edit::Delete));
+    // Deletions first: a file may have become a directory.
+    for (path, _) in gone {
+        writeln!(out, "D {}", quoted(path))?;
+    }
+    for (path, edit) in written {
+        let (kind, bytes, mut content) = match edit {
+            Edit::Delete => continue,
+            Edit::Submodule { commit } => {
+                writeln!(out, "M 160000 {commit} {}", quoted(path))?;
+                continue;
+            }
+            Edit::Write { kind, bytes, content } => (kind, bytes, content),
+        };
+        writeln!(out, "M {} inline {}\ndata {bytes}", kind.git_mode(), quoted(path))?;
+        let copied = io::copy(&mut (&mut content).take(bytes), &mut out)?;
+        if copied != bytes {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{path} changed while it was read")));
+        }
+        out.write_all(b"\n")?;
+    }
+    out.write_all(b"\nget-mark :1\nls :1 \"\"\ndone\n")?;
+    out.flush()
+}
+
+use std::io::Read as _;
+
+/// A path as fast-import reads it: always quoted, so that no name can end its line.
+fn quoted(path: &TreePath) -> String {
+    let mut out = String::from("\"");
+    for byte in path.as_bytes() {
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x20..=0x7e => out.push(char::from(*byte)),
+            other => out.push_str(&format!("\\{other:03o}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn scrubbed(git: &Path) -> Command {
+    let mut command = Command::new(git);
+    command
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"])
+        .args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.excludesFile=/dev/null"])
+        .args(["-c", "core.attributesFile=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
+        .args(["-c", "core.fsync=none", "-c", "safe.directory=*"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn finish(operation: &'static str, mut command: Command) -> Result<(), GitError> {
+    let child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
+    let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation, source })?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(GitError::Failed { operation, message: last_line(&output.stderr) }),
+    }
+}
+
+fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+    line.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let target = to.join(&name);
+        match entry.file_type()?.is_dir() {
+            true => copy_dir(&entry.path(), &target, without)?,
+            false if without.iter().any(|left_out| name == *left_out) => {}
+            false => fs::copy(entry.path(), &target).map(drop)?,
+        }
+    }
+    Ok(())
+}
+
+/// Is this name a git directory or pointer, in any spelling git would accept?
+pub fn is_dot_git(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}

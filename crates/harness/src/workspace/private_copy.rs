@@ -1,0 +1,92 @@
+//! A private copy, whichever way it is made: what a jail mounts, what is read of it, what is put into it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::tree::{Entry, FileKind};
+
+use crate::host::files;
+use crate::jail::{self, Mount};
+use crate::workspace::on_disk::{self, Walked};
+use crate::workspace::overlay::Overlay;
+
+pub enum PrivateCopy {
+    /// Every file lies in this directory.
+    Plain(PathBuf),
+    /// Only what differs lies on the host; all of it is seen in jails alone.
+    Over(Overlay),
+}
+
+impl PrivateCopy {
+    /// The copy as a jail mounts it.
+    pub fn mount(&self, target: &Path) -> Mount {
+        match self {
+            Self::Plain(dir) => {
+                Mount { source: dir.clone(), target: target.to_owned(), writable: true, mapped: false, over: None }
+            }
+            Self::Over(overlay) => overlay.mount(target),
+        }
+    }
+
+    /// The directory that holds every changed file; with a plain copy, every file.
+    pub fn changed_dir(&self) -> PathBuf {
+        match self {
+            Self::Plain(dir) => dir.clone(),
+            Self::Over(overlay) => overlay.upper(),
+        }
+    }
+
+    /// Gives what is the copy's own to the uid that will work in it. A checkout below is shown as that uid's instead.
+    pub fn hand_over(&self) -> io::Result<()> {
+        jail::hand_over(&self.changed_dir())
+    }
+
+    /// What is there, measured.
+    pub fn walk(&self) -> io::Result<Walked> {
+        match self {
+            Self::Plain(dir) => on_disk::walk(dir),
+            Self::Over(overlay) => overlay.walk(),
+        }
+    }
+
+    /// Which of these names in the copy's `.git` are there. A checkout has none of what is asked for.
+    pub fn in_dot_git<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+        let there = |name: &&str| {
+            let path = Path::new(".git").join(name);
+            match self {
+                Self::Plain(dir) => std::fs::symlink_metadata(dir.join(path)).is_ok(),
+                Self::Over(overlay) => overlay.is_added(&path),
+            }
+        };
+        names.into_iter().filter(there).collect()
+    }
+
+    /// Which of these files a process in the copy no longer finds with this content.
+    pub fn no_longer<'t>(&self, files: impl Iterator<Item = (&'t TreePath, &'t Entry)>) -> Vec<TreePath> {
+        let walked = match self {
+            Self::Plain(_) => None,
+            Self::Over(overlay) => overlay.walk().ok(),
+        };
+        let same = |path: &TreePath, wanted: &Entry| match self {
+            Self::Plain(dir) => {
+                let found = files::scan_file(&on_disk::locate(dir, path), |_| {});
+                found.is_ok_and(|found| found.sha256 == wanted.sha256)
+            }
+            Self::Over(_) => {
+                let found = walked.as_ref().and_then(|walked| walked.tree.get(path));
+                found.is_some_and(|found| found.kind != FileKind::Symlink && found.sha256 == wanted.sha256)
+            }
+        };
+        files.filter(|(path, wanted)| !same(path, wanted)).map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Runs `change` on a directory in which these paths are what a process in the copy would see, and no others
+    /// may be touched.
+    pub fn edit<R>(&self, paths: &[TreePath], change: impl FnOnce(&Path) -> R) -> io::Result<R> {
+        match self {
+            Self::Plain(dir) => Ok(change(dir)),
+            Self::Over(overlay) => overlay.edit(paths, change),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Bundles of every released format and of every set of rules, as they were written: they verify for ever.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cto_core::bundle::attest::{PublicKey, Trust};
+use cto_core::verify::{Standing, Verification};
+use cto_testkit::Bundle;
+
+/// Bundles judged by rules 1: where each lies, its verdict, and its blockers in the report's order.
+const RULES1: &[(&str, &str, &[&str])] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    // The gate of the engine closed, the proof of stage 1, the baseline, and the run whose provider failed.
+    ("provider-failure/20261115T205833Z-r1-string-slugify-2xzt3wew", "blocked", &["engine_gate_closed"]),
+    ("provider-failure/20261115T205833Z-r1-string-slugify-4q24yuay", "blocked", &["stage_gate_closed"]),
+    ("provider-failure/20261115T205834Z-quick-cr2fut9c", "pass", &[]),
+    ("provider-failure/20261115T205834Z-quick-ktn2r33h", "fail", &["provider_unavailable", "engine_failed"]),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    ("source-changed-meanwhile", "fail", &["source_repository_mutated"]),
+    // The same before it, and the proof of stage 2.
+    ("stage2/20261115T205830Z-r1-string-slugify-u3xcx4xh", "blocked", &["engine_gate_closed"]),
+    ("stage2/20261115T205830Z-r1-string-slugify-vffa78v2", "blocked", &["stage_gate_closed"]),
+    ("stage2/20261115T205831Z-quick-uxtwcy3n", "pass", &[]),
+    ("stage2/20261115T205832Z-quick-5jvsti9y", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// Every folder of golden bundles.
+fn folders() -> BTreeSet<String> {
+    let entries = fs::read_dir(root()).unwrap().map(Result::unwrap);
+    entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name().into_string().unwrap()).collect()
+}
+
+/// Every bundle below a folder, by its path there. One that stands on others lies beside them, all under their run ids.
+fn bundles(folder: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+        assert!(path.is_dir(), "{} is no bundle", path.display());
+        if path.join("report.json").is_file() {
+            found.insert(name);
+        } else {
+            found.extend(bundles(&path).into_iter().map(|inner| format!("{name}/{inner}")));
+        }
+    }
+    found
+}
+
+/// As `cto verify` sees it, trusting the key of golden bundles alone.
+fn verified(dir: &Path) -> Verification {
+    let key = fs::read_to_string(root().join("test-key.pem")).unwrap();
+    let mut trust = Trust::default();
+    trust.named(&PublicKey::from_text(&key).unwrap(), "the key of golden bundles");
+    let found = cto_harness::bundles::verifier::verify_dir(dir, &trust).unwrap();
+    assert_eq!(found.standing, Standing::Good, "{}: {found:?}", dir.display());
+    assert_eq!(found.rules.map(|rules| rules.0), Some(1), "{}", dir.display());
+    found
+}
+
+#[test]
+fn every_folder_of_golden_bundles_has_a_test() {
+    assert_eq!(folders(), BTreeSet::from(["rules1", "v1"].map(str::to_owned)));
+}
+
+#[test]
+fn golden_bundles_of_format_one_verify() {
+    let folder = root().join("v1");
+    let names = bundles(&folder);
+    assert_eq!(names, BTreeSet::from(["blocked", "fail", "pass"].map(str::to_owned)));
+    for name in names {
+        // The directory is named after the verdict its bundle bears.
+        assert_eq!(verified(&folder.join(&name)).status.unwrap().as_str(), name);
+    }
+}
+
+#[test]
+fn golden_bundles_of_rules_one_verify() {
+    let folder = root().join("rules1");
+    assert_eq!(bundles(&folder), RULES1.iter().map(|(name, _, _)| (*name).to_owned()).collect::<BTreeSet<String>>());
+    for (name, status, codes) in RULES1 {
+        let found = verified(&folder.join(name));
+        assert_eq!(found.status.unwrap().as_str(), *status, "{name}");
+        let bundle = Bundle::at(folder.join(name));
+        assert_eq!(bundle.status(), *status, "{name}");
+        assert_eq!(bundle.codes(), *codes, "{name}");
+    }
+}
+
+/// The script for people without `cto` finds them whole and signed.
+#[test]
+fn golden_bundles_verify_without_cto() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/verify.py");
+    for folder in folders() {
+        let folder = root().join(folder);
+        for name in bundles(&folder) {
+            let mut command = Command::new("python3");
+            command.arg("-I").arg(&script).arg("--key").arg(root().join("test-key.pem")).arg(folder.join(&name));
+            let out = command.output().unwrap();
+            let said = String::from_utf8_lossy(&out.stdout);
+            assert!(out.status.success() && said.starts_with("GOOD "), "{name}: {out:?}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! ROOM.
+
+pub mod attacks;
+pub mod attempts;
+pub mod contained;
+pub mod hostile;
+pub mod layers;
+pub mod strict;

@@ -1,0 +1,6 @@
+//! ROOM.
+
+pub mod adversary;
+pub mod fuzz;
+pub mod odd_input;
+pub mod tamper;
