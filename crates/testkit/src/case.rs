@@ -81,7 +81,13 @@ impl Case {
              allowed_paths = {}\nforbidden_paths = {}\nforbidden_actions = [\"push\", \"merge\", \"deploy\"]\n\
              mutation_mode = \"copied-fixture\"\nverification_commands = {}\nverification_control = {}\nhidden_verification = {}\n\
              success_criteria = [\"the answer is right\"]\nrollback = \"discard the copy\"\n{}\n",
-            self.name, self.allowed, self.forbidden, self.commands, self.control, self.hidden, self.extra
+            self.name,
+            self.allowed,
+            self.forbidden,
+            self.commands,
+            self.control,
+            self.hidden,
+            self.extra
         )
     }
 
@@ -103,13 +109,20 @@ pub fn script(steps: &[String]) -> String {
 
 fn step(action: &str, fields: &[(&str, &str)]) -> String {
     let quoted = |text: &str| serde_json::to_string(text).unwrap();
-    let fields: String = fields.iter().map(|(key, value)| format!("{key} = {}\n", quoted(value))).collect();
+    let fields: String = fields
+        .iter()
+        .map(|(key, value)| format!("{key} = {}\n", quoted(value)))
+        .collect();
     format!("[[step]]\ndo = \"{action}\"\n{fields}\n")
 }
 
 pub fn write(path: &str, text: &str) -> String {
     // The player drops one leading line end, for readable files; keep ours.
-    let text = if text.starts_with('\n') { format!("\n{text}") } else { text.to_owned() };
+    let text = if text.starts_with('\n') {
+        format!("\n{text}")
+    } else {
+        text.to_owned()
+    };
     step("write", &[("path", path), ("text", &text)])
 }
 

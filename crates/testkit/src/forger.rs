@@ -16,7 +16,8 @@ pub const FORGER: u8 = b'F';
 
 /// What `SHA256SUMS` leaves out.
 fn is_summed(name: &str) -> bool {
-    !matches!(name, "SHA256SUMS" | "run.lock" | "attestation.json") && !name.starts_with("attestations/")
+    !matches!(name, "SHA256SUMS" | "run.lock" | "attestation.json")
+        && !name.starts_with("attestations/")
 }
 
 /// A copy of a bundle under its own name, to be tampered with.
@@ -29,10 +30,16 @@ const EVENTS: &str = "events.normalized.jsonl";
 
 impl Forged {
     pub fn copy_of(bundle: &Bundle) -> Self {
-        let keep = tempfile::Builder::new().prefix("cto-forged-").tempdir().unwrap();
+        let keep = tempfile::Builder::new()
+            .prefix("cto-forged-")
+            .tempdir()
+            .unwrap();
         let dir = keep.path().join(bundle.run_id());
         copy_dir(&bundle.dir, &dir);
-        Self { _keep: Some(keep), dir }
+        Self {
+            _keep: Some(keep),
+            dir,
+        }
     }
 
     /// A directory that stays where it is.
@@ -66,13 +73,17 @@ impl Forged {
         self.edit("report.json", edit)
     }
 
-    /// Edits the events, then numbers, chains and counts them anew from the report's contract digest.
+    /// Edits the events, then numbers, chains and counts them anew from the report's contract
+    /// digest.
     pub fn edit_events(&self, edit: impl FnOnce(&mut Vec<Value>)) -> &Self {
         let mut events = self.bundle().events();
         edit(&mut events);
         let report = self.bundle().report();
         let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
-        self.chain_from(&chain_start(&text("run_id"), &text("contract_digest")), events)
+        self.chain_from(
+            &chain_start(&text("run_id"), &text("contract_digest")),
+            events,
+        )
     }
 
     /// Chains events from any first `prev`.
@@ -80,13 +91,18 @@ impl Forged {
         let (bytes, head) = chained(start, &events);
         self.put(EVENTS, &bytes);
         let count = events.len() as u64;
-        self.edit_report(|report| report["events"] = serde_json::json!({"count": count, "head": head}))
+        self.edit_report(|report| {
+            report["events"] = serde_json::json!({"count": count, "head": head})
+        })
     }
 
     /// Edits the data of the first event of a type.
     pub fn edit_event(&self, name: &str, edit: impl FnOnce(&mut Value)) -> &Self {
         self.edit_events(|events| {
-            let event = events.iter_mut().find(|event| event["type"] == name).unwrap_or_else(|| panic!("no {name}"));
+            let event = events
+                .iter_mut()
+                .find(|event| event["type"] == name)
+                .unwrap_or_else(|| panic!("no {name}"));
             edit(&mut event["data"]);
         })
     }
@@ -98,14 +114,25 @@ impl Forged {
 
     /// Everything but the signature.
     pub fn redigest(&self) -> &Self {
-        let mut digests: BTreeMap<String, String> =
-            files_below(&self.dir).into_iter().filter(|(name, _)| is_summed(name)).collect();
+        let mut digests: BTreeMap<String, String> = files_below(&self.dir)
+            .into_iter()
+            .filter(|(name, _)| is_summed(name))
+            .collect();
         digests.remove("report.json");
         let run_id = self.bundle().run_id();
         self.edit_report(|report| {
-            let paths = digests.keys().map(String::as_str).chain(["report.json", "SHA256SUMS"]);
-            report["artifact_paths"] = paths.map(|name| (name.to_owned(), Value::from(format!("{run_id}/{name}")))).collect();
-            report["artifact_digests"] = digests.iter().map(|(k, v)| (k.clone(), v.clone().into())).collect::<Map<_, _>>().into();
+            let paths = digests
+                .keys()
+                .map(String::as_str)
+                .chain(["report.json", "SHA256SUMS"]);
+            report["artifact_paths"] = paths
+                .map(|name| (name.to_owned(), Value::from(format!("{run_id}/{name}"))))
+                .collect();
+            report["artifact_digests"] = digests
+                .iter()
+                .map(|(k, v)| (k.clone(), v.clone().into()))
+                .collect::<Map<_, _>>()
+                .into();
             let own = sha256_hex(&canonical(report));
             report["artifact_digests"]["report.json"] = own.into();
         });
@@ -114,8 +141,12 @@ impl Forged {
 
     /// Only `SHA256SUMS`, for reports no JSON library would write.
     pub fn resum(&self) -> &Self {
-        let files = files_below(&self.dir).into_iter().filter(|(name, _)| is_summed(name));
-        let sums: String = files.map(|(name, digest)| format!("{digest}  {name}\n")).collect();
+        let files = files_below(&self.dir)
+            .into_iter()
+            .filter(|(name, _)| is_summed(name));
+        let sums: String = files
+            .map(|(name, digest)| format!("{digest}  {name}\n"))
+            .collect();
         self.put("SHA256SUMS", sums.as_bytes())
     }
 
@@ -132,7 +163,10 @@ impl Forged {
         self.sign(key);
         let mut statement = signer::payload(&self.bundle().json("attestation.json"));
         edit(&mut statement);
-        self.put("attestation.json", &canonical(&key.envelope(PAYLOAD_TYPE, &canonical(&statement))))
+        self.put(
+            "attestation.json",
+            &canonical(&key.envelope(PAYLOAD_TYPE, &canonical(&statement))),
+        )
     }
 
     /// Edits the envelope around the signed statement.
@@ -158,7 +192,13 @@ pub fn chained(start: &str, events: &[Value]) -> (Vec<u8>, String) {
         line.remove("hash");
         line.insert("seq".into(), (index as u64 + 1).into());
         line.insert("prev".into(), prev.clone().into());
-        let hash = sha256_hex(&[b"cto-event/1\n", canonical(&Value::Object(line.clone())).as_slice()].concat());
+        let hash = sha256_hex(
+            &[
+                b"cto-event/1\n",
+                canonical(&Value::Object(line.clone())).as_slice(),
+            ]
+            .concat(),
+        );
         line.insert("hash".into(), hash.clone().into());
         bytes.extend(canonical(&Value::Object(line)));
         bytes.push(b'\n');
@@ -177,8 +217,16 @@ pub fn canonical(value: &Value) -> Vec<u8> {
     fn sorted(value: &Value) -> Value {
         match value {
             Value::Object(map) => {
-                let entries: BTreeMap<&String, Value> = map.iter().map(|(key, value)| (key, sorted(value))).collect();
-                Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), value)).collect())
+                let entries: BTreeMap<&String, Value> = map
+                    .iter()
+                    .map(|(key, value)| (key, sorted(value)))
+                    .collect();
+                Value::Object(
+                    entries
+                        .into_iter()
+                        .map(|(key, value)| (key.clone(), value))
+                        .collect(),
+                )
             }
             Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
             other => other.clone(),
@@ -193,7 +241,11 @@ mod tests {
 
     #[test]
     fn canonical_sorts_at_every_depth() {
-        let value: Value = serde_json::from_str(r#"{"b": [{"z": 1, "a": "é\n"}], "a": null}"#).unwrap();
-        assert_eq!(String::from_utf8(canonical(&value)).unwrap(), "{\"a\":null,\"b\":[{\"a\":\"é\\n\",\"z\":1}]}");
+        let value: Value =
+            serde_json::from_str(r#"{"b": [{"z": 1, "a": "é\n"}], "a": null}"#).unwrap();
+        assert_eq!(
+            String::from_utf8(canonical(&value)).unwrap(),
+            "{\"a\":null,\"b\":[{\"a\":\"é\\n\",\"z\":1}]}"
+        );
     }
 }

@@ -30,11 +30,18 @@ pub struct Answer {
 impl House {
     /// `program` is `env!("CARGO_BIN_EXE_cto")` of the calling test.
     pub fn new(program: &str) -> Self {
-        let root = tempfile::Builder::new().prefix("cto-house-").tempdir().unwrap();
+        let root = tempfile::Builder::new()
+            .prefix("cto-house-")
+            .tempdir()
+            .unwrap();
         for dir in ["home", "cases", "scripts", "elsewhere"] {
             fs::create_dir(root.path().join(dir)).unwrap();
         }
-        Self { root, program: program.into(), vars: Vec::new() }
+        Self {
+            root,
+            program: program.into(),
+            vars: Vec::new(),
+        }
     }
 
     /// One more variable for every command of this house.
@@ -61,7 +68,10 @@ impl House {
         command
             .args(args)
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()))
+            .env(
+                "PATH",
+                std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()),
+            )
             .env("HOME", self.root().join("home"))
             .env("CTO_STATE_DIR", self.state())
             // So that a whole suite can be run with either kind of workspace.
@@ -78,7 +88,11 @@ impl House {
 
     /// Starts a command and leaves it running, its output thrown away.
     pub fn start(&self, args: &[&str]) -> Child {
-        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        self.command(args)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     /// Makes a case directory that checks with `grep` and so starts no interpreter.
@@ -112,40 +126,69 @@ impl House {
         (answer, Bundle::at(dir))
     }
 
-    /// A run directory that lists like a sealed one: the report of another run under a new id, edited, with its sums.
+    /// A run directory that lists like a sealed one: the report of another run under a new id,
+    /// edited, with its sums.
     pub fn plant(&self, like: &Bundle, run_id: &str, edit: impl FnOnce(&mut Value)) -> PathBuf {
         let dir = self.runs_dir().join(run_id);
         fs::create_dir_all(&dir).unwrap();
         let mut report = like.report();
         let (stamp, rest) = run_id.split_once('-').unwrap();
         let (d, t) = (&stamp[..8], &stamp[9..15]);
-        let started = format!("{}-{}-{}T{}:{}:{}.000Z", &d[..4], &d[4..6], &d[6..], &t[..2], &t[2..4], &t[4..]);
-        for (key, value) in [("run_id", run_id), ("case_id", rest.rsplit_once('-').unwrap().0), ("run_started_at", &started)] {
+        let started = format!(
+            "{}-{}-{}T{}:{}:{}.000Z",
+            &d[..4],
+            &d[4..6],
+            &d[6..],
+            &t[..2],
+            &t[2..4],
+            &t[4..]
+        );
+        for (key, value) in [
+            ("run_id", run_id),
+            ("case_id", rest.rsplit_once('-').unwrap().0),
+            ("run_started_at", &started),
+        ] {
             report[key] = value.into();
         }
         edit(&mut report);
-        fs::write(dir.join("report.json"), serde_json::to_vec_pretty(&report).unwrap()).unwrap();
+        fs::write(
+            dir.join("report.json"),
+            serde_json::to_vec_pretty(&report).unwrap(),
+        )
+        .unwrap();
         Forged::at(dir.clone()).resum();
         dir
     }
 
     /// Every run directory, sealed or not, oldest first.
     pub fn run_dirs(&self) -> Vec<PathBuf> {
-        let mut dirs: Vec<PathBuf> =
-            fs::read_dir(self.runs_dir()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        let mut dirs: Vec<PathBuf> = fs::read_dir(self.runs_dir())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
         dirs.sort();
         dirs
     }
 
     /// What is below `work/`: nothing, once a run has ended.
     pub fn work_entries(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.state().join("work")).into_iter().flatten().flatten();
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        let entries = fs::read_dir(self.state().join("work"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
     }
 
     /// Names and digests of everything outside the state directory.
     pub fn outside(&self) -> Vec<(String, String)> {
-        crate::bundle::files_below(self.root()).into_iter().filter(|(name, _)| !name.starts_with("state/")).collect()
+        crate::bundle::files_below(self.root())
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with("state/"))
+            .collect()
     }
 }
 
@@ -160,7 +203,8 @@ impl Answer {
 
     /// Standard output as the one JSON document it must be.
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not JSON: {error}: {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("not JSON: {error}: {self:?}"))
     }
 
     /// Did the program die of a bug rather than answer?

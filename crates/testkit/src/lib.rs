@@ -2,7 +2,11 @@
 //! forger. Nothing here is shipped, and nothing here shares code with what it tests: digests and
 //! canonical JSON are written out again, so that a mistake cannot agree with itself.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken house must stop the test at once")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code: a broken house must stop the test at once"
+)]
 
 mod bundle;
 mod case;

@@ -15,7 +15,9 @@ pub struct Repo {
 impl Repo {
     /// `answer.txt` says `wrong`, `src/keep.txt` is there, `*.log` is ignored; all committed.
     pub fn new(house: &House, name: &str) -> Self {
-        let repo = Self { dir: house.root().join(name) };
+        let repo = Self {
+            dir: house.root().join(name),
+        };
         fs::create_dir_all(&repo.dir).unwrap();
         repo.git(&["init", "-q", "-b", "main"]);
         repo.write("answer.txt", "wrong\n");
@@ -56,19 +58,36 @@ impl Repo {
     /// Git as its owner would use it; the answer is standard output.
     pub fn git(&self, args: &[&str]) -> String {
         let output = Command::new("git")
-            .args(["-c", "user.name=owner", "-c", "user.email=owner@example.invalid", "-c", "safe.directory=*"])
+            .args([
+                "-c",
+                "user.name=owner",
+                "-c",
+                "user.email=owner@example.invalid",
+                "-c",
+                "safe.directory=*",
+            ])
             .args(["-c", "protocol.file.allow=always"])
             .args(args)
             .current_dir(&self.dir)
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .output()
             .unwrap();
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8_lossy(&output.stdout)
+            .trim_end()
+            .to_owned()
     }
 
     /// Every file, git's own included, by name and digest.
     pub fn bytes(&self) -> Vec<(String, String)> {
-        if self.dir.exists() { files_below(&self.dir) } else { Vec::new() }
+        if self.dir.exists() {
+            files_below(&self.dir)
+        } else {
+            Vec::new()
+        }
     }
 }

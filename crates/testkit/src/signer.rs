@@ -19,7 +19,9 @@ impl TestKey {
     }
 
     fn public_der(&self) -> Vec<u8> {
-        let prefix = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+        let prefix = [
+            0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+        ];
         [prefix.as_slice(), self.0.verifying_key().as_bytes()].concat()
     }
 
@@ -32,15 +34,24 @@ impl TestKey {
     }
 
     pub fn public_pem(&self) -> String {
-        format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", Base64::encode_string(&self.public_der()))
+        format!(
+            "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+            Base64::encode_string(&self.public_der())
+        )
     }
 
     /// The private key as a state home keeps it.
     pub fn private_pem(&self) -> String {
-        let prefix = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+        let prefix = [
+            0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22,
+            0x04, 0x20,
+        ];
         let der = [prefix.as_slice(), self.0.as_bytes()].concat();
         let label = ["PRIVATE", "KEY"].join(" ");
-        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", Base64::encode_string(&der))
+        format!(
+            "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+            Base64::encode_string(&der)
+        )
     }
 
     pub fn sign(&self, message: &[u8]) -> Vec<u8> {
@@ -49,7 +60,12 @@ impl TestKey {
 
     /// A DSSE envelope around any payload.
     pub fn envelope(&self, payload_type: &str, payload: &[u8]) -> Value {
-        let mut message = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
+        let mut message = format!(
+            "DSSEv1 {} {payload_type} {} ",
+            payload_type.len(),
+            payload.len()
+        )
+        .into_bytes();
         message.extend_from_slice(payload);
         let signature = Base64::encode_string(&self.sign(&message));
         json!({
@@ -62,7 +78,8 @@ impl TestKey {
 
 /// The statement inside an envelope.
 pub fn payload(envelope: &Value) -> Value {
-    let bytes = Base64::decode_vec(envelope["payload"].as_str().unwrap_or_default()).unwrap_or_default();
+    let bytes =
+        Base64::decode_vec(envelope["payload"].as_str().unwrap_or_default()).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
@@ -90,14 +107,18 @@ pub fn companions(bundle: &Bundle, key: &TestKey) -> [(&'static str, Value); 2] 
     subject.extend(result(&report));
     let mut inputs = vec![file(bundle, "contract.json")];
     let engine = report["backend"].as_str().unwrap_or_default();
-    if let Some(digest) = report["engine"]["executable_sha256"].as_str().filter(|digest| digest.len() == 64) {
+    if let Some(digest) = report["engine"]["executable_sha256"]
+        .as_str()
+        .filter(|digest| digest.len() == 64)
+    {
         inputs.push(json!({"name": format!("engine {engine}"), "digest": {"sha256": digest}}));
     }
     for tool in report["toolchains"].as_array().into_iter().flatten() {
         let name = format!("toolchain {}", tool["name"].as_str().unwrap_or_default());
         inputs.push(json!({"name": name, "digest": {"sha256": tool["sha256"]}}));
     }
-    let byproducts = ["events.normalized.jsonl", "test.log", "report.json"].map(|name| file(bundle, name));
+    let byproducts =
+        ["events.normalized.jsonl", "test.log", "report.json"].map(|name| file(bundle, name));
     let provenance = json!({
         "buildDefinition": {
             "buildType": "urn:cto-harness:run:v1",
@@ -123,7 +144,11 @@ pub fn companions(bundle: &Bundle, key: &TestKey) -> [(&'static str, Value); 2] 
             .filter(|line| line["passed"] == passed)
             .map(|line| {
                 let command = line["command"].as_str().unwrap_or_default();
-                if line["kind"] == "hidden" { format!("hidden: {command}") } else { command.to_owned() }
+                if line["kind"] == "hidden" {
+                    format!("hidden: {command}")
+                } else {
+                    command.to_owned()
+                }
             })
             .collect()
     };
@@ -134,8 +159,14 @@ pub fn companions(bundle: &Bundle, key: &TestKey) -> [(&'static str, Value); 2] 
     });
     let statement = |kind: &str, predicate: Value| json!({"_type": STATEMENT, "subject": subject, "predicateType": kind, "predicate": predicate});
     [
-        ("attestations/provenance.json", statement("https://slsa.dev/provenance/v1", provenance)),
-        ("attestations/test-result.json", statement("https://in-toto.io/attestation/test-result/v0.1", tests)),
+        (
+            "attestations/provenance.json",
+            statement("https://slsa.dev/provenance/v1", provenance),
+        ),
+        (
+            "attestations/test-result.json",
+            statement("https://in-toto.io/attestation/test-result/v0.1", tests),
+        ),
     ]
 }
 
@@ -143,9 +174,19 @@ pub fn companions(bundle: &Bundle, key: &TestKey) -> [(&'static str, Value); 2] 
 pub fn verdict(bundle: &Bundle, key: &TestKey, companions: Value) -> Value {
     let report = bundle.report();
     let signed = |name: &&String| !name.starts_with("attestation") && name.as_str() != "run.lock";
-    let mut subject: Vec<Value> = bundle.names().iter().filter(signed).map(|name| file(bundle, name)).collect();
+    let mut subject: Vec<Value> = bundle
+        .names()
+        .iter()
+        .filter(signed)
+        .map(|name| file(bundle, name))
+        .collect();
     subject.extend(result(&report));
-    let codes: Vec<Value> = report["blockers"].as_array().into_iter().flatten().map(|b| b["code"].clone()).collect();
+    let codes: Vec<Value> = report["blockers"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|b| b["code"].clone())
+        .collect();
     let mut predicate = json!({
         "bundle_format": report["schema_version"],
         "engine": report["backend"],
@@ -188,6 +229,9 @@ pub fn attestations(bundle: &Bundle, key: &TestKey) -> Vec<(&'static str, Vec<u8
         out.push((name, bytes));
     }
     let statement = verdict(bundle, key, bound.into());
-    out.push(("attestation.json", canonical(&key.envelope(PAYLOAD_TYPE, &canonical(&statement)))));
+    out.push((
+        "attestation.json",
+        canonical(&key.envelope(PAYLOAD_TYPE, &canonical(&statement))),
+    ));
     out
 }

@@ -34,14 +34,31 @@ fn on_screen(mut command: Command, columns: u16, typed: Option<&str>) -> Answer 
     grantpt(&screen).unwrap();
     unlockpt(&screen).unwrap();
     let name = ptsname(&screen, Vec::new()).unwrap();
-    tcsetwinsize(&screen, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let line = OpenOptions::new().read(true).write(true).open(std::ffi::OsStr::from_bytes(name.as_bytes())).unwrap();
+    tcsetwinsize(
+        &screen,
+        Winsize {
+            ws_row: 24,
+            ws_col: columns,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        },
+    )
+    .unwrap();
+    let line = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(std::ffi::OsStr::from_bytes(name.as_bytes()))
+        .unwrap();
     if let Some(typed) = typed {
         command.stdin(Stdio::from(line.try_clone().unwrap()));
         // What is typed waits in the terminal until somebody reads it.
         rustix::io::write(&screen, typed.as_bytes()).unwrap();
     }
-    let mut child = command.stdout(Stdio::from(line.try_clone().unwrap())).stderr(Stdio::from(line)).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::from(line.try_clone().unwrap()))
+        .stderr(Stdio::from(line))
+        .spawn()
+        .unwrap();
     // The terminal ends when its last holder does, and we would be one.
     drop(command);
     let mut seen = Vec::new();
@@ -52,7 +69,11 @@ fn on_screen(mut command: Command, columns: u16, typed: Option<&str>) -> Answer 
         seen.extend_from_slice(&buffer[..count]);
     }
     let code = child.wait().unwrap().code();
-    Answer { code, stdout: String::from_utf8_lossy(&seen).replace("\r\n", "\n"), stderr: String::new() }
+    Answer {
+        code,
+        stdout: String::from_utf8_lossy(&seen).replace("\r\n", "\n"),
+        stderr: String::new(),
+    }
 }
 
 /// What is left to read once styles are taken out.

@@ -1,8 +1,10 @@
-//! A packed bundle: a tar of one fixed shape, so that one bundle has one archive and nothing else is one.
+//! A packed bundle: a tar of one fixed shape, so that one bundle has one archive and nothing else
+//! is one.
 //!
-//! Every entry is a regular file `<run id>/<name>`, in order of names, owned by nobody, of no time. A header
-//! is read by making it again and comparing all 512 bytes: links, devices, extended headers, other
-//! spellings of a number and names that climb are not refused one by one, there is no way to write them.
+//! Every entry is a regular file `<run id>/<name>`, in order of names, owned by nobody, of no time.
+//! A header is read by making it again and comparing all 512 bytes: links, devices, extended
+//! headers, other spellings of a number and names that climb are not refused one by one, there is
+//! no way to write them.
 
 use crate::bundle;
 use crate::values::ids::RunId;
@@ -21,8 +23,14 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        // Text repeated by an engine shrinks a thousandfold; nothing honest shrinks more and is larger than this.
-        Self { entries: 10_000, bytes: 16 << 30, ratio: 2_000, free: 1 << 30 }
+        // Text repeated by an engine shrinks a thousandfold; nothing honest shrinks more and is
+        // larger than this.
+        Self {
+            entries: 10_000,
+            bytes: 16 << 30,
+            ratio: 2_000,
+            free: 1 << 30,
+        }
     }
 }
 
@@ -72,7 +80,8 @@ pub fn padding(bytes: u64) -> usize {
 
 /// The one header of a file in a packed bundle.
 pub fn header(run: &RunId, name: &str, bytes: u64) -> Result<[u8; BLOCK], ArchiveError> {
-    let packable = bundle::is_safe_name(name) && name != bundle::LOCK && name.len() <= 100 && bytes < 1 << 33;
+    let packable =
+        bundle::is_safe_name(name) && name != bundle::LOCK && name.len() <= 100 && bytes < 1 << 33;
     if !packable {
         return Err(ArchiveError::Unpackable(name.chars().take(80).collect()));
     }
@@ -95,7 +104,11 @@ pub fn header(run: &RunId, name: &str, bytes: u64) -> Result<[u8; BLOCK], Archiv
     put(337, b"0000000\0");
     put(345, run.as_str().as_bytes());
     let sum: u32 = out.iter().map(|byte| u32::from(*byte)).sum();
-    for (slot, byte) in out.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").bytes()) {
+    for (slot, byte) in out
+        .iter_mut()
+        .skip(148)
+        .zip(format!("{sum:06o}\0 ").bytes())
+    {
         *slot = byte;
     }
     Ok(out)
@@ -112,7 +125,13 @@ pub struct Unpacker {
 
 impl Unpacker {
     pub fn new(limits: Limits) -> Self {
-        Self { limits, run: None, last: None, entries: 0, bytes: 0 }
+        Self {
+            limits,
+            run: None,
+            last: None,
+            entries: 0,
+            bytes: 0,
+        }
     }
 
     /// The run this is a bundle of, once there was an entry.
@@ -123,7 +142,11 @@ impl Unpacker {
     /// The next file, or `None` at the first block of the end.
     pub fn header(&mut self, block: &[u8; BLOCK]) -> Result<Option<Entry>, ArchiveError> {
         if block.iter().all(|byte| *byte == 0) {
-            return if self.entries == 0 { Err(ArchiveError::Empty) } else { Ok(None) };
+            return if self.entries == 0 {
+                Err(ArchiveError::Empty)
+            } else {
+                Ok(None)
+            };
         }
         self.entries += 1;
         let number = self.entries;
@@ -148,7 +171,11 @@ impl Unpacker {
     /// How much came out of how much: asked now and then while a content goes by.
     pub fn ratio(&self, taken_in: u64, given_out: u64) -> Result<(), ArchiveError> {
         let bomb = given_out > self.limits.free && given_out / self.limits.ratio > taken_in;
-        if bomb { Err(ArchiveError::Ratio(self.limits.ratio)) } else { Ok(()) }
+        if bomb {
+            Err(ArchiveError::Ratio(self.limits.ratio))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -168,14 +195,25 @@ fn read(number: u64, block: &[u8; BLOCK]) -> Result<(RunId, Entry), ArchiveError
         std::str::from_utf8(&bytes[..end])
     };
     let name = field(0, 100).map_err(|_| ArchiveError::Name(number))?;
-    let run = field(345, 155).ok().and_then(|run| run.parse::<RunId>().ok()).ok_or(ArchiveError::Name(number))?;
-    let bytes = field(124, 12).ok().and_then(|digits| u64::from_str_radix(digits, 8).ok());
+    let run = field(345, 155)
+        .ok()
+        .and_then(|run| run.parse::<RunId>().ok())
+        .ok_or(ArchiveError::Name(number))?;
+    let bytes = field(124, 12)
+        .ok()
+        .and_then(|digits| u64::from_str_radix(digits, 8).ok());
     let bytes = bytes.ok_or(refuse("its length is not a plain number"))?;
     let again = header(&run, name, bytes).map_err(|_| ArchiveError::Name(number))?;
     if again != *block {
         return Err(refuse("its header is written in another way"));
     }
-    Ok((run, Entry { name: name.to_owned(), bytes }))
+    Ok((
+        run,
+        Entry {
+            name: name.to_owned(),
+            bytes,
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -188,14 +226,28 @@ mod tests {
     }
 
     fn unpacker() -> Unpacker {
-        Unpacker::new(Limits { entries: 3, bytes: 1000, ratio: 10, free: 100 })
+        Unpacker::new(Limits {
+            entries: 3,
+            bytes: 1000,
+            ratio: 10,
+            free: 100,
+        })
     }
 
     #[test]
     fn a_header_reads_back() {
         let mut unpacker = unpacker();
-        let entry = unpacker.header(&header(&run(), "backend/stdout.log", 513).unwrap()).unwrap().unwrap();
-        assert_eq!(entry, Entry { name: "backend/stdout.log".into(), bytes: 513 });
+        let entry = unpacker
+            .header(&header(&run(), "backend/stdout.log", 513).unwrap())
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            entry,
+            Entry {
+                name: "backend/stdout.log".into(),
+                bytes: 513
+            }
+        );
         assert_eq!((entry.padding(), padding(512), padding(0)), (511, 0, 0));
         assert_eq!(unpacker.run(), Some(&run()));
         assert_eq!(unpacker.header(&[0; BLOCK]), Ok(None));
@@ -229,14 +281,30 @@ mod tests {
     fn hostile_entries() {
         let id = "20260102T030405Z-demo-abcd";
         assert!(unpacker().header(&forged("fine", b'0', id)).is_ok());
-        for name in ["../x", "/x", "a/../x", "a//x", "./x", "", "a\\x", "run.lock", "a\nb"] {
-            assert_eq!(unpacker().header(&forged(name, b'0', id)), Err(ArchiveError::Name(1)), "{name:?}");
+        for name in [
+            "../x", "/x", "a/../x", "a//x", "./x", "", "a\\x", "run.lock", "a\nb",
+        ] {
+            assert_eq!(
+                unpacker().header(&forged(name, b'0', id)),
+                Err(ArchiveError::Name(1)),
+                "{name:?}"
+            );
         }
         for prefix in ["", "..", "/etc", "20260102T030405Z-demo-abcd/..", "demo"] {
-            assert_eq!(unpacker().header(&forged("fine", b'0', prefix)), Err(ArchiveError::Name(1)), "{prefix:?}");
+            assert_eq!(
+                unpacker().header(&forged("fine", b'0', prefix)),
+                Err(ArchiveError::Name(1)),
+                "{prefix:?}"
+            );
         }
         for kind in *b"1234567xgLKAS\0 " {
-            assert!(matches!(unpacker().header(&forged("fine", kind, id)), Err(ArchiveError::Header(1, _))), "{kind}");
+            assert!(
+                matches!(
+                    unpacker().header(&forged("fine", kind, id)),
+                    Err(ArchiveError::Header(1, _))
+                ),
+                "{kind}"
+            );
         }
     }
 

@@ -70,16 +70,35 @@ pub fn note_of(code: Code) -> Option<&'static str> {
 }
 
 /// Artifacts of every bundle, blocked ones included.
-pub const ALWAYS: [&str; 11] =
-    [REPORT, REPORT_MD, CONTRACT, GATES, ELIGIBILITY, EVENTS, TRACE, CONTAINMENT, PATCH, TEST_LOG, SUMS];
+pub const ALWAYS: [&str; 11] = [
+    REPORT,
+    REPORT_MD,
+    CONTRACT,
+    GATES,
+    ELIGIBILITY,
+    EVENTS,
+    TRACE,
+    CONTAINMENT,
+    PATCH,
+    TEST_LOG,
+    SUMS,
+];
 
 /// What the signature adds to every bundle.
-pub const SIGNED: [&str; 3] = [ATTESTATION, crate::bundle::attest::PROVENANCE, crate::bundle::attest::TEST_RESULT];
+pub const SIGNED: [&str; 3] = [
+    ATTESTATION,
+    crate::bundle::attest::PROVENANCE,
+    crate::bundle::attest::TEST_RESULT,
+];
 
-/// Can this be the name of a file in a bundle? Relative, without `.`, `..`, empty parts, backslashes or control characters.
+/// Can this be the name of a file in a bundle? Relative, without `.`, `..`, empty parts,
+/// backslashes or control characters.
 pub fn is_safe_name(name: &str) -> bool {
     let parts_are_names = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    parts_are_names && name.len() <= 255 && !name.contains('\\') && !name.chars().any(char::is_control)
+    parts_are_names
+        && name.len() <= 255
+        && !name.contains('\\')
+        && !name.chars().any(char::is_control)
 }
 
 /// Does `SHA256SUMS` list this file? Not itself, the attestations, or the lock.
@@ -92,16 +111,25 @@ pub fn is_summed(path: &str) -> bool {
 /// plain digest of the file.
 pub fn report_self_digest(report: &Value) -> Result<Digest, JsonError> {
     let mut without = report.clone();
-    if let Some(digests) = without.get_mut("artifact_digests").and_then(Value::as_object_mut) {
+    if let Some(digests) = without
+        .get_mut("artifact_digests")
+        .and_then(Value::as_object_mut)
+    {
         digests.remove(REPORT);
     }
     Ok(Digest::of(&json::canonical_value(&without)?))
 }
 
 /// What the report says about its artifacts must be what the sums say, but for the report itself.
-pub fn digests_disagree(report: &BTreeMap<String, Digest>, sums: &BTreeMap<String, Digest>) -> Option<String> {
+pub fn digests_disagree(
+    report: &BTreeMap<String, Digest>,
+    sums: &BTreeMap<String, Digest>,
+) -> Option<String> {
     let names = report.keys().chain(sums.keys());
-    names.filter(|name| *name != REPORT).find(|name| report.get(*name) != sums.get(*name)).cloned()
+    names
+        .filter(|name| *name != REPORT)
+        .find(|name| report.get(*name) != sums.get(*name))
+        .cloned()
 }
 
 #[cfg(test)]
@@ -124,12 +152,25 @@ mod tests {
 
     #[test]
     fn disagreement_names_the_file() {
-        let map =
-            |pairs: &[(&str, &[u8])]| pairs.iter().map(|(k, v)| ((*k).to_owned(), Digest::of(v))).collect::<BTreeMap<_, _>>();
+        let map = |pairs: &[(&str, &[u8])]| {
+            pairs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), Digest::of(v)))
+                .collect::<BTreeMap<_, _>>()
+        };
         let base = map(&[("a", b"1"), (REPORT, b"x")]);
-        assert_eq!(digests_disagree(&base, &map(&[("a", b"1"), (REPORT, b"y")])), None);
-        assert_eq!(digests_disagree(&base, &map(&[("a", b"2")])), Some("a".into()));
-        assert_eq!(digests_disagree(&base, &map(&[("a", b"1"), ("b", b"1")])), Some("b".into()));
+        assert_eq!(
+            digests_disagree(&base, &map(&[("a", b"1"), (REPORT, b"y")])),
+            None
+        );
+        assert_eq!(
+            digests_disagree(&base, &map(&[("a", b"2")])),
+            Some("a".into())
+        );
+        assert_eq!(
+            digests_disagree(&base, &map(&[("a", b"1"), ("b", b"1")])),
+            Some("b".into())
+        );
         assert_eq!(digests_disagree(&base, &map(&[])), Some("a".into()));
     }
 

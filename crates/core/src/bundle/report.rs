@@ -10,7 +10,9 @@ use crate::bundle::report_md::{Renderer, RendererNumber};
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
 use crate::run::blocker::{Blocker, Code, headline};
-use crate::run::event::{Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
+use crate::run::event::{
+    Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain,
+};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
 use crate::run::verdict::Status;
@@ -43,7 +45,8 @@ pub struct Report {
     pub engine: EngineFacts,
     pub stage: Stage,
     pub containment: Containment,
-    /// What protected the workspace from the engine; absent without a jail and in bundles of before.
+    /// What protected the workspace from the engine; absent without a jail and in bundles of
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_guard: Option<GuardPlan>,
     pub toolchains: Vec<Toolchain>,
@@ -60,7 +63,8 @@ pub struct Report {
     /// Null when no tree was measured; `not_applicable` says why.
     pub allowed_writes_passed: Option<bool>,
     pub forbidden_paths_passed: Option<bool>,
-    /// What was seen of attempts at forbidden actions; absent when no engine ended, or nobody looked.
+    /// What was seen of attempts at forbidden actions; absent when no engine ended, or nobody
+    /// looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forbidden_actions: Option<ActionsSeen>,
     pub approval_status: ApprovalStatus,
@@ -177,7 +181,8 @@ pub struct Reliance {
     pub kind: RelianceKind,
     /// Proof: a run id, or `<run id>/<artifact>`. Approval and request: the record's own id.
     pub id: String,
-    /// Proof: of that bundle's `SHA256SUMS`, or of the artifact. Otherwise of the record in `relied/`.
+    /// Proof: of that bundle's `SHA256SUMS`, or of the artifact. Otherwise of the record in
+    /// `relied/`.
     pub sha256: Digest,
 }
 
@@ -230,7 +235,8 @@ pub struct Sealing {
     pub relies_on: Vec<Reliance>,
 }
 
-/// Builds the report; digests are filled in by [`Report::with_digests`] once every other file is fixed.
+/// Builds the report; digests are filled in by [`Report::with_digests`] once every other file is
+/// fixed.
 pub fn build(
     identity: &RunIdentity,
     contract: Option<&Contract>,
@@ -242,7 +248,11 @@ pub fn build(
     let mut blockers = judgement.blockers.clone();
     blockers.extend(sealing.late);
     let tests_passed = tests_passed(contract, facts);
-    let changes = facts.diff.as_ref().map(|diff| diff.changes.clone()).unwrap_or_default();
+    let changes = facts
+        .diff
+        .as_ref()
+        .map(|diff| diff.changes.clone())
+        .unwrap_or_default();
     let paths = path_results(contract, facts);
     Report {
         schema_version: SCHEMA_VERSION,
@@ -263,12 +273,19 @@ pub fn build(
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,
         run_finished_at: sealing.finished_at,
-        backend_exit_code: facts.engine_ended.as_ref().and_then(|ended| ended.end.exit_code()),
+        backend_exit_code: facts
+            .engine_ended
+            .as_ref()
+            .and_then(|ended| ended.end.exit_code()),
         artifacts_dir: identity.run_id.to_string(),
         run_artifact_dir: identity.run_id.to_string(),
         runtime_workspace_root: format!("home:work/{}", identity.run_id),
         changed_files: changes.iter().map(|change| change.path.clone()).collect(),
-        workspace_scratch: facts.diff.as_ref().map(|diff| diff.scratch).unwrap_or_default(),
+        workspace_scratch: facts
+            .diff
+            .as_ref()
+            .map(|diff| diff.scratch)
+            .unwrap_or_default(),
         backend_scratch: sealing.backend_scratch,
         allowed_writes_passed: paths.map(|(allowed, _)| allowed),
         forbidden_paths_passed: paths.map(|(_, forbidden)| forbidden),
@@ -276,9 +293,12 @@ pub fn build(
         approval_status: approval_status(facts),
         verification: verification_lines(facts),
         verification_control: control_line(facts),
-        tests_command: contract.and_then(|contract| contract.verification_commands.first().cloned()),
+        tests_command: contract
+            .and_then(|contract| contract.verification_commands.first().cloned()),
         tests_passed,
-        required_events_passed: !blockers.iter().any(|blocker| blocker.code == Code::MissingRequiredEvent),
+        required_events_passed: !blockers
+            .iter()
+            .any(|blocker| blocker.code == Code::MissingRequiredEvent),
         claimed: sealing.claimed,
         observed: observed(contract, facts),
         blockers,
@@ -289,8 +309,14 @@ pub fn build(
         task_digest: sealed.task_digest,
         contract_digest: sealed.contract_digest,
         allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
-        process_started: facts.engine_events.contains(&crate::run::event::EventType::EngineStarted),
-        source_admission_status: if identity.source_admitted { SourceAdmission::Admitted } else { SourceAdmission::NotAdmitted },
+        process_started: facts
+            .engine_events
+            .contains(&crate::run::event::EventType::EngineStarted),
+        source_admission_status: if identity.source_admitted {
+            SourceAdmission::Admitted
+        } else {
+            SourceAdmission::NotAdmitted
+        },
         result: result_tree(facts),
         relies_on: sealing.relies_on,
         continues: None,
@@ -315,15 +341,26 @@ fn actions_seen(facts: &Facts) -> Option<ActionsSeen> {
 
 fn result_tree(facts: &Facts) -> Option<ResultTree> {
     let diff = facts.diff.as_ref()?;
-    Some(ResultTree { tree: diff.result_tree.clone(), commit: Some(diff.result_commit.clone()) })
+    Some(ResultTree {
+        tree: diff.result_tree.clone(),
+        commit: Some(diff.result_commit.clone()),
+    })
 }
 
 fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
     Observed {
         engine_end: facts.engine_ended.as_ref().map(|ended| ended.end),
-        changes: facts.diff.as_ref().map(|diff| diff.changes.clone()).unwrap_or_default(),
+        changes: facts
+            .diff
+            .as_ref()
+            .map(|diff| diff.changes.clone())
+            .unwrap_or_default(),
         verification_passed: tests_passed(contract, facts),
-        changed_test_files: facts.verification.as_ref().map(|v| v.changed_test_files.clone()).unwrap_or_default(),
+        changed_test_files: facts
+            .verification
+            .as_ref()
+            .map(|v| v.changed_test_files.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -332,13 +369,40 @@ pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) ->
     let lane = contract.map(|contract| contract.lane.executable_sha256);
     let command = contract.and_then(|contract| contract.verification_commands.first());
     [
-        ("engine", report.engine.name != report.backend || lane.is_some_and(|known| known != report.engine.executable_sha256)),
-        ("label", report.label != contract.map(|contract| contract.label).unwrap_or_default()),
-        ("runtime_workspace_root", report.runtime_workspace_root != format!("home:work/{}", report.run_id)),
-        ("workspace_scratch", report.workspace_scratch != facts.diff.as_ref().map(|diff| diff.scratch).unwrap_or_default()),
-        ("forbidden_actions", report.forbidden_actions != actions_seen(facts)),
-        ("approval_status", report.approval_status != approval_status(facts)),
-        ("verification_control", report.verification_control != control_line(facts)),
+        (
+            "engine",
+            report.engine.name != report.backend
+                || lane.is_some_and(|known| known != report.engine.executable_sha256),
+        ),
+        (
+            "label",
+            report.label != contract.map(|contract| contract.label).unwrap_or_default(),
+        ),
+        (
+            "runtime_workspace_root",
+            report.runtime_workspace_root != format!("home:work/{}", report.run_id),
+        ),
+        (
+            "workspace_scratch",
+            report.workspace_scratch
+                != facts
+                    .diff
+                    .as_ref()
+                    .map(|diff| diff.scratch)
+                    .unwrap_or_default(),
+        ),
+        (
+            "forbidden_actions",
+            report.forbidden_actions != actions_seen(facts),
+        ),
+        (
+            "approval_status",
+            report.approval_status != approval_status(facts),
+        ),
+        (
+            "verification_control",
+            report.verification_control != control_line(facts),
+        ),
         ("tests_command", report.tests_command.as_ref() != command),
         ("observed", report.observed != observed(contract, facts)),
         ("result", report.result != result_tree(facts)),
@@ -352,7 +416,9 @@ pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) ->
 pub fn path_results(contract: Option<&Contract>, facts: &Facts) -> Option<(bool, bool)> {
     let (contract, diff) = (contract?, facts.diff.as_ref()?);
     let found = |want: PathStanding| {
-        diff.changes.iter().any(|c| standing(&c.path, &contract.allowed_paths, &contract.forbidden_paths) == want)
+        diff.changes
+            .iter()
+            .any(|c| standing(&c.path, &contract.allowed_paths, &contract.forbidden_paths) == want)
     };
     let forbidden = found(PathStanding::Forbidden);
     Some((!forbidden && !found(PathStanding::Disallowed), !forbidden))
@@ -360,12 +426,19 @@ pub fn path_results(contract: Option<&Contract>, facts: &Facts) -> Option<(bool,
 
 /// Null when nothing ran. Green checks whose control was not red have not passed anything.
 pub fn tests_passed(contract: Option<&Contract>, facts: &Facts) -> Option<bool> {
-    let done = facts.verification.as_ref().filter(|done| done.not_run.is_none())?;
+    let done = facts
+        .verification
+        .as_ref()
+        .filter(|done| done.not_run.is_none())?;
     Some(!done.checks.is_empty() && judge::verification_blockers(contract, done).is_empty())
 }
 
 pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {
-    let checks = facts.verification.as_ref().map(|done| done.checks.as_slice()).unwrap_or_default();
+    let checks = facts
+        .verification
+        .as_ref()
+        .map(|done| done.checks.as_slice())
+        .unwrap_or_default();
     checks
         .iter()
         .map(|check| VerificationLine {
@@ -383,12 +456,18 @@ fn control_line(facts: &Facts) -> Option<ControlLine> {
     Some(match facts.verification.as_ref()?.control.as_ref()? {
         ControlRun::Ran { checks, .. } => ControlLine {
             ran: true,
-            red: Some(checks.iter().any(|check| check.end.exit_code().is_some_and(|code| code != 0))),
+            red: Some(
+                checks
+                    .iter()
+                    .any(|check| check.end.exit_code().is_some_and(|code| code != 0)),
+            ),
             reason: None,
         },
-        ControlRun::CouldNotRun { reason } | ControlRun::None { reason } => {
-            ControlLine { ran: false, red: None, reason: Some(reason.clone()) }
-        }
+        ControlRun::CouldNotRun { reason } | ControlRun::None { reason } => ControlLine {
+            ran: false,
+            red: None,
+            reason: Some(reason.clone()),
+        },
     })
 }
 
@@ -401,7 +480,10 @@ fn not_applicable(contract: Option<&Contract>, facts: &Facts) -> BTreeMap<String
         say("stage_proof", "a try proves no stage");
     }
     if facts.engine_ended.is_none() {
-        say("backend_exit_code", "no engine was started, or its end was not observed");
+        say(
+            "backend_exit_code",
+            "no engine was started, or its end was not observed",
+        );
     }
     if facts.diff.is_none() {
         for field in ["allowed_writes_passed", "forbidden_paths_passed", "result"] {
@@ -420,13 +502,22 @@ fn not_applicable(contract: Option<&Contract>, facts: &Facts) -> BTreeMap<String
 }
 
 impl Report {
-    /// Adds the digests of every other artifact and the report's own (see [`bundle::report_self_digest`]).
+    /// Adds the digests of every other artifact and the report's own (see
+    /// [`bundle::report_self_digest`]).
     pub fn with_digests(mut self, digests: BTreeMap<String, Digest>) -> Result<Self, JsonError> {
-        let names = digests.keys().map(String::as_str).chain([bundle::REPORT, bundle::SUMS]);
-        self.artifact_paths = names.map(|name| (name.to_owned(), format!("{}/{name}", self.artifacts_dir))).collect();
+        let names = digests
+            .keys()
+            .map(String::as_str)
+            .chain([bundle::REPORT, bundle::SUMS]);
+        self.artifact_paths = names
+            .map(|name| (name.to_owned(), format!("{}/{name}", self.artifacts_dir)))
+            .collect();
         self.artifact_digests = digests;
         let value = serde_json::to_value(&self).map_err(JsonError::Write)?;
-        self.artifact_digests.insert(bundle::REPORT.to_owned(), bundle::report_self_digest(&value)?);
+        self.artifact_digests.insert(
+            bundle::REPORT.to_owned(),
+            bundle::report_self_digest(&value)?,
+        );
         Ok(self)
     }
 

@@ -38,7 +38,10 @@ impl Renderer {
     }
 
     pub fn of(number: RendererNumber) -> Option<Self> {
-        Self::ALL.iter().copied().find(|renderer| renderer.number() == number)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|renderer| renderer.number() == number)
     }
 
     /// The first line; a verifier checks that it names the report's status.
@@ -57,9 +60,20 @@ pub fn render(report: &Report) -> String {
 }
 
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
-    writeln!(out, "{}\n", Renderer::NEWEST.title(report.status, report.case_id.as_str()))?;
-    let containment = if report.process_started { report.containment.as_str() } else { "not needed: no engine was started" };
-    let guard = report.workspace_guard.as_ref().filter(|_| report.process_started);
+    writeln!(
+        out,
+        "{}\n",
+        Renderer::NEWEST.title(report.status, report.case_id.as_str())
+    )?;
+    let containment = if report.process_started {
+        report.containment.as_str()
+    } else {
+        "not needed: no engine was started"
+    };
+    let guard = report
+        .workspace_guard
+        .as_ref()
+        .filter(|_| report.process_started);
     writeln!(
         out,
         "Run `{}`, engine `{}`, stage {}, containment **{containment}**.",
@@ -67,13 +81,20 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         report.backend,
         report.stage.number(),
     )?;
-    writeln!(out, "Started {}, finished {}.\n", report.run_started_at, report.run_finished_at)?;
+    writeln!(
+        out,
+        "Started {}, finished {}.\n",
+        report.run_started_at, report.run_finished_at
+    )?;
     if let Some(why) = guard.and_then(|guard| guard.fallback.as_ref()) {
         writeln!(out, "Not strict: {why}.\n")?;
     }
     for (words, paths) in [
         ("The engine was not shown", guard.map(|guard| &guard.masked)),
-        ("Agent configuration the contract allows changing, so the engine was shown it:", guard.map(|guard| &guard.shown)),
+        (
+            "Agent configuration the contract allows changing, so the engine was shown it:",
+            guard.map(|guard| &guard.shown),
+        ),
     ] {
         if let Some(paths) = paths.filter(|paths| !paths.is_empty()) {
             let names: Vec<String> = paths.iter().map(|path| code(&path.to_string())).collect();
@@ -88,17 +109,36 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     verified(out, report)?;
     attempted(out, report)?;
     writeln!(out, "## Claimed and observed\n")?;
-    writeln!(out, "The engine claimed: {}.", report.claimed.status.as_deref().map_or("nothing".into(), code))?;
+    writeln!(
+        out,
+        "The engine claimed: {}.",
+        report
+            .claimed
+            .status
+            .as_deref()
+            .map_or("nothing".into(), code)
+    )?;
     if let Some(summary) = &report.claimed.summary {
         writeln!(out, "Its words: {}", code(summary))?;
     }
-    let unseen = if report.process_started { "an engine was started; its end was not observed" } else { "no engine ran" };
-    writeln!(out, "The harness observed: {}.\n", report.observed.engine_end.map_or(unseen.into(), describe))?;
+    let unseen = if report.process_started {
+        "an engine was started; its end was not observed"
+    } else {
+        "no engine ran"
+    };
+    writeln!(
+        out,
+        "The harness observed: {}.\n",
+        report.observed.engine_end.map_or(unseen.into(), describe)
+    )?;
     writeln!(out, "## Where to look\n")?;
     for (file, what) in [
         ("contract.json", "what was asked"),
         ("gates.json", "every gate and its result"),
-        ("events.normalized.jsonl", "what happened, in order, hash-chained"),
+        (
+            "events.normalized.jsonl",
+            "what happened, in order, hash-chained",
+        ),
         ("patch.diff", "the exact change"),
         ("test.log", "verification output"),
         ("trace.jsonl", "what the harness did, with timing"),
@@ -107,8 +147,15 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     ] {
         writeln!(out, "- `{file}`: {what}")?;
     }
-    writeln!(out, "\nCheck this bundle with `cto verify {}`.\n", report.run_id)?;
-    writeln!(out, "`runtime_default_activation` is false; `core_promotion_status` is not-promoted.")
+    writeln!(
+        out,
+        "\nCheck this bundle with `cto verify {}`.\n",
+        report.run_id
+    )?;
+    writeln!(
+        out,
+        "`runtime_default_activation` is false; `core_promotion_status` is not-promoted."
+    )
 }
 
 fn why(out: &mut String, report: &Report) -> std::fmt::Result {
@@ -138,7 +185,12 @@ fn changed(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     }
     for change in &report.observed.changes {
-        writeln!(out, "- {} ({})", code(&change.path.to_string()), format!("{:?}", change.kind).to_lowercase())?;
+        writeln!(
+            out,
+            "- {} ({})",
+            code(&change.path.to_string()),
+            format!("{:?}", change.kind).to_lowercase()
+        )?;
     }
     writeln!(out)
 }
@@ -146,30 +198,50 @@ fn changed(out: &mut String, report: &Report) -> std::fmt::Result {
 fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "## Verification\n")?;
     if report.verification.is_empty() {
-        let reason = report.not_applicable.get("tests_passed").map_or("not run", String::as_str);
+        let reason = report
+            .not_applicable
+            .get("tests_passed")
+            .map_or("not run", String::as_str);
         writeln!(out, "Not run: {reason}.\n")?;
         return Ok(());
     }
     for line in &report.verification {
         let mark = if line.passed { "pass" } else { "FAIL" };
-        let hidden = if line.kind == CheckKind::Hidden { "hidden check " } else { "" };
-        writeln!(out, "- {mark}: {hidden}{} ({}, {} ms)", code(&line.command), describe(line.end), line.duration_ms)?;
+        let hidden = if line.kind == CheckKind::Hidden {
+            "hidden check "
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "- {mark}: {hidden}{} ({}, {} ms)",
+            code(&line.command),
+            describe(line.end),
+            line.duration_ms
+        )?;
     }
     match &report.verification_control {
         None => writeln!(out, "- must-fail control: not run")?,
         Some(control) => match (&control.reason, control.red) {
             (_, Some(true)) => writeln!(out, "- must-fail control: red, as it must be")?,
-            (_, Some(false)) => writeln!(out, "- must-fail control: **green**, so the pass above means nothing")?,
-            (reason, None) => {
-                writeln!(out, "- must-fail control: **none** ({})", reason.as_deref().unwrap_or("no reason given"))?
-            }
+            (_, Some(false)) => writeln!(
+                out,
+                "- must-fail control: **green**, so the pass above means nothing"
+            )?,
+            (reason, None) => writeln!(
+                out,
+                "- must-fail control: **none** ({})",
+                reason.as_deref().unwrap_or("no reason given")
+            )?,
         },
     }
     writeln!(out)
 }
 
 fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {
-    let Some(seen) = &report.forbidden_actions else { return Ok(()) };
+    let Some(seen) = &report.forbidden_actions else {
+        return Ok(());
+    };
     writeln!(out, "## Forbidden actions\n")?;
     match (&seen.reason, seen.recorded) {
         (_, true) => {}
@@ -177,11 +249,20 @@ fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {
         (None, false) => writeln!(out, "**Not recorded**.\n")?,
     }
     if seen.attempts.is_empty() && seen.recorded {
-        writeln!(out, "None was seen. What was attempted and not seen was refused all the same.\n")?;
+        writeln!(
+            out,
+            "None was seen. What was attempted and not seen was refused all the same.\n"
+        )?;
         return Ok(());
     }
     for attempt in &seen.attempts {
-        writeln!(out, "- {}: {} ({}×)", attempt.action.as_str(), code(&attempt.argv.join(" ")), attempt.count)?;
+        writeln!(
+            out,
+            "- {}: {} ({}×)",
+            attempt.action.as_str(),
+            code(&attempt.argv.join(" ")),
+            attempt.count
+        )?;
     }
     for (deed, count) in &seen.not_listed {
         writeln!(out, "- {}: {count} more, not listed", deed.as_str())?;
@@ -236,7 +317,14 @@ mod tests {
     fn the_title_names_the_status() {
         assert_eq!(Renderer::One.title(Status::Blocked, "x"), "# BLOCKED: x");
         assert_eq!(Renderer::ALL.last(), Some(&Renderer::NEWEST));
-        assert_eq!(Renderer::of(RendererNumber::default()), Some(Renderer::One), "a report that names none");
-        assert_eq!(Renderer::of(RendererNumber(Renderer::NEWEST.number().0 + 1)), None);
+        assert_eq!(
+            Renderer::of(RendererNumber::default()),
+            Some(Renderer::One),
+            "a report that names none"
+        );
+        assert_eq!(
+            Renderer::of(RendererNumber(Renderer::NEWEST.number().0 + 1)),
+            None
+        );
     }
 }

@@ -21,7 +21,10 @@ pub enum SumsError {
 
 /// Sorted by path, one line each, so that one set of files has one spelling.
 pub fn format(digests: &BTreeMap<String, Digest>) -> String {
-    digests.iter().map(|(path, digest)| format!("{digest}  {path}\n")).collect()
+    digests
+        .iter()
+        .map(|(path, digest)| format!("{digest}  {path}\n"))
+        .collect()
 }
 
 pub fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Digest>, SumsError> {
@@ -54,7 +57,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn sample() -> BTreeMap<String, Digest> {
-        ["a", "backend/stdout.log", "z z"].iter().map(|p| ((*p).to_owned(), Digest::of(p.as_bytes()))).collect()
+        ["a", "backend/stdout.log", "z z"]
+            .iter()
+            .map(|p| ((*p).to_owned(), Digest::of(p.as_bytes())))
+            .collect()
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! From what a runner says to the ids of its tests: bytes in, ids out, whatever the bytes.
 //!
-//! Python names its tests in a file of their own (`witness.py` of the harness writes it); cargo and node are read from
-//! their output. Reading is lenient where output is noisy: a test that is not recognised would be an honest run failed.
+//! Python names its tests in a file of their own (`witness.py` of the harness writes it); cargo and
+//! node are read from their output. Reading is lenient where output is noisy: a test that is not
+//! recognised would be an honest run failed.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ const MAX_LINE: usize = 64 << 10;
 /// Ids kept of one run.
 const MAX_IDS: usize = 100_000;
 
-/// Which stream a piece of output came from: a line of one must not begin in the middle of the other's.
+/// Which stream a piece of output came from: a line of one must not begin in the middle of the
+/// other's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Voice {
     Stdout,
@@ -33,8 +35,8 @@ pub struct RunnerOutput {
 #[derive(Default)]
 struct Found {
     counted: TestIds,
-    /// Tests that are unique by their full name: the best of several outcomes counts, so that a repeated run of a
-    /// flaky test is one test.
+    /// Tests that are unique by their full name: the best of several outcomes counts, so that a
+    /// repeated run of a flaky test is one test.
     distinct: BTreeMap<String, Outcome>,
 }
 
@@ -53,7 +55,12 @@ struct Lines {
 
 impl RunnerOutput {
     pub fn new(runner: Runner) -> Self {
-        Self { runner, out: Lines::default(), err: Lines::default(), found: Found::default() }
+        Self {
+            runner,
+            out: Lines::default(),
+            err: Lines::default(),
+            found: Found::default(),
+        }
     }
 
     pub fn feed(&mut self, voice: Voice, bytes: &[u8]) {
@@ -77,11 +84,19 @@ impl RunnerOutput {
             lines.settle(&mut self.found);
         }
         if matches!(self.runner, Runner::Unittest | Runner::Pytest) {
-            witness.split(|b| *b == b'\n').for_each(|line| self.found.witness(line));
+            witness
+                .split(|b| *b == b'\n')
+                .for_each(|line| self.found.witness(line));
         }
-        let Found { mut counted, distinct } = self.found;
+        let Found {
+            mut counted,
+            distinct,
+        } = self.found;
         for (name, outcome) in distinct {
-            counted.entry(without_parameters(&name).to_owned()).or_default().add(outcome);
+            counted
+                .entry(without_parameters(&name).to_owned())
+                .or_default()
+                .add(outcome);
         }
         counted
     }
@@ -104,7 +119,9 @@ impl Found {
     /// `passed`, `failed` or `skipped`, a tab, and the id.
     fn witness(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line));
-        let Some((word, id)) = text.split_once('\t') else { return };
+        let Some((word, id)) = text.split_once('\t') else {
+            return;
+        };
         let outcome = match word {
             "passed" => Outcome::Passed,
             "failed" => Outcome::Failed,
@@ -153,7 +170,9 @@ impl Lines {
         if line.starts_with("test result: ") {
             return self.settle(found);
         }
-        let Some((name, rest)) = announced(line) else { return };
+        let Some((name, rest)) = announced(line) else {
+            return;
+        };
         self.settle(found);
         match libtest_outcome(rest) {
             Some(outcome) => found.count(&name, outcome),
@@ -180,9 +199,21 @@ impl Lines {
             }
             NodeStep::Ends(name, outcome) => {
                 // A file that could not be loaded, or holds no test, is reported by its own path.
-                if !(name.starts_with('/') && name.rsplit('.').next().is_some_and(|end| NODE_FILES.contains(&end))) {
-                    let around = self.suites.get(..depth.min(self.suites.len())).unwrap_or_default();
-                    let path: Vec<&str> = around.iter().map(String::as_str).chain([name.as_str()]).collect();
+                if !(name.starts_with('/')
+                    && name
+                        .rsplit('.')
+                        .next()
+                        .is_some_and(|end| NODE_FILES.contains(&end)))
+                {
+                    let around = self
+                        .suites
+                        .get(..depth.min(self.suites.len()))
+                        .unwrap_or_default();
+                    let path: Vec<&str> = around
+                        .iter()
+                        .map(String::as_str)
+                        .chain([name.as_str()])
+                        .collect();
                     found.count(&path.join(" > "), outcome);
                 }
             }
@@ -208,7 +239,9 @@ fn tap(text: &str) -> NodeStep {
         (None, Some(rest)) => (rest, false),
         (None, None) => return NodeStep::Other,
     };
-    let Some((number, name)) = rest.split_once(" - ") else { return NodeStep::Other };
+    let Some((number, name)) = rest.split_once(" - ") else {
+        return NodeStep::Other;
+    };
     if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
         return NodeStep::Other;
     }
@@ -218,7 +251,14 @@ fn tap(text: &str) -> NodeStep {
             return NodeStep::Ends(name.to_owned(), Outcome::Skipped);
         }
     }
-    NodeStep::Ends(name.to_owned(), if good { Outcome::Passed } else { Outcome::Failed })
+    NodeStep::Ends(
+        name.to_owned(),
+        if good {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        },
+    )
 }
 
 /// Its output for people.
@@ -226,7 +266,11 @@ fn spec(text: &str) -> NodeStep {
     let mut letters = text.chars();
     let sign = letters.next();
     let rest = letters.as_str().trim_start();
-    let name = rest.rfind(" (").filter(|at| rest[*at..].contains("ms)")).map_or(rest, |at| &rest[..at]).to_owned();
+    let name = rest
+        .rfind(" (")
+        .filter(|at| rest[*at..].contains("ms)"))
+        .map_or(rest, |at| &rest[..at])
+        .to_owned();
     let todo = rest.contains(") # TODO");
     match sign {
         Some('▶') => NodeStep::Opens(name),
@@ -240,7 +284,11 @@ fn spec(text: &str) -> NodeStep {
 
 /// `test NAME ... REST`; what a test printed without a line end may stand before it.
 fn announced(line: &str) -> Option<(String, &str)> {
-    let at = if line.starts_with("test ") { 0 } else { line.find("test ").filter(|_| line.ends_with(" ... ok"))? };
+    let at = if line.starts_with("test ") {
+        0
+    } else {
+        line.find("test ").filter(|_| line.ends_with(" ... ok"))?
+    };
     let (name, rest) = line.get(at + "test ".len()..)?.split_once(" ... ")?;
     let name = name.trim();
     (!name.is_empty()).then(|| (without_line(name), rest))
@@ -251,8 +299,15 @@ fn libtest_outcome(rest: &str) -> Option<Outcome> {
         "ok" => Some(Outcome::Passed),
         "FAILED" => Some(Outcome::Failed),
         text if text == "ignored" || text.starts_with("ignored,") => Some(Outcome::Skipped),
-        text if text.starts_with("ok (") || text.starts_with("bench:") || text.starts_with("ok <") => Some(Outcome::Passed),
-        text if text.starts_with("FAILED (") || text.starts_with("FAILED <") => Some(Outcome::Failed),
+        text if text.starts_with("ok (")
+            || text.starts_with("bench:")
+            || text.starts_with("ok <") =>
+        {
+            Some(Outcome::Passed)
+        }
+        text if text.starts_with("FAILED (") || text.starts_with("FAILED <") => {
+            Some(Outcome::Failed)
+        }
         _ => None,
     }
 }
@@ -268,7 +323,11 @@ fn nextest(line: &str) -> Option<(String, Outcome)> {
     };
     let (_, rest) = line.split_once('[')?;
     let (time, rest) = rest.split_once(']')?;
-    let is_time = time.trim().trim_end_matches('s').bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let is_time = time
+        .trim()
+        .trim_end_matches('s')
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b == b'.');
     let rest = rest.trim();
     let rest = match rest.strip_prefix('(') {
         Some(count) => count.split_once(')')?.1.trim(),
@@ -279,9 +338,13 @@ fn nextest(line: &str) -> Option<(String, Outcome)> {
 
 /// A doc test is named by its line, which moves with every edit above it.
 fn without_line(name: &str) -> String {
-    let Some((head, tail)) = name.split_once(" (line ") else { return name.to_owned() };
+    let Some((head, tail)) = name.split_once(" (line ") else {
+        return name.to_owned();
+    };
     match tail.split_once(')') {
-        Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => format!("{head}{rest}"),
+        Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => {
+            format!("{head}{rest}")
+        }
         _ => name.to_owned(),
     }
 }

@@ -16,8 +16,19 @@ fn read(runner: Runner, stdout: &str, stderr: &str, witness: &str) -> Vec<(Strin
             }
         }
     }
-    let flat = |(id, Tally { passed, failed, skipped })| (id, passed, failed, skipped);
-    output.finish(witness.as_bytes()).into_iter().map(flat).collect()
+    let flat = |(
+        id,
+        Tally {
+            passed,
+            failed,
+            skipped,
+        },
+    )| (id, passed, failed, skipped);
+    output
+        .finish(witness.as_bytes())
+        .into_iter()
+        .map(flat)
+        .collect()
 }
 
 fn row(id: &str, passed: u64, failed: u64, skipped: u64) -> (String, u64, u64, u64) {
@@ -29,7 +40,12 @@ fn cargo_names_its_tests() {
     let stdout = "running 4 tests\ntest tests::a ... ok\ntest tests::b ... FAILED\ntest c ... ignored, slow\nnoisetest d ... ok\n\
         test src/lib.rs - count (line 12) ... ok\ntest src/lib.rs - count (line 30) - compile ... ok\n\
         test result: FAILED. 1 passed; 1 failed; 1 ignored\ntest tests::a ... ok\ntest last ... ok";
-    let found = read(Runner::Cargo, stdout, "     Running unittests src/lib.rs (target/x)\n", "");
+    let found = read(
+        Runner::Cargo,
+        stdout,
+        "     Running unittests src/lib.rs (target/x)\n",
+        "",
+    );
     let want = [
         row("c", 0, 0, 1),
         row("d", 1, 0, 0),
@@ -44,17 +60,31 @@ fn cargo_names_its_tests() {
 
 #[test]
 fn cargo_with_one_thread_and_its_output_shown() {
-    let stdout =
-        "test a ... hello\nworld\nok\ntest b ... hello\nFAILED\ntest c ... said without end\ntest d ... x\ntest result: ok.\n";
+    let stdout = "test a ... hello\nworld\nok\ntest b ... hello\nFAILED\ntest c ... said without end\ntest d ... x\ntest result: ok.\n";
     let found = read(Runner::Cargo, stdout, "", "");
-    assert_eq!(found, [row("a", 1, 0, 0), row("b", 0, 1, 0), row("c", 1, 0, 0), row("d", 1, 0, 0)]);
+    assert_eq!(
+        found,
+        [
+            row("a", 1, 0, 0),
+            row("b", 0, 1, 0),
+            row("c", 1, 0, 0),
+            row("d", 1, 0, 0)
+        ]
+    );
 }
 
 #[test]
 fn nextest_names_its_tests_once() {
     let stderr = "        PASS [   0.005s] (1/3) demo tests::a\n  TRY 1 FAIL [   0.004s] demo tests::b\n   FLAKY 2/3 [   0.004s] demo tests::b\n        FAIL [   0.004s] demo::it c\n     Summary [   0.01s] 3 tests run\n        FAIL [   0.004s] demo::it c\n        PASS [ nonsense ] x y\n";
     let found = read(Runner::Cargo, "", stderr, "");
-    assert_eq!(found, [row("demo tests::a", 1, 0, 0), row("demo tests::b", 1, 0, 0), row("demo::it c", 0, 1, 0)]);
+    assert_eq!(
+        found,
+        [
+            row("demo tests::a", 1, 0, 0),
+            row("demo tests::b", 1, 0, 0),
+            row("demo::it c", 0, 1, 0)
+        ]
+    );
 }
 
 #[test]
@@ -79,9 +109,19 @@ fn python_by_its_witness() {
     let witness = "passed\tt.T.test_a\nfailed\tt.py::test_p[1]\npassed\tt.py::test_p[1]\npassed\tt.py::test_p[<0x7f>]\nskipped\tt.py::test_s\nfailed\tunittest.loader._FailedTest.t\nodd line\nother\tx\npassed\t\n";
     for runner in [Runner::Unittest, Runner::Pytest] {
         let found = read(runner, "test a ... ok\n", "", witness);
-        assert_eq!(found, [row("t.T.test_a", 1, 0, 0), row("t.py::test_p", 2, 0, 0), row("t.py::test_s", 0, 0, 1)]);
+        assert_eq!(
+            found,
+            [
+                row("t.T.test_a", 1, 0, 0),
+                row("t.py::test_p", 2, 0, 0),
+                row("t.py::test_s", 0, 0, 1)
+            ]
+        );
     }
-    assert!(read(Runner::Cargo, "", "", witness).is_empty(), "only Python has a witness");
+    assert!(
+        read(Runner::Cargo, "", "", witness).is_empty(),
+        "only Python has a witness"
+    );
 }
 
 #[test]
@@ -95,11 +135,19 @@ fn a_line_without_end_costs_no_more_than_its_limit() {
     let long = format!("test {} ... ok\n", "n".repeat(MAX_ID * 2));
     output.feed(Voice::Stdout, long.as_bytes());
     let found = output.finish(b"");
-    assert_eq!(found.keys().map(String::len).collect::<Vec<_>>(), [1, MAX_ID]);
+    assert_eq!(
+        found.keys().map(String::len).collect::<Vec<_>>(),
+        [1, MAX_ID]
+    );
 }
 
 fn runners() -> impl Strategy<Value = Runner> {
-    prop_oneof![Just(Runner::Unittest), Just(Runner::Pytest), Just(Runner::Cargo), Just(Runner::Node)]
+    prop_oneof![
+        Just(Runner::Unittest),
+        Just(Runner::Pytest),
+        Just(Runner::Cargo),
+        Just(Runner::Node)
+    ]
 }
 
 /// Words of the formats between bytes of any kind.

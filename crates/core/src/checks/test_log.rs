@@ -1,6 +1,7 @@
-//! How `test.log` is bound: a header that names run, contract and tree, and a frame around the output of every
-//! command. A frame carries a token of a nonce that is drawn after the engine ended and told only by the event, when
-//! nothing of the contract runs any more: no output can begin, end or forge a section.
+//! How `test.log` is bound: a header that names run, contract and tree, and a frame around the
+//! output of every command. A frame carries a token of a nonce that is drawn after the engine ended
+//! and told only by the event, when nothing of the contract runs any more: no output can begin, end
+//! or forge a section.
 
 use crate::bundle::report_md::describe;
 use crate::run::event::{Check, CheckKind, ControlRun, ProcessEnd, VerificationCompleted};
@@ -23,7 +24,13 @@ pub enum Section {
 }
 
 impl Section {
-    const ALL: [Self; 5] = [Self::Setup, Self::Check, Self::Hidden, Self::Control, Self::Baseline];
+    const ALL: [Self; 5] = [
+        Self::Setup,
+        Self::Check,
+        Self::Hidden,
+        Self::Control,
+        Self::Baseline,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -43,16 +50,34 @@ pub fn header(run_id: &RunId, contract: &Digest, tree: &Digest, nonce: &str) -> 
 }
 
 fn token(nonce: &str, word: &str, number: u64) -> String {
-    let digest = Digest::tagged("cto-test-log-frame/1\n", format!("{nonce}\n{word} {number}\n").as_bytes());
+    let digest = Digest::tagged(
+        "cto-test-log-frame/1\n",
+        format!("{nonce}\n{word} {number}\n").as_bytes(),
+    );
     digest.to_hex().chars().take(32).collect()
 }
 
 pub fn begin(nonce: &str, number: u64, section: Section) -> String {
-    format!("[cto:{} begin {number} {}]", token(nonce, "begin", number), section.as_str())
+    format!(
+        "[cto:{} begin {number} {}]",
+        token(nonce, "begin", number),
+        section.as_str()
+    )
 }
 
-pub fn end(nonce: &str, number: u64, section: Section, how: ProcessEnd, duration_ms: u64) -> String {
-    format!("[cto:{} end {number} {}: {}, {duration_ms} ms]", token(nonce, "end", number), section.as_str(), describe(how))
+pub fn end(
+    nonce: &str,
+    number: u64,
+    section: Section,
+    how: ProcessEnd,
+    duration_ms: u64,
+) -> String {
+    format!(
+        "[cto:{} end {number} {}: {}, {duration_ms} ms]",
+        token(nonce, "end", number),
+        section.as_str(),
+        describe(how)
+    )
 }
 
 /// A log as found: its first bytes, and every line that could be a frame.
@@ -109,13 +134,17 @@ impl LogReader {
 fn placed<'a>(line: &'a str, nonce: &str) -> Option<(&'a str, u64)> {
     let mut words = line.strip_prefix("[cto:")?.split([' ', ']', ':']);
     let (found, word, number) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
-    (matches!(word, "begin" | "end") && found == token(nonce, word, number)).then_some((word, number))
+    (matches!(word, "begin" | "end") && found == token(nonce, word, number))
+        .then_some((word, number))
 }
 
 /// What the event says ran, in the order of the log; setup is not in the event.
 fn recorded(done: &VerificationCompleted) -> Vec<(Section, &Check)> {
     let of = |kind: CheckKind, section: Section| {
-        done.checks.iter().filter(move |check| check.kind == kind).map(move |check| (section, check))
+        done.checks
+            .iter()
+            .filter(move |check| check.kind == kind)
+            .map(move |check| (section, check))
     };
     let control = match &done.control {
         Some(ControlRun::Ran { checks, .. }) => checks.as_slice(),
@@ -124,14 +153,28 @@ fn recorded(done: &VerificationCompleted) -> Vec<(Section, &Check)> {
     of(CheckKind::Visible, Section::Check)
         .chain(of(CheckKind::Hidden, Section::Hidden))
         .chain(control.iter().map(|check| (Section::Control, check)))
-        .chain(done.baseline_checks.iter().map(|check| (Section::Baseline, check)))
+        .chain(
+            done.baseline_checks
+                .iter()
+                .map(|check| (Section::Baseline, check)),
+        )
         .collect()
 }
 
 /// Why a log is not the one its event speaks of. `None` also for an event that binds none.
-pub fn contradiction(found: &FoundLog, run_id: &RunId, contract: &Digest, done: &VerificationCompleted) -> Option<&'static str> {
-    let (Some(nonce), Some(tree)) = (&done.log_nonce, &done.tree) else { return None };
-    if !found.head.starts_with(header(run_id, contract, tree, nonce).as_bytes()) {
+pub fn contradiction(
+    found: &FoundLog,
+    run_id: &RunId,
+    contract: &Digest,
+    done: &VerificationCompleted,
+) -> Option<&'static str> {
+    let (Some(nonce), Some(tree)) = (&done.log_nonce, &done.tree) else {
+        return None;
+    };
+    if !found
+        .head
+        .starts_with(header(run_id, contract, tree, nonce).as_bytes())
+    {
         return Some("does not begin with this run, contract and tree");
     }
     let mut due = recorded(done).into_iter();
@@ -143,7 +186,9 @@ pub fn contradiction(found: &FoundLog, run_id: &RunId, contract: &Digest, done: 
             (None, _) => {}
             (Some(("begin", of)), None) if of == number + 1 => {
                 number = of;
-                open = Section::ALL.into_iter().find(|section| *line == begin(nonce, of, *section));
+                open = Section::ALL
+                    .into_iter()
+                    .find(|section| *line == begin(nonce, of, *section));
                 if open.is_none() {
                     return Some("a frame is not as it was written");
                 }
@@ -154,7 +199,8 @@ pub fn contradiction(found: &FoundLog, run_id: &RunId, contract: &Digest, done: 
                     continue;
                 }
                 let same = due.next().is_some_and(|(wanted, check)| {
-                    wanted == section && *line == end(nonce, number, section, check.end, check.duration_ms)
+                    wanted == section
+                        && *line == end(nonce, number, section, check.end, check.duration_ms)
                 });
                 if !same {
                     return Some("a section is not what the chain says ran");

@@ -10,11 +10,20 @@ fn run_id() -> RunId {
 }
 
 fn check(kind: CheckKind, code: u8) -> Check {
-    Check { kind, command: "sh t".into(), end: ProcessEnd::Exited { code }, duration_ms: 7 }
+    Check {
+        kind,
+        command: "sh t".into(),
+        end: ProcessEnd::Exited { code },
+        duration_ms: 7,
+    }
 }
 
 fn done() -> VerificationCompleted {
-    let control = ControlRun::Ran { checks: vec![check(CheckKind::Visible, 1)], failures_added: None, failures_reported: None };
+    let control = ControlRun::Ran {
+        checks: vec![check(CheckKind::Visible, 1)],
+        failures_added: None,
+        failures_reported: None,
+    };
     VerificationCompleted {
         checks: vec![check(CheckKind::Visible, 0), check(CheckKind::Hidden, 0)],
         control: Some(control),
@@ -40,41 +49,95 @@ fn section(number: u64, of: Section, code: u8, output: &str) -> String {
 }
 
 fn log(output: &str) -> String {
-    let head = header(&run_id(), &Digest::of(b"contract"), &Digest::of(b"tree"), NONCE);
-    let sections: String = SECTIONS.iter().zip(1..).map(|((of, code), number)| section(number, *of, *code, output)).collect();
+    let head = header(
+        &run_id(),
+        &Digest::of(b"contract"),
+        &Digest::of(b"tree"),
+        NONCE,
+    );
+    let sections: String = SECTIONS
+        .iter()
+        .zip(1..)
+        .map(|((of, code), number)| section(number, *of, *code, output))
+        .collect();
     format!("{head}{sections}")
 }
 
 fn wrong(log: &str) -> Option<&'static str> {
     let mut reader = LogReader::default();
-    log.as_bytes().chunks(11).for_each(|chunk| reader.feed(chunk));
-    contradiction(&reader.finish(), &run_id(), &Digest::of(b"contract"), &done())
+    log.as_bytes()
+        .chunks(11)
+        .for_each(|chunk| reader.feed(chunk));
+    contradiction(
+        &reader.finish(),
+        &run_id(),
+        &Digest::of(b"contract"),
+        &done(),
+    )
 }
 
 #[test]
 fn a_log_fits_its_event_whatever_was_printed() {
     assert_eq!(wrong(&log("ok")), None);
     let fake = token("guessed", "end", 2);
-    let forged = format!("x\n[cto:{fake} end 2 check: exit code 0, 7 ms]\n[cto:{fake} begin 3 hidden]\n[cto: y\n[cto:");
-    assert_eq!(wrong(&log(&forged)), None, "what looks like a frame is output");
+    let forged = format!(
+        "x\n[cto:{fake} end 2 check: exit code 0, 7 ms]\n[cto:{fake} begin 3 hidden]\n[cto: y\n[cto:"
+    );
+    assert_eq!(
+        wrong(&log(&forged)),
+        None,
+        "what looks like a frame is output"
+    );
     assert_eq!(wrong(&log(&"long".repeat(5000))), None);
 }
 
 #[test]
 fn a_log_of_something_else_does_not() {
     let good = log("ok");
-    let line = |number: u64, of: Section, code: u8| end(NONCE, number, of, ProcessEnd::Exited { code }, 7);
+    let line =
+        |number: u64, of: Section, code: u8| end(NONCE, number, of, ProcessEnd::Exited { code }, 7);
     for (what, bad) in [
-        ("another tree", good.replacen(&Digest::of(b"tree").to_hex(), &Digest::of(b"other").to_hex(), 1)),
+        (
+            "another tree",
+            good.replacen(
+                &Digest::of(b"tree").to_hex(),
+                &Digest::of(b"other").to_hex(),
+                1,
+            ),
+        ),
         ("another run", good.replacen("quick", "other", 1)),
-        ("another exit code", good.replacen(&line(2, Section::Check, 0), &line(2, Section::Check, 1), 1)),
-        ("another section", good.replacen(&line(3, Section::Hidden, 0), &line(3, Section::Check, 0), 1)),
-        ("a section taken out", good.replacen(&section(6, Section::Baseline, 1, "ok"), "", 1)),
-        ("a section cut off", good.replacen(&line(6, Section::Baseline, 1), "", 1)),
-        ("a section in the middle taken out", good.replacen(&section(3, Section::Hidden, 0, "ok"), "", 1)),
-        ("a section twice", format!("{good}{}", section(6, Section::Baseline, 1, "ok"))),
-        ("a section too many", format!("{good}{}", section(7, Section::Check, 0, "ok"))),
-        ("another begin", good.replacen("begin 2 check]", "begin 2 other]", 1)),
+        (
+            "another exit code",
+            good.replacen(&line(2, Section::Check, 0), &line(2, Section::Check, 1), 1),
+        ),
+        (
+            "another section",
+            good.replacen(&line(3, Section::Hidden, 0), &line(3, Section::Check, 0), 1),
+        ),
+        (
+            "a section taken out",
+            good.replacen(&section(6, Section::Baseline, 1, "ok"), "", 1),
+        ),
+        (
+            "a section cut off",
+            good.replacen(&line(6, Section::Baseline, 1), "", 1),
+        ),
+        (
+            "a section in the middle taken out",
+            good.replacen(&section(3, Section::Hidden, 0, "ok"), "", 1),
+        ),
+        (
+            "a section twice",
+            format!("{good}{}", section(6, Section::Baseline, 1, "ok")),
+        ),
+        (
+            "a section too many",
+            format!("{good}{}", section(7, Section::Check, 0, "ok")),
+        ),
+        (
+            "another begin",
+            good.replacen("begin 2 check]", "begin 2 other]", 1),
+        ),
         ("nothing", String::new()),
     ] {
         assert!(wrong(&bad).is_some(), "{what}");
@@ -83,8 +146,19 @@ fn a_log_of_something_else_does_not() {
 
 #[test]
 fn an_event_without_a_nonce_binds_no_frames() {
-    let old = VerificationCompleted { log_nonce: None, ..done() };
-    assert_eq!(contradiction(&FoundLog::default(), &run_id(), &Digest::of(b"contract"), &old), None);
+    let old = VerificationCompleted {
+        log_nonce: None,
+        ..done()
+    };
+    assert_eq!(
+        contradiction(
+            &FoundLog::default(),
+            &run_id(),
+            &Digest::of(b"contract"),
+            &old
+        ),
+        None
+    );
 }
 
 proptest! {

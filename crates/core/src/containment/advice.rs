@@ -28,7 +28,8 @@ pub struct Advice {
     pub fix: String,
 }
 
-/// The oldest kernel with every call the jail makes and process limits that count per user namespace.
+/// The oldest kernel with every call the jail makes and process limits that count per user
+/// namespace.
 const OLDEST_KERNEL: (u64, u64) = (5, 14);
 
 /// What to do, most likely cause first. Empty when everything is proven.
@@ -37,15 +38,29 @@ pub fn advise(signs: &HostSigns) -> Vec<Advice> {
     if signs.missing.is_empty() {
         return out;
     }
-    let mut say = |problem: &str, fix: &str| out.push(Advice { problem: problem.to_owned(), fix: fix.to_owned() });
+    let mut say = |problem: &str, fix: &str| {
+        out.push(Advice {
+            problem: problem.to_owned(),
+            fix: fix.to_owned(),
+        })
+    };
     if kernel_version(&signs.kernel).is_some_and(|version| version < OLDEST_KERNEL) {
-        say("this kernel is older than 5.14", "use a newer kernel; nothing else replaces it");
+        say(
+            "this kernel is older than 5.14",
+            "use a newer kernel; nothing else replaces it",
+        );
     }
     if !signs.is_root && signs.userns_clone == Some(0) {
-        say("unprivileged user namespaces are switched off", "sudo sysctl -w kernel.unprivileged_userns_clone=1");
+        say(
+            "unprivileged user namespaces are switched off",
+            "sudo sysctl -w kernel.unprivileged_userns_clone=1",
+        );
     }
     if !signs.is_root && signs.max_user_namespaces == Some(0) {
-        say("no user namespace may be made", "sudo sysctl -w user.max_user_namespaces=15000");
+        say(
+            "no user namespace may be made",
+            "sudo sysctl -w user.max_user_namespaces=15000",
+        );
     }
     if !signs.is_root && signs.apparmor_restricts.is_some_and(|value| value != 0) {
         say(
@@ -54,7 +69,10 @@ pub fn advise(signs: &HostSigns) -> Vec<Advice> {
         );
     }
     if !signs.landlock {
-        say("Landlock is not among the kernel's security modules", "boot with lsm=landlock,... (CONFIG_SECURITY_LANDLOCK=y)");
+        say(
+            "Landlock is not among the kernel's security modules",
+            "boot with lsm=landlock,... (CONFIG_SECURITY_LANDLOCK=y)",
+        );
     }
     if signs.in_container && signs.is_root {
         say(
@@ -83,7 +101,9 @@ pub fn advise(signs: &HostSigns) -> Vec<Advice> {
 }
 
 fn kernel_version(release: &str) -> Option<(u64, u64)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok());
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|part| part.parse().ok());
     Some((numbers.next()?, numbers.next()?))
 }
 
@@ -99,25 +119,43 @@ mod tests {
             ..HostSigns::default()
         };
         change(&mut signs);
-        advise(&signs).into_iter().map(|advice| format!("{} -> {}", advice.problem, advice.fix)).collect()
+        advise(&signs)
+            .into_iter()
+            .map(|advice| format!("{} -> {}", advice.problem, advice.fix))
+            .collect()
     }
 
     #[test]
     fn nothing_is_wrong_where_everything_is_proven() {
-        let signs = HostSigns { userns_clone: Some(0), ..HostSigns::default() };
-        assert!(advise(&signs).is_empty(), "a proven jail needs no advice, whatever the signs");
+        let signs = HostSigns {
+            userns_clone: Some(0),
+            ..HostSigns::default()
+        };
+        assert!(
+            advise(&signs).is_empty(),
+            "a proven jail needs no advice, whatever the signs"
+        );
     }
 
     #[test]
     fn each_sign_has_its_fix() {
         for (change, want) in [
-            ((|s| s.userns_clone = Some(0)) as fn(&mut HostSigns), "unprivileged_userns_clone=1"),
-            (|s| s.max_user_namespaces = Some(0), "max_user_namespaces=15000"),
+            (
+                (|s| s.userns_clone = Some(0)) as fn(&mut HostSigns),
+                "unprivileged_userns_clone=1",
+            ),
+            (
+                |s| s.max_user_namespaces = Some(0),
+                "max_user_namespaces=15000",
+            ),
             (|s| s.apparmor_restricts = Some(1), "apparmor_parser -r"),
             (|s| s.landlock = false, "lsm=landlock"),
             (|s| s.in_container = true, "systempaths=unconfined"),
             (|s| s.proc_masked = true, "unmask /proc"),
-            (|s| (s.in_container, s.is_root) = (true, true), "--cap-add SYS_ADMIN"),
+            (
+                |s| (s.in_container, s.is_root) = (true, true),
+                "--cap-add SYS_ADMIN",
+            ),
             (|s| s.kernel = "5.10.0-8-amd64".into(), "newer kernel"),
             (|_| {}, "the kernel refused"),
         ] {

@@ -1,10 +1,11 @@
-//! What the kernel keeps as it is while an engine works: which paths of a workspace become read-only
-//! mounts, which stay open, and which files of the repository an engine is not shown at all.
+//! What the kernel keeps as it is while an engine works: which paths of a workspace become
+//! read-only mounts, which stay open, and which files of the repository an engine is not shown at
+//! all.
 //!
-//! A directory stays open when something below it is allowed, so that editors can write a new file and
-//! rename it, and builds can litter. Everything else that exists in an open directory is covered by a
-//! read-only mount of itself; an open directory that holds such a mount is a mount as well, because a
-//! directory that can be renamed takes its mounts along and leaves its name free.
+//! A directory stays open when something below it is allowed, so that editors can write a new file
+//! and rename it, and builds can litter. Everything else that exists in an open directory is
+//! covered by a read-only mount of itself; an open directory that holds such a mount is a mount as
+//! well, because a directory that can be renamed takes its mounts along and leaves its name free.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,11 +45,24 @@ pub struct Decision {
 }
 
 /// From what was asked for and what the tree holds to what will be enforced.
-pub fn decide(asked: Containment, tree: &Tree, allowed: &[PathRule], forbidden: &[PathRule]) -> Decision {
+pub fn decide(
+    asked: Containment,
+    tree: &Tree,
+    allowed: &[PathRule],
+    forbidden: &[PathRule],
+) -> Decision {
     let (masked, shown) = agent_config(tree, allowed);
-    let masks = Guard { masked, shown, ..Guard::default() };
+    let masks = Guard {
+        masked,
+        shown,
+        ..Guard::default()
+    };
     if asked != Containment::Strict {
-        return Decision { policy: asked, guard: masks, fallback: None };
+        return Decision {
+            policy: asked,
+            guard: masks,
+            fallback: None,
+        };
     }
     let mut guard = masks.clone();
     let paths: Vec<&TreePath> = tree.keys().collect();
@@ -59,18 +73,36 @@ pub fn decide(asked: Containment, tree: &Tree, allowed: &[PathRule], forbidden: 
     match guard.mounts() {
         count if count > MOUNT_CAP => {
             let why = format!("strict would need {count} mounts, at most {MOUNT_CAP} are made");
-            Decision { policy: Containment::Contained, guard: masks, fallback: Some(why) }
+            Decision {
+                policy: Containment::Contained,
+                guard: masks,
+                fallback: Some(why),
+            }
         }
-        _ => Decision { policy: Containment::Strict, guard, fallback: None },
+        _ => Decision {
+            policy: Containment::Strict,
+            guard,
+            fallback: None,
+        },
     }
 }
 
 /// The files of a tree that lie at or below one of these places.
 pub fn within(tree: &Tree, places: &[TreePath]) -> Vec<TreePath> {
-    let below =
-        |path: &[u8], place: &[u8]| path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
-    let inside = |path: &&TreePath| places.iter().any(|place| below(path.as_bytes(), place.as_bytes()));
-    if places.is_empty() { Vec::new() } else { tree.keys().filter(inside).cloned().collect() }
+    let below = |path: &[u8], place: &[u8]| {
+        path.strip_prefix(place)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    let inside = |path: &&TreePath| {
+        places
+            .iter()
+            .any(|place| below(path.as_bytes(), place.as_bytes()))
+    };
+    if places.is_empty() {
+        Vec::new()
+    } else {
+        tree.keys().filter(inside).cloned().collect()
+    }
 }
 
 struct Scope<'a> {
@@ -101,7 +133,8 @@ impl Scope<'_> {
         }
     }
 
-    /// Goes through one directory: `paths` are all below it, in order, and agree in their first `depth` bytes.
+    /// Goes through one directory: `paths` are all below it, in order, and agree in their first
+    /// `depth` bytes.
     fn close_siblings(&self, paths: &[&TreePath], depth: usize, guard: &mut Guard) {
         let mut rest = paths;
         while let Some(first) = rest.first() {
@@ -115,7 +148,11 @@ impl Scope<'_> {
             };
             let inside = depth + length + 1;
             let name = &first.as_bytes()[..inside];
-            let (here, after) = rest.split_at(rest.iter().position(|p| !p.as_bytes().starts_with(name)).unwrap_or(rest.len()));
+            let (here, after) = rest.split_at(
+                rest.iter()
+                    .position(|p| !p.as_bytes().starts_with(name))
+                    .unwrap_or(rest.len()),
+            );
             let dir = TreePath::new(&name[..inside - 1]);
             match self.below(&dir) {
                 Below::Free => {}
@@ -148,17 +185,27 @@ const CONFIG_DIRS: [&[u8]; 11] = [
     b".devcontainer",
 ];
 /// Files of that kind, at any depth.
-const CONFIG_FILES: [&[u8]; 4] = [b".mcp.json", b"opencode.json", b"opencode.jsonc", b".aider.conf.yml"];
+const CONFIG_FILES: [&[u8]; 4] = [
+    b".mcp.json",
+    b"opencode.json",
+    b"opencode.jsonc",
+    b".aider.conf.yml",
+];
 /// In a `.vscode` directory: what an editor runs or is told to run.
 const EDITOR_FILES: [&[u8]; 4] = [b"tasks.json", b"launch.json", b"settings.json", b"mcp.json"];
 /// Read by runtimes in their working directory, which is the top of the workspace.
 const TOP_FILES: [&[u8]; 4] = [b".env", b".env.local", b".envrc", b"bunfig.toml"];
 
-/// Where agent configuration lies in this tree: what is masked, and what the contract allows to change.
+/// Where agent configuration lies in this tree: what is masked, and what the contract allows to
+/// change.
 fn agent_config(tree: &Tree, allowed: &[PathRule]) -> (Vec<TreePath>, Vec<TreePath>) {
     let mut found: Vec<TreePath> = tree.keys().filter_map(config_place).collect();
     found.dedup();
-    let may_change = |path: &TreePath| allowed.iter().any(|rule| rule.covers(path) || rule.reaches_below(path));
+    let may_change = |path: &TreePath| {
+        allowed
+            .iter()
+            .any(|rule| rule.covers(path) || rule.reaches_below(path))
+    };
     found.into_iter().partition(|path| !may_change(path))
 }
 

@@ -5,8 +5,15 @@ use crate::values::digest::Digest;
 use crate::workspace::tree::{Entry, FileKind};
 
 fn tree(paths: &[&str]) -> Tree {
-    let entry = Entry { kind: FileKind::Regular, bytes: 0, sha256: Digest::of(b"") };
-    paths.iter().map(|path| (TreePath::new(*path), entry)).collect()
+    let entry = Entry {
+        kind: FileKind::Regular,
+        bytes: 0,
+        sha256: Digest::of(b""),
+    };
+    paths
+        .iter()
+        .map(|path| (TreePath::new(*path), entry))
+        .collect()
 }
 
 fn rules(texts: &[&str]) -> Vec<PathRule> {
@@ -14,33 +21,65 @@ fn rules(texts: &[&str]) -> Vec<PathRule> {
 }
 
 fn strict(paths: &[&str], allowed: &[&str], forbidden: &[&str]) -> Decision {
-    decide(Containment::Strict, &tree(paths), &rules(allowed), &rules(forbidden))
+    decide(
+        Containment::Strict,
+        &tree(paths),
+        &rules(allowed),
+        &rules(forbidden),
+    )
 }
 
 fn names(paths: &[TreePath]) -> Vec<String> {
     paths.iter().map(ToString::to_string).collect()
 }
 
-const REPO: [&str; 8] =
-    ["Cargo.toml", "docs/a.md", "docs/b.md", "src/a.rs", "src/b.rs", "src/deep/c.rs", "src-old/x", "tests/t.rs"];
+const REPO: [&str; 8] = [
+    "Cargo.toml",
+    "docs/a.md",
+    "docs/b.md",
+    "src/a.rs",
+    "src/b.rs",
+    "src/deep/c.rs",
+    "src-old/x",
+    "tests/t.rs",
+];
 
 #[test]
 fn siblings_of_an_allowed_file_are_closed_and_its_directories_stay() {
     let found = strict(&REPO, &["src/a.rs"], &[]);
     assert_eq!(found.policy, Containment::Strict);
     assert_eq!(names(&found.guard.open), ["src"]);
-    assert_eq!(names(&found.guard.read_only), ["Cargo.toml", "docs", "src-old", "src/b.rs", "src/deep", "tests"]);
+    assert_eq!(
+        names(&found.guard.read_only),
+        [
+            "Cargo.toml",
+            "docs",
+            "src-old",
+            "src/b.rs",
+            "src/deep",
+            "tests"
+        ]
+    );
 }
 
 #[test]
 fn a_whole_subtree_needs_no_mount_but_what_is_forbidden_in_it() {
     let free = strict(&REPO, &["src/"], &[]);
-    assert_eq!((names(&free.guard.open).len(), names(&free.guard.read_only).len()), (0, 4));
+    assert_eq!(
+        (
+            names(&free.guard.open).len(),
+            names(&free.guard.read_only).len()
+        ),
+        (0, 4)
+    );
     let held = strict(&REPO, &["src/"], &["src/deep/"]);
     assert_eq!(names(&held.guard.open), ["src"]);
     assert!(names(&held.guard.read_only).contains(&"src/deep".to_owned()));
     // A rule that could reach into it, where nothing of that name exists, costs nothing.
-    assert_eq!(names(&strict(&REPO, &["src/"], &["src/*.pem"]).guard.open), Vec::<String>::new());
+    assert_eq!(
+        names(&strict(&REPO, &["src/"], &["src/*.pem"]).guard.open),
+        Vec::<String>::new()
+    );
     let file = strict(&REPO, &["src/"], &["src/b.rs"]);
     assert!(names(&file.guard.read_only).contains(&"src/b.rs".to_owned()));
 }
@@ -59,18 +98,40 @@ fn beyond_the_cap_it_is_contained_and_says_why() {
     let many: Vec<String> = (0..=MOUNT_CAP).map(|n| format!("f{n}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let over = strict(&many, &["f0"], &[]);
-    assert_eq!(over.policy, Containment::Strict, "{} siblings fit", over.guard.mounts());
+    assert_eq!(
+        over.policy,
+        Containment::Strict,
+        "{} siblings fit",
+        over.guard.mounts()
+    );
     let many = [many, vec!["one-more"]].concat();
     let over = strict(&many, &["f0"], &[]);
-    assert_eq!((over.policy, over.guard.mounts()), (Containment::Contained, 0));
-    assert_eq!(over.fallback.as_deref(), Some("strict would need 4097 mounts, at most 4096 are made"));
+    assert_eq!(
+        (over.policy, over.guard.mounts()),
+        (Containment::Contained, 0)
+    );
+    assert_eq!(
+        over.fallback.as_deref(),
+        Some("strict would need 4097 mounts, at most 4096 are made")
+    );
 }
 
 #[test]
 fn contained_masks_and_closes_nothing() {
-    let found = decide(Containment::Contained, &tree(&[".mcp.json", "a"]), &rules(&["a"]), &[]);
-    assert_eq!((found.policy, found.fallback), (Containment::Contained, None));
-    assert_eq!((names(&found.guard.masked), found.guard.mounts()), (vec![".mcp.json".to_owned()], 1));
+    let found = decide(
+        Containment::Contained,
+        &tree(&[".mcp.json", "a"]),
+        &rules(&["a"]),
+        &[],
+    );
+    assert_eq!(
+        (found.policy, found.fallback),
+        (Containment::Contained, None)
+    );
+    assert_eq!(
+        (names(&found.guard.masked), found.guard.mounts()),
+        (vec![".mcp.json".to_owned()], 1)
+    );
 }
 
 #[test]
@@ -90,8 +151,19 @@ fn agent_configuration_is_masked_unless_the_contract_allows_changing_it() {
         "notclaude/.claude.txt",
     ];
     let found = strict(&paths, &["app/main.py"], &[]).guard;
-    let want = [".claude", ".codex", ".env", ".vscode/tasks.json", "app/.mcp.json", "app/.pi", "bunfig.toml"];
-    assert_eq!((names(&found.masked), found.shown.len()), (want.map(str::to_owned).to_vec(), 0));
+    let want = [
+        ".claude",
+        ".codex",
+        ".env",
+        ".vscode/tasks.json",
+        "app/.mcp.json",
+        "app/.pi",
+        "bunfig.toml",
+    ];
+    assert_eq!(
+        (names(&found.masked), found.shown.len()),
+        (want.map(str::to_owned).to_vec(), 0)
+    );
     let found = strict(&paths, &[".claude/settings.json", "app/"], &[]).guard;
     assert_eq!(names(&found.shown), [".claude", "app/.mcp.json", "app/.pi"]);
 }
@@ -105,8 +177,8 @@ fn closed(guard: &Guard, path: &str) -> bool {
 }
 
 proptest! {
-    /// The property itself: what exists is closed exactly when it may not change, and every directory
-    /// on the way to a closed path is closed, or held in place, or the workspace.
+    /// The property itself: what exists is closed exactly when it may not change, and every
+    /// directory on the way to a closed path is closed, or held in place, or the workspace.
     #[test]
     fn closed_exactly_when_not_allowed(
         paths in proptest::collection::btree_set("[ab]{1,2}(/[ab][ab.]?){0,3}", 1..25),

@@ -34,7 +34,8 @@ impl Containment {
 
 macro_rules! layers {
     ($($variant:ident $name:literal $what:literal;)*) => {
-        /// One layer of the jail. Each alone stops something (`docs/threat-model.md` has the table).
+        /// One layer of the jail. Each alone stops something (`docs/threat-model.md` has the
+        /// table).
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
         pub enum Layer {
             $(#[serde(rename = $name)] $variant,)*
@@ -78,7 +79,9 @@ impl std::str::FromStr for Layer {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|layer| layer.as_str() == text);
-        found.copied().ok_or_else(|| format!("{text:?} is not a layer"))
+        found
+            .copied()
+            .ok_or_else(|| format!("{text:?} is not a layer"))
     }
 }
 
@@ -159,13 +162,33 @@ pub struct GuardReport {
     pub held: u64,
 }
 
-/// Everything that is not proven: layers not enforced or not reported, canaries that got through or did not run,
-/// protected places that can be written.
+/// Everything that is not proven: layers not enforced or not reported, canaries that got through or
+/// did not run, protected places that can be written.
 pub fn unproven(report: &JailReport) -> Vec<String> {
-    let enforced: BTreeSet<Layer> = report.layers.iter().filter(|l| l.enforced).map(|l| l.layer).collect();
-    let refused: BTreeSet<Canary> = report.canaries.iter().filter(|c| c.refused).map(|c| c.canary).collect();
-    let got_through: BTreeSet<Canary> = report.canaries.iter().filter(|c| !c.refused).map(|c| c.canary).collect();
-    let denied: BTreeSet<Layer> = report.layers.iter().filter(|l| !l.enforced).map(|l| l.layer).collect();
+    let enforced: BTreeSet<Layer> = report
+        .layers
+        .iter()
+        .filter(|l| l.enforced)
+        .map(|l| l.layer)
+        .collect();
+    let refused: BTreeSet<Canary> = report
+        .canaries
+        .iter()
+        .filter(|c| c.refused)
+        .map(|c| c.canary)
+        .collect();
+    let got_through: BTreeSet<Canary> = report
+        .canaries
+        .iter()
+        .filter(|c| !c.refused)
+        .map(|c| c.canary)
+        .collect();
+    let denied: BTreeSet<Layer> = report
+        .layers
+        .iter()
+        .filter(|l| !l.enforced)
+        .map(|l| l.layer)
+        .collect();
     let layers = Layer::ALL
         .iter()
         .filter(|layer| !enforced.contains(layer) || denied.contains(layer))
@@ -175,7 +198,12 @@ pub fn unproven(report: &JailReport) -> Vec<String> {
         .filter(|canary| !refused.contains(canary) || got_through.contains(canary))
         .map(|canary| format!("canary {}", canary.as_str()));
     let guard = report.guard.filter(|guard| guard.held != guard.asked);
-    let guard = guard.map(|guard| format!("guard: {} of {} protected places hold", guard.held, guard.asked));
+    let guard = guard.map(|guard| {
+        format!(
+            "guard: {} of {} protected places hold",
+            guard.held, guard.asked
+        )
+    });
     layers.chain(canaries).chain(guard).collect()
 }
 
@@ -217,13 +245,26 @@ pub struct Axis {
 pub const ENGINE_PROCESS: &str = "engine";
 
 impl ContainmentReport {
-    /// Sums up the processes of a run. `asked` and `guard` come from the plan; `started` says whether anything ran at all.
-    pub fn summarise(asked: Containment, guard: Option<&GuardPlan>, processes: Vec<ProcessReport>, started: bool) -> Self {
+    /// Sums up the processes of a run. `asked` and `guard` come from the plan; `started` says
+    /// whether anything ran at all.
+    pub fn summarise(
+        asked: Containment,
+        guard: Option<&GuardPlan>,
+        processes: Vec<ProcessReport>,
+        started: bool,
+    ) -> Self {
         let started = started || !processes.is_empty();
-        let proven = !processes.is_empty() && processes.iter().all(|process| unproven(&process.jail).is_empty());
+        let proven = !processes.is_empty()
+            && processes
+                .iter()
+                .all(|process| unproven(&process.jail).is_empty());
         let guarded = |process: &ProcessReport| {
             let mounts = guard.map_or(0, |guard| guard.mounts);
-            process.process != ENGINE_PROCESS || process.jail.guard.is_some_and(|found| found.asked >= mounts)
+            process.process != ENGINE_PROCESS
+                || process
+                    .jail
+                    .guard
+                    .is_some_and(|found| found.asked >= mounts)
         };
         let enforced = match asked {
             Containment::Strict if proven && processes.iter().all(guarded) => Containment::Strict,
@@ -232,17 +273,32 @@ impl ContainmentReport {
         };
         let jailed = asked != Containment::None;
         let everywhere = |layer: Layer| {
-            let has = |process: &ProcessReport| process.jail.layers.iter().any(|l| l.layer == layer && l.enforced);
+            let has = |process: &ProcessReport| {
+                process
+                    .jail
+                    .layers
+                    .iter()
+                    .any(|l| l.layer == layer && l.enforced)
+            };
             !processes.is_empty() && processes.iter().all(has)
         };
         let axes = Layer::ALL.iter().map(|layer| {
-            let axis = Axis { asked: jailed, enforced: everywhere(*layer), what: layer.what().to_owned() };
+            let axis = Axis {
+                asked: jailed,
+                enforced: everywhere(*layer),
+                what: layer.what().to_owned(),
+            };
             (layer.as_str().to_owned(), axis)
         });
-        let mut notes: Vec<String> = guard.and_then(|guard| guard.fallback.clone()).into_iter().collect();
+        let mut notes: Vec<String> = guard
+            .and_then(|guard| guard.fallback.clone())
+            .into_iter()
+            .collect();
         notes.extend(match (jailed, started) {
             (_, false) => Some("no process of the contract was started".to_owned()),
-            (false, true) => Some("the engine ran as the operator's own user, without containment".to_owned()),
+            (false, true) => {
+                Some("the engine ran as the operator's own user, without containment".to_owned())
+            }
             (true, true) if processes.is_empty() => {
                 Some("the run was cut short before what contained it was written down".to_owned())
             }
@@ -273,10 +329,21 @@ mod tests {
 
     fn proven() -> JailReport {
         JailReport {
-            layers: Layer::ALL.iter().map(|layer| LayerReport { layer: *layer, enforced: true, detail: String::new() }).collect(),
+            layers: Layer::ALL
+                .iter()
+                .map(|layer| LayerReport {
+                    layer: *layer,
+                    enforced: true,
+                    detail: String::new(),
+                })
+                .collect(),
             canaries: Canary::ALL
                 .iter()
-                .map(|canary| CanaryResult { canary: *canary, refused: true, detail: String::new() })
+                .map(|canary| CanaryResult {
+                    canary: *canary,
+                    refused: true,
+                    detail: String::new(),
+                })
                 .collect(),
             pid_namespace: "pid:[1]".into(),
             guard: None,
@@ -289,14 +356,20 @@ mod tests {
         for index in 0..Layer::ALL.len() {
             let mut report = proven();
             report.layers[index].enforced = false;
-            assert_eq!(unproven(&report), [format!("layer {}", Layer::ALL[index].as_str())]);
+            assert_eq!(
+                unproven(&report),
+                [format!("layer {}", Layer::ALL[index].as_str())]
+            );
             report.layers.remove(index);
             assert_eq!(unproven(&report).len(), 1, "not reported is not proven");
         }
         for index in 0..Canary::ALL.len() {
             let mut report = proven();
             report.canaries[index].refused = false;
-            assert_eq!(unproven(&report), [format!("canary {}", Canary::ALL[index].as_str())]);
+            assert_eq!(
+                unproven(&report),
+                [format!("canary {}", Canary::ALL[index].as_str())]
+            );
             report.canaries.remove(index);
             assert_eq!(unproven(&report).len(), 1, "not tried is not proven");
         }
@@ -305,8 +378,16 @@ mod tests {
     #[test]
     fn a_contradiction_is_not_proof() {
         let mut report = proven();
-        report.canaries.push(CanaryResult { canary: Canary::Connect, refused: false, detail: String::new() });
-        report.layers.push(LayerReport { layer: Layer::Seccomp, enforced: false, detail: String::new() });
+        report.canaries.push(CanaryResult {
+            canary: Canary::Connect,
+            refused: false,
+            detail: String::new(),
+        });
+        report.layers.push(LayerReport {
+            layer: Layer::Seccomp,
+            enforced: false,
+            detail: String::new(),
+        });
         assert_eq!(unproven(&report), ["layer seccomp", "canary connect"]);
     }
 
@@ -325,7 +406,10 @@ mod tests {
             vec![process(proven(), Some(0)), process(proven(), Some(1))],
             true,
         );
-        assert_eq!((good.enforced, good.survivors), (Containment::Contained, Some(1)));
+        assert_eq!(
+            (good.enforced, good.survivors),
+            (Containment::Contained, Some(1))
+        );
         let mut weak = proven();
         weak.layers[0].enforced = false;
         let bad = ContainmentReport::summarise(
@@ -337,13 +421,22 @@ mod tests {
         assert_eq!((bad.enforced, bad.survivors), (Containment::None, None));
         assert!(!bad.axes["mount-namespace"].enforced && bad.axes["seccomp"].enforced);
         let none = ContainmentReport::summarise(Containment::None, None, vec![], true);
-        assert_eq!((none.enforced, none.survivors, none.notes.len()), (Containment::None, None, 1));
-        assert_eq!(ContainmentReport::summarise(Containment::Contained, None, vec![], false).survivors, Some(0));
+        assert_eq!(
+            (none.enforced, none.survivors, none.notes.len()),
+            (Containment::None, None, 1)
+        );
+        assert_eq!(
+            ContainmentReport::summarise(Containment::Contained, None, vec![], false).survivors,
+            Some(0)
+        );
     }
 
     #[test]
     fn strict_is_enforced_only_where_every_protected_place_holds() {
-        let plan = GuardPlan { mounts: 7, ..GuardPlan::default() };
+        let plan = GuardPlan {
+            mounts: 7,
+            ..GuardPlan::default()
+        };
         let engine = |guard| ProcessReport {
             process: ENGINE_PROCESS.into(),
             jail: JailReport { guard, ..proven() },
@@ -351,18 +444,53 @@ mod tests {
             ended_with_it: 0,
             peak_memory_kib: None,
         };
-        let check = ProcessReport { process: "check".into(), ..engine(None) };
-        let enforced =
-            |asked, guard| ContainmentReport::summarise(asked, Some(&plan), vec![engine(guard), check.clone()], true).enforced;
+        let check = ProcessReport {
+            process: "check".into(),
+            ..engine(None)
+        };
+        let enforced = |asked, guard| {
+            ContainmentReport::summarise(
+                asked,
+                Some(&plan),
+                vec![engine(guard), check.clone()],
+                true,
+            )
+            .enforced
+        };
         let report = |asked, held| Some(GuardReport { asked, held });
-        assert_eq!(enforced(Containment::Strict, report(12, 12)), Containment::Strict);
-        assert_eq!(enforced(Containment::Strict, report(7, 7)), Containment::Strict);
-        assert_eq!(enforced(Containment::Strict, report(6, 6)), Containment::Contained, "fewer than planned");
+        assert_eq!(
+            enforced(Containment::Strict, report(12, 12)),
+            Containment::Strict
+        );
+        assert_eq!(
+            enforced(Containment::Strict, report(7, 7)),
+            Containment::Strict
+        );
+        assert_eq!(
+            enforced(Containment::Strict, report(6, 6)),
+            Containment::Contained,
+            "fewer than planned"
+        );
         assert_eq!(enforced(Containment::Strict, None), Containment::Contained);
-        assert_eq!(enforced(Containment::Strict, report(12, 11)), Containment::None, "one of them can be written");
-        assert_eq!(enforced(Containment::Contained, report(12, 12)), Containment::Contained);
-        let over = GuardPlan { fallback: Some("too many".into()), ..plan.clone() };
-        let shown = ContainmentReport::summarise(Containment::Contained, Some(&over), vec![engine(report(7, 7))], true);
+        assert_eq!(
+            enforced(Containment::Strict, report(12, 11)),
+            Containment::None,
+            "one of them can be written"
+        );
+        assert_eq!(
+            enforced(Containment::Contained, report(12, 12)),
+            Containment::Contained
+        );
+        let over = GuardPlan {
+            fallback: Some("too many".into()),
+            ..plan.clone()
+        };
+        let shown = ContainmentReport::summarise(
+            Containment::Contained,
+            Some(&over),
+            vec![engine(report(7, 7))],
+            true,
+        );
         assert_eq!(shown.notes, ["too many"]);
     }
 

@@ -31,7 +31,8 @@ pub struct Invocation {
     /// Placeholders: see [`PLACEHOLDERS`]. The model's address and credential have none.
     pub argv: Vec<String>,
     pub dialect: Dialect,
-    /// Variables with fixed values, beside the few every process of a run gets; nothing is inherited.
+    /// Variables with fixed values, beside the few every process of a run gets; nothing is
+    /// inherited.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Files written for it below its scratch directory, before it starts.
@@ -41,7 +42,8 @@ pub struct Invocation {
     pub model: Option<ModelUse>,
     /// The program its own file is written for, found on PATH and shown read-only.
     pub interpreter: Option<String>,
-    /// Packages lie in the outermost directory of this name above the program; it is shown read-only, whole.
+    /// Packages lie in the outermost directory of this name above the program; it is shown
+    /// read-only, whole.
     pub packages: Option<String>,
     /// The file that names the version, in a directory above the program.
     pub version_file: Option<String>,
@@ -62,7 +64,8 @@ pub enum Program {
     Admitted,
 }
 
-/// A file an engine reads its settings from. Placeholders stand inside JSON strings and are escaped for them.
+/// A file an engine reads its settings from. Placeholders stand inside JSON strings and are escaped
+/// for them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfigFile {
@@ -113,11 +116,46 @@ impl Dialect {
 pub const PLACEHOLDERS: &[(&str, Place)] = &[
     ("script", Place::ARGV),
     ("prompt", Place::ARGV),
-    ("model", Place { argv: true, env: true, files: true }),
-    ("scratch", Place { argv: true, env: true, files: true }),
-    ("token", Place { argv: false, env: true, files: false }),
-    ("door", Place { argv: false, env: false, files: true }),
-    ("protocol", Place { argv: true, env: true, files: true }),
+    (
+        "model",
+        Place {
+            argv: true,
+            env: true,
+            files: true,
+        },
+    ),
+    (
+        "scratch",
+        Place {
+            argv: true,
+            env: true,
+            files: true,
+        },
+    ),
+    (
+        "token",
+        Place {
+            argv: false,
+            env: true,
+            files: false,
+        },
+    ),
+    (
+        "door",
+        Place {
+            argv: false,
+            env: false,
+            files: true,
+        },
+    ),
+    (
+        "protocol",
+        Place {
+            argv: true,
+            env: true,
+            files: true,
+        },
+    ),
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -128,14 +166,23 @@ pub struct Place {
 }
 
 impl Place {
-    const ARGV: Self = Self { argv: true, env: false, files: false };
+    const ARGV: Self = Self {
+        argv: true,
+        env: false,
+        files: false,
+    };
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     #[error("engine manifest {file}: {source}")]
-    Parse { file: String, source: Box<toml::de::Error> },
-    #[error("engine manifest {file}: every engine but `fake` needs gated_by_env = \"CTO_HARNESS_ALLOW_…\"")]
+    Parse {
+        file: String,
+        source: Box<toml::de::Error>,
+    },
+    #[error(
+        "engine manifest {file}: every engine but `fake` needs gated_by_env = \"CTO_HARNESS_ALLOW_…\""
+    )]
     Ungated { file: String },
     #[error("engine manifest {file}: the default engine must say how it is started")]
     NoInvocation { file: String },
@@ -149,21 +196,35 @@ pub const DEFAULT_ENGINE: &str = "fake";
 
 impl Manifest {
     pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self =
-            toml::from_str(text).map_err(|source| ManifestError::Parse { file: file.to_owned(), source: Box::new(source) })?;
+        let manifest: Self = toml::from_str(text).map_err(|source| ManifestError::Parse {
+            file: file.to_owned(),
+            source: Box::new(source),
+        })?;
         let is_default = manifest.id.as_str() == DEFAULT_ENGINE;
-        let gated = manifest.gated_by_env.as_deref().is_some_and(|name| name.starts_with("CTO_HARNESS_ALLOW_"));
+        let gated = manifest
+            .gated_by_env
+            .as_deref()
+            .is_some_and(|name| name.starts_with("CTO_HARNESS_ALLOW_"));
         if is_default == manifest.gated_by_env.is_some() || (!is_default && !gated) {
-            return Err(ManifestError::Ungated { file: file.to_owned() });
+            return Err(ManifestError::Ungated {
+                file: file.to_owned(),
+            });
         }
         if is_default && manifest.invocation.is_none() {
-            return Err(ManifestError::NoInvocation { file: file.to_owned() });
+            return Err(ManifestError::NoInvocation {
+                file: file.to_owned(),
+            });
         }
         if !is_default && manifest.default_stage != Stage::One {
-            return Err(ManifestError::Stage { file: file.to_owned() });
+            return Err(ManifestError::Stage {
+                file: file.to_owned(),
+            });
         }
         match manifest.invocation.as_ref().and_then(Invocation::problem) {
-            Some(what) => Err(ManifestError::Invocation { file: file.to_owned(), what }),
+            Some(what) => Err(ManifestError::Invocation {
+                file: file.to_owned(),
+                what,
+            }),
             None => Ok(manifest),
         }
     }
@@ -174,50 +235,88 @@ impl Manifest {
 
     /// Does it need a model, and so everything that is asked about models?
     pub fn uses_a_model(&self) -> bool {
-        self.invocation.as_ref().is_some_and(|invocation| invocation.model.is_some())
+        self.invocation
+            .as_ref()
+            .is_some_and(|invocation| invocation.model.is_some())
     }
 }
 
 impl Invocation {
     fn problem(&self) -> Option<String> {
-        let argv = self.argv.iter().find_map(|arg| misplaced(arg, |place| place.argv));
-        let env = self.env.values().find_map(|value| misplaced(value, |place| place.env));
-        let files = self.files.iter().find_map(|file| misplaced(&file.text, |place| place.files));
+        let argv = self
+            .argv
+            .iter()
+            .find_map(|arg| misplaced(arg, |place| place.argv));
+        let env = self
+            .env
+            .values()
+            .find_map(|value| misplaced(value, |place| place.env));
+        let files = self
+            .files
+            .iter()
+            .find_map(|file| misplaced(&file.text, |place| place.files));
         if let Some(name) = argv.or(env).or(files) {
             return Some(format!("{{{name}}} means nothing there"));
         }
-        if let Some(name) = self.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        if let Some(name) = self
+            .env
+            .keys()
+            .find(|name| name.is_empty() || name.contains(['=', '\0']))
+        {
             return Some(format!("{name:?} cannot be the name of a variable"));
         }
-        if let Some(file) = self.files.iter().find(|file| !crate::bundle::is_safe_name(&file.path)) {
-            return Some(format!("{:?} is not a path below the scratch directory", file.path));
+        if let Some(file) = self
+            .files
+            .iter()
+            .find(|file| !crate::bundle::is_safe_name(&file.path))
+        {
+            return Some(format!(
+                "{:?} is not a path below the scratch directory",
+                file.path
+            ));
         }
-        self.model.as_ref().filter(|model| model.protocols.is_empty()).map(|_| "a model needs a protocol".to_owned())
+        self.model
+            .as_ref()
+            .filter(|model| model.protocols.is_empty())
+            .map(|_| "a model needs a protocol".to_owned())
     }
 
     /// Is this a version nobody has tried?
     pub fn is_untested(&self, version: Option<&str>) -> bool {
-        !self.tested_versions.is_empty() && !version.is_some_and(|version| self.tested_versions.iter().any(|v| v == version))
+        !self.tested_versions.is_empty()
+            && !version.is_some_and(|version| self.tested_versions.iter().any(|v| v == version))
     }
 }
 
 /// The first placeholder that may not stand where it stands.
 fn misplaced(text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
-    let names = text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    let names = text
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
     // Braces of JSON hold anything but a bare word.
-    let words = names.filter(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'));
-    let known = |name: &str| PLACEHOLDERS.iter().any(|(have, place)| *have == name && here(*place));
+    let words = names.filter(|name| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    });
+    let known = |name: &str| {
+        PLACEHOLDERS
+            .iter()
+            .any(|(have, place)| *have == name && here(*place))
+    };
     words.filter(|name| !known(name)).map(str::to_owned).next()
 }
 
-/// Puts values in the place of their names, in one pass: what a value holds is never looked at again.
+/// Puts values in the place of their names, in one pass: what a value holds is never looked at
+/// again.
 pub fn fill(template: &str, values: &BTreeMap<&str, String>) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(at) = rest.find('{') {
         let (before, after) = rest.split_at(at);
         out.push_str(before);
-        let value = after[1..].split_once('}').and_then(|(name, tail)| Some((values.get(name)?, tail)));
+        let value = after[1..]
+            .split_once('}')
+            .and_then(|(name, tail)| Some((values.get(name)?, tail)));
         match value {
             Some((value, tail)) => {
                 out.push_str(value);
@@ -235,7 +334,10 @@ pub fn fill(template: &str, values: &BTreeMap<&str, String>) -> String {
 
 /// The same inside JSON strings.
 pub fn fill_json(template: &str, values: &BTreeMap<&str, String>) -> String {
-    let escaped = values.iter().map(|(name, value)| (*name, inside_a_string(value))).collect();
+    let escaped = values
+        .iter()
+        .map(|(name, value)| (*name, inside_a_string(value)))
+        .collect();
     fill(template, &escaped)
 }
 
@@ -259,7 +361,10 @@ mod tests {
             pi.replace("CTO_HARNESS_ALLOW_PI", "PATH"),
             pi.replace("default_stage = 1", "default_stage = 2"),
             fake.split("[invocation]").next().unwrap().to_owned(),
-            fake.replace("default", "gated_by_env = \"CTO_HARNESS_ALLOW_FAKE\"\ndefault"),
+            fake.replace(
+                "default",
+                "gated_by_env = \"CTO_HARNESS_ALLOW_FAKE\"\ndefault",
+            ),
             pi.replace("title", "titel"),
             pi.replace("= 1", "= 7"),
         ] {
@@ -271,11 +376,23 @@ mod tests {
     fn a_placeholder_stands_only_where_its_value_may_be() {
         let base = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n[invocation]\nprogram = \"admitted\"\ndialect = \"pi\"\nargv = [ARGV]\nenv = { A = \"ENV\" }\n[[invocation.files]]\npath = \"PATH\"\ntext = 'TEXT'\n";
         let parse = |argv: &str, env: &str, path: &str, text: &str| {
-            let filled = base.replace("ARGV", argv).replace("ENV", env).replace("PATH", path).replace("TEXT", text);
+            let filled = base
+                .replace("ARGV", argv)
+                .replace("ENV", env)
+                .replace("PATH", path)
+                .replace("TEXT", text);
             Manifest::parse("f", &filled).is_ok()
         };
-        assert!(parse("\"{model}\", \"{prompt}\"", "{token}", "a/b.json", "{\"u\":\"{door}\",\"m\":{\"id\":\"{model}\"}}"));
-        assert!(!parse("\"{token}\"", "x", "a", "x"), "a token on a command line");
+        assert!(parse(
+            "\"{model}\", \"{prompt}\"",
+            "{token}",
+            "a/b.json",
+            "{\"u\":\"{door}\",\"m\":{\"id\":\"{model}\"}}"
+        ));
+        assert!(
+            !parse("\"{token}\"", "x", "a", "x"),
+            "a token on a command line"
+        );
         assert!(!parse("\"{door}\"", "x", "a", "x"), "known too late");
         assert!(!parse("\"x\"", "{door}", "a", "x"));
         assert!(!parse("\"x\"", "x", "a", "{token}"), "a token in a file");
@@ -288,7 +405,10 @@ mod tests {
     #[test]
     fn values_are_put_in_once_and_escaped_for_json() {
         let values = BTreeMap::from([("model", "{door}\"\\".to_owned()), ("door", "d".to_owned())]);
-        assert_eq!(fill("{model} {door} {nothing} {", &values), "{door}\"\\ d {nothing} {");
+        assert_eq!(
+            fill("{model} {door} {nothing} {", &values),
+            "{door}\"\\ d {nothing} {"
+        );
         let text = fill_json("{\"m\":\"{model}\",\"o\":{\"d\":\"{door}\"}}", &values);
         let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(parsed["m"], "{door}\"\\");

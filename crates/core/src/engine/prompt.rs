@@ -3,15 +3,43 @@
 use crate::task::contract::{Action, Contract};
 use crate::values::paths::PathRule;
 
-/// The task as one text. It begins with a plain word, so no engine takes it for an option or a file.
+/// The task as one text. It begins with a plain word, so no engine takes it for an option or a
+/// file.
 pub fn prompt(contract: &Contract) -> String {
-    let mut out = format!("Task: {}\n\n{}\n", contract.title.trim(), contract.objective.trim());
+    let mut out = format!(
+        "Task: {}\n\n{}\n",
+        contract.title.trim(),
+        contract.objective.trim()
+    );
     out.push_str("\nYou are in the root of a private copy of the files. Work there alone, without asking back.\n");
-    section(&mut out, "Only these paths may change", contract.allowed_paths.iter().map(PathRule::as_str));
-    section(&mut out, "These paths must not change, even where a path above would allow it", paths(&contract.forbidden_paths));
-    section(&mut out, "Never do any of this", contract.forbidden_actions.iter().map(|action| action_words(*action)));
-    section(&mut out, "It will be verified with", contract.verification_commands.iter().map(String::as_str));
-    section(&mut out, "It is done when", contract.success_criteria.iter().map(String::as_str));
+    section(
+        &mut out,
+        "Only these paths may change",
+        contract.allowed_paths.iter().map(PathRule::as_str),
+    );
+    section(
+        &mut out,
+        "These paths must not change, even where a path above would allow it",
+        paths(&contract.forbidden_paths),
+    );
+    section(
+        &mut out,
+        "Never do any of this",
+        contract
+            .forbidden_actions
+            .iter()
+            .map(|action| action_words(*action)),
+    );
+    section(
+        &mut out,
+        "It will be verified with",
+        contract.verification_commands.iter().map(String::as_str),
+    );
+    section(
+        &mut out,
+        "It is done when",
+        contract.success_criteria.iter().map(String::as_str),
+    );
     out.push_str(
         "\nThe network is closed. Do not commit. When the change is made, say in one sentence what you changed, and stop.\n",
     );
@@ -58,7 +86,11 @@ mod tests {
         let contract = contract();
         let text = prompt(&contract);
         assert!(text.starts_with("Task: "));
-        for rule in contract.allowed_paths.iter().chain(&contract.forbidden_paths) {
+        for rule in contract
+            .allowed_paths
+            .iter()
+            .chain(&contract.forbidden_paths)
+        {
             assert!(text.contains(&format!("- {}\n", rule.as_str())), "{text}");
         }
         for command in &contract.verification_commands {
@@ -75,6 +107,9 @@ mod tests {
         contract.target_repository = "target-of-the-operator".into();
         contract.hidden_verification.commands = vec!["run-the-hidden-check".into()];
         let text = prompt(&contract);
-        assert!(!text.contains("target-of-the-operator") && !text.contains("hidden"), "{text}");
+        assert!(
+            !text.contains("target-of-the-operator") && !text.contains("hidden"),
+            "{text}"
+        );
     }
 }

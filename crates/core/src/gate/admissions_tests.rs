@@ -12,7 +12,8 @@ use crate::values::digest::Digest;
 use crate::values::time::Utc;
 
 fn pi() -> Manifest {
-    let text = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
+    let text =
+        "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
     Manifest::parse("pi.toml", text).unwrap()
 }
 
@@ -21,7 +22,9 @@ fn found<T: crate::records::Record>(value: &Value) -> Found<T> {
 }
 
 fn without(mut value: Value, fields: &[&str]) -> Value {
-    fields.iter().for_each(|field| drop(value.as_object_mut().unwrap().remove(*field)));
+    fields
+        .iter()
+        .for_each(|field| drop(value.as_object_mut().unwrap().remove(*field)));
     value
 }
 
@@ -42,7 +45,11 @@ struct World {
 }
 
 fn binary(is_temporary: bool) -> Binary {
-    Binary::Found { path: "/opt/pi/bin/pi".into(), sha256: Digest::of(b"pi"), is_temporary }
+    Binary::Found {
+        path: "/opt/pi/bin/pi".into(),
+        sha256: Digest::of(b"pi"),
+        is_temporary,
+    }
 }
 
 fn url(text: &str) -> Endpoint {
@@ -76,8 +83,17 @@ impl World {
             artifact: crate::bundle::STAGE1_PROOF,
             sha256: Digest::of(b"proof"),
         };
-        let facts = LaneFacts { proofs: vec![proof], ..facts };
-        Self { manifest: pi(), contract, stage: Stage::Two, opened: true, facts }
+        let facts = LaneFacts {
+            proofs: vec![proof],
+            ..facts
+        };
+        Self {
+            manifest: pi(),
+            contract,
+            stage: Stage::Two,
+            opened: true,
+            facts,
+        }
     }
 
     fn with(change: impl FnOnce(&mut Self)) -> Self {
@@ -118,10 +134,15 @@ impl World {
     /// `code: detail` of every blocked gate.
     fn blocks(&self) -> Vec<String> {
         let told = |outcome: Outcome| match outcome {
-            Outcome::Blocked(code, detail) => Some(format!("{}: {}", code.as_str(), detail.unwrap_or_default())),
+            Outcome::Blocked(code, detail) => {
+                Some(format!("{}: {}", code.as_str(), detail.unwrap_or_default()))
+            }
             _ => None,
         };
-        self.outcomes().into_iter().filter_map(|(_, outcome)| told(outcome)).collect()
+        self.outcomes()
+            .into_iter()
+            .filter_map(|(_, outcome)| told(outcome))
+            .collect()
     }
 }
 
@@ -143,11 +164,12 @@ fn everything_on_record_opens_every_gate_and_what_only_people_can_judge_is_shown
 
 #[test]
 fn fake_a_closed_engine_and_stage_one_need_no_admission() {
-    let text =
-        "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
     let nothing = LaneFacts::nothing(Utc::FIRST);
     for world in [
-        World::with(|w| (w.manifest, w.facts) = (Manifest::parse("f", text).unwrap(), nothing.clone())),
+        World::with(|w| {
+            (w.manifest, w.facts) = (Manifest::parse("f", text).unwrap(), nothing.clone())
+        }),
         World::with(|w| (w.opened, w.facts) = (false, nothing.clone())),
         World::with(|w| (w.stage, w.facts) = (Stage::One, nothing.clone())),
     ] {
@@ -159,7 +181,11 @@ fn fake_a_closed_engine_and_stage_one_need_no_admission() {
 type Row = (&'static str, fn(&mut World), &'static [&'static str]);
 
 const ROWS: &[Row] = &[
-    ("no decision", |w| w.facts.decision = Found::Missing, &["provider_decision_closed: there is no decision record"]),
+    (
+        "no decision",
+        |w| w.facts.decision = Found::Missing,
+        &["provider_decision_closed: there is no decision record"],
+    ),
     (
         "not decided",
         |w| w.facts.decision = found(&json!({"decision_status": "not_decided"})),
@@ -172,19 +198,31 @@ const ROWS: &[Row] = &[
     ),
     (
         "class and status disagree",
-        |w| w.facts.decision = found(&changed(samples::decision(), "provider_class", json!("external_anthropic"))),
+        |w| {
+            w.facts.decision = found(&changed(
+                samples::decision(),
+                "provider_class",
+                json!("external_anthropic"),
+            ))
+        },
         &["provider_decision_closed: the decision record cannot be used: provider_class"],
     ),
     (
         "an external pair where a local one is required",
         |w| {
-            w.facts.model =
-                found(&changed(changed(samples::model(), "provider", json!("openai-codex")), "model", json!("gpt-5.5")));
+            w.facts.model = found(&changed(
+                changed(samples::model(), "provider", json!("openai-codex")),
+                "model",
+                json!("gpt-5.5"),
+            ));
             w.contract.lane.model = w.facts.pair();
             w.facts.proofs[0].lane.model = w.facts.pair();
             w.facts.endpoint = Endpoint::NotGiven;
         },
-        &["provider_decision_closed: the decision is local_provider_required", "provider_local_config_unavailable: no base URL"],
+        &[
+            "provider_decision_closed: the decision is local_provider_required",
+            "provider_local_config_unavailable: no base URL",
+        ],
     ),
     (
         "a hosted endpoint where a local one is required",
@@ -197,16 +235,34 @@ const ROWS: &[Row] = &[
     (
         "no model admission",
         |w| w.facts.model = Found::Missing,
-        &["provider_decision_closed: no provider and model", "model_not_admitted: missing_admission"],
+        &[
+            "provider_decision_closed: no provider and model",
+            "model_not_admitted: missing_admission",
+        ],
     ),
     (
         "a broken model admission",
-        |w| w.facts.model = found(&changed(samples::model(), "admission_timestamp", json!("soon"))),
-        &["provider_decision_closed: no provider", "model_not_admitted: invalid_admission: admission_timestamp"],
+        |w| {
+            w.facts.model = found(&changed(
+                samples::model(),
+                "admission_timestamp",
+                json!("soon"),
+            ))
+        },
+        &[
+            "provider_decision_closed: no provider",
+            "model_not_admitted: invalid_admission: admission_timestamp",
+        ],
     ),
     (
         "a record that admits nothing",
-        |w| w.facts.model = found(&changed(without(samples::model(), &["endpoint_sha256"]), "status", json!("not_admitted"))),
+        |w| {
+            w.facts.model = found(&changed(
+                without(samples::model(), &["endpoint_sha256"]),
+                "status",
+                json!("not_admitted"),
+            ))
+        },
         &["model_not_admitted: not_admitted"],
     ),
     (
@@ -236,10 +292,21 @@ const ROWS: &[Row] = &[
     (
         "another provider",
         |w| w.facts.asked_provider = Some("openai".into()),
-        &["provider_decision_closed: ", "model_not_admitted: mismatch: the provider"],
+        &[
+            "provider_decision_closed: ",
+            "model_not_admitted: mismatch: the provider",
+        ],
     ),
-    ("another base URL", |w| w.facts.model = found(&samples::model()), &["model_not_admitted: mismatch: the base URL"]),
-    ("no executable record", |w| w.facts.executable = Found::Missing, &["executable_not_admitted: no record"]),
+    (
+        "another base URL",
+        |w| w.facts.model = found(&samples::model()),
+        &["model_not_admitted: mismatch: the base URL"],
+    ),
+    (
+        "no executable record",
+        |w| w.facts.executable = Found::Missing,
+        &["executable_not_admitted: no record"],
+    ),
     (
         "a record of another engine",
         |w| w.facts.executable = found(&changed(samples::executable(), "engine", json!("case"))),
@@ -250,8 +317,16 @@ const ROWS: &[Row] = &[
         |w| w.facts.binary = Binary::NotThere,
         &["provider_unavailable: the admitted file is no longer at its path"],
     ),
-    ("a directory", |w| w.facts.binary = Binary::NotRegular, &["executable_not_admitted: what is at its path"]),
-    ("no program", |w| w.facts.binary = Binary::NotExecutable, &["executable_not_admitted: the file may not be executed"]),
+    (
+        "a directory",
+        |w| w.facts.binary = Binary::NotRegular,
+        &["executable_not_admitted: what is at its path"],
+    ),
+    (
+        "no program",
+        |w| w.facts.binary = Binary::NotExecutable,
+        &["executable_not_admitted: the file may not be executed"],
+    ),
     (
         "a shell keyword",
         |w| w.facts.binary = Binary::NotAPath,
@@ -259,16 +334,39 @@ const ROWS: &[Row] = &[
     ),
     (
         "another digest",
-        |w| w.facts.binary = Binary::Found { path: "/opt/pi/bin/pi".into(), sha256: Digest::of(b"x"), is_temporary: false },
+        |w| {
+            w.facts.binary = Binary::Found {
+                path: "/opt/pi/bin/pi".into(),
+                sha256: Digest::of(b"x"),
+                is_temporary: false,
+            }
+        },
         &["executable_not_admitted: the file has another digest"],
     ),
     (
         "another path",
-        |w| w.facts.binary = Binary::Found { path: "/opt/other".into(), sha256: Digest::of(b"pi"), is_temporary: false },
-        &["executable_not_admitted: the file named", "review_due: executable admission: the path"],
+        |w| {
+            w.facts.binary = Binary::Found {
+                path: "/opt/other".into(),
+                sha256: Digest::of(b"pi"),
+                is_temporary: false,
+            }
+        },
+        &[
+            "executable_not_admitted: the file named",
+            "review_due: executable admission: the path",
+        ],
     ),
-    ("a temporary directory at stage 2", |w| w.facts.binary = binary(true), &[]),
-    ("no source record at stage 2", |w| w.facts.source = Found::Missing, &[]),
+    (
+        "a temporary directory at stage 2",
+        |w| w.facts.binary = binary(true),
+        &[],
+    ),
+    (
+        "no source record at stage 2",
+        |w| w.facts.source = Found::Missing,
+        &[],
+    ),
     (
         "a broken source record at stage 2",
         |w| w.facts.source = found(&without(samples::source(), &["license_note"])),
@@ -289,23 +387,44 @@ const ROWS: &[Row] = &[
         |w| w.facts.credential = Credential::Missing(CredentialWay::Variable("PI_KEY".into())),
         &["provider_auth_unavailable: the variable PI_KEY is not there"],
     ),
-    ("another way", |w| w.facts.credential = Credential::AnotherWay, &["provider_auth_unavailable: the credential was to come"]),
-    ("no base URL", |w| w.facts.endpoint = Endpoint::NotGiven, &["provider_local_config_unavailable: no base URL"]),
+    (
+        "another way",
+        |w| w.facts.credential = Credential::AnotherWay,
+        &["provider_auth_unavailable: the credential was to come"],
+    ),
+    (
+        "no base URL",
+        |w| w.facts.endpoint = Endpoint::NotGiven,
+        &["provider_local_config_unavailable: no base URL"],
+    ),
     (
         "a base URL with a credential",
         |w| w.facts.endpoint = url("http://me:hunter22@127.0.0.1:8000"),
         &["provider_local_config_unavailable: the base URL carries a credential"],
     ),
-    ("no proof", |w| w.facts.proofs.clear(), &["stage_not_proven: no proof of stage 1"]),
+    (
+        "no proof",
+        |w| w.facts.proofs.clear(),
+        &["stage_not_proven: no proof of stage 1"],
+    ),
     (
         "another file since the proof",
         |w| w.facts.proofs[0].lane.executable_sha256 = Seen::Known(Digest::of(b"old")),
-        &["stage_not_proven: stage 1 was proven for another lane; changed since: executable digest"],
+        &[
+            "stage_not_proven: stage 1 was proven for another lane; changed since: executable digest",
+        ],
     ),
     (
         "another source and model since the proof",
-        |w| (w.facts.proofs[0].lane.source_pin, w.facts.proofs[0].lane.model) = (None, None),
-        &["stage_not_proven: stage 1 was proven for another lane; changed since: source pin, model pair"],
+        |w| {
+            (
+                w.facts.proofs[0].lane.source_pin,
+                w.facts.proofs[0].lane.model,
+            ) = (None, None)
+        },
+        &[
+            "stage_not_proven: stage 1 was proven for another lane; changed since: source pin, model pair",
+        ],
     ),
 ];
 
@@ -323,18 +442,36 @@ fn truth_table() {
 
 /// A source admitted for the stage that changes a repository of the operator's.
 fn owned(world: &mut World, license: &str) {
-    let source = changed(samples::source(), "allowed_execution_modes", json!(["owned-noncritical-repo"]));
-    let source = changed(changed(source, "license_status", json!(license)), "review_trigger", json!("look"));
+    let source = changed(
+        samples::source(),
+        "allowed_execution_modes",
+        json!(["owned-noncritical-repo"]),
+    );
+    let source = changed(
+        changed(source, "license_status", json!(license)),
+        "review_trigger",
+        json!("look"),
+    );
     world.facts.source = found(&source);
 }
 
 #[test]
 fn higher_stages_need_what_stage_two_only_notes() {
-    let codes = |world: World| world.blocks().iter().map(|b| b.split(':').next().unwrap().to_owned()).collect::<Vec<_>>();
+    let codes = |world: World| {
+        world
+            .blocks()
+            .iter()
+            .map(|b| b.split(':').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
     let at = |stage: Stage, mode: MutationMode, change: fn(&mut World)| {
         let mut world = World::good();
         (world.stage, world.contract.mutation_mode) = (stage, mode);
-        world.facts.model = found(&changed(without(samples::model(), &["endpoint_sha256"]), "review_trigger", json!("look")));
+        world.facts.model = found(&changed(
+            without(samples::model(), &["endpoint_sha256"]),
+            "review_trigger",
+            json!("look"),
+        ));
         world.facts.source = found(&changed(samples::source(), "review_trigger", json!("look")));
         world.facts.proofs[0].stage = Stage::try_from(stage.number() - 1).unwrap();
         change(&mut world);
@@ -342,19 +479,37 @@ fn higher_stages_need_what_stage_two_only_notes() {
     };
     use MutationMode::{CopiedRepo, OwnedNoncriticalRepo, SandboxRepo};
     assert_eq!(at(Stage::Three, CopiedRepo, |_| ()), Vec::<String>::new());
-    assert_eq!(at(Stage::Three, CopiedRepo, |w| w.facts.binary = binary(true)), ["executable_not_admitted"]);
     assert_eq!(
-        at(Stage::Three, CopiedRepo, |w| w.facts.source = Found::Missing),
+        at(Stage::Three, CopiedRepo, |w| w.facts.binary = binary(true)),
+        ["executable_not_admitted"]
+    );
+    assert_eq!(
+        at(Stage::Three, CopiedRepo, |w| w.facts.source =
+            Found::Missing),
         ["source_not_admitted", "stage_not_proven"][..1]
     );
-    assert_eq!(at(Stage::Four, SandboxRepo, |_| ()), ["source_not_admitted"], "its modes do not cover it");
     assert_eq!(
-        at(Stage::Three, CopiedRepo, |w| w.facts.executable = found(&samples::executable())),
+        at(Stage::Four, SandboxRepo, |_| ()),
+        ["source_not_admitted"],
+        "its modes do not cover it"
+    );
+    assert_eq!(
+        at(Stage::Three, CopiedRepo, |w| w.facts.executable =
+            found(&samples::executable())),
         ["source_not_admitted"],
         "a build tool was missing"
     );
-    assert_eq!(at(Stage::Five, OwnedNoncriticalRepo, |w| owned(w, "resolved")), Vec::<String>::new());
-    assert_eq!(at(Stage::Five, OwnedNoncriticalRepo, |w| owned(w, "unresolved")), ["license_unresolved"]);
+    assert_eq!(
+        at(Stage::Five, OwnedNoncriticalRepo, |w| owned(w, "resolved")),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        at(Stage::Five, OwnedNoncriticalRepo, |w| owned(
+            w,
+            "unresolved"
+        )),
+        ["license_unresolved"]
+    );
 }
 
 #[test]
@@ -363,7 +518,11 @@ fn codex_through_case_needs_a_bridge_that_nobody_proved() {
         w.manifest =
             Manifest::parse("c", "id = \"case\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_CASE\"\ndefault_stage = 1\n")
                 .unwrap();
-        w.facts.model = found(&changed(samples::model(), "provider", json!("openai-codex")));
+        w.facts.model = found(&changed(
+            samples::model(),
+            "provider",
+            json!("openai-codex"),
+        ));
     });
     assert!(world.blocks().iter().any(|b| b.starts_with("provider_auth_unavailable: this provider needs an auth bridge")));
 }

@@ -13,7 +13,10 @@ pub(super) fn closed(input: &GateInput<'_>) -> bool {
     input.manifest.is_gated() && !input.engine_opened
 }
 
-pub(super) fn with_contract(input: &GateInput<'_>, check: impl FnOnce(&Contract) -> Outcome) -> Outcome {
+pub(super) fn with_contract(
+    input: &GateInput<'_>,
+    check: impl FnOnce(&Contract) -> Outcome,
+) -> Outcome {
     match input.contract.valid() {
         Some(contract) => check(contract),
         None => NO_CONTRACT,
@@ -42,7 +45,10 @@ pub fn engine(input: &GateInput<'_>) -> Outcome {
         Some(_) if input.engine_opened => Outcome::Pass,
         Some(variable) => Outcome::Blocked(
             Code::EngineGateClosed,
-            Some(format!("{} opens with {variable}=1 or --allow-engine {}", input.manifest.id, input.manifest.id)),
+            Some(format!(
+                "{} opens with {variable}=1 or --allow-engine {}",
+                input.manifest.id, input.manifest.id
+            )),
         ),
     }
 }
@@ -62,10 +68,14 @@ pub fn source(input: &GateInput<'_>) -> Outcome {
         Some(source) => match source.record.class {
             SourceClass::OwnedLocal => Outcome::Pass,
         },
-        None if input.stage == Stage::Three || contract.mutation_mode == MutationMode::CopiedRepo => Outcome::Blocked(
-            Code::SourceNotAdmitted,
-            Some("a copied repository needs a source record, and none was given".into()),
-        ),
+        None if input.stage == Stage::Three
+            || contract.mutation_mode == MutationMode::CopiedRepo =>
+        {
+            Outcome::Blocked(
+                Code::SourceNotAdmitted,
+                Some("a copied repository needs a source record, and none was given".into()),
+            )
+        }
         None => Outcome::NotApplicable("no repository is copied"),
     })
 }
@@ -73,10 +83,17 @@ pub fn source(input: &GateInput<'_>) -> Outcome {
 pub fn source_state(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match (&contract.source, &input.source) {
         (None, _) => Outcome::NotApplicable("no repository is copied"),
-        (Some(_), Seen::NotSeen) => Outcome::Blocked(Code::SourceNotAdmitted, Some("the source was not looked at".into())),
-        (Some(_), Seen::Known(Looked::Unusable(why))) => Outcome::Blocked(Code::SourceNotAdmitted, Some(why.clone())),
+        (Some(_), Seen::NotSeen) => Outcome::Blocked(
+            Code::SourceNotAdmitted,
+            Some("the source was not looked at".into()),
+        ),
+        (Some(_), Seen::Known(Looked::Unusable(why))) => {
+            Outcome::Blocked(Code::SourceNotAdmitted, Some(why.clone()))
+        }
         (Some(source), Seen::Known(Looked::Found(look))) => match look.status.dirt() {
-            Some(dirt) if !source.from_head => Outcome::Blocked(Code::DirtyStartingTree, Some(dirt)),
+            Some(dirt) if !source.from_head => {
+                Outcome::Blocked(Code::DirtyStartingTree, Some(dirt))
+            }
             _ => Outcome::Pass,
         },
     })
@@ -104,26 +121,36 @@ pub fn mutation_mode(input: &GateInput<'_>) -> Outcome {
 
 pub fn verification_command(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
-        let excused = contract.no_test_rationale.is_some() && !matches!(input.stage, Stage::Two | Stage::Three | Stage::Four);
+        let excused = contract.no_test_rationale.is_some()
+            && !matches!(input.stage, Stage::Two | Stage::Three | Stage::Four);
         match contract.verification_commands.is_empty() {
             false => Outcome::Pass,
             true if excused => Outcome::NotApplicable("the contract says why there is no test"),
-            true => Outcome::Blocked(Code::MissingTestCommand, Some("verification_commands is empty".into())),
+            true => Outcome::Blocked(
+                Code::MissingTestCommand,
+                Some("verification_commands is empty".into()),
+            ),
         }
     })
 }
 
-/// Only whether there is an answer: it is read, and a denial closes this gate, when there is a plan to answer.
+/// Only whether there is an answer: it is read, and a denial closes this gate, when there is a plan
+/// to answer.
 pub fn approval(input: &GateInput<'_>) -> Outcome {
-    with_contract(input, |contract| match (contract.approval_required, input.approval_answered) {
-        (false, _) => Outcome::NotApplicable("the contract needs no approval"),
-        (true, true) => Outcome::Pass,
-        (true, false) => Outcome::Blocked(Code::ApprovalMissing, Some("no approval names this contract".into())),
+    with_contract(input, |contract| {
+        match (contract.approval_required, input.approval_answered) {
+            (false, _) => Outcome::NotApplicable("the contract needs no approval"),
+            (true, true) => Outcome::Pass,
+            (true, false) => Outcome::Blocked(
+                Code::ApprovalMissing,
+                Some("no approval names this contract".into()),
+            ),
+        }
     })
 }
 
-/// Setup and inputs exist only inside a jail; whether there is one, and whether the inputs are there,
-/// the gates of the host find out.
+/// Setup and inputs exist only inside a jail; whether there is one, and whether the inputs are
+/// there, the gates of the host find out.
 pub fn setup(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match prepares(contract) {
         false => Outcome::NotApplicable("the contract prepares nothing"),
@@ -142,16 +169,25 @@ pub fn provider(input: &GateInput<'_>) -> Outcome {
             let why = format!("this version knows {} but cannot run it", input.manifest.id);
             Outcome::Blocked(Code::ProviderUnavailable, Some(why))
         }
-        Seen::NotSeen => Outcome::Blocked(Code::ProviderUnavailable, Some("the host was not looked at".into())),
+        Seen::NotSeen => Outcome::Blocked(
+            Code::ProviderUnavailable,
+            Some("the host was not looked at".into()),
+        ),
         Seen::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
-        Seen::Known(host) => Outcome::Blocked(Code::ProviderUnavailable, Some(host.lane_missing.join("; "))),
+        Seen::Known(host) => Outcome::Blocked(
+            Code::ProviderUnavailable,
+            Some(host.lane_missing.join("; ")),
+        ),
     }
 }
 
 pub fn toolchains(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
         let Seen::Known(host) = &input.host else {
-            return Outcome::Blocked(Code::ToolchainUnavailable, Some("the host was not looked at".into()));
+            return Outcome::Blocked(
+                Code::ToolchainUnavailable,
+                Some("the host was not looked at".into()),
+            );
         };
         let missing: Vec<String> = programs_needed(contract)
             .into_iter()
@@ -172,23 +208,36 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
 /// stage 2 playing a script that ships with its case.
 pub fn containment(input: &GateInput<'_>) -> Outcome {
     let Seen::Known(host) = &input.host else {
-        return Outcome::Blocked(Code::ContainmentUnavailable, Some("the host was not looked at".into()));
+        return Outcome::Blocked(
+            Code::ContainmentUnavailable,
+            Some("the host was not looked at".into()),
+        );
     };
     let prepares = input.contract.valid().is_some_and(prepares);
-    let excepted = !input.manifest.is_gated() && input.stage == Stage::Two && input.own_script && !prepares;
+    let excepted =
+        !input.manifest.is_gated() && input.stage == Stage::Two && input.own_script && !prepares;
     match host.jail_missing.is_empty() {
         true => Outcome::Pass,
-        false if excepted => Outcome::NotApplicable("fake plays its own script at stage 2; it runs WITHOUT containment"),
+        false if excepted => Outcome::NotApplicable(
+            "fake plays its own script at stage 2; it runs WITHOUT containment",
+        ),
         false => Outcome::Blocked(
             Code::ContainmentUnavailable,
-            Some(format!("not proven on this host: {}", host.jail_missing.join(", "))),
+            Some(format!(
+                "not proven on this host: {}",
+                host.jail_missing.join(", ")
+            )),
         ),
     }
 }
 
 /// Declared toolchains, and the program each command of the contract begins with.
 pub fn programs_needed(contract: &Contract) -> Vec<String> {
-    let commands = contract.setup.iter().chain(&contract.verification_commands).chain(&contract.hidden_verification.commands);
+    let commands = contract
+        .setup
+        .iter()
+        .chain(&contract.verification_commands)
+        .chain(&contract.hidden_verification.commands);
     let mut programs: Vec<String> = contract.toolchains.clone();
     programs.extend(commands.filter_map(|command| first_program(command)));
     programs.sort();
@@ -198,15 +247,23 @@ pub fn programs_needed(contract: &Contract) -> Vec<String> {
 
 /// The program of a plain command; shell syntax and built-ins are left to the shell.
 fn first_program(command: &str) -> Option<String> {
-    const BUILT_IN: [&str; 16] =
-        ["!", "{", "[", "[[", ":", ".", "cd", "eval", "exit", "export", "false", "for", "if", "set", "test", "true"];
-    let word = command.split_whitespace().find(|word| !is_assignment(word))?;
-    let plain = word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
+    const BUILT_IN: [&str; 16] = [
+        "!", "{", "[", "[[", ":", ".", "cd", "eval", "exit", "export", "false", "for", "if", "set",
+        "test", "true",
+    ];
+    let word = command
+        .split_whitespace()
+        .find(|word| !is_assignment(word))?;
+    let plain = word
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'));
     (plain && !BUILT_IN.contains(&word) && word != "while").then(|| word.to_owned())
 }
 
 fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    })
 }
 
 #[cfg(test)]

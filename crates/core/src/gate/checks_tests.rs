@@ -15,23 +15,28 @@ use crate::wire::Protocol;
 use crate::wire::calls::{CallRecord, Outcome as Wire};
 
 fn fake() -> Manifest {
-    let text =
-        "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
+    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"fake\"\n";
     Manifest::parse("fake.toml", text).unwrap()
 }
 
 fn gated() -> Manifest {
-    let text = "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
+    let text =
+        "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n";
     Manifest::parse("pi.toml", text).unwrap()
 }
 
 fn host() -> Seen<HostFacts> {
     let programs = ["python3"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
-    Seen::Known(HostFacts { programs: BTreeMap::from(programs), ..HostFacts::default() })
+    Seen::Known(HostFacts {
+        programs: BTreeMap::from(programs),
+        ..HostFacts::default()
+    })
 }
 
 fn changed_host(change: impl FnOnce(&mut HostFacts)) -> Seen<HostFacts> {
-    let Seen::Known(mut facts) = host() else { unreachable!() };
+    let Seen::Known(mut facts) = host() else {
+        unreachable!()
+    };
     change(&mut facts);
     Seen::Known(facts)
 }
@@ -74,7 +79,11 @@ impl World {
             host: host(),
             source: Seen::NotSeen,
             model: Seen::NotSeen,
-            confinement: Decision { policy: Containment::Strict, guard: Guard::default(), fallback: None },
+            confinement: Decision {
+                policy: Containment::Strict,
+                guard: Guard::default(),
+                fallback: None,
+            },
         }
     }
 
@@ -84,7 +93,10 @@ impl World {
         change(&mut look);
         let mut world = Self::contract(|c| {
             c.mutation_mode = MutationMode::CopiedRepo;
-            c.source = Some(Source { from_head, ..source_tests::source() });
+            c.source = Some(Source {
+                from_head,
+                ..source_tests::source()
+            });
         });
         (world.stage, world.source) = (Stage::Three, Seen::Known(Looked::Found(look)));
         world
@@ -93,7 +105,10 @@ impl World {
     fn contract(change: impl FnOnce(&mut Contract)) -> Self {
         let mut contract = sample();
         change(&mut contract);
-        Self { contract: ContractDocument::Valid(Box::new(contract)), ..Self::good() }
+        Self {
+            contract: ContractDocument::Valid(Box::new(contract)),
+            ..Self::good()
+        }
     }
 
     fn input(&self) -> GateInput<'_> {
@@ -115,7 +130,10 @@ impl World {
 
     fn codes(&self) -> Vec<&'static str> {
         match plan::next(&self.input()) {
-            Next::Blocked(report) => report.blocked().map(|gate| gate.code.unwrap().as_str()).collect(),
+            Next::Blocked(report) => report
+                .blocked()
+                .map(|gate| gate.code.unwrap().as_str())
+                .collect(),
             Next::LookAtHost => vec!["look-at-host"],
             Next::LookAtSource => vec!["look-at-source"],
             Next::LookAtModel => vec!["look-at-model"],
@@ -125,41 +143,128 @@ impl World {
 }
 
 fn dirty(look: &mut SourceLook) {
-    look.status = SourceStatus::new(b"x", vec![crate::values::paths::TreePath::new("x")], Vec::new());
+    look.status = SourceStatus::new(
+        b"x",
+        vec![crate::values::paths::TreePath::new("x")],
+        Vec::new(),
+    );
 }
 
 #[test]
 fn truth_table() {
     let invalid = ContractDocument::Invalid(InvalidContract {
         invalid: true,
-        errors: vec![ContractIssue { file: "case.toml".into(), line: 3, column: 4, message: "bad".into() }],
+        errors: vec![ContractIssue {
+            file: "case.toml".into(),
+            line: 3,
+            column: 4,
+            message: "bad".into(),
+        }],
     });
     let rows: Vec<(&str, World, &[&str])> = vec![
         ("good", World::good(), &[]),
-        ("invalid contract", World { contract: invalid.clone(), ..World::good() }, &["contract_invalid"]),
-        ("closed engine", World { manifest: gated(), stage: Stage::One, ..World::good() }, &["engine_gate_closed"]),
-        ("closed engine, high stage", World { manifest: gated(), stage: Stage::Five, ..World::good() }, &["engine_gate_closed"]),
+        (
+            "invalid contract",
+            World {
+                contract: invalid.clone(),
+                ..World::good()
+            },
+            &["contract_invalid"],
+        ),
+        (
+            "closed engine",
+            World {
+                manifest: gated(),
+                stage: Stage::One,
+                ..World::good()
+            },
+            &["engine_gate_closed"],
+        ),
+        (
+            "closed engine, high stage",
+            World {
+                manifest: gated(),
+                stage: Stage::Five,
+                ..World::good()
+            },
+            &["engine_gate_closed"],
+        ),
         (
             "closed engine, invalid contract: both, together",
-            World { manifest: gated(), stage: Stage::One, contract: invalid, ..World::good() },
+            World {
+                manifest: gated(),
+                stage: Stage::One,
+                contract: invalid,
+                ..World::good()
+            },
             &["contract_invalid", "engine_gate_closed"],
         ),
         (
             "opened, stage 1",
-            World { manifest: gated(), stage: Stage::One, opened: true, ..World::good() },
+            World {
+                manifest: gated(),
+                stage: Stage::One,
+                opened: true,
+                ..World::good()
+            },
             &["stage_gate_closed"],
         ),
         (
             "opened, stage 2, nothing on record",
-            World { manifest: gated(), opened: true, ..World::good() },
-            &["provider_decision_closed", "model_not_admitted", "executable_not_admitted", "stage_not_proven"],
+            World {
+                manifest: gated(),
+                opened: true,
+                ..World::good()
+            },
+            &[
+                "provider_decision_closed",
+                "model_not_admitted",
+                "executable_not_admitted",
+                "stage_not_proven",
+            ],
         ),
-        ("fake, stage 1", World { stage: Stage::One, ..World::good() }, &["stage_gate_closed"]),
-        ("fake, stage 3", World { stage: Stage::Three, ..World::good() }, &["source_not_admitted"]),
-        ("fake, stage 4", World { stage: Stage::Four, ..World::good() }, &["stage_not_proven"]),
-        ("fake, stage 6", World { stage: Stage::Six, ..World::good() }, &["stage_not_proven"]),
-        ("mode wider than stage", World::contract(|c| c.mutation_mode = MutationMode::SandboxRepo), &["stage_not_proven"]),
-        ("no test command", World::contract(|c| c.verification_commands.clear()), &["missing_test_command"]),
+        (
+            "fake, stage 1",
+            World {
+                stage: Stage::One,
+                ..World::good()
+            },
+            &["stage_gate_closed"],
+        ),
+        (
+            "fake, stage 3",
+            World {
+                stage: Stage::Three,
+                ..World::good()
+            },
+            &["source_not_admitted"],
+        ),
+        (
+            "fake, stage 4",
+            World {
+                stage: Stage::Four,
+                ..World::good()
+            },
+            &["stage_not_proven"],
+        ),
+        (
+            "fake, stage 6",
+            World {
+                stage: Stage::Six,
+                ..World::good()
+            },
+            &["stage_not_proven"],
+        ),
+        (
+            "mode wider than stage",
+            World::contract(|c| c.mutation_mode = MutationMode::SandboxRepo),
+            &["stage_not_proven"],
+        ),
+        (
+            "no test command",
+            World::contract(|c| c.verification_commands.clear()),
+            &["missing_test_command"],
+        ),
         (
             "a rationale does not help at stage 2",
             World::contract(|c| {
@@ -168,20 +273,72 @@ fn truth_table() {
             }),
             &["missing_test_command"],
         ),
-        ("setup runs in the jail", World::contract(|c| c.setup = vec!["python3 -m venv .venv".into()]), &[]),
-        ("setup needs a program", World::contract(|c| c.setup = vec!["npm ci".into()]), &["toolchain_unavailable"]),
-        ("no jail, own script", World { host: no_jail(), ..World::good() }, &[]),
-        ("no jail, foreign script", World { host: no_jail(), own_script: false, ..World::good() }, &["containment_unavailable"]),
-        ("unusable toolchain", World { host: unusable(), ..World::good() }, &["toolchain_unavailable"]),
-        ("inputs are mounted in the jail", World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]), &[]),
         (
-            "inputs without a jail",
-            World { host: no_jail(), ..World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]) },
+            "setup runs in the jail",
+            World::contract(|c| c.setup = vec!["python3 -m venv .venv".into()]),
+            &[],
+        ),
+        (
+            "setup needs a program",
+            World::contract(|c| c.setup = vec!["npm ci".into()]),
+            &["toolchain_unavailable"],
+        ),
+        (
+            "no jail, own script",
+            World {
+                host: no_jail(),
+                ..World::good()
+            },
+            &[],
+        ),
+        (
+            "no jail, foreign script",
+            World {
+                host: no_jail(),
+                own_script: false,
+                ..World::good()
+            },
             &["containment_unavailable"],
         ),
-        ("missing program", World::contract(|c| c.verification_commands = vec!["nosuch -q".into()]), &["toolchain_unavailable"]),
-        ("missing toolchain", World::contract(|c| c.toolchains = vec!["node".into()]), &["toolchain_unavailable"]),
-        ("host not looked at", World { host: Seen::NotSeen, ..World::good() }, &["look-at-host"]),
+        (
+            "unusable toolchain",
+            World {
+                host: unusable(),
+                ..World::good()
+            },
+            &["toolchain_unavailable"],
+        ),
+        (
+            "inputs are mounted in the jail",
+            World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()]),
+            &[],
+        ),
+        (
+            "inputs without a jail",
+            World {
+                host: no_jail(),
+                ..World::contract(|c| c.inputs = vec![".venv/".parse().unwrap()])
+            },
+            &["containment_unavailable"],
+        ),
+        (
+            "missing program",
+            World::contract(|c| c.verification_commands = vec!["nosuch -q".into()]),
+            &["toolchain_unavailable"],
+        ),
+        (
+            "missing toolchain",
+            World::contract(|c| c.toolchains = vec!["node".into()]),
+            &["toolchain_unavailable"],
+        ),
+        (
+            "host not looked at",
+            World {
+                host: Seen::NotSeen,
+                ..World::good()
+            },
+            &["look-at-host"],
+        ),
     ];
     for (name, world, want) in rows {
         assert_eq!(world.codes(), want, "{name}");
@@ -191,18 +348,42 @@ fn truth_table() {
 #[test]
 fn approvals_and_what_every_lane_needs() {
     let rows: Vec<(&str, World, &[&str])> = vec![
-        ("approval needed", World::contract(|c| c.approval_required = true), &["approval_missing"]),
-        ("approval answered", World { answered: true, ..World::contract(|c| c.approval_required = true) }, &[]),
+        (
+            "approval needed",
+            World::contract(|c| c.approval_required = true),
+            &["approval_missing"],
+        ),
+        (
+            "approval answered",
+            World {
+                answered: true,
+                ..World::contract(|c| c.approval_required = true)
+            },
+            &[],
+        ),
         (
             "an answer nobody asked for opens nothing",
-            World { answered: true, stage: Stage::One, ..World::good() },
+            World {
+                answered: true,
+                stage: Stage::One,
+                ..World::good()
+            },
             &["stage_gate_closed"],
         ),
-        ("no git", World { host: no_git(), ..World::good() }, &["provider_unavailable"]),
+        (
+            "no git",
+            World {
+                host: no_git(),
+                ..World::good()
+            },
+            &["provider_unavailable"],
+        ),
         (
             "no git and no jail: both, together",
             World {
-                host: changed_host(|h| (h.lane_missing, h.jail_missing) = (vec!["x".into()], vec!["y".into()])),
+                host: changed_host(|h| {
+                    (h.lane_missing, h.jail_missing) = (vec!["x".into()], vec!["y".into()])
+                }),
                 own_script: false,
                 ..World::good()
             },
@@ -218,23 +399,54 @@ fn approvals_and_what_every_lane_needs() {
 fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
     let rows: Vec<(&str, World, &[&str])> = vec![
         ("a clean source", World::copying(|_| {}, false), &[]),
-        ("a source not looked at", World { source: Seen::NotSeen, ..World::copying(|_| {}, false) }, &["look-at-source"]),
-        ("a dirty source", World::copying(dirty, false), &["dirty_starting_tree"]),
-        ("a dirty source, copied from HEAD", World::copying(dirty, true), &[]),
+        (
+            "a source not looked at",
+            World {
+                source: Seen::NotSeen,
+                ..World::copying(|_| {}, false)
+            },
+            &["look-at-source"],
+        ),
+        (
+            "a dirty source",
+            World::copying(dirty, false),
+            &["dirty_starting_tree"],
+        ),
+        (
+            "a dirty source, copied from HEAD",
+            World::copying(dirty, true),
+            &[],
+        ),
         (
             "no repository",
-            World { source: Seen::Known(Looked::Unusable("no".into())), ..World::copying(|_| {}, false) },
+            World {
+                source: Seen::Known(Looked::Unusable("no".into())),
+                ..World::copying(|_| {}, false)
+            },
             &["source_not_admitted"],
         ),
         (
             "a copied repository without a record",
-            World { stage: Stage::Three, ..World::contract(|c| c.mutation_mode = MutationMode::CopiedRepo) },
+            World {
+                stage: Stage::Three,
+                ..World::contract(|c| c.mutation_mode = MutationMode::CopiedRepo)
+            },
             &["source_not_admitted"],
         ),
-        ("a repository at stage 2", World { stage: Stage::Two, ..World::copying(|_| {}, false) }, &["stage_not_proven"]),
+        (
+            "a repository at stage 2",
+            World {
+                stage: Stage::Two,
+                ..World::copying(|_| {}, false)
+            },
+            &["stage_not_proven"],
+        ),
         (
             "a source, host without a jail",
-            World { host: no_jail(), ..World::copying(dirty, false) },
+            World {
+                host: no_jail(),
+                ..World::copying(dirty, false)
+            },
             &["containment_unavailable"],
         ),
     ];
@@ -245,11 +457,31 @@ fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
 
 #[test]
 fn the_host_is_not_looked_at_while_a_record_blocks() {
-    let world = World { manifest: gated(), stage: Stage::One, host: Seen::NotSeen, ..World::good() };
-    let Next::Blocked(report) = plan::next(&world.input()) else { panic!("not blocked") };
-    let unseen: Vec<&str> =
-        report.gates.iter().filter(|g| g.result == crate::gate::GateVerdict::NotSeen).map(|g| g.gate.as_str()).collect();
-    assert_eq!(unseen, ["provider", "toolchains", "containment", "source-state", "model-answer"]);
+    let world = World {
+        manifest: gated(),
+        stage: Stage::One,
+        host: Seen::NotSeen,
+        ..World::good()
+    };
+    let Next::Blocked(report) = plan::next(&world.input()) else {
+        panic!("not blocked")
+    };
+    let unseen: Vec<&str> = report
+        .gates
+        .iter()
+        .filter(|g| g.result == crate::gate::GateVerdict::NotSeen)
+        .map(|g| g.gate.as_str())
+        .collect();
+    assert_eq!(
+        unseen,
+        [
+            "provider",
+            "toolchains",
+            "containment",
+            "source-state",
+            "model-answer"
+        ]
+    );
     assert_eq!(report.gates.len(), GATES.len());
 }
 
@@ -262,20 +494,54 @@ fn phases_stand_in_order() {
 #[test]
 fn only_fakes_own_script_at_stage_two_runs_without_a_jail() {
     for (manifest, own_script) in [(gated(), true), (gated(), false), (fake(), false)] {
-        for stage in [Stage::Two, Stage::Three, Stage::Four, Stage::Five, Stage::Six] {
-            let world = World { manifest: manifest.clone(), stage, own_script, opened: true, host: no_jail(), ..World::good() };
-            assert!(matches!(containment(&world.input()), Outcome::Blocked(Code::ContainmentUnavailable, _)), "{stage:?}");
+        for stage in [
+            Stage::Two,
+            Stage::Three,
+            Stage::Four,
+            Stage::Five,
+            Stage::Six,
+        ] {
+            let world = World {
+                manifest: manifest.clone(),
+                stage,
+                own_script,
+                opened: true,
+                host: no_jail(),
+                ..World::good()
+            };
+            assert!(
+                matches!(
+                    containment(&world.input()),
+                    Outcome::Blocked(Code::ContainmentUnavailable, _)
+                ),
+                "{stage:?}"
+            );
         }
     }
-    let world = World { stage: Stage::Three, host: no_jail(), ..World::good() };
-    assert!(matches!(containment(&world.input()), Outcome::Blocked(Code::ContainmentUnavailable, _)));
+    let world = World {
+        stage: Stage::Three,
+        host: no_jail(),
+        ..World::good()
+    };
+    assert!(matches!(
+        containment(&world.input()),
+        Outcome::Blocked(Code::ContainmentUnavailable, _)
+    ));
 }
 
 #[test]
 fn the_plan_says_what_the_host_can_prove() {
-    for (host, want) in [(host(), Containment::Strict), (no_jail(), Containment::None)] {
-        let world = World { host, ..World::good() };
-        let Next::Ready(plan, _) = plan::next(&world.input()) else { panic!("blocked") };
+    for (host, want) in [
+        (host(), Containment::Strict),
+        (no_jail(), Containment::None),
+    ] {
+        let world = World {
+            host,
+            ..World::good()
+        };
+        let Next::Ready(plan, _) = plan::next(&world.input()) else {
+            panic!("blocked")
+        };
         assert_eq!(plan.containment, want);
     }
 }
@@ -311,22 +577,49 @@ fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
     for (model, want) in [
         (Seen::NotSeen, vec!["look-at-model"]),
         (asked(Wire::Ok, true), vec![]),
-        (asked(Wire::Ok, false), vec!["provider_response_shape_unavailable"]),
-        (asked(Wire::ReasoningOnly, false), vec!["provider_response_shape_unavailable"]),
+        (
+            asked(Wire::Ok, false),
+            vec!["provider_response_shape_unavailable"],
+        ),
+        (
+            asked(Wire::ReasoningOnly, false),
+            vec!["provider_response_shape_unavailable"],
+        ),
         (asked(Wire::Auth, false), vec!["provider_auth_unavailable"]),
         (asked(Wire::WrongModel, true), vec!["model_not_admitted"]),
         (asked(Wire::RateLimit, false), vec!["provider_unavailable"]),
-        (asked(Wire::ServerError, false), vec!["provider_unavailable"]),
+        (
+            asked(Wire::ServerError, false),
+            vec!["provider_unavailable"],
+        ),
         (asked(Wire::Transport, false), vec!["provider_unavailable"]),
         (asked(Wire::Stalled, false), vec!["provider_unavailable"]),
         (asked(Wire::Truncated, true), vec!["provider_unavailable"]),
         (asked(Wire::Redirected, false), vec!["provider_unavailable"]),
         (asked(Wire::ModelError, false), vec!["provider_unavailable"]),
-        (Seen::Known(Answer::CouldNotAsk(Code::ProviderAuthUnavailable, "gone".into())), vec!["provider_auth_unavailable"]),
+        (
+            Seen::Known(Answer::CouldNotAsk(
+                Code::ProviderAuthUnavailable,
+                "gone".into(),
+            )),
+            vec!["provider_auth_unavailable"],
+        ),
     ] {
-        let world = World { manifest: talking.clone(), model: model.clone(), ..World::good() };
+        let world = World {
+            manifest: talking.clone(),
+            model: model.clone(),
+            ..World::good()
+        };
         assert_eq!(world.codes(), want, "{model:?}");
     }
-    let world = World { manifest: talking, host: no_git(), ..World::good() };
-    assert_eq!(world.codes(), ["provider_unavailable"], "the network was used before the host was in order");
+    let world = World {
+        manifest: talking,
+        host: no_git(),
+        ..World::good()
+    };
+    assert_eq!(
+        world.codes(),
+        ["provider_unavailable"],
+        "the network was used before the host was in order"
+    );
 }

@@ -45,7 +45,8 @@ pub struct Eligibility {
     pub escalation_path: Escalation,
 }
 
-/// Decides from the gate results alone. The id is derived from the contract: same question, same decision.
+/// Decides from the gate results alone. The id is derived from the contract: same question, same
+/// decision.
 pub fn decide(
     engine: &EngineId,
     stage: Stage,
@@ -54,7 +55,12 @@ pub fn decide(
     gates: &GateReport,
 ) -> Eligibility {
     let ids = |want: fn(&GateResult) -> bool| {
-        gates.gates.iter().filter(|gate| want(gate)).map(|gate| gate.gate.clone()).collect::<Vec<_>>()
+        gates
+            .gates
+            .iter()
+            .filter(|gate| want(gate))
+            .map(|gate| gate.gate.clone())
+            .collect::<Vec<_>>()
     };
     let reasons: Vec<String> = gates.blocked().map(reason).collect();
     let eligible = reasons.is_empty();
@@ -65,23 +71,35 @@ pub fn decide(
             Digest::tagged("cto-eligibility/1\n", contract_digest.to_hex().as_bytes()).short()
         ),
         task_id: contract.map(|contract| contract.task_id.to_string()),
-        selected_backend: if eligible { engine.to_string() } else { "none".into() },
+        selected_backend: if eligible {
+            engine.to_string()
+        } else {
+            "none".into()
+        },
         denied_backends: match eligible {
             true => Vec::new(),
-            false => vec![DeniedBackend { backend: engine.clone(), reasons: reasons.clone() }],
+            false => vec![DeniedBackend {
+                backend: engine.clone(),
+                reasons: reasons.clone(),
+            }],
         },
         recommended_by_engine: None,
         risk_class: contract.map(|contract| contract.risk_class),
         required_gates: ids(|gate| gate.result != GateVerdict::NotApplicable),
         passed_gates: ids(|gate| gate.result == GateVerdict::Pass),
-        missing_gates: ids(|gate| matches!(gate.result, GateVerdict::Blocked | GateVerdict::NotSeen)),
+        missing_gates: ids(|gate| {
+            matches!(gate.result, GateVerdict::Blocked | GateVerdict::NotSeen)
+        }),
         allowed_mutation_mode: match (eligible, contract) {
             (true, Some(contract)) => contract.mutation_mode,
             _ => MutationMode::None,
         },
         approval_required: contract.is_some_and(|contract| contract.approval_required),
         reasons: match eligible {
-            true => vec![format!("every gate for {engine} at stage {} passed", stage.number())],
+            true => vec![format!(
+                "every gate for {engine} at stage {} passed",
+                stage.number()
+            )],
             false => reasons,
         },
         escalation_path: escalation(gates),
@@ -100,15 +118,20 @@ fn escalation(gates: &GateReport) -> Escalation {
         | Code::ReviewDue
         | Code::ProviderAuthUnavailable
         | Code::ProviderLocalConfigUnavailable => (0, Escalation::Operator),
-        Code::ApprovalMissing | Code::ApprovalExpired | Code::ApprovalConsumed | Code::ApprovalMismatch => {
-            (1, Escalation::HermesOperator)
-        }
-        Code::SourceNotAdmitted | Code::LicenseUnresolved | Code::TargetUnowned | Code::TargetCritical => {
-            (2, Escalation::CoreRoute)
-        }
+        Code::ApprovalMissing
+        | Code::ApprovalExpired
+        | Code::ApprovalConsumed
+        | Code::ApprovalMismatch => (1, Escalation::HermesOperator),
+        Code::SourceNotAdmitted
+        | Code::LicenseUnresolved
+        | Code::TargetUnowned
+        | Code::TargetCritical => (2, Escalation::CoreRoute),
         _ => (3, Escalation::Blocked),
     };
-    let furthest = gates.blocked().map(|gate| gate.code.map_or((3, Escalation::Blocked), who)).max_by_key(|(far, _)| *far);
+    let furthest = gates
+        .blocked()
+        .map(|gate| gate.code.map_or((3, Escalation::Blocked), who))
+        .max_by_key(|(far, _)| *far);
     furthest.map_or(Escalation::Operator, |(_, who)| who)
 }
 
@@ -135,19 +158,40 @@ mod tests {
             detail: None,
             reads: Vec::new(),
         };
-        GateReport { schema_version: 1, gates: codes.iter().map(row).collect() }
+        GateReport {
+            schema_version: 1,
+            gates: codes.iter().map(row).collect(),
+        }
     }
 
     #[test]
     fn the_way_leads_to_whoever_can_clear_every_blocker() {
         for (codes, want) in [
             (&[][..], Escalation::Operator),
-            (&[Code::ModelNotAdmitted, Code::StageNotProven], Escalation::Operator),
-            (&[Code::ModelNotAdmitted, Code::ApprovalMissing], Escalation::HermesOperator),
-            (&[Code::ApprovalMissing, Code::LicenseUnresolved], Escalation::CoreRoute),
-            (&[Code::LicenseUnresolved, Code::ContractInvalid], Escalation::Blocked),
+            (
+                &[Code::ModelNotAdmitted, Code::StageNotProven],
+                Escalation::Operator,
+            ),
+            (
+                &[Code::ModelNotAdmitted, Code::ApprovalMissing],
+                Escalation::HermesOperator,
+            ),
+            (
+                &[Code::ApprovalMissing, Code::LicenseUnresolved],
+                Escalation::CoreRoute,
+            ),
+            (
+                &[Code::LicenseUnresolved, Code::ContractInvalid],
+                Escalation::Blocked,
+            ),
         ] {
-            let decision = decide(&"pi".parse().unwrap(), Stage::Two, None, &Digest::of(b""), &gates(codes));
+            let decision = decide(
+                &"pi".parse().unwrap(),
+                Stage::Two,
+                None,
+                &Digest::of(b""),
+                &gates(codes),
+            );
             assert_eq!(decision.escalation_path, want, "{codes:?}");
             assert_eq!(decision.selected_backend == "none", !codes.is_empty());
         }

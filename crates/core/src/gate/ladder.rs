@@ -1,4 +1,5 @@
-//! The proof ladder: what a proof belongs to, what proves a stage, and what takes a proof away again.
+//! The proof ladder: what a proof belongs to, what proves a stage, and what takes a proof away
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -46,9 +47,15 @@ impl LaneKey {
         [
             ("engine", self.engine != other.engine),
             ("source pin", self.source_pin != other.source_pin),
-            ("executable digest", self.executable_sha256 != other.executable_sha256),
+            (
+                "executable digest",
+                self.executable_sha256 != other.executable_sha256,
+            ),
             ("model pair", self.model != other.model),
-            ("containment policy", both_known && self.containment != other.containment),
+            (
+                "containment policy",
+                both_known && self.containment != other.containment,
+            ),
         ]
         .into_iter()
         .filter_map(|(what, differs)| differs.then_some(what))
@@ -77,9 +84,16 @@ pub enum Standing<'a> {
 
 /// Looks for a stage's proof of this very lane; the newest counts, by the order of run ids.
 pub fn find<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
-    let of_stage = || proofs.iter().filter(|proof| proof.stage.number() == stage && proof.lane.engine == lane.engine);
+    let of_stage = || {
+        proofs
+            .iter()
+            .filter(|proof| proof.stage.number() == stage && proof.lane.engine == lane.engine)
+    };
     let newest = |a: &&StageProof, b: &&StageProof| a.run_id.sort_key().cmp(&b.run_id.sort_key());
-    if let Some(proof) = of_stage().filter(|proof| proof.lane.changed(lane).is_empty()).max_by(newest) {
+    if let Some(proof) = of_stage()
+        .filter(|proof| proof.lane.changed(lane).is_empty())
+        .max_by(newest)
+    {
         return Standing::Proven(proof);
     }
     match of_stage().max_by(newest) {
@@ -88,7 +102,8 @@ pub fn find<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing
     }
 }
 
-/// `stage1-gate-proof.json`: the engine is refused by default, and with its gate open still not run.
+/// `stage1-gate-proof.json`: the engine is refused by default, and with its gate open still not
+/// run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stage1Proof {
@@ -147,12 +162,13 @@ pub struct Candidate<'a> {
     pub stage1: Option<&'a Stage1Proof>,
 }
 
-/// The proof a bundle is, if it is one. The bundle's own facts decide; the artifact only says that it was meant.
-/// The caller has verified it: a bundle that is not good proves nothing. A proof counts for those who made it alone:
-/// a validator's run never for an operator.
+/// The proof a bundle is, if it is one. The bundle's own facts decide; the artifact only says that
+/// it was meant. The caller has verified it: a bundle that is not good proves nothing. A proof
+/// counts for those who made it alone: a validator's run never for an operator.
 pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
     let (report, contract) = (candidate.report, candidate.contract);
-    let by_the_same = report.origin == by && report.kind == Kind::Run && report.label == Label::Case;
+    let by_the_same =
+        report.origin == by && report.kind == Kind::Run && report.label == Label::Case;
     let lane = LaneKey::of(&contract.lane);
     let artifact = match report.stage {
         _ if !by_the_same || contract.lane.stage != report.stage => return None,
@@ -161,14 +177,26 @@ pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
         _ => return None,
     };
     let sha256 = *candidate.artifacts.get(artifact)?;
-    Some(StageProof { stage: report.stage, lane, run_id: report.run_id.clone(), artifact, sha256 })
+    Some(StageProof {
+        stage: report.stage,
+        lane,
+        run_id: report.run_id.clone(),
+        artifact,
+        sha256,
+    })
 }
 
 fn proves_stage1(candidate: &Candidate<'_>, lane: &LaneKey) -> bool {
     let report = candidate.report;
-    let only_the_stage = matches!(report.blockers.as_slice(), [one] if one.code == Code::StageGateClosed);
+    let only_the_stage =
+        matches!(report.blockers.as_slice(), [one] if one.code == Code::StageGateClosed);
     let said = candidate.stage1.is_some_and(|proof| {
-        *proof == Stage1Proof::new(report.case_id.clone(), lane.clone(), proof.refused_by_default.clone())
+        *proof
+            == Stage1Proof::new(
+                report.case_id.clone(),
+                lane.clone(),
+                proof.refused_by_default.clone(),
+            )
             && proof.refused_by_default.blocker == Code::EngineGateClosed
     });
     report.status == Status::Blocked && only_the_stage && !report.process_started && said
@@ -177,9 +205,15 @@ fn proves_stage1(candidate: &Candidate<'_>, lane: &LaneKey) -> bool {
 /// A pass whose control was red, with both artifacts of the stage.
 fn proves_stage2(candidate: &Candidate<'_>) -> bool {
     let report = candidate.report;
-    let control_red = report.verification_control.as_ref().is_some_and(|control| control.red == Some(true));
+    let control_red = report
+        .verification_control
+        .as_ref()
+        .is_some_and(|control| control.red == Some(true));
     let has = |name: &str| candidate.artifacts.contains_key(name);
-    report.status == Status::Pass && control_red && has(bundle::STAGE2_NO_TARGET) && has(bundle::STAGE2_COMPARISON)
+    report.status == Status::Pass
+        && control_red
+        && has(bundle::STAGE2_NO_TARGET)
+        && has(bundle::STAGE2_COMPARISON)
 }
 
 #[cfg(test)]

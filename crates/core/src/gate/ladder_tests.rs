@@ -5,31 +5,65 @@ fn lane() -> LaneKey {
         engine: "pi".parse().unwrap(),
         source_pin: Some("v1".into()),
         executable_sha256: Seen::Known(Digest::of(b"pi")),
-        model: Some(ModelPair { provider: "p".into(), model: "m".into() }),
+        model: Some(ModelPair {
+            provider: "p".into(),
+            model: "m".into(),
+        }),
         containment: Some(Containment::Strict),
     }
 }
 
 fn proof(lane: LaneKey, run: &str) -> StageProof {
-    StageProof { stage: Stage::One, lane, run_id: run.parse().unwrap(), artifact: bundle::STAGE1_PROOF, sha256: Digest::of(b"") }
+    StageProof {
+        stage: Stage::One,
+        lane,
+        run_id: run.parse().unwrap(),
+        artifact: bundle::STAGE1_PROOF,
+        sha256: Digest::of(b""),
+    }
 }
 
 #[test]
 fn a_tree_nobody_looked_at_is_compared_later() {
     let proofs = [proof(lane(), "20260102T030405Z-demo-k3v9")];
-    assert!(matches!(find(&proofs, 1, &LaneKey { containment: None, ..lane() }), Standing::Proven(_)));
+    assert!(matches!(
+        find(
+            &proofs,
+            1,
+            &LaneKey {
+                containment: None,
+                ..lane()
+            }
+        ),
+        Standing::Proven(_)
+    ));
 }
 
 #[test]
 fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
     let (old, new) = ("20260102T030405Z-demo-k3v9", "20260103T030405Z-demo-k3v9");
     let proofs = [proof(lane(), new), proof(lane(), old)];
-    assert!(matches!(find(&proofs, 1, &lane()), Standing::Proven(found) if found.run_id.as_str() == new));
+    assert!(
+        matches!(find(&proofs, 1, &lane()), Standing::Proven(found) if found.run_id.as_str() == new)
+    );
     assert_eq!(find(&proofs, 2, &lane()), Standing::Unproven);
-    assert_eq!(find(&proofs, 1, &LaneKey { engine: "case".parse().unwrap(), ..lane() }), Standing::Unproven);
+    assert_eq!(
+        find(
+            &proofs,
+            1,
+            &LaneKey {
+                engine: "case".parse().unwrap(),
+                ..lane()
+            }
+        ),
+        Standing::Unproven
+    );
     type Change = fn(&mut LaneKey);
     let changes: [(Change, &str); 4] = [
-        (|l| l.containment = Some(Containment::Contained), "containment policy"),
+        (
+            |l| l.containment = Some(Containment::Contained),
+            "containment policy",
+        ),
         (|l| l.source_pin = None, "source pin"),
         (|l| l.executable_sha256 = Seen::NotSeen, "executable digest"),
         (|l| l.model = None, "model pair"),

@@ -1,4 +1,5 @@
-//! What records and environment say about a lane that needs admissions. Gathered by the shell, read by gates.
+//! What records and environment say about a lane that needs admissions. Gathered by the shell, read
+//! by gates.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::endpoint::{EndpointFacts, EndpointProblem};
-use crate::records::{ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name};
+use crate::records::{
+    ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name,
+};
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
 use crate::values::time::Utc;
@@ -128,8 +131,9 @@ impl LaneFacts {
     /// The one pair of this run: what was asked for, completed by the record.
     pub fn pair(&self) -> Option<ModelPair> {
         let admitted = self.model.known().map(ModelAdmission::pair);
-        let part =
-            |asked: &Option<String>, of: fn(&ModelPair) -> &String| asked.clone().or_else(|| admitted.as_ref().map(of).cloned());
+        let part = |asked: &Option<String>, of: fn(&ModelPair) -> &String| {
+            asked.clone().or_else(|| admitted.as_ref().map(of).cloned())
+        };
         Some(ModelPair {
             provider: part(&self.asked_provider, |pair| &pair.provider)?,
             model: part(&self.asked_model, |pair| &pair.model)?,
@@ -138,19 +142,29 @@ impl LaneFacts {
 
     /// The same for the contract: what is no name is compared, and not written down.
     pub fn pair_to_record(&self) -> Option<ModelPair> {
-        self.pair().filter(|pair| is_name(&pair.provider) && is_name(&pair.model))
+        self.pair()
+            .filter(|pair| is_name(&pair.provider) && is_name(&pair.model))
     }
 
     /// The pin of the source, as far as a record is there to name it.
     pub fn source_pin(&self) -> Option<String> {
-        self.source.known().and_then(|source| source.pin().map(str::to_owned))
+        self.source
+            .known()
+            .and_then(|source| source.pin().map(str::to_owned))
     }
 
     /// Is the source admitted, and does the build bear that out?
     pub fn source_admitted(&self) -> bool {
         use crate::records::AdmissionStatus::Admitted;
-        let built_clean = self.executable.known().is_none_or(|executable| executable.build_problem().is_none());
-        built_clean && self.source.known().is_some_and(|source| source.source_admission_status == Admitted)
+        let built_clean = self
+            .executable
+            .known()
+            .is_none_or(|executable| executable.build_problem().is_none());
+        built_clean
+            && self
+                .source
+                .known()
+                .is_some_and(|source| source.source_admission_status == Admitted)
     }
 
     pub fn binary_sha256(&self) -> Option<Digest> {

@@ -29,7 +29,9 @@ use crate::task::source::Looked;
 use crate::values::seen::Seen;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Records and environment.
@@ -52,9 +54,11 @@ pub struct GateInput<'a> {
     pub own_script: bool,
     /// The operator opened this engine, by flag or variable.
     pub engine_opened: bool,
-    /// An answer about this very contract is on record, whatever it says; it is read once there is a plan.
+    /// An answer about this very contract is on record, whatever it says; it is read once there is
+    /// a plan.
     pub approval_answered: bool,
-    /// What records and environment say about a lane that needs admissions; not seen for `fake` and for a closed engine.
+    /// What records and environment say about a lane that needs admissions; not seen for `fake` and
+    /// for a closed engine.
     pub lane: Seen<LaneFacts>,
     pub host: Seen<HostFacts>,
     pub source: Seen<Looked>,
@@ -153,7 +157,11 @@ pub const GATES: &[Gate] = &[
         id: "engine",
         phase: Phase::Records,
         question: "Was this engine opened explicitly?",
-        reads: &["engines/*.toml", "--allow-engine", "CTO_HARNESS_ALLOW_<ENGINE>"],
+        reads: &[
+            "engines/*.toml",
+            "--allow-engine",
+            "CTO_HARNESS_ALLOW_<ENGINE>",
+        ],
         check: checks::engine,
     },
     Gate {
@@ -167,7 +175,11 @@ pub const GATES: &[Gate] = &[
         id: "provider-decision",
         phase: Phase::Records,
         question: "Does a decision record let this provider be chosen?",
-        reads: &["--decision", "CTO_HARNESS_<ENGINE>_DECISION_FILE", "records/<engine>/decision.json"],
+        reads: &[
+            "--decision",
+            "CTO_HARNESS_<ENGINE>_DECISION_FILE",
+            "records/<engine>/decision.json",
+        ],
         check: admissions::provider_decision,
     },
     Gate {
@@ -200,7 +212,11 @@ pub const GATES: &[Gate] = &[
         id: "source-admission",
         phase: Phase::Records,
         question: "Is what the engine came from admitted for what this run may change?",
-        reads: &["--source-admission", "CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE", "records/<engine>/source.json"],
+        reads: &[
+            "--source-admission",
+            "CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE",
+            "records/<engine>/source.json",
+        ],
         check: admissions::source_admission,
     },
     Gate {
@@ -214,7 +230,11 @@ pub const GATES: &[Gate] = &[
         id: "credentials",
         phase: Phase::Records,
         question: "Can the provider's credential be had the way its admission names?",
-        reads: &["credential_source_class", "--credential", "CTO_HARNESS_<ENGINE>_CREDENTIAL"],
+        reads: &[
+            "credential_source_class",
+            "--credential",
+            "CTO_HARNESS_<ENGINE>_CREDENTIAL",
+        ],
         check: admissions::credentials,
     },
     Gate {
@@ -336,25 +356,37 @@ pub struct GateReport {
 
 impl GateReport {
     pub fn blocked(&self) -> impl Iterator<Item = &GateResult> {
-        self.gates.iter().filter(|gate| gate.result == GateVerdict::Blocked)
+        self.gates
+            .iter()
+            .filter(|gate| gate.result == GateVerdict::Blocked)
     }
 }
 
 /// Runs the gates of one phase.
 pub fn run_phase(phase: Phase, input: &GateInput<'_>) -> Vec<GateResult> {
-    GATES.iter().filter(|gate| gate.phase == phase).map(|gate| result(gate, (gate.check)(input))).collect()
+    GATES
+        .iter()
+        .filter(|gate| gate.phase == phase)
+        .map(|gate| result(gate, (gate.check)(input)))
+        .collect()
 }
 
 /// The rows of a phase that was not looked at.
 pub fn not_seen(phase: Phase) -> Vec<GateResult> {
-    GATES.iter().filter(|gate| gate.phase == phase).map(|gate| row(gate, GateVerdict::NotSeen, None, None)).collect()
+    GATES
+        .iter()
+        .filter(|gate| gate.phase == phase)
+        .map(|gate| row(gate, GateVerdict::NotSeen, None, None))
+        .collect()
 }
 
 fn result(gate: &Gate, outcome: Outcome) -> GateResult {
     match outcome {
         Outcome::Pass => row(gate, GateVerdict::Pass, None, None),
         Outcome::Noted(what) => row(gate, GateVerdict::Pass, None, Some(what)),
-        Outcome::NotApplicable(why) => row(gate, GateVerdict::NotApplicable, None, Some(why.to_owned())),
+        Outcome::NotApplicable(why) => {
+            row(gate, GateVerdict::NotApplicable, None, Some(why.to_owned()))
+        }
         Outcome::Blocked(code, detail) => row(gate, GateVerdict::Blocked, Some(code), detail),
     }
 }

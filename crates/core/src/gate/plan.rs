@@ -4,7 +4,9 @@
 use crate::containment::guard::Guard;
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
-use crate::gate::{self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse};
+use crate::gate::{
+    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse,
+};
 use crate::task::contract::{Contract, Control, Limits, MutationMode};
 use crate::task::source::{Looked, SourceLook};
 use crate::values::seen::Seen;
@@ -32,7 +34,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// What the event and the report say of the workspace's protection; without a jail there is none.
+    /// What the event and the report say of the workspace's protection; without a jail there is
+    /// none.
     pub fn guard_plan(&self) -> Option<GuardPlan> {
         let plan = || GuardPlan {
             mounts: self.guard.mounts() as u64,
@@ -54,7 +57,11 @@ impl Plan {
             WorkspaceKind::Copy => "",
             WorkspaceKind::Overlay => ", as an overlay of a cached checkout",
         };
-        let fallback = self.fallback.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let fallback = self
+            .fallback
+            .as_ref()
+            .map(|why| format!(" ({why})"))
+            .unwrap_or_default();
         format!(
             "{} works on a {}{made}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
             self.contract.lane.engine,
@@ -72,11 +79,14 @@ fn workspace(mode: MutationMode) -> &'static str {
         MutationMode::CopiedFixture => "private copy of the case's files",
         MutationMode::CopiedRepo => "private copy of a repository",
         MutationMode::SandboxRepo => "disposable repository",
-        MutationMode::OwnedNoncriticalRepo | MutationMode::CandidateDefault => "private copy of the target",
+        MutationMode::OwnedNoncriticalRepo | MutationMode::CandidateDefault => {
+            "private copy of the target"
+        }
     }
 }
 
-/// The next thing to do on the way to a plan. The caller looks at host and source only when told to.
+/// The next thing to do on the way to a plan. The caller looks at host and source only when told
+/// to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     LookAtHost,
@@ -98,7 +108,12 @@ pub fn next(input: &GateInput<'_>) -> Next {
     if blocked(&gates) {
         return unseen(gates, &[Phase::Look, Phase::Network]);
     }
-    if input.contract.valid().is_some_and(|contract| contract.source.is_some()) && matches!(input.source, Seen::NotSeen) {
+    if input
+        .contract
+        .valid()
+        .is_some_and(|contract| contract.source.is_some())
+        && matches!(input.source, Seen::NotSeen)
+    {
         return Next::LookAtSource;
     }
     gates.extend(gate::run_phase(Phase::Look, input));
@@ -110,9 +125,12 @@ pub fn next(input: &GateInput<'_>) -> Next {
     }
     gates.extend(gate::run_phase(Phase::Network, input));
     // The gates guarantee both; asking again keeps this total without trusting them.
-    let (Some(contract), Some(invocation), Some(decision), false) =
-        (input.contract.valid(), &input.manifest.invocation, input.confinement, blocked(&gates))
-    else {
+    let (Some(contract), Some(invocation), Some(decision), false) = (
+        input.contract.valid(),
+        &input.manifest.invocation,
+        input.confinement,
+        blocked(&gates),
+    ) else {
         return Next::Blocked(report(gates));
     };
     let containment = containment(input, decision.policy);
@@ -123,11 +141,23 @@ pub fn next(input: &GateInput<'_>) -> Next {
         containment,
         guard: decision.guard.clone(),
         fallback: decision.fallback.clone(),
-        toolchains: input.host.known().map(|host| host.toolchains.clone()).unwrap_or_default(),
+        toolchains: input
+            .host
+            .known()
+            .map(|host| host.toolchains.clone())
+            .unwrap_or_default(),
         engine: input.host.known().and_then(|host| host.engine.clone()),
-        inputs: input.host.known().map(|host| host.inputs.clone()).unwrap_or_default(),
+        inputs: input
+            .host
+            .known()
+            .map(|host| host.inputs.clone())
+            .unwrap_or_default(),
         source: input.source.known().and_then(found),
-        workspace: WorkspaceKind::decide(containment != Containment::None, host_can, input.source_files),
+        workspace: WorkspaceKind::decide(
+            containment != Containment::None,
+            host_can,
+            input.source_files,
+        ),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };
@@ -160,5 +190,8 @@ fn blocked(gates: &[gate::GateResult]) -> bool {
 }
 
 fn report(gates: Vec<gate::GateResult>) -> GateReport {
-    GateReport { schema_version: 1, gates }
+    GateReport {
+        schema_version: 1,
+        gates,
+    }
 }

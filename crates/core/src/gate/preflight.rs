@@ -1,5 +1,5 @@
-//! The last gate: does the model of this run answer as a model must? Asked only where every other gate
-//! has passed, because to ask is to use the network.
+//! The last gate: does the model of this run answer as a model must? Asked only where every other
+//! gate has passed, because to ask is to use the network.
 
 use super::{GateInput, Outcome};
 use crate::run::blocker::Code;
@@ -16,9 +16,18 @@ pub enum Answer {
 
 pub fn model_answer(input: &GateInput<'_>) -> Outcome {
     let call = match &input.model {
-        _ if !input.manifest.uses_a_model() => return Outcome::NotApplicable("this engine has no model"),
-        Seen::NotSeen => return Outcome::Blocked(Code::ProviderUnavailable, Some("the model was not asked".into())),
-        Seen::Known(Answer::CouldNotAsk(code, why)) => return Outcome::Blocked(*code, Some(why.clone())),
+        _ if !input.manifest.uses_a_model() => {
+            return Outcome::NotApplicable("this engine has no model");
+        }
+        Seen::NotSeen => {
+            return Outcome::Blocked(
+                Code::ProviderUnavailable,
+                Some("the model was not asked".into()),
+            );
+        }
+        Seen::Known(Answer::CouldNotAsk(code, why)) => {
+            return Outcome::Blocked(*code, Some(why.clone()));
+        }
         Seen::Known(Answer::Asked(call)) => call,
     };
     let code = match probe_outcome(call) {
@@ -28,12 +37,25 @@ pub fn model_answer(input: &GateInput<'_>) -> Outcome {
         ProbeOutcome::WrongModel => Code::ModelNotAdmitted,
         ProbeOutcome::Unavailable { .. } => Code::ProviderUnavailable,
     };
-    Outcome::Blocked(code, Some(format!("one request before the engine: {}", how_it_ended(call))))
+    Outcome::Blocked(
+        code,
+        Some(format!(
+            "one request before the engine: {}",
+            how_it_ended(call)
+        )),
+    )
 }
 
 /// A call's end in words: the class, the status where there was one, and what exactly.
 pub fn how_it_ended(call: &CallRecord) -> String {
-    let status = call.status.known().map(|status| format!(" (status {status})")).unwrap_or_default();
-    let why = call.why.map(|why| format!(": {}", why.sentence())).unwrap_or_default();
+    let status = call
+        .status
+        .known()
+        .map(|status| format!(" (status {status})"))
+        .unwrap_or_default();
+    let why = call
+        .why
+        .map(|why| format!(": {}", why.sentence()))
+        .unwrap_or_default();
     format!("{}{status}{why}", call.outcome.as_str())
 }

@@ -42,7 +42,10 @@ impl FromStr for Age {
             _ => return Err(NotAnAmount::Age),
         };
         let number = i64::try_from(number).map_err(|_| NotAnAmount::Age)?;
-        let millis = number.checked_mul(seconds).and_then(|n| n.checked_mul(1_000)).ok_or(NotAnAmount::Age)?;
+        let millis = number
+            .checked_mul(seconds)
+            .and_then(|n| n.checked_mul(1_000))
+            .ok_or(NotAnAmount::Age)?;
         Ok(Self { millis })
     }
 }
@@ -58,7 +61,10 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, NotAnAmount> {
         let (number, unit) = split(text).ok_or(NotAnAmount::Size)?;
-        let power = UNITS.iter().position(|known| known.eq_ignore_ascii_case(unit)).ok_or(NotAnAmount::Size)?;
+        let power = UNITS
+            .iter()
+            .position(|known| known.eq_ignore_ascii_case(unit))
+            .ok_or(NotAnAmount::Size)?;
         let scale = 1u64 << (10 * power);
         number.checked_mul(scale).map(Self).ok_or(NotAnAmount::Size)
     }
@@ -66,12 +72,18 @@ impl FromStr for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let power = (1..UNITS.len()).rev().find(|power| self.0 >= 1 << (10 * power)).unwrap_or(0);
+        let power = (1..UNITS.len())
+            .rev()
+            .find(|power| self.0 >= 1 << (10 * power))
+            .unwrap_or(0);
         let scale = 1u64 << (10 * power);
         match (power, self.0 / scale) {
             (0, bytes) => write!(f, "{bytes}"),
-            // One digit after the point, cut and not rounded: a size is never shown as more than it is.
-            (_, whole @ 0..10) => write!(f, "{whole}.{}{}", self.0 % scale * 10 / scale, UNITS[power]),
+            // One digit after the point, cut and not rounded: a size is never shown as more than it
+            // is.
+            (_, whole @ 0..10) => {
+                write!(f, "{whole}.{}{}", self.0 % scale * 10 / scale, UNITS[power])
+            }
             (_, whole) => write!(f, "{whole}{}", UNITS[power]),
         }
     }
@@ -79,7 +91,10 @@ impl fmt::Display for Size {
 
 /// Digits, then a unit of letters or nothing.
 fn split(text: &str) -> Option<(u64, &str)> {
-    let end = text.bytes().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .bytes()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     Some((digits.parse().ok()?, unit))
 }
@@ -99,8 +114,14 @@ pub fn moment(text: &str, now: Utc, edge: Edge) -> Result<Utc, NotAnAmount> {
         return Ok(age.before(now));
     }
     if let Some(start) = Utc::day(text) {
-        let last = || Utc::from_millis(start.as_millis() + DAY_MILLIS - 1).map_err(|_| NotAnAmount::Moment);
-        return if edge == Edge::First { Ok(start) } else { last() };
+        let last = || {
+            Utc::from_millis(start.as_millis() + DAY_MILLIS - 1).map_err(|_| NotAnAmount::Moment)
+        };
+        return if edge == Edge::First {
+            Ok(start)
+        } else {
+            last()
+        };
     }
     Utc::from_rfc3339(text).ok_or(NotAnAmount::Moment)
 }
@@ -125,24 +146,60 @@ mod tests {
             ("30d", "2026-01-01T12:00:00.000Z"),
             ("2w", "2026-01-17T12:00:00.000Z"),
         ] {
-            assert_eq!(text.parse::<Age>().unwrap().before(now), utc(want), "{text}");
+            assert_eq!(
+                text.parse::<Age>().unwrap().before(now),
+                utc(want),
+                "{text}"
+            );
         }
-        assert_eq!("100000000000d".parse::<Age>().unwrap().before(now), Utc::FIRST);
-        for bad in
-            ["", "d", "7", "7 d", "7D", "7days", "-7d", "+7d", "1.5d", "7y", "9999999999999999999d", "999999999999999999s", "٧d"]
-        {
+        assert_eq!(
+            "100000000000d".parse::<Age>().unwrap().before(now),
+            Utc::FIRST
+        );
+        for bad in [
+            "",
+            "d",
+            "7",
+            "7 d",
+            "7D",
+            "7days",
+            "-7d",
+            "+7d",
+            "1.5d",
+            "7y",
+            "9999999999999999999d",
+            "999999999999999999s",
+            "٧d",
+        ] {
             assert_eq!(bad.parse::<Age>(), Err(NotAnAmount::Age), "{bad}");
         }
     }
 
     #[test]
     fn sizes() {
-        for (text, want) in
-            [("0", 0), ("4096", 4096), ("1K", 1024), ("500k", 512_000), ("20M", 20 << 20), ("5G", 5 << 30), ("1t", 1 << 40)]
-        {
+        for (text, want) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("1K", 1024),
+            ("500k", 512_000),
+            ("20M", 20 << 20),
+            ("5G", 5 << 30),
+            ("1t", 1 << 40),
+        ] {
             assert_eq!(text.parse::<Size>().unwrap(), Size(want), "{text}");
         }
-        for bad in ["", "G", "5 G", "5GB", "5GiB", "-1", "1.5G", "5P", "16777216T", "99999999999999999999"] {
+        for bad in [
+            "",
+            "G",
+            "5 G",
+            "5GB",
+            "5GiB",
+            "-1",
+            "1.5G",
+            "5P",
+            "16777216T",
+            "99999999999999999999",
+        ] {
             assert_eq!(bad.parse::<Size>(), Err(NotAnAmount::Size), "{bad}");
         }
     }
@@ -171,8 +228,16 @@ mod tests {
             ("1d", Edge::Last, "2026-01-30T12:00:00.000Z"),
             ("2026-01-02", Edge::First, "2026-01-02T00:00:00.000Z"),
             ("2026-01-02", Edge::Last, "2026-01-02T23:59:59.999Z"),
-            ("2026-01-02T03:04:05Z", Edge::First, "2026-01-02T03:04:05.000Z"),
-            ("2026-01-02T03:04:05.5+02:00", Edge::Last, "2026-01-02T01:04:05.500Z"),
+            (
+                "2026-01-02T03:04:05Z",
+                Edge::First,
+                "2026-01-02T03:04:05.000Z",
+            ),
+            (
+                "2026-01-02T03:04:05.5+02:00",
+                Edge::Last,
+                "2026-01-02T01:04:05.500Z",
+            ),
         ] {
             assert_eq!(moment(text, now, edge), Ok(utc(want)), "{text}");
         }
@@ -187,7 +252,11 @@ mod tests {
             "-000001-01-01",
             "9999-12-31T23:59:60Z x",
         ] {
-            assert_eq!(moment(bad, now, Edge::Last), Err(NotAnAmount::Moment), "{bad}");
+            assert_eq!(
+                moment(bad, now, Edge::Last),
+                Err(NotAnAmount::Moment),
+                "{bad}"
+            );
         }
     }
 

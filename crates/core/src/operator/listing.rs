@@ -45,13 +45,18 @@ pub struct Summary {
 
 impl Summary {
     pub fn duration_ms(&self) -> i64 {
-        self.finished_at.as_millis().saturating_sub(self.started_at.as_millis())
+        self.finished_at
+            .as_millis()
+            .saturating_sub(self.started_at.as_millis())
     }
 
     /// The blocker the failure reason speaks of: the first of the worst status.
     pub fn headline(&self) -> Option<Code> {
         let worst = self.blockers.iter().map(|code| code.info().status).max()?;
-        self.blockers.iter().copied().find(|code| code.info().status == worst)
+        self.blockers
+            .iter()
+            .copied()
+            .find(|code| code.info().status == worst)
     }
 }
 
@@ -65,12 +70,14 @@ impl Listed {
 
     /// When it began: what its report says, or else its name.
     pub fn started(&self) -> Option<Utc> {
-        self.summary().map_or_else(|| self.run_id.started(), |summary| Some(summary.started_at))
+        self.summary()
+            .map_or_else(|| self.run_id.started(), |summary| Some(summary.started_at))
     }
 
     /// Its case: what its report says, or else its name.
     pub fn case(&self) -> &str {
-        self.summary().map_or_else(|| self.run_id.case(), |summary| summary.case_id.as_str())
+        self.summary()
+            .map_or_else(|| self.run_id.case(), |summary| summary.case_id.as_str())
     }
 }
 
@@ -117,8 +124,15 @@ struct ContinuesHead {
 impl ReportHead {
     /// Runs this one cannot be understood without.
     pub fn refers_to(&self) -> Vec<RunId> {
-        let texts = self.relies_on.iter().map(|reliance| &reliance.id).chain(self.continues.iter().map(|c| &c.run_id));
-        texts.flat_map(|text| mentioned_runs(text.as_bytes())).filter(|run| *run != self.run_id).collect()
+        let texts = self
+            .relies_on
+            .iter()
+            .map(|reliance| &reliance.id)
+            .chain(self.continues.iter().map(|c| &c.run_id));
+        texts
+            .flat_map(|text| mentioned_runs(text.as_bytes()))
+            .filter(|run| *run != self.run_id)
+            .collect()
     }
 
     pub fn summary(self) -> Summary {
@@ -132,7 +146,11 @@ impl ReportHead {
             started_at: self.run_started_at,
             finished_at: self.run_finished_at,
             failure_reason: self.failure_reason,
-            blockers: self.blockers.into_iter().map(|blocker| blocker.code).collect(),
+            blockers: self
+                .blockers
+                .into_iter()
+                .map(|blocker| blocker.code)
+                .collect(),
         }
     }
 }
@@ -140,7 +158,9 @@ impl ReportHead {
 /// Every run id that appears in some text, whatever stands around it.
 pub fn mentioned_runs(text: &[u8]) -> Vec<RunId> {
     let words = text.split(|b| !b.is_ascii_alphanumeric() && *b != b'-');
-    words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok()).collect()
+    words
+        .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+        .collect()
 }
 
 /// What to list. What is not known about a run excludes it from a filter that asks for it.
@@ -160,9 +180,19 @@ pub struct Filter {
 
 impl Filter {
     pub fn matches(&self, run: &Listed) -> bool {
-        let Self { status, engine, case, blocker, stage, origin, since, until } = self;
+        let Self {
+            status,
+            engine,
+            case,
+            blocker,
+            stage,
+            origin,
+            since,
+            until,
+        } = self;
         let sealed = run.summary();
-        let says = |asked: bool, holds: &dyn Fn(&Summary) -> bool| !asked || sealed.is_some_and(holds);
+        let says =
+            |asked: bool, holds: &dyn Fn(&Summary) -> bool| !asked || sealed.is_some_and(holds);
         let began = |asked: &Option<Utc>, holds: fn(Utc, Utc) -> bool| {
             asked.is_none_or(|asked| run.started().is_some_and(|started| holds(started, asked)))
         };
@@ -170,10 +200,14 @@ impl Filter {
             && began(since, |started, since| started >= since)
             && began(until, |started, until| started <= until)
             && says(status.is_some(), &|run| Some(run.status) == *status)
-            && says(engine.is_some(), &|run| Some(&run.engine) == engine.as_ref())
+            && says(engine.is_some(), &|run| {
+                Some(&run.engine) == engine.as_ref()
+            })
             && says(stage.is_some(), &|run| Some(run.stage) == *stage)
             && says(origin.is_some(), &|run| Some(run.origin) == *origin)
-            && says(blocker.is_some(), &|run| run.blockers.iter().any(|code| Some(*code) == *blocker))
+            && says(blocker.is_some(), &|run| {
+                run.blockers.iter().any(|code| Some(*code) == *blocker)
+            })
     }
 }
 
@@ -213,71 +247,273 @@ mod tests {
     }
 
     fn unsealed() -> Listed {
-        Listed { state: ListedState::Unsealed, ..sealed() }
+        Listed {
+            state: ListedState::Unsealed,
+            ..sealed()
+        }
     }
 
     fn utc(text: &str) -> Option<Utc> {
         Some(text.parse().unwrap())
     }
 
-    /// Every part of a filter, once kept and once excluding, for a sealed run and for one without a report.
+    /// Every part of a filter, once kept and once excluding, for a sealed run and for one without a
+    /// report.
     #[test]
     fn every_part_of_a_filter_excludes_on_its_own() {
         let any = Filter::default;
-        let (after, before) = (utc("2026-01-02T03:04:05.501Z"), utc("2026-01-02T03:04:05.499Z"));
+        let (after, before) = (
+            utc("2026-01-02T03:04:05.501Z"),
+            utc("2026-01-02T03:04:05.499Z"),
+        );
         let table: Vec<(&str, Filter, bool, bool)> = vec![
             ("nothing asked", any(), true, true),
-            ("status", Filter { status: Some(Status::Fail), ..any() }, true, false),
-            ("other status", Filter { status: Some(Status::Pass), ..any() }, false, false),
-            ("engine", Filter { engine: Some("fake".parse().unwrap()), ..any() }, true, false),
-            ("other engine", Filter { engine: Some("fak".parse().unwrap()), ..any() }, false, false),
-            ("case", Filter { case: Some("quick".parse().unwrap()), ..any() }, true, true),
-            ("other case", Filter { case: Some("quic".parse().unwrap()), ..any() }, false, false),
-            ("first blocker", Filter { blocker: Some(Code::NoDiff), ..any() }, true, false),
-            ("second blocker", Filter { blocker: Some(Code::Timeout), ..any() }, true, false),
-            ("other blocker", Filter { blocker: Some(Code::SecretLeak), ..any() }, false, false),
-            ("stage", Filter { stage: Some(Stage::Two), ..any() }, true, false),
-            ("other stage", Filter { stage: Some(Stage::Three), ..any() }, false, false),
-            ("origin", Filter { origin: Some(Origin::Ci), ..any() }, true, false),
-            ("other origin", Filter { origin: Some(Origin::Operator), ..any() }, false, false),
-            ("since its own moment", Filter { since: utc("2026-01-02T03:04:05.500Z"), ..any() }, true, false),
-            ("since after", Filter { since: after, ..any() }, false, false),
-            ("since before", Filter { since: utc("2026-01-02T03:04:05.000Z"), ..any() }, true, true),
-            ("until its own moment", Filter { until: utc("2026-01-02T03:04:05.500Z"), ..any() }, true, true),
-            ("until before", Filter { until: before, ..any() }, false, true),
-            ("until long before", Filter { until: utc("2025-01-01T00:00:00.000Z"), ..any() }, false, false),
             (
-                "all that fits",
-                Filter { status: Some(Status::Fail), blocker: Some(Code::Timeout), since: before, until: after, ..any() },
+                "status",
+                Filter {
+                    status: Some(Status::Fail),
+                    ..any()
+                },
                 true,
                 false,
             ),
-            ("one that does not", Filter { status: Some(Status::Fail), blocker: Some(Code::SecretLeak), ..any() }, false, false),
+            (
+                "other status",
+                Filter {
+                    status: Some(Status::Pass),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "engine",
+                Filter {
+                    engine: Some("fake".parse().unwrap()),
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "other engine",
+                Filter {
+                    engine: Some("fak".parse().unwrap()),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "case",
+                Filter {
+                    case: Some("quick".parse().unwrap()),
+                    ..any()
+                },
+                true,
+                true,
+            ),
+            (
+                "other case",
+                Filter {
+                    case: Some("quic".parse().unwrap()),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "first blocker",
+                Filter {
+                    blocker: Some(Code::NoDiff),
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "second blocker",
+                Filter {
+                    blocker: Some(Code::Timeout),
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "other blocker",
+                Filter {
+                    blocker: Some(Code::SecretLeak),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "stage",
+                Filter {
+                    stage: Some(Stage::Two),
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "other stage",
+                Filter {
+                    stage: Some(Stage::Three),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "origin",
+                Filter {
+                    origin: Some(Origin::Ci),
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "other origin",
+                Filter {
+                    origin: Some(Origin::Operator),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "since its own moment",
+                Filter {
+                    since: utc("2026-01-02T03:04:05.500Z"),
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "since after",
+                Filter {
+                    since: after,
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "since before",
+                Filter {
+                    since: utc("2026-01-02T03:04:05.000Z"),
+                    ..any()
+                },
+                true,
+                true,
+            ),
+            (
+                "until its own moment",
+                Filter {
+                    until: utc("2026-01-02T03:04:05.500Z"),
+                    ..any()
+                },
+                true,
+                true,
+            ),
+            (
+                "until before",
+                Filter {
+                    until: before,
+                    ..any()
+                },
+                false,
+                true,
+            ),
+            (
+                "until long before",
+                Filter {
+                    until: utc("2025-01-01T00:00:00.000Z"),
+                    ..any()
+                },
+                false,
+                false,
+            ),
+            (
+                "all that fits",
+                Filter {
+                    status: Some(Status::Fail),
+                    blocker: Some(Code::Timeout),
+                    since: before,
+                    until: after,
+                    ..any()
+                },
+                true,
+                false,
+            ),
+            (
+                "one that does not",
+                Filter {
+                    status: Some(Status::Fail),
+                    blocker: Some(Code::SecretLeak),
+                    ..any()
+                },
+                false,
+                false,
+            ),
         ];
         for (name, filter, want_sealed, want_unsealed) in table {
             assert_eq!(filter.matches(&sealed()), want_sealed, "{name}, sealed");
-            assert_eq!(filter.matches(&unsealed()), want_unsealed, "{name}, unsealed");
+            assert_eq!(
+                filter.matches(&unsealed()),
+                want_unsealed,
+                "{name}, unsealed"
+            );
         }
     }
 
     #[test]
     fn the_headline_is_the_first_of_the_worst() {
         let headline = |blockers: &[Code]| {
-            let Listed { state: ListedState::Sealed(mut summary), .. } = sealed() else { panic!("not sealed") };
+            let Listed {
+                state: ListedState::Sealed(mut summary),
+                ..
+            } = sealed()
+            else {
+                panic!("not sealed")
+            };
             summary.blockers = blockers.to_vec();
             summary.headline()
         };
-        assert_eq!(headline(&[Code::Timeout, Code::VerificationFailed, Code::NoDiff]), Some(Code::VerificationFailed));
+        assert_eq!(
+            headline(&[Code::Timeout, Code::VerificationFailed, Code::NoDiff]),
+            Some(Code::VerificationFailed)
+        );
         assert_eq!(headline(&[Code::Timeout]), Some(Code::Timeout));
         assert_eq!(headline(&[]), None);
     }
 
     #[test]
     fn a_name_without_a_time_is_in_no_span_of_time() {
-        let odd = Listed { run_id: "99999999T999999Z-quick-k3v9".parse().unwrap(), state: ListedState::Live };
+        let odd = Listed {
+            run_id: "99999999T999999Z-quick-k3v9".parse().unwrap(),
+            state: ListedState::Live,
+        };
         assert!(Filter::default().matches(&odd));
-        assert!(!Filter { since: Some(Utc::FIRST), ..Filter::default() }.matches(&odd));
-        assert!(!Filter { until: utc("9999-01-01T00:00:00.000Z"), ..Filter::default() }.matches(&odd));
+        assert!(
+            !Filter {
+                since: Some(Utc::FIRST),
+                ..Filter::default()
+            }
+            .matches(&odd)
+        );
+        assert!(
+            !Filter {
+                until: utc("9999-01-01T00:00:00.000Z"),
+                ..Filter::default()
+            }
+            .matches(&odd)
+        );
     }
 
     #[test]
@@ -285,14 +521,23 @@ mod tests {
         assert_eq!(word::<Status>("blocked"), Ok(Status::Blocked));
         assert_eq!(spelling(&Origin::Validator), "validator");
         let error = word::<Origin>("stranger").unwrap_err();
-        assert!(error.contains("operator") && error.contains("ci"), "{error}");
+        assert!(
+            error.contains("operator") && error.contains("ci"),
+            "{error}"
+        );
     }
 
     #[test]
     fn run_ids_are_found_in_whatever_stands_around_them() {
         let text = b"{\"a\":\"home:work/20260102T030405Z-a-b-k3v9/x\",\xff20260102T030405Z-c-k3v9\n20260102T030405Z-no";
-        let found: Vec<String> = mentioned_runs(text).iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["20260102T030405Z-a-b-k3v9", "20260102T030405Z-c-k3v9"]);
+        let found: Vec<String> = mentioned_runs(text)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            found,
+            ["20260102T030405Z-a-b-k3v9", "20260102T030405Z-c-k3v9"]
+        );
         assert!(mentioned_runs(b"").is_empty());
     }
 
@@ -309,28 +554,36 @@ mod tests {
         let read = |value: &serde_json::Value| serde_json::from_value::<ReportHead>(value.clone());
         let head = read(&whole).unwrap();
         let referred: Vec<String> = head.refers_to().iter().map(ToString::to_string).collect();
-        assert_eq!(referred, ["20260101T000000Z-base-k3v9", "20260101T000001Z-first-k3v9"]);
+        assert_eq!(
+            referred,
+            ["20260101T000000Z-base-k3v9", "20260101T000001Z-first-k3v9"]
+        );
         let summary = head.summary();
-        assert_eq!((summary.duration_ms(), summary.blockers), (322, vec![Code::NoDiff]));
-        for field in whole
-            .as_object()
-            .unwrap()
-            .keys()
-            .filter(|key| !["relies_on", "continues", "unknown", "failure_reason"].contains(&key.as_str()))
-        {
+        assert_eq!(
+            (summary.duration_ms(), summary.blockers),
+            (322, vec![Code::NoDiff])
+        );
+        for field in whole.as_object().unwrap().keys().filter(|key| {
+            !["relies_on", "continues", "unknown", "failure_reason"].contains(&key.as_str())
+        }) {
             let mut less = whole.clone();
             less.as_object_mut().unwrap().remove(field);
             assert!(read(&less).is_err(), "{field} was not missed");
         }
-        for (field, lie) in
-            [("runtime_default_activation", serde_json::json!(true)), ("core_promotion_status", "promoted".into())]
-        {
+        for (field, lie) in [
+            ("runtime_default_activation", serde_json::json!(true)),
+            ("core_promotion_status", "promoted".into()),
+        ] {
             let mut lying = whole.clone();
             lying[field] = lie;
             assert!(read(&lying).is_err(), "{field}");
         }
         let mut own = whole.clone();
         own["continues"]["run_id"] = whole["run_id"].clone();
-        assert_eq!(read(&own).unwrap().refers_to().len(), 1, "a run does not need itself");
+        assert_eq!(
+            read(&own).unwrap().refers_to().len(),
+            1,
+            "a run does not need itself"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Which runs a person's retention rules would remove, and why every other one stays.
 //!
-//! Nothing that could still matter goes: no run without a verdict, none that cannot be read, none that
-//! another bundle refers to. The shell looks again before it removes what is decided here.
+//! Nothing that could still matter goes: no run without a verdict, none that cannot be read, none
+//! that another bundle refers to. The shell looks again before it removes what is decided here.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::run::verdict::Status;
 use crate::values::ids::RunId;
 use crate::values::time::Utc;
 
-/// What a person allows to go. Age and size are limits, each applied; status and `keep_last` narrow both.
+/// What a person allows to go. Age and size are limits, each applied; status and `keep_last` narrow
+/// both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     pub older_than: Option<Age>,
@@ -84,7 +85,10 @@ impl Removed {
 impl Kept {
     /// A reason no rule of a person can override.
     pub fn is_protection(&self) -> bool {
-        !matches!(self, Self::OtherStatus | Self::AmongTheLast | Self::WithinLimits)
+        !matches!(
+            self,
+            Self::OtherStatus | Self::AmongTheLast | Self::WithinLimits
+        )
     }
 
     pub fn as_str(&self) -> &'static str {
@@ -105,16 +109,33 @@ impl Kept {
 pub fn decide(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
     let referred_to: BTreeMap<&RunId, &RunId> = runs
         .iter()
-        .flat_map(|run| run.refers_to.iter().map(|target| (target, &run.listed.run_id)))
+        .flat_map(|run| {
+            run.refers_to
+                .iter()
+                .map(|target| (target, &run.listed.run_id))
+        })
         .filter(|(target, by)| target != by)
         .collect();
-    let mut fates: Vec<Option<Fate>> = runs.iter().map(|run| protection(run, policy, &referred_to).map(Fate::Keep)).collect();
+    let mut fates: Vec<Option<Fate>> = runs
+        .iter()
+        .map(|run| protection(run, policy, &referred_to).map(Fate::Keep))
+        .collect();
 
     let mut newest_first: Vec<usize> = (0..runs.len()).collect();
     newest_first.sort_by_cached_key(|at| std::cmp::Reverse(runs[*at].listed.run_id.sort_key()));
     // A run without a verdict takes nobody's place among the last.
-    let counts = |at: &usize| runs[*at].listed.summary().is_some_and(|run| policy.status.is_none_or(|want| want == run.status));
-    for at in newest_first.iter().copied().filter(counts).take(policy.keep_last.unwrap_or(0)) {
+    let counts = |at: &usize| {
+        runs[*at]
+            .listed
+            .summary()
+            .is_some_and(|run| policy.status.is_none_or(|want| want == run.status))
+    };
+    for at in newest_first
+        .iter()
+        .copied()
+        .filter(counts)
+        .take(policy.keep_last.unwrap_or(0))
+    {
         fates[at].get_or_insert(Fate::Keep(Kept::AmongTheLast));
     }
 
@@ -124,23 +145,36 @@ pub fn decide(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
         if fates[at].is_some() {
             continue;
         }
-        let is_old = cut.is_some_and(|cut| runs[at].listed.started().is_some_and(|started| started < cut));
+        let is_old = cut.is_some_and(|cut| {
+            runs[at]
+                .listed
+                .started()
+                .is_some_and(|started| started < cut)
+        });
         let is_too_much = policy.max_size.is_some_and(|max| left > u128::from(max.0));
         let removed = match (is_old, is_too_much) {
             (true, _) => Some(Removed::Age),
             (false, true) => Some(Removed::Size),
-            (false, false) => (policy.older_than.is_none() && policy.max_size.is_none()).then_some(Removed::Unkept),
+            (false, false) => (policy.older_than.is_none() && policy.max_size.is_none())
+                .then_some(Removed::Unkept),
         };
         if removed.is_some() {
             left -= u128::from(runs[at].size.0);
         }
         fates[at] = Some(removed.map_or(Fate::Keep(Kept::WithinLimits), Fate::Remove));
     }
-    fates.into_iter().map(|fate| fate.unwrap_or(Fate::Keep(Kept::WithinLimits))).collect()
+    fates
+        .into_iter()
+        .map(|fate| fate.unwrap_or(Fate::Keep(Kept::WithinLimits)))
+        .collect()
 }
 
 /// Why no limit may even look at it.
-fn protection(run: &Candidate, policy: &Policy, referred_to: &BTreeMap<&RunId, &RunId>) -> Option<Kept> {
+fn protection(
+    run: &Candidate,
+    policy: &Policy,
+    referred_to: &BTreeMap<&RunId, &RunId>,
+) -> Option<Kept> {
     let summary = match &run.listed.state {
         ListedState::Live => return Some(Kept::Live),
         ListedState::Unsealed => return Some(Kept::Unsealed),
@@ -156,7 +190,10 @@ fn protection(run: &Candidate, policy: &Policy, referred_to: &BTreeMap<&RunId, &
     if let Some(by) = referred_to.get(&run.listed.run_id) {
         return Some(Kept::ReferredToBy((*by).clone()));
     }
-    policy.status.is_some_and(|status| status != summary.status).then_some(Kept::OtherStatus)
+    policy
+        .status
+        .is_some_and(|status| status != summary.status)
+        .then_some(Kept::OtherStatus)
 }
 
 #[cfg(test)]

@@ -12,7 +12,10 @@ use crate::gate::eligibility::Eligibility;
 use crate::gate::ladder::Stage1Proof;
 use crate::proof::matrix::MatrixReport;
 use crate::proof::stage2::{BaselineComparison, NoTargetInspection};
-use crate::records::{BuildReport, ExecutableAdmission, ModelAdmission, ModelDecision, SourceAdmissionRecord, TargetAdmission};
+use crate::records::{
+    BuildReport, ExecutableAdmission, ModelAdmission, ModelDecision, SourceAdmissionRecord,
+    TargetAdmission,
+};
 use crate::run::event::Event;
 use crate::run::trace::TraceLine;
 use crate::task::contract::{Contract, InvalidContract};
@@ -33,22 +36,67 @@ pub fn all() -> Vec<(&'static str, Value)> {
         ("containment", root::<ContainmentReport>("containment.json")),
         ("source", root::<CopiedRepo>("source.json")),
         ("test-ids", root::<TestIdDocument>("test-ids.json")),
-        ("verification", root::<Verification>("output of cto verify --json")),
-        ("attestation", root::<Envelope>("attestation.json and the files of attestations/")),
-        ("verdict", root::<Statement<Verdict>>("what attestation.json signs")),
+        (
+            "verification",
+            root::<Verification>("output of cto verify --json"),
+        ),
+        (
+            "attestation",
+            root::<Envelope>("attestation.json and the files of attestations/"),
+        ),
+        (
+            "verdict",
+            root::<Statement<Verdict>>("what attestation.json signs"),
+        ),
         ("key", root::<KeyRecord>("one key of the trust store")),
-        ("model-call", root::<CallRecord>("one call of a model, as the gateway records it")),
-        ("scenario", root::<Scenario>("scenario of the scripted model")),
-        ("matrix", root::<MatrixReport>("output of cto matrix --json")),
-        ("model-admission", root::<ModelAdmission>("a model-provider admission")),
-        ("model-decision", root::<ModelDecision>("a model decision record")),
-        ("executable-admission", root::<ExecutableAdmission>("an executable admission")),
-        ("source-admission", root::<SourceAdmissionRecord>("a source admission")),
-        ("target-admission", root::<TargetAdmission>("a target-repository admission")),
-        ("build-report", root::<BuildReport>("what a build says, for cto admit executable --build-report")),
-        ("stage1-proof", root::<Stage1Proof>("stage1-gate-proof.json")),
-        ("stage2-no-target", root::<NoTargetInspection>("stage2-no-target-inspection.json")),
-        ("stage2-comparison", root::<BaselineComparison>("stage2-fake-baseline-comparison.json")),
+        (
+            "model-call",
+            root::<CallRecord>("one call of a model, as the gateway records it"),
+        ),
+        (
+            "scenario",
+            root::<Scenario>("scenario of the scripted model"),
+        ),
+        (
+            "matrix",
+            root::<MatrixReport>("output of cto matrix --json"),
+        ),
+        (
+            "model-admission",
+            root::<ModelAdmission>("a model-provider admission"),
+        ),
+        (
+            "model-decision",
+            root::<ModelDecision>("a model decision record"),
+        ),
+        (
+            "executable-admission",
+            root::<ExecutableAdmission>("an executable admission"),
+        ),
+        (
+            "source-admission",
+            root::<SourceAdmissionRecord>("a source admission"),
+        ),
+        (
+            "target-admission",
+            root::<TargetAdmission>("a target-repository admission"),
+        ),
+        (
+            "build-report",
+            root::<BuildReport>("what a build says, for cto admit executable --build-report"),
+        ),
+        (
+            "stage1-proof",
+            root::<Stage1Proof>("stage1-gate-proof.json"),
+        ),
+        (
+            "stage2-no-target",
+            root::<NoTargetInspection>("stage2-no-target-inspection.json"),
+        ),
+        (
+            "stage2-comparison",
+            root::<BaselineComparison>("stage2-fake-baseline-comparison.json"),
+        ),
     ]
 }
 

@@ -1,7 +1,9 @@
-//! `config.toml`: the knobs a person may set once for all commands, and which source of a setting wins.
+//! `config.toml`: the knobs a person may set once for all commands, and which source of a setting
+//! wins.
 //!
-//! A file can be written by anyone who gets at it, so it holds nothing that is secret and nothing that
-//! changes what a run may do: no engine is opened, no stage raised, no containment loosened from here.
+//! A file can be written by anyone who gets at it, so it holds nothing that is secret and nothing
+//! that changes what a run may do: no engine is opened, no stage raised, no containment loosened
+//! from here.
 
 use std::collections::BTreeMap;
 
@@ -102,11 +104,14 @@ impl Takes {
         match (self, value) {
             (Self::Directory, DeValue::String(text)) => {
                 let rooted = text.starts_with('/') || text.starts_with("~/") || text == "~";
-                (rooted && text.len() <= 4096 && !text.chars().any(char::is_control)).then(|| text.to_string())
+                (rooted && text.len() <= 4096 && !text.chars().any(char::is_control))
+                    .then(|| text.to_string())
             }
             (Self::Seconds, DeValue::Integer(number)) => {
                 let seconds = u32::from_str_radix(number.as_str(), number.radix()).ok()?;
-                (1..=604_800).contains(&seconds).then(|| seconds.to_string())
+                (1..=604_800)
+                    .contains(&seconds)
+                    .then(|| seconds.to_string())
             }
             (Self::Color, DeValue::String(text)) => {
                 matches!(text.as_ref(), "auto" | "always" | "never").then(|| text.to_string())
@@ -135,10 +140,18 @@ impl Config {
 
 /// Parses and checks a config file. On failure every issue is returned, never none.
 pub fn parse(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
-    let issue = |(line, column), message| Issue { file: file.to_owned(), line, column, message };
+    let issue = |(line, column), message| Issue {
+        file: file.to_owned(),
+        line,
+        column,
+        message,
+    };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        vec![issue(place(&good, good.len()), "is not UTF-8 from here on".to_owned())]
+        vec![issue(
+            place(&good, good.len()),
+            "is not UTF-8 from here on".to_owned(),
+        )]
     })?;
     let table = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -153,14 +166,25 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
                 Some(value) => drop(config.0.insert(knob.key, Given { value, line: at.0 })),
                 None => issues.push(issue(
                     place(text, value.span().start),
-                    format!("{} takes {}, not this {}", knob.key, knob.takes.describe(), value.get_ref().type_str()),
+                    format!(
+                        "{} takes {}, not this {}",
+                        knob.key,
+                        knob.takes.describe(),
+                        value.get_ref().type_str()
+                    ),
                 )),
             },
-            None => refuse("", key, value, &mut |offset, message| issues.push(issue(place(text, offset), message))),
+            None => refuse("", key, value, &mut |offset, message| {
+                issues.push(issue(place(text, offset), message))
+            }),
         }
     }
     issues.sort_by_key(|issue| (issue.line, issue.column));
-    if issues.is_empty() { Ok(config) } else { Err(issues) }
+    if issues.is_empty() {
+        Ok(config)
+    } else {
+        Err(issues)
+    }
 }
 
 /// Names every key below one that is not known: what is in a table is refused like what is not.
@@ -181,8 +205,19 @@ fn refuse(
     }
 }
 
-const SECRET: &[&str] =
-    &["token", "secret", "passw", "passphrase", "key", "credential", "auth", "bearer", "cookie", "baseurl", "endpoint"];
+const SECRET: &[&str] = &[
+    "token",
+    "secret",
+    "passw",
+    "passphrase",
+    "key",
+    "credential",
+    "auth",
+    "bearer",
+    "cookie",
+    "baseurl",
+    "endpoint",
+];
 const POWER: &[&str] = &[
     "allow",
     "engine",
@@ -210,17 +245,28 @@ const POWER: &[&str] = &[
     "admission",
 ];
 
-/// Why a key that is not known is refused. Its value is never shown: it may be what it should not be.
+/// Why a key that is not known is refused. Its value is never shown: it may be what it should not
+/// be.
 fn refusal(name: &str) -> String {
-    let plain: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+    let plain: String = name
+        .to_lowercase()
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .collect();
     let holds = |words: &[&str]| words.iter().any(|word| plain.contains(word));
     if holds(SECRET) {
         return format!("{name:?} looks like a secret or an endpoint; this file holds neither");
     }
     if holds(POWER) {
-        return format!("{name:?} would change what a run may do; no file can, only a flag or variable of the command itself");
+        return format!(
+            "{name:?} would change what a run may do; no file can, only a flag or variable of the command itself"
+        );
     }
-    let known = KNOBS.iter().map(|knob| knob.key).collect::<Vec<_>>().join(", ");
+    let known = KNOBS
+        .iter()
+        .map(|knob| knob.key)
+        .collect::<Vec<_>>()
+        .join(", ");
     format!("{name:?} is not a known key; known keys: {known}")
 }
 
@@ -255,8 +301,12 @@ impl<T> Layers<T> {
     pub fn choose(self, key: &str) -> Option<(Source, T)> {
         let name = Knob::find(key).map_or("a flag", |knob| knob.flag);
         let flag = self.flag.map(|value| (Source::Flag { name }, value));
-        let config = self.config.map(|(line, value)| (Source::Config { line }, value));
-        flag.or(self.environment).or(config).or(self.default.map(|value| (Source::Default, value)))
+        let config = self
+            .config
+            .map(|(line, value)| (Source::Config { line }, value));
+        flag.or(self.environment)
+            .or(config)
+            .or(self.default.map(|value| (Source::Default, value)))
     }
 }
 

@@ -2,7 +2,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn issues(text: &str) -> Vec<String> {
-    parse("config.toml", text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect()
+    parse("config.toml", text.as_bytes())
+        .unwrap_err()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases = \"/srv/cases\"\ntimeout = 1_200\nidle = 60\ncolor = \"never\"\n";
@@ -10,16 +14,35 @@ const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases 
 #[test]
 fn every_knob_can_be_set() {
     let config = parse("config.toml", GOOD.as_bytes()).unwrap();
-    let got: Vec<_> =
-        KNOBS.iter().map(|knob| config.get(knob.key).map(|given| (given.value.as_str(), given.line)).unwrap()).collect();
-    assert_eq!(got, [("~/state", 2), ("/srv/runs", 3), ("/srv/cases", 4), ("1200", 5), ("60", 6), ("never", 7)]);
+    let got: Vec<_> = KNOBS
+        .iter()
+        .map(|knob| {
+            config
+                .get(knob.key)
+                .map(|given| (given.value.as_str(), given.line))
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(
+        got,
+        [
+            ("~/state", 2),
+            ("/srv/runs", 3),
+            ("/srv/cases", 4),
+            ("1200", 5),
+            ("60", 6),
+            ("never", 7)
+        ]
+    );
     assert_eq!(parse("c", b"").unwrap(), Config::default());
 }
 
 #[test]
 fn wrong_values_are_placed() {
     assert_eq!(
-        issues("home = 7\ntimeout = \"soon\"\n  idle = 0\ncolor = \"blue\"\nruns_dir = \"runs\"\ncases = [\"a\"]\n"),
+        issues(
+            "home = 7\ntimeout = \"soon\"\n  idle = 0\ncolor = \"blue\"\nruns_dir = \"runs\"\ncases = [\"a\"]\n"
+        ),
         [
             "config.toml:1:8: home takes a directory as text, absolute or below `~/`, not this integer",
             "config.toml:2:11: timeout takes a whole number of seconds, 1 to 604800, not this string",
@@ -58,7 +81,10 @@ fn unknown_secret_and_powerful_keys_are_refused_each_in_its_own_words() {
         ("engine", "would change what a run may do"),
         ("stage", "would change what a run may do"),
         ("engines.codex.stage", "would change what a run may do"),
-        ("runtime_default_activation", "would change what a run may do"),
+        (
+            "runtime_default_activation",
+            "would change what a run may do",
+        ),
         ("core_promotion_status", "would change what a run may do"),
         ("default_engine", "would change what a run may do"),
         ("containment", "would change what a run may do"),
@@ -67,7 +93,10 @@ fn unknown_secret_and_powerful_keys_are_refused_each_in_its_own_words() {
     ] {
         let found = issues(&format!("color = \"auto\"\n{key} = \"hunter2\"\n"));
         assert_eq!(found.len(), 1, "{key}");
-        assert!(found[0].starts_with("config.toml:2:") && found[0].contains(want), "{key}: {found:?}");
+        assert!(
+            found[0].starts_with("config.toml:2:") && found[0].contains(want),
+            "{key}: {found:?}"
+        );
         assert!(!found[0].contains("hunter2"), "{key}: a value is shown");
     }
 }
@@ -76,13 +105,21 @@ fn unknown_secret_and_powerful_keys_are_refused_each_in_its_own_words() {
 fn tables_hide_nothing() {
     let found = issues("[engine.codex]\nenabled = true\ntoken = \"x\"\n[empty]\n[[list]]\na = 1\n");
     assert_eq!(found.len(), 4, "{found:?}");
-    assert!(found[0].starts_with("config.toml:2:1: \"engine.codex.enabled\" would change"), "{found:?}");
-    assert!(found[1].starts_with("config.toml:3:1: \"engine.codex.token\" looks like a secret"), "{found:?}");
+    assert!(
+        found[0].starts_with("config.toml:2:1: \"engine.codex.enabled\" would change"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("config.toml:3:1: \"engine.codex.token\" looks like a secret"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn broken_text_is_placed() {
-    assert!(issues("home = \"/a\"\nhome = \"/b\"\n")[0].starts_with("config.toml:2:1: duplicate key"));
+    assert!(
+        issues("home = \"/a\"\nhome = \"/b\"\n")[0].starts_with("config.toml:2:1: duplicate key")
+    );
     assert!(issues("color = \"auto\"\nhome\n")[0].starts_with("config.toml:2:"));
     let found = parse("c", b"color = \"auto\"\n# \xff\n").unwrap_err();
     assert_eq!(found[0].to_string(), "c:2:3: is not UTF-8 from here on");
@@ -91,7 +128,11 @@ fn broken_text_is_placed() {
 #[test]
 fn no_knob_is_named_like_a_secret_or_a_power() {
     for knob in KNOBS {
-        assert!(refusal(knob.key).contains("is not a known key"), "{}", knob.key);
+        assert!(
+            refusal(knob.key).contains("is not a known key"),
+            "{}",
+            knob.key
+        );
     }
 }
 

@@ -6,7 +6,9 @@ use serde::Serialize;
 use crate::bundle::report_md::describe;
 use crate::run::Machine;
 use crate::run::chain::{self, EventLine};
-use crate::run::event::{Approval, Check, CheckKind, ControlRun, Event, EventType, VerificationCompleted};
+use crate::run::event::{
+    Approval, Check, CheckKind, ControlRun, Event, EventType, VerificationCompleted,
+};
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
 use crate::values::seen::Seen;
@@ -61,7 +63,11 @@ pub struct Timeline {
 const SHORTEST_GAP_MS: i64 = 1000;
 
 /// The events of a chain that are good and in a legal order, and what ends them too early.
-pub fn good_beginning(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<EventLine>, Option<String>) {
+pub fn good_beginning(
+    bytes: &[u8],
+    start: Digest,
+    run_id: &RunId,
+) -> (Vec<EventLine>, Option<String>) {
     let (mut lines, broken) = chain::read_while_good(bytes, start, run_id);
     let mut machine = Machine::default();
     for at in 0..lines.len() {
@@ -78,7 +84,9 @@ pub fn good_beginning(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<Event
 
 /// The story of a chain.
 pub fn tell(lines: &[EventLine]) -> Timeline {
-    let Some(first) = lines.first().map(|line| line.ts.as_millis()) else { return Timeline::default() };
+    let Some(first) = lines.first().map(|line| line.ts.as_millis()) else {
+        return Timeline::default();
+    };
     let mut entries: Vec<Entry> = Vec::with_capacity(lines.len());
     for line in lines {
         let at_ms = line.ts.as_millis() - first;
@@ -94,8 +102,16 @@ pub fn tell(lines: &[EventLine]) -> Timeline {
     }
     let duration_ms = entries.iter().map(|entry| entry.at_ms).max().unwrap_or(0);
     let is_gap = |entry: &&Entry| entry.since_previous_ms >= SHORTEST_GAP_MS.max(duration_ms / 10);
-    let gaps = entries.iter().filter(is_gap).map(|entry| Gap { before_seq: entry.seq, duration_ms: entry.since_previous_ms });
-    Timeline { duration_ms, phases: phases(&entries), gaps: gaps.collect(), entries }
+    let gaps = entries.iter().filter(is_gap).map(|entry| Gap {
+        before_seq: entry.seq,
+        duration_ms: entry.since_previous_ms,
+    });
+    Timeline {
+        duration_ms,
+        phases: phases(&entries),
+        gaps: gaps.collect(),
+        entries,
+    }
 }
 
 fn phases(entries: &[Entry]) -> Vec<Phase> {
@@ -107,7 +123,11 @@ fn phases(entries: &[Entry]) -> Vec<Phase> {
         if let Some(name) = opens(entry.event)
             && phases.last().is_none_or(|open| open.name != name)
         {
-            phases.push(Phase { name, start_ms: entry.at_ms, duration_ms: 0 });
+            phases.push(Phase {
+                name,
+                start_ms: entry.at_ms,
+                duration_ms: 0,
+            });
         }
     }
     phases
@@ -140,55 +160,108 @@ fn opens(event: EventType) -> Option<&'static str> {
     }
 }
 
-/// The start and the end of an engine and its calls of a model are observed; the rest of its events are its own words.
+/// The start and the end of an engine and its calls of a model are observed; the rest of its events
+/// are its own words.
 pub fn voice(event: EventType) -> Voice {
-    let watched = matches!(event, EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded);
-    if event.is_engine() && !watched { Voice::Claimed } else { Voice::Observed }
+    let watched = matches!(
+        event,
+        EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded
+    );
+    if event.is_engine() && !watched {
+        Voice::Claimed
+    } else {
+        Voice::Observed
+    }
 }
 
-/// One line about an event. Text from outside is in it as it came: tame it before a terminal sees it.
+/// One line about an event. Text from outside is in it as it came: tame it before a terminal sees
+/// it.
 pub fn narrate(event: &Event) -> String {
     match event {
-        Event::RunStarted(run) => format!("{} at stage {} on {}", run.engine, run.stage.number(), run.case_id),
-        Event::TaskContractCreated(created) if created.valid => format!("contract {}", created.contract_digest.short()),
+        Event::RunStarted(run) => format!(
+            "{} at stage {} on {}",
+            run.engine,
+            run.stage.number(),
+            run.case_id
+        ),
+        Event::TaskContractCreated(created) if created.valid => {
+            format!("contract {}", created.contract_digest.short())
+        }
         Event::TaskContractCreated(_) => "the contract is not valid".into(),
         Event::PlanUpdated(plan) => plan.summary.clone(),
         Event::BackendGateBlocked(block) => match &block.detail {
             Some(detail) => format!("{}: {detail}", block.reason.as_str()),
             None => block.reason.as_str().to_owned(),
         },
-        Event::ApprovalRequested(approval) | Event::ApprovalGranted(approval) | Event::ApprovalDenied(approval) => {
-            approved(approval)
-        }
-        Event::EngineStarted(started) => format!("{}, containment {}", started.engine, started.containment.as_str()),
+        Event::ApprovalRequested(approval)
+        | Event::ApprovalGranted(approval)
+        | Event::ApprovalDenied(approval) => approved(approval),
+        Event::EngineStarted(started) => format!(
+            "{}, containment {}",
+            started.engine,
+            started.containment.as_str()
+        ),
         Event::EngineMessage(said) | Event::EnginePlan(said) => said.text.clone(),
         Event::EngineToolCall(call) => format!("{} {}", call.tool, call.target),
         Event::EngineFileChange(change) => change.path.clone(),
         Event::EngineReview(review) => {
-            format!("{}: {}", if review.accepted { "accepts" } else { "rejects" }, review.summary)
+            format!(
+                "{}: {}",
+                if review.accepted {
+                    "accepts"
+                } else {
+                    "rejects"
+                },
+                review.summary
+            )
         }
         Event::EngineTokens(tokens) => {
-            format!("{} messages, {} tokens in, {} out", tokens.messages, tokens.input, tokens.output)
+            format!(
+                "{} messages, {} tokens in, {} out",
+                tokens.messages, tokens.input, tokens.output
+            )
         }
         Event::EngineModelCall(call) => model_call(call),
-        Event::EngineResult(result) if result.summary.is_empty() => format!("claims {}", result.claimed),
+        Event::EngineResult(result) if result.summary.is_empty() => {
+            format!("claims {}", result.claimed)
+        }
         Event::EngineResult(result) => format!("claims {}: {}", result.claimed, result.summary),
         Event::EngineEnded(ended) => {
             let output = ended.stdout.bytes.saturating_add(ended.stderr.bytes);
-            format!("{} after {}, {output} bytes of output", describe(ended.end), span(millis(ended.duration_ms)))
+            format!(
+                "{} after {}, {output} bytes of output",
+                describe(ended.end),
+                span(millis(ended.duration_ms))
+            )
         }
-        Event::PatchApplied(patch) => format!("{} changed, a patch of {} bytes", files(patch.files), patch.bytes),
+        Event::PatchApplied(patch) => format!(
+            "{} changed, a patch of {} bytes",
+            files(patch.files),
+            patch.bytes
+        ),
         Event::GitDiffChecked(diff) => {
-            let names = diff.changes.iter().map(|change| change.path.to_string()).collect::<Vec<_>>().join(", ");
+            let names = diff
+                .changes
+                .iter()
+                .map(|change| change.path.to_string())
+                .collect::<Vec<_>>()
+                .join(", ");
             format!("{} changed: {names}", diff.changes.len())
         }
         Event::VerificationCompleted(done) => verified(done),
-        Event::OperatorOutcomeRecorded(outcome) => format!("{:?} by {}", outcome.outcome, outcome.actor).to_lowercase(),
+        Event::OperatorOutcomeRecorded(outcome) => {
+            format!("{:?} by {}", outcome.outcome, outcome.actor).to_lowercase()
+        }
         Event::LandingUpdated(landing) => landing.step.clone(),
         Event::RunCompleted(done) => match done.blockers.is_empty() {
             true => done.status.as_str().to_owned(),
             false => {
-                let codes = done.blockers.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(", ");
+                let codes = done
+                    .blockers
+                    .iter()
+                    .map(|code| code.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 format!("{}: {codes}", done.status.as_str())
             }
         },
@@ -197,7 +270,9 @@ pub fn narrate(event: &Event) -> String {
 
 fn model_call(call: &CallRecord) -> String {
     let tokens = |seen: Seen<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
-    let why = call.why.map_or(String::new(), |why| format!(": {}", why.sentence()));
+    let why = call
+        .why
+        .map_or(String::new(), |why| format!(": {}", why.sentence()));
     let (input, output) = (tokens(call.tokens.input), tokens(call.tokens.output));
     format!(
         "call {} {}{why}, {input} tokens in, {output} out, {}",
@@ -215,16 +290,30 @@ fn verified(done: &VerificationCompleted) -> String {
     if let Some(reason) = &done.not_run {
         return format!("not run: {reason}");
     }
-    let green = done.checks.iter().filter(|check| check.end.succeeded()).count();
-    let hidden = done.checks.iter().filter(|check| check.kind == CheckKind::Hidden).count();
+    let green = done
+        .checks
+        .iter()
+        .filter(|check| check.end.succeeded())
+        .count();
+    let hidden = done
+        .checks
+        .iter()
+        .filter(|check| check.kind == CheckKind::Hidden)
+        .count();
     let control = match &done.control {
         None => "",
-        Some(ControlRun::Ran { checks, .. }) if checks.iter().any(is_red) => "; control red, as it must be",
+        Some(ControlRun::Ran { checks, .. }) if checks.iter().any(is_red) => {
+            "; control red, as it must be"
+        }
         Some(ControlRun::Ran { .. }) => "; control GREEN where it must be red",
         Some(ControlRun::CouldNotRun { .. }) => "; control could not run",
         Some(ControlRun::None { .. }) => "; control NONE",
     };
-    let hidden = if hidden > 0 { format!(" ({hidden} hidden)") } else { String::new() };
+    let hidden = if hidden > 0 {
+        format!(" ({hidden} hidden)")
+    } else {
+        String::new()
+    };
     format!("{green} of {} green{hidden}{control}", done.checks.len())
 }
 

@@ -37,7 +37,12 @@ fn whole() -> Vec<(i64, Event)> {
         (1, make::contracted(vec![])),
         (2, make::planned(false)),
         (10, make::engine_started()),
-        (20, Event::EngineMessage(EngineText { text: "all good".into() })),
+        (
+            20,
+            Event::EngineMessage(EngineText {
+                text: "all good".into(),
+            }),
+        ),
         (4000, make::engine_result()),
         (4010, make::engine_ended(ProcessEnd::Exited { code: 0 })),
         (4020, make::patched()),
@@ -50,7 +55,11 @@ fn whole() -> Vec<(i64, Event)> {
 #[test]
 fn phases_cover_the_run_without_holes() {
     let told = told(&whole());
-    let phases: Vec<_> = told.phases.iter().map(|phase| (phase.name, phase.start_ms, phase.duration_ms)).collect();
+    let phases: Vec<_> = told
+        .phases
+        .iter()
+        .map(|phase| (phase.name, phase.start_ms, phase.duration_ms))
+        .collect();
     assert_eq!(
         phases,
         [
@@ -63,17 +72,31 @@ fn phases_cover_the_run_without_holes() {
         ]
     );
     assert_eq!(told.duration_ms, 5002);
-    assert_eq!(told.gaps, [Gap { before_seq: 6, duration_ms: 3980 }]);
+    assert_eq!(
+        told.gaps,
+        [Gap {
+            before_seq: 6,
+            duration_ms: 3980
+        }]
+    );
 }
 
 #[test]
 fn claims_stand_apart_from_observations() {
     let told = told(&whole());
-    let claimed: Vec<u64> = told.entries.iter().filter(|entry| entry.voice == Voice::Claimed).map(|entry| entry.seq).collect();
+    let claimed: Vec<u64> = told
+        .entries
+        .iter()
+        .filter(|entry| entry.voice == Voice::Claimed)
+        .map(|entry| entry.seq)
+        .collect();
     assert_eq!(claimed, [5, 6]);
     for kind in EventType::ALL {
-        let said =
-            kind.is_engine() && !matches!(kind, EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded);
+        let said = kind.is_engine()
+            && !matches!(
+                kind,
+                EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded
+            );
         assert_eq!(voice(*kind) == Voice::Claimed, said, "{kind:?}");
     }
 }
@@ -86,7 +109,14 @@ fn a_blocked_run_has_its_own_short_story() {
         (3, make::gate(Code::NoDiff)),
         (9, make::completed(&[Code::Interrupted])),
     ]);
-    assert_eq!(told.phases, [Phase { name: "plan", start_ms: 0, duration_ms: 9 }]);
+    assert_eq!(
+        told.phases,
+        [Phase {
+            name: "plan",
+            start_ms: 0,
+            duration_ms: 9
+        }]
+    );
     assert_eq!(told.entries[2].text, "no_diff");
     assert_eq!(tell(&[]), Timeline::default());
 }
@@ -98,7 +128,11 @@ fn a_clock_that_goes_back_makes_no_negative_phase() {
         *at -= 60_000;
     }
     let told = told(&events);
-    assert!(told.phases.iter().all(|phase| phase.duration_ms >= 0), "{:?}", told.phases);
+    assert!(
+        told.phases.iter().all(|phase| phase.duration_ms >= 0),
+        "{:?}",
+        told.phases
+    );
     assert!(told.entries[7].since_previous_ms < 0);
 }
 
@@ -107,13 +141,19 @@ fn the_good_beginning_ends_where_bytes_or_order_go_wrong() {
     let bytes = chained(&whole());
     let torn = &bytes[..bytes.len() - 2];
     let (lines, problem) = good_beginning(torn, start(), &run_id());
-    assert_eq!((lines.len(), problem.as_deref()), (10, Some("the last line is torn")));
+    assert_eq!(
+        (lines.len(), problem.as_deref()),
+        (10, Some("the last line is torn"))
+    );
 
     // Well chained, but an engine that ended twice is nobody's run.
     let mut events = whole();
     events.insert(7, events[6].clone());
     let (lines, problem) = good_beginning(&chained(&events), start(), &run_id());
-    assert_eq!((lines.len(), problem.as_deref()), (7, Some("line 8: engine.ended cannot follow EngineEnded")));
+    assert_eq!(
+        (lines.len(), problem.as_deref()),
+        (7, Some("line 8: engine.ended cannot follow EngineEnded"))
+    );
 }
 
 #[test]
@@ -126,7 +166,10 @@ fn every_event_that_carries_words_says_them() {
     for (event, want) in [
         (make::started(), "fake at stage 2 on demo"),
         (make::engine_result(), "claims completed"),
-        (make::engine_ended(ProcessEnd::Signalled { signal: 9 }), "killed by signal 9 after 1 ms, 0 bytes of output"),
+        (
+            make::engine_ended(ProcessEnd::Signalled { signal: 9 }),
+            "killed by signal 9 after 1 ms, 0 bytes of output",
+        ),
         (make::patched(), "1 file changed, a patch of 1 bytes"),
         (make::diffed(&["a", "b"]), "2 changed: a, b"),
         (make::verified(Some("no diff"), vec![]), "not run: no diff"),

@@ -1,4 +1,5 @@
-//! Is a case a case? What its files must be, what its scripts are for, and what a trial of each must show.
+//! Is a case a case? What its files must be, what its scripts are for, and what a trial of each
+//! must show.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,11 @@ pub struct Line {
 
 impl Line {
     pub fn new(check: &str, mark: Mark, detail: impl Into<String>) -> Self {
-        Self { check: check.to_owned(), mark, detail: detail.into() }
+        Self {
+            check: check.to_owned(),
+            mark,
+            detail: detail.into(),
+        }
     }
 }
 
@@ -65,30 +70,60 @@ pub fn look_over(facts: &CaseFacts<'_>) -> Vec<Line> {
             lines.extend(control_of(case, &facts.beside));
             lines.push(hidden(case, facts));
             if let [first, ..] = facts.missing_inputs.as_slice() {
-                lines.push(Line::new("inputs", Mark::Wrong, format!("{first:?} is not in inputs/")));
+                lines.push(Line::new(
+                    "inputs",
+                    Mark::Wrong,
+                    format!("{first:?} is not in inputs/"),
+                ));
             }
         }
-        Err(issues) => lines.extend(issues.iter().map(|issue| Line::new("case file", Mark::Wrong, issue.to_string()))),
+        Err(issues) => lines.extend(
+            issues
+                .iter()
+                .map(|issue| Line::new("case file", Mark::Wrong, issue.to_string())),
+        ),
     }
     lines.extend(scripts(&facts.scripts));
-    let control = facts.parsed.ok().and_then(|case| match &case.verification_control {
-        Some(ControlSource::Patch(file)) => Some(file.as_str()),
-        _ => None,
-    });
-    let unknown = facts.beside.iter().filter(|file| Some(**file) != control && !is_note(file));
-    lines.extend(unknown.map(|file| Line::new("files", Mark::Wrong, format!("{file}: means nothing to a case"))));
+    let control = facts
+        .parsed
+        .ok()
+        .and_then(|case| match &case.verification_control {
+            Some(ControlSource::Patch(file)) => Some(file.as_str()),
+            _ => None,
+        });
+    let unknown = facts
+        .beside
+        .iter()
+        .filter(|file| Some(**file) != control && !is_note(file));
+    lines.extend(unknown.map(|file| {
+        Line::new(
+            "files",
+            Mark::Wrong,
+            format!("{file}: means nothing to a case"),
+        )
+    }));
     lines
 }
 
 /// Words for people may lie beside a case file.
 fn is_note(file: &str) -> bool {
-    matches!(file, "README.md" | "README" | "LICENSE" | ".gitignore" | ".gitattributes")
+    matches!(
+        file,
+        "README.md" | "README" | "LICENSE" | ".gitignore" | ".gitattributes"
+    )
 }
 
 fn name(directory: &str, case: &CaseFile) -> Line {
     match case.task_id.as_str() == directory {
         true => Line::new("name", Mark::Ok, directory),
-        false => Line::new("name", Mark::Wrong, format!("task_id is {:?}, the directory {directory:?}", case.task_id.as_str())),
+        false => Line::new(
+            "name",
+            Mark::Wrong,
+            format!(
+                "task_id is {:?}, the directory {directory:?}",
+                case.task_id.as_str()
+            ),
+        ),
     }
 }
 
@@ -98,9 +133,13 @@ fn paths(case: &CaseFile, workspace: &Tree) -> Vec<Line> {
         count => Line::new("workspace", Mark::Ok, format!("{count} file(s)")),
     }];
     for rule in &case.allowed_paths {
-        let changeable = workspace.keys().any(|path| rule.covers(path) && allowed(case, path));
+        let changeable = workspace
+            .keys()
+            .any(|path| rule.covers(path) && allowed(case, path));
         if !changeable {
-            let detail = format!("{rule} names nothing that is there and may be changed; a new file may go there");
+            let detail = format!(
+                "{rule} names nothing that is there and may be changed; a new file may go there"
+            );
             lines.push(Line::new("allowed paths", Mark::Note, detail));
         }
     }
@@ -113,36 +152,61 @@ fn allowed(case: &CaseFile, path: &TreePath) -> bool {
 
 fn checks(case: &CaseFile) -> Line {
     match case.verification_commands.as_slice() {
-        [] => Line::new("checks", Mark::Wrong, "verification_commands is empty: nothing could be verified"),
+        [] => Line::new(
+            "checks",
+            Mark::Wrong,
+            "verification_commands is empty: nothing could be verified",
+        ),
         commands => Line::new("checks", Mark::Ok, commands.join(" && ")),
     }
 }
 
 fn control_of(case: &CaseFile, beside: &[&str]) -> Option<Line> {
     match &case.verification_control {
-        Some(ControlSource::Patch(file)) if !beside.contains(&file.as_str()) => {
-            Some(Line::new("control", Mark::Wrong, format!("there is no file {file:?} beside the case file")))
+        Some(ControlSource::Patch(file)) if !beside.contains(&file.as_str()) => Some(Line::new(
+            "control",
+            Mark::Wrong,
+            format!("there is no file {file:?} beside the case file"),
+        )),
+        Some(ControlSource::None(reason)) => {
+            Some(Line::new("control", Mark::Note, format!("none: {reason}")))
         }
-        Some(ControlSource::None(reason)) => Some(Line::new("control", Mark::Note, format!("none: {reason}"))),
         _ => None,
     }
 }
 
 /// Where an engine may edit the visible tests, only checks it never sees keep it honest.
 fn hidden(case: &CaseFile, facts: &CaseFacts<'_>) -> Line {
-    let editable = facts.workspace.keys().find(|path| control::is_test_file(path) && allowed(case, path));
+    let editable = facts
+        .workspace
+        .keys()
+        .find(|path| control::is_test_file(path) && allowed(case, path));
     match (case.hidden_commands.len(), facts.hidden_files, editable) {
-        (0, 0, None) => Line::new("hidden checks", Mark::Note, "none: answers made for the visible tests would pass"),
+        (0, 0, None) => Line::new(
+            "hidden checks",
+            Mark::Note,
+            "none: answers made for the visible tests would pass",
+        ),
         (0, 0, Some(path)) => Line::new(
             "hidden checks",
             Mark::Wrong,
             format!("none, and {path} may be changed: an engine could edit its own tests"),
         ),
-        (0, files, _) => {
-            Line::new("hidden checks", Mark::Wrong, format!("{files} file(s) in hidden/, but hidden_verification runs none"))
-        }
-        (_, 0, _) => Line::new("hidden checks", Mark::Wrong, "hidden_verification names commands, but hidden/ holds no file"),
-        (commands, files, _) => Line::new("hidden checks", Mark::Ok, format!("{commands} command(s), {files} file(s)")),
+        (0, files, _) => Line::new(
+            "hidden checks",
+            Mark::Wrong,
+            format!("{files} file(s) in hidden/, but hidden_verification runs none"),
+        ),
+        (_, 0, _) => Line::new(
+            "hidden checks",
+            Mark::Wrong,
+            "hidden_verification names commands, but hidden/ holds no file",
+        ),
+        (commands, files, _) => Line::new(
+            "hidden checks",
+            Mark::Ok,
+            format!("{commands} command(s), {files} file(s)"),
+        ),
     }
 }
 
@@ -150,13 +214,25 @@ fn scripts(found: &BTreeMap<&str, Option<String>>) -> Vec<Line> {
     let mut lines: Vec<Line> = SCRIPTS
         .iter()
         .filter(|name| !found.contains_key(**name))
-        .map(|name| Line::new("scripts", Mark::Wrong, format!("scripts/{name}.toml is missing")))
+        .map(|name| {
+            Line::new(
+                "scripts",
+                Mark::Wrong,
+                format!("scripts/{name}.toml is missing"),
+            )
+        })
         .collect();
     for (name, problem) in found {
         match (problem, Trial::of_script(name)) {
-            (Some(problem), _) => lines.push(Line::new("scripts", Mark::Wrong, format!("scripts/{name}.toml: {problem}"))),
+            (Some(problem), _) => lines.push(Line::new(
+                "scripts",
+                Mark::Wrong,
+                format!("scripts/{name}.toml: {problem}"),
+            )),
             (None, None) => {
-                let detail = format!("scripts/{name}.toml is not tried: only oracle, nop and cheat… have a meaning here");
+                let detail = format!(
+                    "scripts/{name}.toml is not tried: only oracle, nop and cheat… have a meaning here"
+                );
                 lines.push(Line::new("scripts", Mark::Note, detail));
             }
             (None, Some(_)) => {}
@@ -196,26 +272,54 @@ impl Trial {
 
     /// Did the run end as this trial must?
     pub fn judge(self, name: &str, status: Status, codes: &[Code]) -> Line {
-        let not_green = |code: &Code| matches!(code, Code::VerificationFailed | Code::Timeout | Code::ResourceLimit);
+        let not_green = |code: &Code| {
+            matches!(
+                code,
+                Code::VerificationFailed | Code::Timeout | Code::ResourceLimit
+            )
+        };
         let as_it_must = match self {
             Self::Oracle => status == Status::Pass,
             Self::Nop => status == Status::Fail && codes == [Code::NoDiff],
             Self::Cheat => status == Status::Fail,
             Self::Baseline => codes.iter().any(not_green),
         };
-        let words = codes.iter().map(|code| code.as_str()).collect::<Vec<_>>().join(", ");
-        let ended = if words.is_empty() { status.as_str().to_owned() } else { format!("{}: {words}", status.as_str()) };
-        let refused = status == Status::Blocked && codes.iter().all(|code| code.info().event == EventType::BackendGateBlocked);
+        let words = codes
+            .iter()
+            .map(|code| code.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        let ended = if words.is_empty() {
+            status.as_str().to_owned()
+        } else {
+            format!("{}: {words}", status.as_str())
+        };
+        let refused = status == Status::Blocked
+            && codes
+                .iter()
+                .all(|code| code.info().event == EventType::BackendGateBlocked);
         match (as_it_must, self) {
             (true, _) => Line::new(name, Mark::Ok, ended),
-            (false, _) if refused => Line::new(name, Mark::Wrong, format!("could not be tried, {ended}")),
-            (false, Self::Oracle) => Line::new(name, Mark::Wrong, format!("must pass, and ended {ended}")),
-            (false, Self::Nop) => Line::new(name, Mark::Wrong, format!("must fail with no_diff alone, and ended {ended}")),
-            (false, Self::Cheat) => Line::new(name, Mark::Wrong, format!("must fail, and ended {ended}")),
+            (false, _) if refused => {
+                Line::new(name, Mark::Wrong, format!("could not be tried, {ended}"))
+            }
+            (false, Self::Oracle) => {
+                Line::new(name, Mark::Wrong, format!("must pass, and ended {ended}"))
+            }
+            (false, Self::Nop) => Line::new(
+                name,
+                Mark::Wrong,
+                format!("must fail with no_diff alone, and ended {ended}"),
+            ),
+            (false, Self::Cheat) => {
+                Line::new(name, Mark::Wrong, format!("must fail, and ended {ended}"))
+            }
             (false, Self::Baseline) => Line::new(
                 name,
                 Mark::Wrong,
-                format!("must not satisfy its own checks before anyone worked on it, and ended {ended}"),
+                format!(
+                    "must not satisfy its own checks before anyone worked on it, and ended {ended}"
+                ),
             ),
         }
     }
@@ -230,20 +334,36 @@ pub enum Neutral {
     Empty { path: String },
 }
 
-/// A change that lets a run come as far as its checks without helping it: the mode of a file no test is made of,
-/// or failing that of any, or failing that a file without content.
+/// A change that lets a run come as far as its checks without helping it: the mode of a file no
+/// test is made of, or failing that of any, or failing that a file without content.
 pub fn neutral_change(case: &CaseFile, workspace: &Tree) -> Option<Neutral> {
     let text = |path: &TreePath| std::str::from_utf8(path.as_bytes()).ok().map(str::to_owned);
-    let candidates = || workspace.iter().filter(|(path, entry)| allowed(case, path) && entry.kind != FileKind::Symlink);
+    let candidates = || {
+        workspace
+            .iter()
+            .filter(|(path, entry)| allowed(case, path) && entry.kind != FileKind::Symlink)
+    };
     let plain = candidates().find(|(path, _)| !control::is_test_file(path) && text(path).is_some());
-    if let Some((path, entry)) = plain.or_else(|| candidates().find(|(path, _)| text(path).is_some())) {
-        let mode = if entry.kind == FileKind::Executable { 0o644 } else { 0o755 };
-        return Some(Neutral::Mode { path: text(path)?, mode });
+    if let Some((path, entry)) =
+        plain.or_else(|| candidates().find(|(path, _)| text(path).is_some()))
+    {
+        let mode = if entry.kind == FileKind::Executable {
+            0o644
+        } else {
+            0o755
+        };
+        return Some(Neutral::Mode {
+            path: text(path)?,
+            mode,
+        });
     }
-    let free = case.allowed_paths.iter().map(|rule| match rule.as_str().strip_suffix('/') {
-        Some(dir) => format!("{dir}/cto-neutral.txt").replace('*', "cto"),
-        None => rule.as_str().replace('*', "cto"),
-    });
+    let free = case
+        .allowed_paths
+        .iter()
+        .map(|rule| match rule.as_str().strip_suffix('/') {
+            Some(dir) => format!("{dir}/cto-neutral.txt").replace('*', "cto"),
+            None => rule.as_str().replace('*', "cto"),
+        });
     let mut free = free.filter(|path| {
         let path = TreePath::new(path.as_str());
         allowed(case, &path) && !workspace.contains_key(&path)

@@ -24,8 +24,15 @@ fn parsed(text: &str) -> CaseFile {
 }
 
 fn tree(paths: &[(&str, FileKind)]) -> Tree {
-    let entry = |kind| Entry { kind, bytes: 0, sha256: Digest::of(b"") };
-    paths.iter().map(|(path, kind)| (TreePath::new(*path), entry(*kind))).collect()
+    let entry = |kind| Entry {
+        kind,
+        bytes: 0,
+        sha256: Digest::of(b""),
+    };
+    paths
+        .iter()
+        .map(|(path, kind)| (TreePath::new(*path), entry(*kind)))
+        .collect()
 }
 
 /// A case without a fault, to be given one.
@@ -44,7 +51,10 @@ impl Lab {
         Self {
             text: GOOD.to_owned(),
             directory: "demo",
-            workspace: tree(&[("a.py", FileKind::Regular), ("test_a.py", FileKind::Regular)]),
+            workspace: tree(&[
+                ("a.py", FileKind::Regular),
+                ("test_a.py", FileKind::Regular),
+            ]),
             hidden_files: 1,
             scripts: SCRIPTS.iter().map(|name| (*name, None)).collect(),
             beside: vec!["control.patch", "README.md"],
@@ -54,7 +64,10 @@ impl Lab {
 
     fn with(from: &str, to: &str) -> Self {
         assert!(GOOD.contains(from), "{from}");
-        Self { text: GOOD.replace(from, to), ..Self::new() }
+        Self {
+            text: GOOD.replace(from, to),
+            ..Self::new()
+        }
     }
 
     fn marked(&self, mark: Mark) -> Vec<String> {
@@ -90,36 +103,97 @@ fn a_good_case_has_nothing_wrong() {
 fn each_fault_is_named() {
     let new = Lab::new;
     for (lab, want) in [
-        (Lab { directory: "other", ..new() }, "name: task_id is \"demo\", the directory \"other\""),
-        (Lab { workspace: Tree::new(), ..new() }, "workspace: workspace/ holds no file"),
-        (Lab { beside: vec![], ..new() }, "control: there is no file \"control.patch\" beside the case file"),
-        (Lab { hidden_files: 0, ..new() }, "hidden checks: hidden_verification names commands, but hidden/ holds no file"),
-        (Lab { missing_inputs: vec!["data".into()], ..new() }, "inputs: \"data\" is not in inputs/"),
-        (Lab { beside: vec!["control.patch", "scirpts/nop.toml"], ..new() }, "files: scirpts/nop.toml: means nothing to a case"),
-        (Lab::with("[\"true\"]", "[]"), "checks: verification_commands is empty: nothing could be verified"),
+        (
+            Lab {
+                directory: "other",
+                ..new()
+            },
+            "name: task_id is \"demo\", the directory \"other\"",
+        ),
+        (
+            Lab {
+                workspace: Tree::new(),
+                ..new()
+            },
+            "workspace: workspace/ holds no file",
+        ),
+        (
+            Lab {
+                beside: vec![],
+                ..new()
+            },
+            "control: there is no file \"control.patch\" beside the case file",
+        ),
+        (
+            Lab {
+                hidden_files: 0,
+                ..new()
+            },
+            "hidden checks: hidden_verification names commands, but hidden/ holds no file",
+        ),
+        (
+            Lab {
+                missing_inputs: vec!["data".into()],
+                ..new()
+            },
+            "inputs: \"data\" is not in inputs/",
+        ),
+        (
+            Lab {
+                beside: vec!["control.patch", "scirpts/nop.toml"],
+                ..new()
+            },
+            "files: scirpts/nop.toml: means nothing to a case",
+        ),
+        (
+            Lab::with("[\"true\"]", "[]"),
+            "checks: verification_commands is empty: nothing could be verified",
+        ),
         (
             Lab::with("hidden_verification = [\"sh check.sh\"]", ""),
             "hidden checks: 1 file(s) in hidden/, but hidden_verification runs none",
         ),
-        (Lab::with("title =", "titel ="), "case file: demo/case.toml:3:1: unknown field `titel`"),
+        (
+            Lab::with("title =", "titel ="),
+            "case file: demo/case.toml:3:1: unknown field `titel`",
+        ),
     ] {
         let found = lab.wrong();
-        assert!(found.iter().any(|line| line.starts_with(want)), "{want}: {found:?}");
+        assert!(
+            found.iter().any(|line| line.starts_with(want)),
+            "{want}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn a_control_that_is_not_named_is_an_unknown_file() {
     let lab = Lab::with("{ patch = \"control.patch\" }", "{ runner = \"unittest\" }");
-    assert_eq!(lab.wrong(), ["files: control.patch: means nothing to a case"]);
-    let lab = Lab { beside: vec![], ..Lab::with("{ patch = \"control.patch\" }", "{ none = \"no way\" }") };
-    assert_eq!((lab.wrong().len(), lab.marked(Mark::Note)), (0, vec!["control: none: no way".to_owned()]));
+    assert_eq!(
+        lab.wrong(),
+        ["files: control.patch: means nothing to a case"]
+    );
+    let lab = Lab {
+        beside: vec![],
+        ..Lab::with("{ patch = \"control.patch\" }", "{ none = \"no way\" }")
+    };
+    assert_eq!(
+        (lab.wrong().len(), lab.marked(Mark::Note)),
+        (0, vec!["control: none: no way".to_owned()])
+    );
 }
 
 #[test]
 fn tests_that_may_be_edited_need_hidden_checks() {
-    let open = Lab { hidden_files: 0, ..Lab::with("hidden_verification = [\"sh check.sh\"]", "") };
-    assert!(open.wrong().is_empty() && open.marked(Mark::Note)[0].starts_with("hidden checks: none"), "{:?}", open.wrong());
+    let open = Lab {
+        hidden_files: 0,
+        ..Lab::with("hidden_verification = [\"sh check.sh\"]", "")
+    };
+    assert!(
+        open.wrong().is_empty() && open.marked(Mark::Note)[0].starts_with("hidden checks: none"),
+        "{:?}",
+        open.wrong()
+    );
     let text = open.text.replace("[\"a.py\"]", "[\"a.py\", \"test_a.py\"]");
     let found = Lab { text, ..open }.wrong();
     assert!(found[0].contains("test_a.py may be changed"), "{found:?}");
@@ -129,15 +203,32 @@ fn tests_that_may_be_edited_need_hidden_checks() {
 
 #[test]
 fn scripts_are_there_parse_and_are_known() {
-    let lab = Lab { scripts: vec![("nop", None), ("cheat", Some("line 2, column 1: no".into())), ("odd", None)], ..Lab::new() };
-    assert_eq!(lab.wrong(), ["scripts: scripts/oracle.toml is missing", "scripts: scripts/cheat.toml: line 2, column 1: no"]);
+    let lab = Lab {
+        scripts: vec![
+            ("nop", None),
+            ("cheat", Some("line 2, column 1: no".into())),
+            ("odd", None),
+        ],
+        ..Lab::new()
+    };
+    assert_eq!(
+        lab.wrong(),
+        [
+            "scripts: scripts/oracle.toml is missing",
+            "scripts: scripts/cheat.toml: line 2, column 1: no"
+        ]
+    );
     assert!(lab.marked(Mark::Note)[0].starts_with("scripts: scripts/odd.toml is not tried"));
 }
 
 #[test]
 fn paths_that_cannot_be_changed_are_noted() {
     let lab = Lab::with("[\"a.py\"]", "[\"a.py\", \"new.py\"]");
-    assert!(lab.marked(Mark::Note)[0].starts_with("allowed paths: new.py names nothing"), "{:?}", lab.marked(Mark::Note));
+    assert!(
+        lab.marked(Mark::Note)[0].starts_with("allowed paths: new.py names nothing"),
+        "{:?}",
+        lab.marked(Mark::Note)
+    );
 }
 
 #[test]
@@ -159,10 +250,24 @@ fn every_trial_has_one_good_end() {
         let found = ends.map(|(status, codes)| trial.judge("x", status, codes).mark == Mark::Ok);
         assert_eq!(found, good, "{trial:?}");
     }
-    let refused = Trial::Baseline.judge("baseline", Status::Blocked, &[Code::ContainmentUnavailable]);
-    assert_eq!((refused.mark, refused.detail.as_str()), (Mark::Wrong, "could not be tried, blocked: containment_unavailable"));
-    let both = Trial::Nop.judge("nop", Status::Fail, &[Code::NoDiff, Code::VerificationFailed]);
-    assert_eq!(both.detail, "must fail with no_diff alone, and ended fail: no_diff, verification_failed");
+    let refused =
+        Trial::Baseline.judge("baseline", Status::Blocked, &[Code::ContainmentUnavailable]);
+    assert_eq!(
+        (refused.mark, refused.detail.as_str()),
+        (
+            Mark::Wrong,
+            "could not be tried, blocked: containment_unavailable"
+        )
+    );
+    let both = Trial::Nop.judge(
+        "nop",
+        Status::Fail,
+        &[Code::NoDiff, Code::VerificationFailed],
+    );
+    assert_eq!(
+        both.detail,
+        "must fail with no_diff alone, and ended fail: no_diff, verification_failed"
+    );
 }
 
 #[test]
@@ -181,17 +286,44 @@ fn scripts_are_tried_by_name() {
 
 #[test]
 fn a_neutral_change_stays_in_scope() {
-    let neutral =
-        |allowed: &str, paths: &[(&str, FileKind)]| neutral_change(&parsed(&GOOD.replace("[\"a.py\"]", allowed)), &tree(paths));
+    let neutral = |allowed: &str, paths: &[(&str, FileKind)]| {
+        neutral_change(&parsed(&GOOD.replace("[\"a.py\"]", allowed)), &tree(paths))
+    };
     let (regular, executable) = (FileKind::Regular, FileKind::Executable);
-    let mode = |path: &str, mode| Some(Neutral::Mode { path: path.into(), mode });
-    assert_eq!(neutral("[\"a.py\"]", &[("a.py", regular), ("b.py", regular)]), mode("a.py", 0o755));
-    assert_eq!(neutral("[\"a.py\"]", &[("a.py", executable)]), mode("a.py", 0o644));
-    assert_eq!(neutral("[\"test_a.py\", \"z.py\"]", &[("test_a.py", regular), ("z.py", regular)]), mode("z.py", 0o755));
-    assert_eq!(neutral("[\"test_a.py\"]", &[("test_a.py", regular)]), mode("test_a.py", 0o755));
+    let mode = |path: &str, mode| {
+        Some(Neutral::Mode {
+            path: path.into(),
+            mode,
+        })
+    };
+    assert_eq!(
+        neutral("[\"a.py\"]", &[("a.py", regular), ("b.py", regular)]),
+        mode("a.py", 0o755)
+    );
+    assert_eq!(
+        neutral("[\"a.py\"]", &[("a.py", executable)]),
+        mode("a.py", 0o644)
+    );
+    assert_eq!(
+        neutral(
+            "[\"test_a.py\", \"z.py\"]",
+            &[("test_a.py", regular), ("z.py", regular)]
+        ),
+        mode("z.py", 0o755)
+    );
+    assert_eq!(
+        neutral("[\"test_a.py\"]", &[("test_a.py", regular)]),
+        mode("test_a.py", 0o755)
+    );
     let empty = |path: &str| Some(Neutral::Empty { path: path.into() });
-    assert_eq!(neutral("[\"new.py\"]", &[("a.py", regular)]), empty("new.py"));
-    assert_eq!(neutral("[\"src/\"]", &[("a.py", regular)]), empty("src/cto-neutral.txt"));
+    assert_eq!(
+        neutral("[\"new.py\"]", &[("a.py", regular)]),
+        empty("new.py")
+    );
+    assert_eq!(
+        neutral("[\"src/\"]", &[("a.py", regular)]),
+        empty("src/cto-neutral.txt")
+    );
     assert_eq!(neutral("[\"*.md\"]", &[("a.py", regular)]), empty("cto.md"));
     assert_eq!(neutral("[\"link\"]", &[("link", FileKind::Symlink)]), None);
 }

@@ -1,5 +1,6 @@
-//! The artifacts of stage 2: that no target was looked at, and how a gated engine's run compares with `fake` on
-//! the same case. A difference is recorded, not judged: the verdict of the run itself decides.
+//! The artifacts of stage 2: that no target was looked at, and how a gated engine's run compares
+//! with `fake` on the same case. A difference is recorded, not judged: the verdict of the run
+//! itself decides.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,8 +38,9 @@ pub struct NoTargetInspection {
     pub core_promotion_status: CorePromotion,
 }
 
-/// Says what a contract exposes of a target. Argument template, environment and config of an engine are made
-/// from the contract, the workspace and nothing else, so what the contract does not name they cannot show.
+/// Says what a contract exposes of a target. Argument template, environment and config of an engine
+/// are made from the contract, the workspace and nothing else, so what the contract does not name
+/// they cannot show.
 pub fn no_target(contract: &Contract, argv_template: &[String]) -> NoTargetInspection {
     let none = |text: &str| text == "none";
     let exposed = !none(&contract.target_repository)
@@ -60,7 +62,9 @@ pub fn no_target(contract: &Contract, argv_template: &[String]) -> NoTargetInspe
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
     ReportShape,
@@ -126,32 +130,71 @@ pub fn compare(
 ) -> Result<BaselineComparison, OutOfOrder> {
     let (ours, theirs) = (fold(engine.events)?.facts, fold(fake.events)?.facts);
     let aspect = |aspect: Aspect, engine: String, baseline: String| {
-        let result = if engine == baseline { Likeness::Match } else { Likeness::Difference };
-        Compared { aspect, result, engine, baseline }
+        let result = if engine == baseline {
+            Likeness::Match
+        } else {
+            Likeness::Difference
+        };
+        Compared {
+            aspect,
+            result,
+            engine,
+            baseline,
+        }
     };
-    let both =
-        |which: Aspect, tell: &dyn Fn(&Side<'_>, &Facts) -> String| aspect(which, tell(engine, &ours), tell(fake, &theirs));
-    let fresh = report.freshness.artifacts.values().all(|time| *time >= report.run_started_at);
+    let both = |which: Aspect, tell: &dyn Fn(&Side<'_>, &Facts) -> String| {
+        aspect(which, tell(engine, &ours), tell(fake, &theirs))
+    };
+    let fresh = report
+        .freshness
+        .artifacts
+        .values()
+        .all(|time| *time >= report.run_started_at);
     let aspects = vec![
-        aspect(Aspect::ReportShape, format!("schema {}", report::SCHEMA_VERSION), format!("schema {}", report.schema_version)),
+        aspect(
+            Aspect::ReportShape,
+            format!("schema {}", report::SCHEMA_VERSION),
+            format!("schema {}", report.schema_version),
+        ),
         both(Aspect::EventOrder, &|side, _| order(side.events)),
-        both(Aspect::AllowedWrites, &|side, facts| match report::path_results(Some(side.contract), facts) {
-            Some((true, true)) => "passed".into(),
-            Some(_) => "not passed".into(),
-            None => "no tree was measured".into(),
+        both(
+            Aspect::AllowedWrites,
+            &|side, facts| match report::path_results(Some(side.contract), facts) {
+                Some((true, true)) => "passed".into(),
+                Some(_) => "not passed".into(),
+                None => "no tree was measured".into(),
+            },
+        ),
+        both(
+            Aspect::Verification,
+            &|side, facts| match report::tests_passed(Some(side.contract), facts) {
+                Some(true) => "passed".into(),
+                Some(false) => "not passed".into(),
+                None => "not run".into(),
+            },
+        ),
+        both(Aspect::Blockers, &|side, facts| {
+            blockers(side.contract, facts)
         }),
-        both(Aspect::Verification, &|side, facts| match report::tests_passed(Some(side.contract), facts) {
-            Some(true) => "passed".into(),
-            Some(false) => "not passed".into(),
-            None => "not run".into(),
-        }),
-        both(Aspect::Blockers, &|side, facts| blockers(side.contract, facts)),
         both(Aspect::Digests, &|side, _| {
-            let start = side.contract.start_tree.known().map_or("not seen".into(), Digest::to_hex);
+            let start = side
+                .contract
+                .start_tree
+                .known()
+                .map_or("not seen".into(), Digest::to_hex);
             format!("task {}, start {start}", side.task_digest)
         }),
-        // A stale artifact of this run is found at its seal and fails it; of the baseline it is found here.
-        aspect(Aspect::Freshness, "fresh".into(), if fresh { "fresh".into() } else { "stale".into() }),
+        // A stale artifact of this run is found at its seal and fails it; of the baseline it is
+        // found here.
+        aspect(
+            Aspect::Freshness,
+            "fresh".into(),
+            if fresh {
+                "fresh".into()
+            } else {
+                "stale".into()
+            },
+        ),
     ];
     Ok(BaselineComparison {
         schema_version: 1,
@@ -165,7 +208,8 @@ pub fn compare(
     })
 }
 
-/// The harness's own events in order; what an engine says in between is its own affair, and the end is not yet.
+/// The harness's own events in order; what an engine says in between is its own affair, and the end
+/// is not yet.
 fn order(events: &[Event]) -> String {
     use crate::run::event::EventType::{EngineEnded, EngineStarted, RunCompleted};
     let kinds = events.iter().map(Event::kind);
@@ -178,7 +222,10 @@ fn order(events: &[Event]) -> String {
 /// Codes known before the end. That the end is still to come is no blocker.
 fn blockers(contract: &Contract, facts: &Facts) -> String {
     let judged = judge::judge(Some(contract), facts).blockers;
-    let codes = judged.iter().map(|blocker| blocker.code).filter(|code| *code != Code::MissingRequiredEvent);
+    let codes = judged
+        .iter()
+        .map(|blocker| blocker.code)
+        .filter(|code| *code != Code::MissingRequiredEvent);
     match codes.map(Code::as_str).collect::<Vec<_>>() {
         none if none.is_empty() => "none".into(),
         some => some.join(" "),

@@ -25,25 +25,34 @@ pub enum WayProblem {
 }
 
 impl CredentialWay {
-    /// Reads `none`, `env:NAME`, `file:/PATH` or `command:/PROGRAM ARG…`. Any other text is a class in the
-    /// operator's own words: shown, and not a way by itself.
+    /// Reads `none`, `env:NAME`, `file:/PATH` or `command:/PROGRAM ARG…`. Any other text is a class
+    /// in the operator's own words: shown, and not a way by itself.
     pub fn read(text: &str) -> Result<Option<Self>, WayProblem> {
         if text == "none" {
             return Ok(Some(Self::None));
         }
-        let Some((word, value)) = text.split_once(':') else { return Ok(None) };
+        let Some((word, value)) = text.split_once(':') else {
+            return Ok(None);
+        };
         match word {
             "env" => {
                 let named = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-                let good =
-                    !value.is_empty() && value.len() <= 128 && value.bytes().all(named) && !value.as_bytes()[0].is_ascii_digit();
-                good.then(|| Some(Self::Variable(value.to_owned()))).ok_or(WayProblem::Variable)
+                let good = !value.is_empty()
+                    && value.len() <= 128
+                    && value.bytes().all(named)
+                    && !value.as_bytes()[0].is_ascii_digit();
+                good.then(|| Some(Self::Variable(value.to_owned())))
+                    .ok_or(WayProblem::Variable)
             }
-            "file" => is_absolute(value).then(|| Some(Self::File(value.to_owned()))).ok_or(WayProblem::File),
+            "file" => is_absolute(value)
+                .then(|| Some(Self::File(value.to_owned())))
+                .ok_or(WayProblem::File),
             "command" => {
-                let words: Vec<String> = value.split_ascii_whitespace().map(str::to_owned).collect();
+                let words: Vec<String> =
+                    value.split_ascii_whitespace().map(str::to_owned).collect();
                 let good = words.first().is_some_and(|program| is_absolute(program));
-                good.then_some(Some(Self::Command(words))).ok_or(WayProblem::Command)
+                good.then_some(Some(Self::Command(words)))
+                    .ok_or(WayProblem::Command)
             }
             _ => Ok(None),
         }
@@ -75,11 +84,19 @@ mod tests {
     fn ways_and_words() {
         let way = |text: &str| CredentialWay::read(text);
         assert_eq!(way("none"), Ok(Some(CredentialWay::None)));
-        assert_eq!(way("env:OPENAI_API_KEY"), Ok(Some(CredentialWay::Variable("OPENAI_API_KEY".into()))));
-        assert_eq!(way("file:/run/key"), Ok(Some(CredentialWay::File("/run/key".into()))));
+        assert_eq!(
+            way("env:OPENAI_API_KEY"),
+            Ok(Some(CredentialWay::Variable("OPENAI_API_KEY".into())))
+        );
+        assert_eq!(
+            way("file:/run/key"),
+            Ok(Some(CredentialWay::File("/run/key".into())))
+        );
         assert_eq!(
             way("command:/bin/credctl get x"),
-            Ok(Some(CredentialWay::Command(["/bin/credctl", "get", "x"].map(String::from).to_vec())))
+            Ok(Some(CredentialWay::Command(
+                ["/bin/credctl", "get", "x"].map(String::from).to_vec()
+            )))
         );
         assert_eq!(way("pi-models-json-local-provider-no-secret"), Ok(None));
         assert_eq!(way("env:A=B"), Err(WayProblem::Variable));

@@ -1,5 +1,5 @@
-//! A base URL as the operator supplied it: what it is, never what it says. Its text goes to the gateway and
-//! nowhere else.
+//! A base URL as the operator supplied it: what it is, never what it says. Its text goes to the
+//! gateway and nowhere else.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::values::digest::Digest;
 
 /// How far away an endpoint is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointClass {
     /// This machine.
@@ -30,10 +32,13 @@ impl EndpointClass {
     }
 
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Loopback, Self::Local, Self::Hosted].into_iter().find(|class| class.as_str() == word)
+        [Self::Loopback, Self::Local, Self::Hosted]
+            .into_iter()
+            .find(|class| class.as_str() == word)
     }
 
-    /// Does an admission of this class cover an endpoint of that one? A private network covers this machine.
+    /// Does an admission of this class cover an endpoint of that one? A private network covers this
+    /// machine.
     pub fn covers(self, other: Self) -> bool {
         self == other || (self == Self::Local && other == Self::Loopback)
     }
@@ -103,7 +108,10 @@ pub fn facts(text: &str) -> Result<EndpointFacts, EndpointProblem> {
     let class = class_of(host_of(authority)?)?;
     match is_plain && class == EndpointClass::Hosted {
         true => Err(EndpointProblem::PlainHttp),
-        false => Ok(EndpointFacts { class, sha256: Digest::of(text.as_bytes()) }),
+        false => Ok(EndpointFacts {
+            class,
+            sha256: Digest::of(text.as_bytes()),
+        }),
     }
 }
 
@@ -113,7 +121,10 @@ fn host_of(authority: &str) -> Result<&str, EndpointProblem> {
             let (host, after) = inside.split_once(']').ok_or(EndpointProblem::Host)?;
             match after.is_empty() {
                 true => (host, None),
-                false => (host, Some(after.strip_prefix(':').ok_or(EndpointProblem::Host)?)),
+                false => (
+                    host,
+                    Some(after.strip_prefix(':').ok_or(EndpointProblem::Host)?),
+                ),
             }
         }
         None => match authority.split_once(':') {
@@ -121,7 +132,10 @@ fn host_of(authority: &str) -> Result<&str, EndpointProblem> {
             None => (authority, None),
         },
     };
-    let plain_port = |port: &str| port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok_and(|number| number > 0);
+    let plain_port = |port: &str| {
+        port.bytes().all(|b| b.is_ascii_digit())
+            && port.parse::<u16>().is_ok_and(|number| number > 0)
+    };
     match port {
         Some(port) if !plain_port(port) => Err(EndpointProblem::Port),
         _ if host.is_empty() => Err(EndpointProblem::Host),
@@ -135,14 +149,23 @@ fn class_of(host: &str) -> Result<EndpointClass, EndpointProblem> {
     }
     let host = host.to_ascii_lowercase();
     let host = host.trim_end_matches('.');
-    let label = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    let label = |part: &str| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
     // What ends in a number is an address in some spelling only some readers know.
-    let numeric_end =
-        host.rsplit('.').next().is_some_and(|last| last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()));
+    let numeric_end = host
+        .rsplit('.')
+        .next()
+        .is_some_and(|last| last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()));
     if !host.split('.').all(label) || numeric_end {
         return Err(EndpointProblem::Host);
     }
-    let private = [".local", ".lan", ".internal", ".home.arpa", ".ts.net"].iter().any(|end| host.ends_with(end));
+    let private = [".local", ".lan", ".internal", ".home.arpa", ".ts.net"]
+        .iter()
+        .any(|end| host.ends_with(end));
     Ok(match host {
         "localhost" => EndpointClass::Loopback,
         _ if host.ends_with(".localhost") => EndpointClass::Loopback,
@@ -196,8 +219,16 @@ mod tests {
         ] {
             assert_eq!(facts(text).map(|f| f.class), Ok(want), "{text}");
         }
-        assert_eq!(facts(" http://localhost/v1/\n").unwrap(), facts("http://localhost/v1").unwrap());
-        assert!(Local.covers(Loopback) && !Loopback.covers(Local) && !Hosted.covers(Loopback) && !Local.covers(Hosted));
+        assert_eq!(
+            facts(" http://localhost/v1/\n").unwrap(),
+            facts("http://localhost/v1").unwrap()
+        );
+        assert!(
+            Local.covers(Loopback)
+                && !Loopback.covers(Local)
+                && !Hosted.covers(Loopback)
+                && !Local.covers(Hosted)
+        );
     }
 
     #[test]
@@ -231,6 +262,9 @@ mod tests {
             assert_eq!(problem, want, "{text}");
             assert!(!problem.to_string().contains("hunter2"));
         }
-        assert_eq!(facts(&format!("https://{}", "a".repeat(3000))), Err(P::TooLong));
+        assert_eq!(
+            facts(&format!("https://{}", "a".repeat(3000))),
+            Err(P::TooLong)
+        );
     }
 }

@@ -48,7 +48,10 @@ impl ExecutableAdmission {
         if self.source_tree_dirty == Some(true) {
             return Some("the build left its source tree dirty");
         }
-        self.missing_build_tools.as_ref().is_some_and(|tools| !tools.is_empty()).then_some("a build tool was missing")
+        self.missing_build_tools
+            .as_ref()
+            .is_some_and(|tools| !tools.is_empty())
+            .then_some("a build tool was missing")
     }
 }
 

@@ -33,7 +33,10 @@ pub struct Issue {
 
 impl Issue {
     pub fn new(field: &str, problem: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), problem: problem.into() }
+        Self {
+            field: field.to_owned(),
+            problem: problem.into(),
+        }
     }
 }
 
@@ -138,26 +141,45 @@ pub fn read<T: Record>(bytes: &[u8]) -> Result<T, Vec<Issue>> {
         return Err(whole(format!("is larger than {MAX_RECORD} bytes")));
     }
     let value = json::parse_strict(bytes).map_err(|error| vec![unreadable(&error, T::FIELDS)])?;
-    let Value::Object(map) = value else { return Err(whole("is not a JSON object".into())) };
+    let Value::Object(map) = value else {
+        return Err(whole("is not a JSON object".into()));
+    };
     let issues = check(&map, T::FIELDS);
     if !issues.is_empty() {
         return Err(issues);
     }
     // The table has looked at every field; what serde could still say would hold the value.
-    let record: T =
-        serde_json::from_value(Value::Object(map)).map_err(|_| whole("does not have the shape of its kind".into()))?;
+    let record: T = serde_json::from_value(Value::Object(map))
+        .map_err(|_| whole("does not have the shape of its kind".into()))?;
     let issues = record.agree();
-    if issues.is_empty() { Ok(record) } else { Err(issues) }
+    if issues.is_empty() {
+        Ok(record)
+    } else {
+        Err(issues)
+    }
 }
 
 fn unreadable(error: &JsonError, fields: &[Field]) -> Issue {
-    let JsonError::Syntax(syntax) = error else { return Issue::new("record", error.to_string()) };
+    let JsonError::Syntax(syntax) = error else {
+        return Issue::new("record", error.to_string());
+    };
     let text = syntax.to_string();
-    let doubled = fields.iter().find(|field| text.contains(&format!("duplicate key \"{}\"", field.name)));
+    let doubled = fields
+        .iter()
+        .find(|field| text.contains(&format!("duplicate key \"{}\"", field.name)));
     match doubled {
         Some(field) => Issue::new(field.name, "stands there twice"),
-        None if text.contains("duplicate key") => Issue::new("record", "holds a key twice that is not one of its fields"),
-        None => Issue::new("record", format!("is not acceptable JSON at line {}, column {}", syntax.line(), syntax.column())),
+        None if text.contains("duplicate key") => {
+            Issue::new("record", "holds a key twice that is not one of its fields")
+        }
+        None => Issue::new(
+            "record",
+            format!(
+                "is not acceptable JSON at line {}, column {}",
+                syntax.line(),
+                syntax.column()
+            ),
+        ),
     }
 }
 
@@ -165,12 +187,17 @@ fn check(map: &Map<String, Value>, fields: &[Field]) -> Vec<Issue> {
     let mut issues = Vec::new();
     for field in fields {
         match (map.get(field.name), field.need) {
-            (Some(value), _) => issues.extend(problem(field, value).map(|problem| Issue::new(field.name, problem))),
+            (Some(value), _) => {
+                issues.extend(problem(field, value).map(|problem| Issue::new(field.name, problem)))
+            }
             (None, Need::Required) => issues.push(Issue::new(field.name, "is missing")),
             (None, Need::Optional) => {}
         }
     }
-    for key in map.keys().filter(|key| !fields.iter().any(|field| field.name == key.as_str())) {
+    for key in map
+        .keys()
+        .filter(|key| !fields.iter().any(|field| field.name == key.as_str()))
+    {
         issues.push(unknown(key));
     }
     issues
@@ -178,13 +205,27 @@ fn check(map: &Map<String, Value>, fields: &[Field]) -> Vec<Issue> {
 
 /// A key nobody asked for. It is named only where its name cannot be a secret itself.
 fn unknown(key: &str) -> Issue {
-    let plain = key.len() <= 64 && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
-    let name = if plain && secret_shape(key).is_none() { key } else { "record" };
+    let plain = key.len() <= 64
+        && key
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    let name = if plain && secret_shape(key).is_none() {
+        key
+    } else {
+        "record"
+    };
     match secret_key(key) {
-        true => Issue::new(name, "looks like a secret or an endpoint; no record holds one"),
+        true => Issue::new(
+            name,
+            "looks like a secret or an endpoint; no record holds one",
+        ),
         false => Issue::new(
             name,
-            if name == key { "is not a field of this record" } else { "holds a key that is not one of its fields" },
+            if name == key {
+                "is not a field of this record"
+            } else {
+                "holds a key that is not one of its fields"
+            },
         ),
     }
 }
@@ -204,7 +245,9 @@ fn problem(field: &Field, value: &Value) -> Option<String> {
 }
 
 fn items(field: &Field, value: &Value) -> Option<String> {
-    let Value::Array(items) = value else { return Some("must be a list".into()) };
+    let Value::Array(items) = value else {
+        return Some("must be a list".into());
+    };
     if items.len() > MAX_ITEMS {
         return Some(format!("has more than {MAX_ITEMS} entries"));
     }
@@ -224,7 +267,9 @@ fn items(field: &Field, value: &Value) -> Option<String> {
 }
 
 fn versions(value: &Value) -> Option<String> {
-    let Value::Object(map) = value else { return Some("must be an object of names and versions".into()) };
+    let Value::Object(map) = value else {
+        return Some("must be an object of names and versions".into());
+    };
     if map.len() > MAX_ITEMS {
         return Some(format!("has more than {MAX_ITEMS} entries"));
     }
@@ -245,15 +290,29 @@ pub fn is_name(text: &str) -> bool {
 
 /// What is wrong with one text.
 pub(super) fn one(takes: Takes, text: &str) -> Option<String> {
-    let longest = if matches!(takes, Takes::Text | Takes::Path | Takes::Rules | Takes::Credential) { MAX_TEXT } else { MAX_WORD };
-    let longest = if matches!(takes, Takes::Address | Takes::Integrity) { 1024 } else { longest };
+    let longest = if matches!(
+        takes,
+        Takes::Text | Takes::Path | Takes::Rules | Takes::Credential
+    ) {
+        MAX_TEXT
+    } else {
+        MAX_WORD
+    };
+    let longest = if matches!(takes, Takes::Address | Takes::Integrity) {
+        1024
+    } else {
+        longest
+    };
     if text.trim().is_empty() {
         return Some("is empty".into());
     }
     if text.len() > longest {
         return Some(format!("is longer than {longest} bytes"));
     }
-    if text.chars().any(|c| c.is_control() && !(takes == Takes::Text && matches!(c, '\n' | '\t'))) {
+    if text
+        .chars()
+        .any(|c| c.is_control() && !(takes == Takes::Text && matches!(c, '\n' | '\t')))
+    {
         return Some("holds a control character".into());
     }
     if let Some(shape) = secret_shape(text)
@@ -265,48 +324,77 @@ pub(super) fn one(takes: Takes, text: &str) -> Option<String> {
 }
 
 fn shape(takes: Takes, text: &str) -> Option<&'static str> {
-    let hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    let hex = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+    };
     match takes {
-        Takes::Word => text.contains("://").then_some("holds an address; this field names a class or a person"),
-        Takes::Credential if text.contains("://") => Some("holds an address; this field names a class or a way"),
+        Takes::Word => text
+            .contains("://")
+            .then_some("holds an address; this field names a class or a person"),
+        Takes::Credential if text.contains("://") => {
+            Some("holds an address; this field names a class or a way")
+        }
         Takes::Credential => match CredentialWay::read(text) {
             Ok(_) => None,
-            Err(super::credential::WayProblem::Variable) => Some("env: takes the name of a variable"),
+            Err(super::credential::WayProblem::Variable) => {
+                Some("env: takes the name of a variable")
+            }
             Err(super::credential::WayProblem::File) => Some("file: takes an absolute path"),
-            Err(super::credential::WayProblem::Command) => Some("command: takes the absolute path of a program"),
+            Err(super::credential::WayProblem::Command) => {
+                Some("command: takes the absolute path of a program")
+            }
         },
-        Takes::Engine => text.parse::<EngineId>().is_err().then_some("is not the id of an engine"),
+        Takes::Engine => text
+            .parse::<EngineId>()
+            .is_err()
+            .then_some("is not the id of an engine"),
         Takes::Name => name_problem(text),
         Takes::Address => address_problem(text),
         Takes::Path => path_problem(text),
-        Takes::Sha256 => text.parse::<Digest>().is_err().then_some("must be a SHA-256 digest: 64 lower-case hex digits"),
+        Takes::Sha256 => text
+            .parse::<Digest>()
+            .is_err()
+            .then_some("must be a SHA-256 digest: 64 lower-case hex digits"),
         Takes::Commit => (!matches!(text.len(), 40 | 64) || !hex(text))
             .then_some("must be a whole commit id: a branch or a short id is no pin"),
         Takes::When => (Utc::day(text).is_none() && Utc::from_rfc3339(text).is_none())
             .then_some("must be a date like 2026-01-02 or a time like 2026-01-02T03:04:05Z"),
-        Takes::OneOf(words) => (!words.contains(&text)).then_some("is not one of the words this field takes"),
-        Takes::Rules => {
-            text.parse::<PathRule>().is_err().then_some("is not a path rule: relative, a file, `dir/`, or `*` in one part")
+        Takes::OneOf(words) => {
+            (!words.contains(&text)).then_some("is not one of the words this field takes")
         }
+        Takes::Rules => text
+            .parse::<PathRule>()
+            .is_err()
+            .then_some("is not a path rule: relative, a file, `dir/`, or `*` in one part"),
         _ => None,
     }
 }
 
 fn names_algorithm(text: &str) -> bool {
-    ["sha256-", "sha384-", "sha512-"].iter().any(|name| text.starts_with(name)) && !text.contains(char::is_whitespace)
+    ["sha256-", "sha384-", "sha512-"]
+        .iter()
+        .any(|name| text.starts_with(name))
+        && !text.contains(char::is_whitespace)
 }
 
 fn name_problem(text: &str) -> Option<&'static str> {
     match text {
         _ if text.contains("://") => Some("holds an address; this field takes a name"),
-        _ if text.chars().any(char::is_whitespace) => Some("holds white space; names are compared byte by byte"),
-        _ if !text.is_ascii() => Some("holds a letter beyond ASCII, which may only look like another"),
+        _ if text.chars().any(char::is_whitespace) => {
+            Some("holds white space; names are compared byte by byte")
+        }
+        _ if !text.is_ascii() => {
+            Some("holds a letter beyond ASCII, which may only look like another")
+        }
         _ => None,
     }
 }
 
 fn address_problem(text: &str) -> Option<&'static str> {
-    let known = ["https://", "ssh://", "git+ssh://", "npm:"].iter().any(|scheme| text.starts_with(scheme));
+    let known = ["https://", "ssh://", "git+ssh://", "npm:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
     match text {
         _ if !known => Some("must begin with https://, ssh:// or npm:"),
         _ if text.contains(char::is_whitespace) => Some("holds white space"),
@@ -317,8 +405,12 @@ fn address_problem(text: &str) -> Option<&'static str> {
 
 fn path_problem(text: &str) -> Option<&'static str> {
     match text {
-        _ if !text.starts_with('/') => Some("must be an absolute path; a name, an alias or a shell keyword is none"),
-        _ if text.split('/').any(|part| part == ".." || part == ".") => Some("must be a plain path without `.` or `..`"),
+        _ if !text.starts_with('/') => {
+            Some("must be an absolute path; a name, an alias or a shell keyword is none")
+        }
+        _ if text.split('/').any(|part| part == ".." || part == ".") => {
+            Some("must be a plain path without `.` or `..`")
+        }
         _ => None,
     }
 }

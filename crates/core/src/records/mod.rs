@@ -1,8 +1,8 @@
-//! Records that let one exact thing be used: where an engine came from, which file is run, which model
-//! answers, which repository may be changed; and who may choose the model.
+//! Records that let one exact thing be used: where an engine came from, which file is run, which
+//! model answers, which repository may be changed; and who may choose the model.
 //!
-//! A record is read strictly or not at all. What is wrong with one is said by field; the value of a field is
-//! never repeated, because it may be what no record may hold.
+//! A record is read strictly or not at all. What is wrong with one is said by field; the value of a
+//! field is never repeated, because it may be what no record may hold.
 
 pub mod credential;
 pub mod endpoint;
@@ -17,7 +17,8 @@ mod trigger;
 pub use executable::{BuildReport, ExecutableAdmission};
 pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read};
 pub use model::{
-    AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass, difference, is_admitted_name,
+    AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
+    difference, is_admitted_name,
 };
 pub use secret_shape::{secret_key, secret_shape};
 pub use source_admission::{ExecutionMode, LicenseStatus, SourceAdmissionRecord};
@@ -30,7 +31,9 @@ use serde::{Deserialize, Serialize};
 use crate::values::digest::Digest;
 
 /// The five kinds of record, and what each is called.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
     Decision,
@@ -41,7 +44,13 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
-    pub const ALL: [Self; 5] = [Self::Decision, Self::Model, Self::Executable, Self::Source, Self::Target];
+    pub const ALL: [Self; 5] = [
+        Self::Decision,
+        Self::Model,
+        Self::Executable,
+        Self::Source,
+        Self::Target,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,7 +97,11 @@ impl<T: Record> Found<T> {
     /// What the bytes of a file come to.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
         match read(bytes) {
-            Ok(record) => Self::Known(Box::new(Recorded { record, path: path.to_owned(), sha256: Digest::of(bytes) })),
+            Ok(record) => Self::Known(Box::new(Recorded {
+                record,
+                path: path.to_owned(),
+                sha256: Digest::of(bytes),
+            })),
             Err(issues) => Self::Invalid(issues),
         }
     }

@@ -27,7 +27,8 @@ record! {
         status: AdmissionStatus => Takes::OneOf(AdmissionStatus::WORDS);
         provider: String => Takes::Name;
         model: String => Takes::Name;
-        /// `none`, `env:NAME`, `file:/PATH`, `command:/PROGRAM ARG…`, or a class in the operator's words.
+        /// `none`, `env:NAME`, `file:/PATH`, `command:/PROGRAM ARG…`, or a class in the operator's
+        /// words.
         credential_source_class: String => Takes::Credential;
         /// `loopback`, `local` or `hosted` are checked; other text is shown.
         allowed_network_class: String => Takes::Word;
@@ -50,7 +51,10 @@ impl Record for ModelAdmission {
 
 impl ModelAdmission {
     pub fn pair(&self) -> ModelPair {
-        ModelPair { provider: self.provider.clone(), model: self.model.clone() }
+        ModelPair {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+        }
     }
 
     /// The class that is checked; none where the words are for people.
@@ -68,7 +72,11 @@ pub enum DecisionStatus {
 }
 
 impl DecisionStatus {
-    pub const WORDS: &'static [&'static str] = &["not_decided", "external_provider_approved", "local_provider_required"];
+    pub const WORDS: &'static [&'static str] = &[
+        "not_decided",
+        "external_provider_approved",
+        "local_provider_required",
+    ];
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -80,7 +88,11 @@ pub enum ProviderClass {
 }
 
 impl ProviderClass {
-    pub const WORDS: &'static [&'static str] = &["external_anthropic", "external_openai_codex", "local_case_compatible"];
+    pub const WORDS: &'static [&'static str] = &[
+        "external_anthropic",
+        "external_openai_codex",
+        "local_case_compatible",
+    ];
 
     pub fn is_local(self) -> bool {
         self == Self::LocalCaseCompatible
@@ -116,7 +128,10 @@ impl Record for ModelDecision {
     fn agree(&self) -> Vec<Issue> {
         let mut issues = Vec::new();
         if self.fallback_provider.is_some() != self.fallback_model.is_some() {
-            issues.push(Issue::new("fallback_model", "a fallback is a provider and a model, or neither"));
+            issues.push(Issue::new(
+                "fallback_model",
+                "a fallback is a provider and a model, or neither",
+            ));
         }
         let class_is_local = self.provider_class.map(ProviderClass::is_local);
         let status_is_local = match self.decision_status {
@@ -124,22 +139,38 @@ impl Record for ModelDecision {
             DecisionStatus::ExternalProviderApproved => false,
             DecisionStatus::LocalProviderRequired => true,
         };
-        let lists_evidence = self.evidence_sources.as_ref().is_some_and(|sources| !sources.is_empty());
+        let lists_evidence = self
+            .evidence_sources
+            .as_ref()
+            .is_some_and(|sources| !sources.is_empty());
         let has = [
             ("provider_class", self.provider_class.is_some()),
             ("provider", self.provider.is_some()),
             ("model", self.model.is_some()),
             ("approval_source", self.approval_source.is_some()),
-            ("credential_source_class", self.credential_source_class.is_some()),
-            ("allowed_network_class", self.allowed_network_class.is_some()),
+            (
+                "credential_source_class",
+                self.credential_source_class.is_some(),
+            ),
+            (
+                "allowed_network_class",
+                self.allowed_network_class.is_some(),
+            ),
             ("review_trigger", self.review_trigger.is_some()),
             ("evidence_sources", lists_evidence),
             ("effect", self.effect.is_some()),
         ];
         let missing = has.into_iter().filter(|(_, there)| !there);
-        issues.extend(missing.map(|(field, _)| Issue::new(field, "is missing, and a decision needs every field")));
+        issues.extend(
+            missing.map(|(field, _)| {
+                Issue::new(field, "is missing, and a decision needs every field")
+            }),
+        );
         if class_is_local.is_some_and(|local| local != status_is_local) {
-            issues.push(Issue::new("provider_class", "does not agree with decision_status"));
+            issues.push(Issue::new(
+                "provider_class",
+                "does not agree with decision_status",
+            ));
         }
         issues
     }
@@ -147,11 +178,17 @@ impl Record for ModelDecision {
 
 impl ModelDecision {
     pub fn pair(&self) -> Option<ModelPair> {
-        Some(ModelPair { provider: self.provider.clone()?, model: self.model.clone()? })
+        Some(ModelPair {
+            provider: self.provider.clone()?,
+            model: self.model.clone()?,
+        })
     }
 
     pub fn fallback(&self) -> Option<ModelPair> {
-        Some(ModelPair { provider: self.fallback_provider.clone()?, model: self.fallback_model.clone()? })
+        Some(ModelPair {
+            provider: self.fallback_provider.clone()?,
+            model: self.fallback_model.clone()?,
+        })
     }
 }
 
@@ -170,7 +207,11 @@ pub enum Difference {
 
 /// Names are equal byte by byte or not at all.
 pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
-    let spaceless = |text: &str| text.chars().filter(|c| !c.is_whitespace() && !is_invisible(*c)).collect::<String>();
+    let spaceless = |text: &str| {
+        text.chars()
+            .filter(|c| !c.is_whitespace() && !is_invisible(*c))
+            .collect::<String>()
+    };
     let folded = |text: &str| spaceless(text).to_lowercase();
     let skeleton = |text: &str| folded(text).chars().map(look_alike).collect::<String>();
     match asked == admitted {
@@ -183,11 +224,14 @@ pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
 }
 
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}')
+    matches!(
+        c,
+        '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}'
+    )
 }
 
-/// The plain letter a character is taken for. Not complete, and it need not be: a character that is not in
-/// here is a different name, and refused all the same.
+/// The plain letter a character is taken for. Not complete, and it need not be: a character that is
+/// not in here is a different name, and refused all the same.
 fn look_alike(c: char) -> char {
     match c {
         'а' | 'ɑ' | 'α' => 'a',
@@ -215,5 +259,10 @@ fn look_alike(c: char) -> char {
 
 /// May the endpoint answer with this name?
 pub fn is_admitted_name(admission: &ModelAdmission, answered: &str) -> bool {
-    admission.model == answered || admission.aliases.iter().flatten().any(|alias| alias == answered)
+    admission.model == answered
+        || admission
+            .aliases
+            .iter()
+            .flatten()
+            .any(|alias| alias == answered)
 }

@@ -1,4 +1,5 @@
-//! Every field of every record: missing, mistyped, huge, secret-shaped, and beside them keys nobody knows.
+//! Every field of every record: missing, mistyped, huge, secret-shaped, and beside them keys nobody
+//! knows.
 
 use serde_json::{Value, json};
 
@@ -77,7 +78,10 @@ fn issues<T: Record + std::fmt::Debug>(value: &Value) -> Vec<Issue> {
 /// Refused, the field named, and nothing of the value said.
 fn refused<T: Record + std::fmt::Debug>(value: &Value, field: &str, kind: &str) {
     let found = issues::<T>(value);
-    assert!(found.iter().any(|issue| issue.field == field), "{kind} {field}: {found:?}");
+    assert!(
+        found.iter().any(|issue| issue.field == field),
+        "{kind} {field}: {found:?}"
+    );
     let said = format!("{found:?}");
     for secret in [SECRET, "xxxxxxxx", "hunter22"] {
         assert!(!said.contains(secret), "{kind} {field} is echoed: {said}");
@@ -88,7 +92,11 @@ fn table<T: Record + std::fmt::Debug + PartialEq>(good: &Value) {
     let whole: T = read(&bytes(good)).unwrap_or_else(|issues| panic!("{issues:?}"));
     let again: T = read(&crate::values::json::pretty(&whole).unwrap()).unwrap();
     assert_eq!(again, whole, "what is written is read again");
-    assert_eq!(T::FIELDS.len(), good.as_object().unwrap().len(), "the sample has every field");
+    assert_eq!(
+        T::FIELDS.len(),
+        good.as_object().unwrap().len(),
+        "the sample has every field"
+    );
     for field in T::FIELDS {
         let with = |value: Value| {
             let mut changed = good.clone();
@@ -100,21 +108,40 @@ fn table<T: Record + std::fmt::Debug + PartialEq>(good: &Value) {
             without.as_object_mut().unwrap().remove(field.name);
             refused::<T>(&without, field.name, "missing");
         }
-        for mistyped in [Value::Null, json!(7), json!({"a": {"b": 1}}), json!([[7]]), json!([7])] {
+        for mistyped in [
+            Value::Null,
+            json!(7),
+            json!({"a": {"b": 1}}),
+            json!([[7]]),
+            json!([7]),
+        ] {
             refused::<T>(&with(mistyped), field.name, "mistyped");
         }
         refused::<T>(&with(json!("x".repeat(5000))), field.name, "huge");
         refused::<T>(&with(json!(SECRET)), field.name, "secret");
         refused::<T>(&with(json!([SECRET])), field.name, "secret in a list");
-        refused::<T>(&with(json!({"x": SECRET})), field.name, "secret in an object");
+        refused::<T>(
+            &with(json!({"x": SECRET})),
+            field.name,
+            "secret in an object",
+        );
         refused::<T>(&with(json!("password=hunter22")), field.name, "secret");
         refused::<T>(&with(json!("a\u{1b}[2J")), field.name, "control character");
         let text = String::from_utf8(bytes(good)).unwrap();
         let doubled = text.replacen('{', &format!("{{\"{}\":1,", field.name), 1);
         let found = read::<T>(doubled.as_bytes()).unwrap_err();
-        assert_eq!((found[0].field.as_str(), found.len()), (field.name, 1), "{found:?}");
+        assert_eq!(
+            (found[0].field.as_str(), found.len()),
+            (field.name, 1),
+            "{found:?}"
+        );
     }
-    for (key, named) in [("extra", "extra"), ("api_key", "api_key"), (SECRET, "record"), ("a b", "record")] {
+    for (key, named) in [
+        ("extra", "extra"),
+        ("api_key", "api_key"),
+        (SECRET, "record"),
+        ("a b", "record"),
+    ] {
         let mut changed = good.clone();
         changed[key] = json!("hunter22");
         refused::<T>(&changed, named, "extra");
@@ -122,7 +149,15 @@ fn table<T: Record + std::fmt::Debug + PartialEq>(good: &Value) {
     let mut huge = good.clone();
     huge["approval_source"] = json!("x".repeat(MAX_RECORD));
     refused::<T>(&huge, "record", "huge");
-    for odd in [&b"[]"[..], b"7", b"{", b"", b"\xff", b"{\"a\":1.5}", b"\xef\xbb\xbf{}"] {
+    for odd in [
+        &b"[]"[..],
+        b"7",
+        b"{",
+        b"",
+        b"\xff",
+        b"{\"a\":1.5}",
+        b"\xef\xbb\xbf{}",
+    ] {
         assert_eq!(read::<T>(odd).unwrap_err()[0].field, "record");
     }
 }
@@ -142,42 +177,207 @@ fn values_that_only_one_field_refuses() {
     type Check = fn(&Value, &str, &str);
     type Row = (Check, fn() -> Value, &'static str, Value);
     let rows: Vec<Row> = vec![
-        (refused::<ModelAdmission>, model, "status", json!("Admitted")),
-        (refused::<ModelAdmission>, model, "status", json!("approved")),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "status",
+            json!("Admitted"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "status",
+            json!("approved"),
+        ),
         (refused::<ModelAdmission>, model, "model", json!("qwen 3")),
         (refused::<ModelAdmission>, model, "model", json!("qwеn")),
         (refused::<ModelAdmission>, model, "model", json!("")),
-        (refused::<ModelAdmission>, model, "allowed_network_class", json!("http://10.0.0.1:8000")),
-        (refused::<ModelAdmission>, model, "credential_source_class", json!("env:A=hunter22")),
-        (refused::<ModelAdmission>, model, "credential_source_class", json!("https://me:hunter22@host")),
-        (refused::<ModelAdmission>, model, "admission_timestamp", json!("yesterday")),
-        (refused::<ModelAdmission>, model, "admission_timestamp", json!("2026-02-30")),
-        (refused::<ModelAdmission>, model, "review_trigger", json!("date:soon")),
-        (refused::<ModelAdmission>, model, "endpoint_sha256", json!("abc")),
-        (refused::<ModelDecision>, decision, "decision_status", json!("decided")),
-        (refused::<ModelDecision>, decision, "provider_class", json!("external_other")),
-        (refused::<ModelDecision>, decision, "provider_class", json!("external_anthropic")),
-        (refused::<ModelDecision>, decision, "evidence_sources", json!([])),
-        (refused::<ExecutableAdmission>, executable, "engine", json!("Pi")),
-        (refused::<ExecutableAdmission>, executable, "path", json!("pi")),
-        (refused::<ExecutableAdmission>, executable, "path", json!("case")),
-        (refused::<ExecutableAdmission>, executable, "path", json!("/opt/../pi")),
-        (refused::<ExecutableAdmission>, executable, "sha256", json!("BA7816BF")),
-        (refused::<SourceAdmissionRecord>, source, "source_url", json!("https://me:hunter22@example.org/x.git")),
-        (refused::<SourceAdmissionRecord>, source, "source_url", json!("http://example.org/x.git")),
-        (refused::<SourceAdmissionRecord>, source, "pinned_commit", json!("main")),
-        (refused::<SourceAdmissionRecord>, source, "pinned_commit", json!("7959ac9")),
-        (refused::<SourceAdmissionRecord>, source, "pinned_tag", json!("main")),
-        (refused::<SourceAdmissionRecord>, source, "allowed_execution_modes", json!([])),
-        (refused::<SourceAdmissionRecord>, source, "blocked_execution_modes", json!(["copied-repo"])),
-        (refused::<SourceAdmissionRecord>, source, "new_id", json!("v9")),
-        (refused::<TargetAdmission>, target, "risk_classification", json!("critical")),
-        (refused::<TargetAdmission>, target, "allowed_paths", json!([])),
-        (refused::<TargetAdmission>, target, "allowed_paths", json!(["../x"])),
-        (refused::<TargetAdmission>, target, "allowed_paths", json!([".git/"])),
-        (refused::<TargetAdmission>, target, "forbidden_actions", json!(["push"])),
-        (refused::<TargetAdmission>, target, "operator_outcome_required", json!(false)),
-        (refused::<TargetAdmission>, target, "ownership_evidence", json!(" ")),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "allowed_network_class",
+            json!("http://10.0.0.1:8000"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "credential_source_class",
+            json!("env:A=hunter22"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "credential_source_class",
+            json!("https://me:hunter22@host"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "admission_timestamp",
+            json!("yesterday"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "admission_timestamp",
+            json!("2026-02-30"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "review_trigger",
+            json!("date:soon"),
+        ),
+        (
+            refused::<ModelAdmission>,
+            model,
+            "endpoint_sha256",
+            json!("abc"),
+        ),
+        (
+            refused::<ModelDecision>,
+            decision,
+            "decision_status",
+            json!("decided"),
+        ),
+        (
+            refused::<ModelDecision>,
+            decision,
+            "provider_class",
+            json!("external_other"),
+        ),
+        (
+            refused::<ModelDecision>,
+            decision,
+            "provider_class",
+            json!("external_anthropic"),
+        ),
+        (
+            refused::<ModelDecision>,
+            decision,
+            "evidence_sources",
+            json!([]),
+        ),
+        (
+            refused::<ExecutableAdmission>,
+            executable,
+            "engine",
+            json!("Pi"),
+        ),
+        (
+            refused::<ExecutableAdmission>,
+            executable,
+            "path",
+            json!("pi"),
+        ),
+        (
+            refused::<ExecutableAdmission>,
+            executable,
+            "path",
+            json!("case"),
+        ),
+        (
+            refused::<ExecutableAdmission>,
+            executable,
+            "path",
+            json!("/opt/../pi"),
+        ),
+        (
+            refused::<ExecutableAdmission>,
+            executable,
+            "sha256",
+            json!("BA7816BF"),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "source_url",
+            json!("https://me:hunter22@example.org/x.git"),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "source_url",
+            json!("http://example.org/x.git"),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "pinned_commit",
+            json!("main"),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "pinned_commit",
+            json!("7959ac9"),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "pinned_tag",
+            json!("main"),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "allowed_execution_modes",
+            json!([]),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "blocked_execution_modes",
+            json!(["copied-repo"]),
+        ),
+        (
+            refused::<SourceAdmissionRecord>,
+            source,
+            "new_id",
+            json!("v9"),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "risk_classification",
+            json!("critical"),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "allowed_paths",
+            json!([]),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "allowed_paths",
+            json!(["../x"]),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "allowed_paths",
+            json!([".git/"]),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "forbidden_actions",
+            json!(["push"]),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "operator_outcome_required",
+            json!(false),
+        ),
+        (
+            refused::<TargetAdmission>,
+            target,
+            "ownership_evidence",
+            json!(" "),
+        ),
     ];
     for (check, good, field, value) in rows {
         let mut changed = good();
@@ -208,17 +408,35 @@ fn each_defect_of_a_target_has_its_own_blocker() {
     use crate::run::blocker::Code;
     for (field, value, code) in [
         ("ownership_evidence", json!(""), Code::TargetUnowned),
-        ("risk_classification", json!("critical"), Code::TargetCritical),
+        (
+            "risk_classification",
+            json!("critical"),
+            Code::TargetCritical,
+        ),
         ("allowed_paths", json!([]), Code::TargetPathsEmpty),
-        ("forbidden_actions", json!([]), Code::TargetForbiddenActionMissing),
+        (
+            "forbidden_actions",
+            json!([]),
+            Code::TargetForbiddenActionMissing,
+        ),
         ("approval_source", json!(""), Code::TargetApprovalMissing),
-        ("operator_outcome_required", json!(false), Code::TargetOutcomeNotRequired),
+        (
+            "operator_outcome_required",
+            json!(false),
+            Code::TargetOutcomeNotRequired,
+        ),
         ("admission_status", json!("maybe"), Code::TargetNotAdmitted),
     ] {
         let mut changed = target();
         changed[field] = value;
         let found = issues::<TargetAdmission>(&changed);
-        assert_eq!(found.iter().map(|issue| TargetAdmission::code_of(&issue.field)).collect::<Vec<_>>(), [code]);
+        assert_eq!(
+            found
+                .iter()
+                .map(|issue| TargetAdmission::code_of(&issue.field))
+                .collect::<Vec<_>>(),
+            [code]
+        );
     }
 }
 
@@ -240,6 +458,8 @@ fn names_are_compared_byte_by_byte_and_the_difference_is_named() {
     }
     assert_eq!(difference("o1", "0l"), Some(Difference::LookAlike));
     let admission: ModelAdmission = read(&bytes(&model())).unwrap();
-    assert!(is_admitted_name(&admission, "qwen") && is_admitted_name(&admission, "qwen3.6-35b-a3b"));
+    assert!(
+        is_admitted_name(&admission, "qwen") && is_admitted_name(&admission, "qwen3.6-35b-a3b")
+    );
     assert!(!is_admitted_name(&admission, "Qwen") && !is_admitted_name(&admission, ""));
 }

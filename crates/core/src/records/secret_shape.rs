@@ -1,5 +1,5 @@
-//! What looks like a secret, by shape alone. No record may hold one, so a false alarm costs a rewording
-//! and a miss costs a credential: in doubt it is one.
+//! What looks like a secret, by shape alone. No record may hold one, so a false alarm costs a
+//! rewording and a miss costs a credential: in doubt it is one.
 
 /// A token's beginning, the letters it goes on with, and how many make it one.
 const PREFIXES: &[(&str, usize)] = &[
@@ -25,7 +25,17 @@ const PREFIXES: &[(&str, usize)] = &[
 ];
 
 /// Words that are followed by a secret where `:` or `=` stands between.
-const NAMES: &[&str] = &["password", "passwd", "token", "secret", "api_key", "apikey", "api-key", "authorization", "access_key"];
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "token",
+    "secret",
+    "api_key",
+    "apikey",
+    "api-key",
+    "authorization",
+    "access_key",
+];
 
 /// Parts of a key's name that say its value is a secret or an endpoint.
 const KEYS: &[&str] = &[
@@ -42,7 +52,8 @@ const KEYS: &[&str] = &[
     "endpointurl",
 ];
 
-/// Why this text looks like a secret; none where it does not. The text itself is never part of the answer.
+/// Why this text looks like a secret; none where it does not. The text itself is never part of the
+/// answer.
 pub fn secret_shape(text: &str) -> Option<&'static str> {
     if text.contains("-----BEGIN") {
         return Some("looks like a key in PEM form");
@@ -54,7 +65,9 @@ pub fn secret_shape(text: &str) -> Option<&'static str> {
         return Some("looks like a named credential with its value");
     }
     let known = PREFIXES.iter().any(|(prefix, least)| {
-        text.match_indices(prefix).any(|(at, _)| token_length(&text[at + prefix.len()..]) >= *least && begins_word(text, at))
+        text.match_indices(prefix).any(|(at, _)| {
+            token_length(&text[at + prefix.len()..]) >= *least && begins_word(text, at)
+        })
     });
     if known {
         return Some("looks like a token");
@@ -66,23 +79,34 @@ pub fn secret_shape(text: &str) -> Option<&'static str> {
 
 /// Does the name of a key say that its value is secret?
 pub fn secret_key(name: &str) -> bool {
-    let plain: String = name.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+    let plain: String = name
+        .to_lowercase()
+        .chars()
+        .filter(|c| c.is_alphanumeric())
+        .collect();
     KEYS.iter().any(|word| plain.contains(word)) || secret_shape(name).is_some()
 }
 
 fn begins_word(text: &str, at: usize) -> bool {
-    !text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric())
+    !text[..at]
+        .chars()
+        .next_back()
+        .is_some_and(|c| c.is_alphanumeric())
 }
 
 fn token_length(text: &str) -> usize {
-    text.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')).count()
+    text.bytes()
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+        .count()
 }
 
 /// `scheme://user:word@host`, wherever in the text.
 fn url_with_user(text: &str) -> bool {
     text.match_indices("://").any(|(at, _)| {
         let rest = &text[at + 3..];
-        let end = rest.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c == '/' || c.is_whitespace())
+            .unwrap_or(rest.len());
         rest[..end].contains('@')
     })
 }
@@ -91,21 +115,39 @@ fn url_with_user(text: &str) -> bool {
 fn named_value(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let has_value = |rest: &str, marks: &[char], least: usize| {
-        let rest = rest.trim_start().trim_start_matches(['"', '\'']).trim_start();
-        let Some(value) = rest.strip_prefix(marks) else { return false };
+        let rest = rest
+            .trim_start()
+            .trim_start_matches(['"', '\''])
+            .trim_start();
+        let Some(value) = rest.strip_prefix(marks) else {
+            return false;
+        };
         let value = value.trim_start().trim_start_matches(['"', '\'']);
-        value.bytes().take_while(|b| !b.is_ascii_whitespace()).count() >= least
+        value
+            .bytes()
+            .take_while(|b| !b.is_ascii_whitespace())
+            .count()
+            >= least
     };
-    let named =
-        NAMES.iter().any(|name| lower.match_indices(name).any(|(at, _)| has_value(&lower[at + name.len()..], &[':', '='], 5)));
-    let bearer = lower.match_indices("bearer ").any(|(at, word)| token_length(&lower[at + word.len()..]) >= 16);
+    let named = NAMES.iter().any(|name| {
+        lower
+            .match_indices(name)
+            .any(|(at, _)| has_value(&lower[at + name.len()..], &[':', '='], 5))
+    });
+    let bearer = lower
+        .match_indices("bearer ")
+        .any(|(at, word)| token_length(&lower[at + word.len()..]) >= 16);
     named || bearer
 }
 
-/// Long, and of upper-case, lower-case and digits at once. A digest in hex is none: it has one case only.
+/// Long, and of upper-case, lower-case and digits at once. A digest in hex is none: it has one case
+/// only.
 fn is_random(word: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
-    word.len() >= 32 && has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
+    word.len() >= 32
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_digit)
 }
 
 #[cfg(test)]
@@ -143,7 +185,13 @@ mod tests {
         ] {
             assert_eq!(secret_shape(good), None, "{good}");
         }
-        for key in ["api_key", "accessToken", "BASE_URL", "client-secret", "sk-abcdefghijklmnopqrstuvwx"] {
+        for key in [
+            "api_key",
+            "accessToken",
+            "BASE_URL",
+            "client-secret",
+            "sk-abcdefghijklmnopqrstuvwx",
+        ] {
             assert!(secret_key(key), "{key}");
         }
         assert!(!secret_key("credential_source_class") && !secret_key("review_trigger"));

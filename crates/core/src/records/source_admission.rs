@@ -10,7 +10,9 @@ use crate::task::contract::MutationMode;
 use crate::values::ids::EngineId;
 
 /// What an engine of this source may be run for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExecutionMode {
     PlanningOnly,
@@ -21,8 +23,14 @@ pub enum ExecutionMode {
     CandidateDefault,
 }
 
-const MODES: &[&str] =
-    &["planning-only", "copied-fixture", "copied-repo", "sandbox-repo", "owned-noncritical-repo", "candidate-default"];
+const MODES: &[&str] = &[
+    "planning-only",
+    "copied-fixture",
+    "copied-repo",
+    "sandbox-repo",
+    "owned-noncritical-repo",
+    "candidate-default",
+];
 
 impl ExecutionMode {
     /// The mode a run of this mutation mode needs.
@@ -84,21 +92,43 @@ impl Record for SourceAdmissionRecord {
         let mut issues = Vec::new();
         let mut say = |field: &str, problem: &str| issues.push(Issue::new(field, problem));
         if self.pinned_commit.is_none() && self.pinned_tag.is_none() {
-            say("pinned_commit", "is missing, and so is pinned_tag; a moving branch is not a pin");
+            say(
+                "pinned_commit",
+                "is missing, and so is pinned_tag; a moving branch is not a pin",
+            );
         }
         if self.pinned_tag.is_some() && self.pinned_tag == self.observed_branch {
-            say("pinned_tag", "is the observed branch; a moving branch is not a pin");
+            say(
+                "pinned_tag",
+                "is the observed branch; a moving branch is not a pin",
+            );
         }
         if self.allowed_execution_modes.is_empty() {
-            say("allowed_execution_modes", "is empty; say planning-only where nothing may run");
+            say(
+                "allowed_execution_modes",
+                "is empty; say planning-only where nothing may run",
+            );
         }
-        if self.allowed_execution_modes.iter().any(|mode| self.blocked_execution_modes.contains(mode)) {
-            say("blocked_execution_modes", "names a mode that is also allowed");
+        if self
+            .allowed_execution_modes
+            .iter()
+            .any(|mode| self.blocked_execution_modes.contains(mode))
+        {
+            say(
+                "blocked_execution_modes",
+                "names a mode that is also allowed",
+            );
         }
         if self.previous_id.is_some() != self.new_id.is_some() {
-            say("new_id", "a changed pin names the previous and the new id, or neither");
+            say(
+                "new_id",
+                "a changed pin names the previous and the new id, or neither",
+            );
         }
-        if self.new_id.is_some() && self.new_id != self.pinned_commit && self.new_id != self.pinned_tag {
+        if self.new_id.is_some()
+            && self.new_id != self.pinned_commit
+            && self.new_id != self.pinned_tag
+        {
             say("new_id", "is not the pin of this record");
         }
         issues
@@ -114,6 +144,7 @@ impl SourceAdmissionRecord {
     /// May a run of this mode use the source?
     pub fn covers(&self, mode: MutationMode) -> bool {
         let mode = ExecutionMode::needed(mode);
-        self.allowed_execution_modes.contains(&mode) && !self.blocked_execution_modes.contains(&mode)
+        self.allowed_execution_modes.contains(&mode)
+            && !self.blocked_execution_modes.contains(&mode)
     }
 }

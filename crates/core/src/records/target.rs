@@ -66,12 +66,20 @@ impl Record for TargetAdmission {
             issues.push(Issue::new("allowed_paths", "is empty"));
         }
         if self.allowed_paths.iter().any(PathRule::names_git_metadata) {
-            issues.push(Issue::new("allowed_paths", "names git metadata, which no task may change"));
+            issues.push(Issue::new(
+                "allowed_paths",
+                "names git metadata, which no task may change",
+            ));
         }
-        let missing = MUST_FORBID.iter().filter(|action| !self.forbidden_actions.contains(action)).count();
+        let missing = MUST_FORBID
+            .iter()
+            .filter(|action| !self.forbidden_actions.contains(action))
+            .count();
         if missing > 0 {
-            issues
-                .push(Issue::new("forbidden_actions", format!("does not forbid {missing} of the actions every target forbids")));
+            issues.push(Issue::new(
+                "forbidden_actions",
+                format!("does not forbid {missing} of the actions every target forbids"),
+            ));
         }
         issues
     }

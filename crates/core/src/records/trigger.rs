@@ -1,7 +1,7 @@
 //! Review triggers: what makes a record due for another look before it may be used again.
 //!
-//! A trigger of a known form names what was true when the record was reviewed and fires when it no longer is.
-//! Any other text is for people and is shown.
+//! A trigger of a known form names what was true when the record was reviewed and fires when it no
+//! longer is. Any other text is for people and is shown.
 
 use std::fmt;
 
@@ -50,41 +50,61 @@ pub struct Circumstance<'a> {
 }
 
 impl Trigger {
-    /// Known forms by their word; a known word with a value it does not take is refused, not taken for text.
+    /// Known forms by their word; a known word with a value it does not take is refused, not taken
+    /// for text.
     pub fn read(text: &str) -> Result<Self, &'static str> {
-        let Some((word, value)) = text.split_once(':') else { return Ok(Self::Words(text.to_owned())) };
+        let Some((word, value)) = text.split_once(':') else {
+            return Ok(Self::Words(text.to_owned()));
+        };
         match word {
             "path" if value.starts_with('/') => Ok(Self::Path(value.to_owned())),
             "path" => Err("path: takes an absolute path"),
-            "endpoint_class" => {
-                EndpointClass::parse(value).map(Self::EndpointClass).ok_or("endpoint_class: takes loopback, local or hosted")
-            }
+            "endpoint_class" => EndpointClass::parse(value)
+                .map(Self::EndpointClass)
+                .ok_or("endpoint_class: takes loopback, local or hosted"),
             "credential_class" if !value.is_empty() => Ok(Self::CredentialClass(value.to_owned())),
             "credential_class" => Err("credential_class: takes the class"),
             "model_pair" => match value.split_once('/') {
-                Some((provider, model)) if one(Takes::Name, provider).is_none() && one(Takes::Name, model).is_none() => {
-                    Ok(Self::ModelPair(ModelPair { provider: provider.to_owned(), model: model.to_owned() }))
+                Some((provider, model))
+                    if one(Takes::Name, provider).is_none()
+                        && one(Takes::Name, model).is_none() =>
+                {
+                    Ok(Self::ModelPair(ModelPair {
+                        provider: provider.to_owned(),
+                        model: model.to_owned(),
+                    }))
                 }
                 _ => Err("model_pair: takes PROVIDER/MODEL"),
             },
             "stage_beyond" => {
-                let stage = value.parse::<u8>().ok().and_then(|number| Stage::try_from(number).ok());
-                stage.map(Self::StageBeyond).ok_or("stage_beyond: takes a stage, 1 to 6")
+                let stage = value
+                    .parse::<u8>()
+                    .ok()
+                    .and_then(|number| Stage::try_from(number).ok());
+                stage
+                    .map(Self::StageBeyond)
+                    .ok_or("stage_beyond: takes a stage, 1 to 6")
             }
             "date" => match Utc::day(value) {
-                Some(from) => Ok(Self::Date { written: value.to_owned(), from }),
+                Some(from) => Ok(Self::Date {
+                    written: value.to_owned(),
+                    from,
+                }),
                 None => Err("date: takes a day like 2026-12-01"),
             },
             _ => Ok(Self::Words(text.to_owned())),
         }
     }
 
-    /// Why this trigger has fired; none where it has not. Says which, never the values on either side.
+    /// Why this trigger has fired; none where it has not. Says which, never the values on either
+    /// side.
     fn fired(&self, now: &Circumstance<'_>) -> Option<&'static str> {
         let fires = match self {
             Self::Path(path) => path != now.record_path && Some(path.as_str()) != now.subject_path,
             Self::EndpointClass(class) => now.endpoint.is_some_and(|found| !class.covers(found)),
-            Self::CredentialClass(class) => now.credential_class.is_some_and(|found| found != class),
+            Self::CredentialClass(class) => {
+                now.credential_class.is_some_and(|found| found != class)
+            }
             Self::ModelPair(pair) => now.pair.is_some_and(|found| found != pair),
             Self::StageBeyond(stage) => now.stage > *stage,
             Self::Date { from, .. } => now.now >= *from,
@@ -92,8 +112,12 @@ impl Trigger {
         };
         fires.then_some(match self {
             Self::Path(_) => "the path is not the one that was reviewed",
-            Self::EndpointClass(_) => "the endpoint is of another class than the one that was reviewed",
-            Self::CredentialClass(_) => "the credential comes another way than the one that was reviewed",
+            Self::EndpointClass(_) => {
+                "the endpoint is of another class than the one that was reviewed"
+            }
+            Self::CredentialClass(_) => {
+                "the credential comes another way than the one that was reviewed"
+            }
             Self::ModelPair(_) => "the model pair is not the one that was reviewed",
             Self::StageBeyond(_) => "the stage is beyond the one that was reviewed",
             Self::Date { .. } | Self::Words(_) => "the day of its review has come",
@@ -122,7 +146,10 @@ pub struct ReviewTrigger(pub Vec<Trigger>);
 impl ReviewTrigger {
     /// Every trigger that has fired.
     pub fn fired(&self, now: &Circumstance<'_>) -> Vec<&'static str> {
-        self.0.iter().filter_map(|trigger| trigger.fired(now)).collect()
+        self.0
+            .iter()
+            .filter_map(|trigger| trigger.fired(now))
+            .collect()
     }
 
     /// What only a person can judge.
@@ -134,22 +161,31 @@ impl ReviewTrigger {
     }
 
     pub fn read(texts: &[String]) -> Result<Self, &'static str> {
-        texts.iter().map(|text| Trigger::read(text)).collect::<Result<_, _>>().map(Self)
+        texts
+            .iter()
+            .map(|text| Trigger::read(text))
+            .collect::<Result<_, _>>()
+            .map(Self)
     }
 }
 
 /// What is wrong with the value of a trigger field.
 pub(super) fn problem(value: &Value) -> Option<String> {
     let look = |value: &Value| match value {
-        Value::String(text) => one(Takes::Text, text).or_else(|| Trigger::read(text).err().map(Into::into)),
+        Value::String(text) => {
+            one(Takes::Text, text).or_else(|| Trigger::read(text).err().map(Into::into))
+        }
         _ => Some("must be text, or a list of texts".into()),
     };
     match value {
         Value::Array(items) if items.is_empty() => Some("is empty".into()),
-        Value::Array(items) if items.len() > MAX_TRIGGERS => Some(format!("has more than {MAX_TRIGGERS} entries")),
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(at, item)| look(item).map(|found| format!("entry {}: {found}", at + 1)))
+        Value::Array(items) if items.len() > MAX_TRIGGERS => {
+            Some(format!("has more than {MAX_TRIGGERS} entries"))
         }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(at, item)| look(item).map(|found| format!("entry {}: {found}", at + 1))),
         other => look(other),
     }
 }
@@ -170,7 +206,11 @@ impl<'de> Deserialize<'de> for ReviewTrigger {
             Value::String(text) => vec![text],
             Value::Array(items) => items
                 .into_iter()
-                .map(|item| item.as_str().map(str::to_owned).ok_or_else(|| Error::custom("must be text")))
+                .map(|item| {
+                    item.as_str()
+                        .map(str::to_owned)
+                        .ok_or_else(|| Error::custom("must be text"))
+                })
                 .collect::<Result<_, _>>()?,
             _ => return Err(Error::custom("must be text, or a list of texts")),
         };
@@ -210,7 +250,10 @@ mod tests {
 
     #[test]
     fn each_known_trigger_fires_when_what_it_names_is_no_longer_so() {
-        let pair = ModelPair { provider: "p".into(), model: "m".into() };
+        let pair = ModelPair {
+            provider: "p".into(),
+            model: "m".into(),
+        };
         for (text, fires) in [
             ("path:/r/model.json", false),
             ("path:/opt/pi", false),
@@ -228,9 +271,13 @@ mod tests {
             ("before anything changes: look", false),
         ] {
             let trigger = ReviewTrigger(vec![Trigger::read(text).unwrap()]);
-            let at = Circumstance { pair: Some(&pair), ..now() };
+            let at = Circumstance {
+                pair: Some(&pair),
+                ..now()
+            };
             assert_eq!(!trigger.fired(&at).is_empty(), fires, "{text}");
-            let again: ReviewTrigger = serde_json::from_value(serde_json::to_value(&trigger).unwrap()).unwrap();
+            let again: ReviewTrigger =
+                serde_json::from_value(serde_json::to_value(&trigger).unwrap()).unwrap();
             assert_eq!(again, trigger);
         }
     }
@@ -249,7 +296,12 @@ mod tests {
             assert!(Trigger::read(bad).is_err(), "{bad}");
             assert!(problem(&Value::from(bad)).is_some());
         }
-        assert!(problem(&serde_json::json!([])).is_some() && problem(&serde_json::json!(7)).is_some());
-        assert!(problem(&serde_json::json!(["date:2026-01-01", 7])).is_some_and(|p| p.starts_with("entry 2")));
+        assert!(
+            problem(&serde_json::json!([])).is_some() && problem(&serde_json::json!(7)).is_some()
+        );
+        assert!(
+            problem(&serde_json::json!(["date:2026-01-01", 7]))
+                .is_some_and(|p| p.starts_with("entry 2"))
+        );
     }
 }

@@ -240,12 +240,20 @@ pub struct Blocker {
 impl Blocker {
     pub fn new(code: Code, detail: Option<String>) -> Self {
         let info = code.info();
-        Self { code, message: info.sentence.to_owned(), detail, event: Some(info.event) }
+        Self {
+            code,
+            message: info.sentence.to_owned(),
+            detail,
+            event: Some(info.event),
+        }
     }
 
     /// Found after `run.completed` was written: known to the report alone.
     pub fn after_the_chain(code: Code, detail: Option<String>) -> Self {
-        Self { event: None, ..Self::new(code, detail) }
+        Self {
+            event: None,
+            ..Self::new(code, detail)
+        }
     }
 
     pub fn status(&self) -> Status {
@@ -255,7 +263,11 @@ impl Blocker {
 
 /// Status of a set of blockers: the worst; none at all is a pass.
 pub fn worst(blockers: &[Blocker]) -> Status {
-    blockers.iter().map(Blocker::status).max().unwrap_or(Status::Pass)
+    blockers
+        .iter()
+        .map(Blocker::status)
+        .max()
+        .unwrap_or(Status::Pass)
 }
 
 /// The first blocker of the worst status.
@@ -283,14 +295,19 @@ mod tests {
     fn no_blocker_is_a_pass_and_every_row_helps() {
         for info in BLOCKERS {
             assert_ne!(info.status, Status::Pass, "{}", info.name);
-            assert!(!info.sentence.is_empty() && !info.hint.is_empty(), "{}", info.name);
+            assert!(
+                !info.sentence.is_empty() && !info.hint.is_empty(),
+                "{}",
+                info.name
+            );
             assert!(!info.sentence.ends_with('.'), "{}", info.name);
         }
     }
 
     #[test]
     fn headline_is_the_first_of_the_worst() {
-        let list = [Code::Timeout, Code::VerificationFailed, Code::NoDiff].map(|c| Blocker::new(c, None));
+        let list =
+            [Code::Timeout, Code::VerificationFailed, Code::NoDiff].map(|c| Blocker::new(c, None));
         assert_eq!(worst(&list), Status::Fail);
         assert_eq!(headline(&list).unwrap().code, Code::VerificationFailed);
         assert_eq!(worst(&[]), Status::Pass);
@@ -299,7 +316,13 @@ mod tests {
 
     #[test]
     fn verbatim_sentences() {
-        assert_eq!(Code::ProviderUnavailable.info().sentence, "provider unavailable");
-        assert_eq!(Code::ProviderResponseShapeUnavailable.info().sentence, "provider response shape unavailable");
+        assert_eq!(
+            Code::ProviderUnavailable.info().sentence,
+            "provider unavailable"
+        );
+        assert_eq!(
+            Code::ProviderResponseShapeUnavailable.info().sentence,
+            "provider response shape unavailable"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The hash chain of a run's events: each line binds the one before it, the first binds run and contract.
+//! The hash chain of a run's events: each line binds the one before it, the first binds run and
+//! contract.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -30,7 +31,11 @@ pub enum ChainError {
     #[error("line {0} has no {1}")]
     Missing(usize, &'static str),
     #[error("line {line}: seq is {found}, expected {expected}")]
-    Seq { line: usize, found: u64, expected: u64 },
+    Seq {
+        line: usize,
+        found: u64,
+        expected: u64,
+    },
     #[error("line {0}: prev is not the hash of the line before")]
     Prev(usize),
     #[error("line {0}: hash does not match the line")]
@@ -46,12 +51,21 @@ const CHAIN_DOMAIN: &str = "cto-chain/1\n";
 
 /// The first `prev` of a run: binds the chain to its run id and contract.
 pub fn chain_start(run_id: &RunId, contract_digest: &Digest) -> Digest {
-    Digest::tagged(CHAIN_DOMAIN, format!("{run_id}\n{contract_digest}\n").as_bytes())
+    Digest::tagged(
+        CHAIN_DOMAIN,
+        format!("{run_id}\n{contract_digest}\n").as_bytes(),
+    )
 }
 
 impl EventLine {
     /// Makes the next line of a chain: canonical bytes with a line end, and the new head.
-    pub fn make(seq: u64, ts: Utc, run_id: &RunId, event: &Event, prev: Digest) -> Result<(Vec<u8>, Digest), JsonError> {
+    pub fn make(
+        seq: u64,
+        ts: Utc,
+        run_id: &RunId,
+        event: &Event,
+        prev: Digest,
+    ) -> Result<(Vec<u8>, Digest), JsonError> {
         let mut map = match serde_json::to_value(event).map_err(JsonError::Write)? {
             Value::Object(map) => map,
             _ => Map::new(),
@@ -68,30 +82,52 @@ impl EventLine {
     }
 
     fn read(number: usize, bytes: &[u8]) -> Result<Self, ChainError> {
-        let at = |source| ChainError::Json { line: number, source };
+        let at = |source| ChainError::Json {
+            line: number,
+            source,
+        };
         let value = json::parse_strict(bytes).map_err(at)?;
         if json::canonical_value(&value).map_err(at)? != bytes {
             return Err(ChainError::NotCanonical(number));
         }
-        let Value::Object(mut map) = value else { return Err(ChainError::Missing(number, "object")) };
+        let Value::Object(mut map) = value else {
+            return Err(ChainError::Missing(number, "object"));
+        };
         let hash: Digest = take(&mut map, number, "hash")?;
         let without = Value::Object(map);
         if Digest::tagged(EVENT_DOMAIN, &json::canonical_value(&without).map_err(at)?) != hash {
             return Err(ChainError::Hash(number));
         }
-        let Value::Object(mut map) = without else { return Err(ChainError::Missing(number, "object")) };
+        let Value::Object(mut map) = without else {
+            return Err(ChainError::Missing(number, "object"));
+        };
         let seq = take(&mut map, number, "seq")?;
         let ts = take(&mut map, number, "ts")?;
         let run_id = take(&mut map, number, "run_id")?;
         let prev = take(&mut map, number, "prev")?;
-        let event = serde_json::from_value(Value::Object(map)).map_err(|e| at(JsonError::Shape(e)))?;
-        Ok(Self { seq, ts, run_id, event, prev, hash })
+        let event =
+            serde_json::from_value(Value::Object(map)).map_err(|e| at(JsonError::Shape(e)))?;
+        Ok(Self {
+            seq,
+            ts,
+            run_id,
+            event,
+            prev,
+            hash,
+        })
     }
 }
 
-fn take<T: for<'de> Deserialize<'de>>(map: &mut Map<String, Value>, line: usize, key: &'static str) -> Result<T, ChainError> {
+fn take<T: for<'de> Deserialize<'de>>(
+    map: &mut Map<String, Value>,
+    line: usize,
+    key: &'static str,
+) -> Result<T, ChainError> {
     let value = map.remove(key).ok_or(ChainError::Missing(line, key))?;
-    serde_json::from_value(value).map_err(|e| ChainError::Json { line, source: JsonError::Shape(e) })
+    serde_json::from_value(value).map_err(|e| ChainError::Json {
+        line,
+        source: JsonError::Shape(e),
+    })
 }
 
 /// Where a chain says it begins: for one that goes on from a bundle nobody has at hand.
@@ -109,14 +145,27 @@ pub fn named_rules(bytes: &[u8]) -> Option<RulesNumber> {
     }
 }
 
-/// Reads and checks a whole chain from its expected first `prev`. Order of types is `run::fold`'s business.
-pub fn read_chain(bytes: &[u8], start: Digest, run_id: &RunId) -> Result<Vec<EventLine>, ChainError> {
+/// Reads and checks a whole chain from its expected first `prev`. Order of types is `run::fold`'s
+/// business.
+pub fn read_chain(
+    bytes: &[u8],
+    start: Digest,
+    run_id: &RunId,
+) -> Result<Vec<EventLine>, ChainError> {
     let (lines, rest) = read_prefix(bytes, start, run_id)?;
-    if rest < bytes.len() { Err(ChainError::Torn) } else { Ok(lines) }
+    if rest < bytes.len() {
+        Err(ChainError::Torn)
+    } else {
+        Ok(lines)
+    }
 }
 
 /// Like [`read_chain`], but a torn last line is left over: the offset where it begins is returned.
-pub fn read_prefix(bytes: &[u8], start: Digest, run_id: &RunId) -> Result<(Vec<EventLine>, usize), ChainError> {
+pub fn read_prefix(
+    bytes: &[u8],
+    start: Digest,
+    run_id: &RunId,
+) -> Result<(Vec<EventLine>, usize), ChainError> {
     match walk(bytes, start, run_id) {
         (_, _, Some(error)) => Err(error),
         (lines, offset, None) => Ok((lines, offset)),
@@ -124,14 +173,22 @@ pub fn read_prefix(bytes: &[u8], start: Digest, run_id: &RunId) -> Result<(Vec<E
 }
 
 /// The longest good beginning of a chain, and what ends it before the last byte.
-pub fn read_while_good(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<EventLine>, Option<ChainError>) {
+pub fn read_while_good(
+    bytes: &[u8],
+    start: Digest,
+    run_id: &RunId,
+) -> (Vec<EventLine>, Option<ChainError>) {
     let (lines, offset, error) = walk(bytes, start, run_id);
     let torn = (offset < bytes.len()).then_some(ChainError::Torn);
     (lines, error.or(torn))
 }
 
 /// Whole lines as long as they are good, the offset behind them, and what was wrong with the next.
-fn walk(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<EventLine>, usize, Option<ChainError>) {
+fn walk(
+    bytes: &[u8],
+    start: Digest,
+    run_id: &RunId,
+) -> (Vec<EventLine>, usize, Option<ChainError>) {
     let mut lines: Vec<EventLine> = Vec::new();
     let mut offset = 0;
     while let Some(end) = memchr::memchr(b'\n', &bytes[offset..]) {
@@ -145,10 +202,19 @@ fn walk(bytes: &[u8], start: Digest, run_id: &RunId) -> (Vec<EventLine>, usize, 
     (lines, offset, None)
 }
 
-fn next_line(number: usize, bytes: &[u8], prev: Digest, run_id: &RunId) -> Result<EventLine, ChainError> {
+fn next_line(
+    number: usize,
+    bytes: &[u8],
+    prev: Digest,
+    run_id: &RunId,
+) -> Result<EventLine, ChainError> {
     let line = EventLine::read(number, bytes)?;
     if line.seq != number as u64 {
-        return Err(ChainError::Seq { line: number, found: line.seq, expected: number as u64 });
+        return Err(ChainError::Seq {
+            line: number,
+            found: line.seq,
+            expected: number as u64,
+        });
     }
     if line.prev != prev {
         return Err(ChainError::Prev(number));
@@ -173,9 +239,12 @@ mod tests {
         let mut bytes = Vec::new();
         let mut prev = start;
         for (index, text) in texts.iter().enumerate() {
-            let event = Event::EngineMessage(EngineText { text: (*text).into() });
+            let event = Event::EngineMessage(EngineText {
+                text: (*text).into(),
+            });
             let ts = Utc::from_millis(1_767_323_045_678).unwrap();
-            let (line, hash) = EventLine::make(index as u64 + 1, ts, &run_id(), &event, prev).unwrap();
+            let (line, hash) =
+                EventLine::make(index as u64 + 1, ts, &run_id(), &event, prev).unwrap();
             bytes.extend(line);
             prev = hash;
         }
@@ -187,7 +256,12 @@ mod tests {
         let (bytes, start) = chain(&["one", "two", "é\u{1f600}"]);
         let lines = read_chain(&bytes, start, &run_id()).unwrap();
         assert_eq!(lines.len(), 3);
-        assert_eq!(lines[2].event, Event::EngineMessage(EngineText { text: "é\u{1f600}".into() }));
+        assert_eq!(
+            lines[2].event,
+            Event::EngineMessage(EngineText {
+                text: "é\u{1f600}".into()
+            })
+        );
     }
 
     #[test]
@@ -197,7 +271,10 @@ mod tests {
             for flip in [0x01u8, 0x20, 0x80] {
                 let mut bad = bytes.clone();
                 bad[at] ^= flip;
-                assert!(read_chain(&bad, start, &run_id()).is_err(), "byte {at} ^ {flip:#x}");
+                assert!(
+                    read_chain(&bad, start, &run_id()).is_err(),
+                    "byte {at} ^ {flip:#x}"
+                );
             }
         }
     }
@@ -206,19 +283,33 @@ mod tests {
     fn dropped_reordered_duplicated_and_transplanted_lines_are_caught() {
         let (bytes, start) = chain(&["one", "two", "three"]);
         let lines: Vec<&[u8]> = bytes.split_inclusive(|b| *b == b'\n').collect();
-        let join = |order: &[usize]| order.iter().flat_map(|i| lines[*i].to_vec()).collect::<Vec<u8>>();
+        let join = |order: &[usize]| {
+            order
+                .iter()
+                .flat_map(|i| lines[*i].to_vec())
+                .collect::<Vec<u8>>()
+        };
         for order in [&[0, 2][..], &[1, 0, 2], &[0, 0, 1, 2], &[1, 2]] {
-            assert!(read_chain(&join(order), start, &run_id()).is_err(), "{order:?}");
+            assert!(
+                read_chain(&join(order), start, &run_id()).is_err(),
+                "{order:?}"
+            );
         }
         let other = chain_start(&run_id(), &Digest::of(b"another contract"));
-        assert!(matches!(read_chain(&bytes, other, &run_id()), Err(ChainError::Prev(1))));
+        assert!(matches!(
+            read_chain(&bytes, other, &run_id()),
+            Err(ChainError::Prev(1))
+        ));
     }
 
     #[test]
     fn a_torn_tail_is_an_error_or_a_prefix() {
         let (bytes, start) = chain(&["one", "two"]);
         let torn = &bytes[..bytes.len() - 3];
-        assert!(matches!(read_chain(torn, start, &run_id()), Err(ChainError::Torn)));
+        assert!(matches!(
+            read_chain(torn, start, &run_id()),
+            Err(ChainError::Torn)
+        ));
         let (lines, offset) = read_prefix(torn, start, &run_id()).unwrap();
         assert_eq!(lines.len(), 1);
         assert_eq!(torn[offset - 1], b'\n');
@@ -232,11 +323,20 @@ mod tests {
             (lines.len(), error.map(|error| error.to_string()))
         };
         assert_eq!(good(&bytes), (3, None));
-        let at = bytes.windows(3).position(|window| window == b"two").unwrap();
+        let at = bytes
+            .windows(3)
+            .position(|window| window == b"two")
+            .unwrap();
         let mut bad = bytes.clone();
         bad[at] = b'T';
-        assert_eq!(good(&bad), (1, Some("line 2: hash does not match the line".into())));
-        assert_eq!(good(&bytes[..bytes.len() - 1]), (2, Some("the last line is torn".into())));
+        assert_eq!(
+            good(&bad),
+            (1, Some("line 2: hash does not match the line".into()))
+        );
+        assert_eq!(
+            good(&bytes[..bytes.len() - 1]),
+            (2, Some("the last line is torn".into()))
+        );
         assert_eq!(good(b""), (0, None));
     }
 }

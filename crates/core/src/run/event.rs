@@ -108,7 +108,8 @@ pub struct RunStarted {
     pub engine: EngineId,
     pub stage: Stage,
     pub harness_version: String,
-    /// The rules this run is judged by, now and by every later verifier. Absent in older bundles: rules 1.
+    /// The rules this run is judged by, now and by every later verifier. Absent in older bundles:
+    /// rules 1.
     #[serde(default)]
     pub rules: RulesNumber,
 }
@@ -253,7 +254,11 @@ impl ProcessEnd {
     pub fn exit_code(self) -> Option<u8> {
         match self {
             Self::Exited { code } => Some(code),
-            Self::Signalled { .. } | Self::TimedOut { .. } | Self::MemoryLimit { .. } | Self::Cancelled | Self::Lost => None,
+            Self::Signalled { .. }
+            | Self::TimedOut { .. }
+            | Self::MemoryLimit { .. }
+            | Self::Cancelled
+            | Self::Lost => None,
         }
     }
 
@@ -399,19 +404,22 @@ pub struct VerificationCompleted {
     pub mismatch: Option<String>,
     /// Verification files of the baseline that the engine changed, and configuration of a runner.
     pub changed_test_files: Vec<TreePath>,
-    /// Changed files that take over how checks are run, and that the contract does not allow by name.
+    /// Changed files that take over how checks are run, and that the contract does not allow by
+    /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runner_takeovers: Vec<TreePath>,
     /// Test files that were rewritten while the checks ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewritten_test_files: Vec<TreePath>,
-    /// The nonce that frames `test.log`; told only here, when nothing of the contract runs any more.
+    /// The nonce that frames `test.log`; told only here, when nothing of the contract runs any
+    /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_nonce: Option<String>,
     /// The commands on the untouched baseline, where a runner names its tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_checks: Vec<Check>,
-    /// Whether every test of the baseline ran again; absent where no runner is declared or a check was red.
+    /// Whether every test of the baseline ran again; absent where no runner is declared or a check
+    /// was red.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsCompared>,
     pub blockers: Vec<Code>,
@@ -489,7 +497,9 @@ pub struct RunCompleted {
 impl RunCompleted {
     /// Closed early: nothing further is required of the chain.
     pub fn is_abort(&self) -> bool {
-        self.findings.iter().any(|f| matches!(f.code, Code::Interrupted | Code::ArtifactWriteFailure))
+        self.findings
+            .iter()
+            .any(|f| matches!(f.code, Code::Interrupted | Code::ArtifactWriteFailure))
     }
 }
 
@@ -512,8 +522,12 @@ mod tests {
         for end in [
             ProcessEnd::Exited { code: 1 },
             ProcessEnd::Signalled { signal: 9 },
-            ProcessEnd::TimedOut { limit: TimeLimit::Wall },
-            ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled },
+            ProcessEnd::TimedOut {
+                limit: TimeLimit::Wall,
+            },
+            ProcessEnd::MemoryLimit {
+                measured_by: MemoryMeter::Sampled,
+            },
             ProcessEnd::Cancelled,
             ProcessEnd::Lost,
         ] {

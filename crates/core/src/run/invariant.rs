@@ -3,7 +3,8 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// `false`, always. There is no value of this type that serialises to `true`, and `true` does not parse.
+/// `false`, always. There is no value of this type that serialises to `true`, and `true` does not
+/// parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NeverActivated;
 
@@ -17,7 +18,9 @@ impl<'de> Deserialize<'de> for NeverActivated {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match bool::deserialize(deserializer)? {
             false => Ok(Self),
-            true => Err(serde::de::Error::custom("runtime_default_activation must be false")),
+            true => Err(serde::de::Error::custom(
+                "runtime_default_activation must be false",
+            )),
         }
     }
 }
@@ -48,7 +51,10 @@ mod tests {
     fn nothing_else_parses_or_prints() {
         assert_eq!(serde_json::to_string(&NeverActivated).unwrap(), "false");
         assert!(serde_json::from_str::<NeverActivated>("true").is_err());
-        assert_eq!(serde_json::to_string(&CorePromotion::NotPromoted).unwrap(), "\"not-promoted\"");
+        assert_eq!(
+            serde_json::to_string(&CorePromotion::NotPromoted).unwrap(),
+            "\"not-promoted\""
+        );
         assert!(serde_json::from_str::<CorePromotion>("\"promoted\"").is_err());
     }
 }

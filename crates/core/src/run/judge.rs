@@ -1,11 +1,13 @@
-//! Facts in, verdict out. Pure and total: the live run and every later verifier ask the same function.
+//! Facts in, verdict out. Pure and total: the live run and every later verifier ask the same
+//! function.
 //!
 //! Nothing an engine said is read here, except that a required event was seen at all, that its own
 //! reviewer objected, and that it gave up: each can only make a verdict worse.
 
 use crate::run::blocker::{Blocker, Code, worst};
 use crate::run::event::{
-    Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd, VerificationCompleted,
+    Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd,
+    VerificationCompleted,
 };
 use crate::run::rules::Rules;
 use crate::run::verdict::Status;
@@ -32,7 +34,10 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
         None => {
             let unknown = format!("its rules, {}, are not known here", facts.rules.0);
             let blockers = vec![Blocker::new(Code::MissingRequiredEvent, Some(unknown))];
-            Judgement { status: worst(&blockers), blockers }
+            Judgement {
+                status: worst(&blockers),
+                blockers,
+            }
         }
     }
 }
@@ -47,52 +52,93 @@ fn judge_by_rules_1(contract: Option<&Contract>, facts: &Facts) -> Judgement {
         blockers.extend(diff_blockers(contract, diff, engine_ended_well(facts)));
     }
     blockers.extend(verification(contract, facts));
-    blockers.extend(facts.findings.iter().map(|finding| Blocker::new(finding.code, finding.detail.clone())));
+    blockers.extend(
+        facts
+            .findings
+            .iter()
+            .map(|finding| Blocker::new(finding.code, finding.detail.clone())),
+    );
     if facts.rejected_by_operator {
         blockers.push(Blocker::new(Code::OperatorRejected, None));
     }
     if blockers.is_empty()
         && let Some(missing) = missing_fact(contract, facts)
     {
-        blockers.push(Blocker::new(Code::MissingRequiredEvent, Some(missing.to_owned())));
+        blockers.push(Blocker::new(
+            Code::MissingRequiredEvent,
+            Some(missing.to_owned()),
+        ));
     }
-    Judgement { status: worst(&blockers), blockers }
+    Judgement {
+        status: worst(&blockers),
+        blockers,
+    }
 }
 
 /// Ended with 0, had a model to the end, and did not itself say that it failed.
 pub fn engine_ended_well(facts: &Facts) -> bool {
-    let Some(ended) = &facts.engine_ended else { return false };
+    let Some(ended) = &facts.engine_ended else {
+        return false;
+    };
     ended.end.succeeded() && wire_blockers(ended).is_empty() && facts.gave_up.is_none()
 }
 
-/// What the wire means: an engine that had no model to the end did not do its work, whatever its exit code.
+/// What the wire means: an engine that had no model to the end did not do its work, whatever its
+/// exit code.
 fn wire_blockers(ended: &EngineEnded) -> Vec<Blocker> {
-    let Some(model) = &ended.model else { return Vec::new() };
-    let unavailable = model.unavailable.clone().map(|why| Blocker::new(Code::ProviderUnavailable, Some(why)));
-    let over = model.over_budget.clone().map(|what| Blocker::new(Code::BudgetExceeded, Some(what)));
+    let Some(model) = &ended.model else {
+        return Vec::new();
+    };
+    let unavailable = model
+        .unavailable
+        .clone()
+        .map(|why| Blocker::new(Code::ProviderUnavailable, Some(why)));
+    let over = model
+        .over_budget
+        .clone()
+        .map(|what| Blocker::new(Code::BudgetExceeded, Some(what)));
     unavailable.into_iter().chain(over).collect()
 }
 
 fn before_execution(facts: &Facts) -> Vec<Blocker> {
     let mut out = Vec::new();
     if let Some(created) = &facts.contract {
-        out.extend(created.blockers.iter().map(|code| Blocker::new(*code, created.detail.clone())));
+        out.extend(
+            created
+                .blockers
+                .iter()
+                .map(|code| Blocker::new(*code, created.detail.clone())),
+        );
     }
-    out.extend(facts.gate_blocks.iter().map(|block| Blocker::new(block.reason, block.detail.clone())));
+    out.extend(
+        facts
+            .gate_blocks
+            .iter()
+            .map(|block| Blocker::new(block.reason, block.detail.clone())),
+    );
     if let ApprovalFact::Denied(approval) = &facts.approval {
-        out.push(Blocker::new(Code::ApprovalDenied, Some(format!("denied by {}", approval.actor))));
+        out.push(Blocker::new(
+            Code::ApprovalDenied,
+            Some(format!("denied by {}", approval.actor)),
+        ));
     }
     out
 }
 
 fn engine(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
-    let Some(ended) = &facts.engine_ended else { return Vec::new() };
+    let Some(ended) = &facts.engine_ended else {
+        return Vec::new();
+    };
     let mut out = wire_blockers(ended);
     // What the wire explains needs no second explanation by the engine.
     let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
     out.extend(how_it_ended(contract, facts, ended));
     if ended.end.succeeded() {
-        out.extend(gave_up.map(|why| Blocker::new(Code::EngineFailed, Some(format!("in its own words: {why}")))));
+        out.extend(
+            gave_up.map(|why| {
+                Blocker::new(Code::EngineFailed, Some(format!("in its own words: {why}")))
+            }),
+        );
     }
     out
 }
@@ -102,34 +148,51 @@ fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded)
     match ended.end {
         ProcessEnd::Exited { code: 0 } => missing_engine_events(contract, facts),
         ProcessEnd::Exited { code } => {
-            vec![Blocker::new(Code::EngineFailed, Some(format!("exit code {code}")))]
+            vec![Blocker::new(
+                Code::EngineFailed,
+                Some(format!("exit code {code}")),
+            )]
         }
         ProcessEnd::Signalled { signal } => {
-            vec![Blocker::new(Code::EngineFailed, Some(format!("killed by signal {signal}")))]
+            vec![Blocker::new(
+                Code::EngineFailed,
+                Some(format!("killed by signal {signal}")),
+            )]
         }
         ProcessEnd::TimedOut { limit } => {
-            let detail = Some(format!("the engine reached its {} limit", limit_word(limit)));
+            let detail = Some(format!(
+                "the engine reached its {} limit",
+                limit_word(limit)
+            ));
             let mut out = vec![Blocker::new(Code::Timeout, detail)];
             if green {
                 out.push(Blocker::new(Code::LifecycleTimeoutAfterValidPatch, None));
             }
             out
         }
-        ProcessEnd::MemoryLimit { .. } => vec![Blocker::new(Code::ResourceLimit, Some("memory".into()))],
+        ProcessEnd::MemoryLimit { .. } => {
+            vec![Blocker::new(Code::ResourceLimit, Some("memory".into()))]
+        }
         // A cancelled run carries `interrupted` as a finding; this only keeps it from ever passing.
         ProcessEnd::Cancelled => match facts.findings.iter().any(|f| f.code == Code::Interrupted) {
             true => Vec::new(),
             false => vec![Blocker::new(Code::EngineFailed, Some("cancelled".into()))],
         },
-        ProcessEnd::Lost => vec![Blocker::new(Code::EngineFailed, Some("its end was not observed".into()))],
+        ProcessEnd::Lost => vec![Blocker::new(
+            Code::EngineFailed,
+            Some("its end was not observed".into()),
+        )],
     }
 }
 
 /// What the engine was seen to attempt, whether or not it came to anything: nothing of it could.
 fn attempts(contract: Option<&Contract>, facts: &Facts) -> Option<Blocker> {
     let seen = facts.engine_ended.as_ref()?.actions.as_ref()?;
-    let forbidden = contract.map(|contract| contract.forbidden_actions.clone()).unwrap_or_default();
-    seen.failing(&forbidden).map(|detail| Blocker::new(Code::ForbiddenActionAttempted, Some(detail)))
+    let forbidden = contract
+        .map(|contract| contract.forbidden_actions.clone())
+        .unwrap_or_default();
+    seen.failing(&forbidden)
+        .map(|detail| Blocker::new(Code::ForbiddenActionAttempted, Some(detail)))
 }
 
 fn limit_word(limit: crate::run::event::TimeLimit) -> &'static str {
@@ -143,13 +206,20 @@ fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Bloc
     // Where the case expects nothing in particular, the engine's own terminal event is expected.
     let expected = match contract {
         None => Vec::new(),
-        Some(contract) if contract.evidence_expectations.is_empty() => vec![contract.lane.terminal_event],
+        Some(contract) if contract.evidence_expectations.is_empty() => {
+            vec![contract.lane.terminal_event]
+        }
         Some(contract) => contract.evidence_expectations.clone(),
     };
     expected
         .iter()
         .filter(|event| !facts.engine_events.contains(event))
-        .map(|event| Blocker::new(Code::MissingRequiredEvent, Some(format!("{} never came", event.as_str()))))
+        .map(|event| {
+            Blocker::new(
+                Code::MissingRequiredEvent,
+                Some(format!("{} never came", event.as_str())),
+            )
+        })
         .collect()
 }
 
@@ -161,7 +231,9 @@ pub fn diff_blockers(contract: &Contract, diff: &DiffChecked, ended_well: bool) 
             .changes
             .iter()
             .map(|change| &change.path)
-            .filter(|path| standing(path, &contract.allowed_paths, &contract.forbidden_paths) == want)
+            .filter(|path| {
+                standing(path, &contract.allowed_paths, &contract.forbidden_paths) == want
+            })
             .collect();
         (!paths.is_empty()).then(|| list(&paths))
     };
@@ -180,7 +252,12 @@ pub fn diff_blockers(contract: &Contract, diff: &DiffChecked, ended_well: bool) 
 
 fn list(paths: &[&TreePath]) -> String {
     const SHOWN: usize = 10;
-    let mut text = paths.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut text = paths
+        .iter()
+        .take(SHOWN)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
     if paths.len() > SHOWN {
         text.push_str(&format!(" and {} more", paths.len() - SHOWN));
     }
@@ -188,7 +265,9 @@ fn list(paths: &[&TreePath]) -> String {
 }
 
 fn all_green(done: &VerificationCompleted) -> bool {
-    done.not_run.is_none() && !done.checks.is_empty() && done.checks.iter().all(|check| check.end.succeeded())
+    done.not_run.is_none()
+        && !done.checks.is_empty()
+        && done.checks.iter().all(|check| check.end.succeeded())
 }
 
 fn verification(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
@@ -201,24 +280,46 @@ fn verification(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
 
 fn rejection(reviews: &[EngineReview]) -> Option<Blocker> {
     let review = reviews.iter().find(|review| !review.accepted)?;
-    Some(Blocker::new(Code::ReviewerRejected, Some(review.summary.clone())))
+    Some(Blocker::new(
+        Code::ReviewerRejected,
+        Some(review.summary.clone()),
+    ))
 }
 
 /// The codes `verification.completed` itself carries; a time limit belongs to `run.completed`.
-pub fn verification_codes(contract: Option<&Contract>, reviews: &[EngineReview], done: &VerificationCompleted) -> Vec<Code> {
-    let found = rejection(reviews).into_iter().chain(verification_blockers(contract, done));
-    found.map(|blocker| blocker.code).filter(|code| code.info().event == EventType::VerificationCompleted).collect()
+pub fn verification_codes(
+    contract: Option<&Contract>,
+    reviews: &[EngineReview],
+    done: &VerificationCompleted,
+) -> Vec<Code> {
+    let found = rejection(reviews)
+        .into_iter()
+        .chain(verification_blockers(contract, done));
+    found
+        .map(|blocker| blocker.code)
+        .filter(|code| code.info().event == EventType::VerificationCompleted)
+        .collect()
 }
 
 /// What a verification means. Exit codes decide; a count can only make it worse.
-pub fn verification_blockers(contract: Option<&Contract>, done: &VerificationCompleted) -> Vec<Blocker> {
+pub fn verification_blockers(
+    contract: Option<&Contract>,
+    done: &VerificationCompleted,
+) -> Vec<Blocker> {
     if done.not_run.is_some() {
         // Only a gate's row may stand here without anything having run.
-        return done.blockers.iter().map(|code| Blocker::new(*code, done.not_run.clone())).collect();
+        return done
+            .blockers
+            .iter()
+            .map(|code| Blocker::new(*code, done.not_run.clone()))
+            .collect();
     }
     let mut out = Vec::new();
     if let Some(mismatch) = &done.mismatch {
-        out.push(Blocker::new(Code::VerificationUntrusted, Some(mismatch.clone())));
+        out.push(Blocker::new(
+            Code::VerificationUntrusted,
+            Some(mismatch.clone()),
+        ));
         return out;
     }
     let Some(contract) = contract else { return out };
@@ -230,16 +331,30 @@ pub fn verification_blockers(contract: Option<&Contract>, done: &VerificationCom
             ProcessEnd::Exited { code: 0 } => {}
             ProcessEnd::TimedOut { limit } => out.push(Blocker::new(
                 Code::Timeout,
-                Some(format!("verification reached its {} limit: {}", limit_word(limit), check.command)),
+                Some(format!(
+                    "verification reached its {} limit: {}",
+                    limit_word(limit),
+                    check.command
+                )),
             )),
-            end => out.push(Blocker::new(Code::VerificationFailed, Some(describe(check, end)))),
+            end => out.push(Blocker::new(
+                Code::VerificationFailed,
+                Some(describe(check, end)),
+            )),
         }
     }
     if all_green(done) {
-        let reasons = [takeover(done), control_problem(contract, done.control.as_ref()), lost_tests(contract, done)];
+        let reasons = [
+            takeover(done),
+            control_problem(contract, done.control.as_ref()),
+            lost_tests(contract, done),
+        ];
         let reasons: Vec<String> = reasons.into_iter().flatten().collect();
         if !reasons.is_empty() {
-            out.push(Blocker::new(Code::VerificationUntrusted, Some(reasons.join("; "))));
+            out.push(Blocker::new(
+                Code::VerificationUntrusted,
+                Some(reasons.join("; ")),
+            ));
         }
     }
     out
@@ -255,18 +370,40 @@ fn takeover(done: &VerificationCompleted) -> Option<String> {
         ));
     }
     let rewritten = &done.rewritten_test_files;
-    (!rewritten.is_empty()).then(|| format!("test files were rewritten while the checks ran: {}", named(rewritten)))
+    (!rewritten.is_empty()).then(|| {
+        format!(
+            "test files were rewritten while the checks ran: {}",
+            named(rewritten)
+        )
+    })
 }
 
-/// With a runner, every test of the baseline must have run again. Bundles from before ids were read have none.
+/// With a runner, every test of the baseline must have run again. Bundles from before ids were read
+/// have none.
 fn lost_tests(contract: &Contract, done: &VerificationCompleted) -> Option<String> {
-    let Control::Runner(_) = contract.verification_control else { return None };
-    let Some(tests) = &done.tests else {
-        return done.log_nonce.as_ref().map(|_| "the tests of the baseline were not compared".into());
+    let Control::Runner(_) = contract.verification_control else {
+        return None;
     };
-    let more = tests.missing_count.saturating_sub(tests.missing.len() as u64);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let named = || format!("tests of the baseline did not run again: {}{more}", tests.missing.join("; "));
+    let Some(tests) = &done.tests else {
+        return done
+            .log_nonce
+            .as_ref()
+            .map(|_| "the tests of the baseline were not compared".into());
+    };
+    let more = tests
+        .missing_count
+        .saturating_sub(tests.missing.len() as u64);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    let named = || {
+        format!(
+            "tests of the baseline did not run again: {}{more}",
+            tests.missing.join("; ")
+        )
+    };
     (tests.missing_count > 0).then(named)
 }
 
@@ -288,11 +425,20 @@ fn describe(check: &Check, end: ProcessEnd) -> String {
 
 /// The commands that ran must be the contract's, all of them and in order.
 fn unfaithful(contract: &Contract, done: &VerificationCompleted) -> Option<String> {
-    let ran = |kind: CheckKind| done.checks.iter().filter(move |check| check.kind == kind).map(|check| &check.command);
+    let ran = |kind: CheckKind| {
+        done.checks
+            .iter()
+            .filter(move |check| check.kind == kind)
+            .map(|check| &check.command)
+    };
     let visible_ok = ran(CheckKind::Visible).eq(contract.verification_commands.iter());
     let hidden_ok = ran(CheckKind::Hidden).eq(contract.hidden_verification.commands.iter());
     // Hidden checks run only after the visible ones were green.
-    let hidden_due = done.checks.iter().filter(|c| c.kind == CheckKind::Visible).all(|c| c.end.succeeded());
+    let hidden_due = done
+        .checks
+        .iter()
+        .filter(|c| c.kind == CheckKind::Visible)
+        .all(|c| c.end.succeeded());
     if !visible_ok {
         return Some("the commands that ran are not the contract's".into());
     }
@@ -301,26 +447,55 @@ fn unfaithful(contract: &Contract, done: &VerificationCompleted) -> Option<Strin
 
 fn control_problem(contract: &Contract, control: Option<&ControlRun>) -> Option<String> {
     match (&contract.verification_control, control) {
-        (Control::None(_), Some(ControlRun::None { .. })) if contract.lane.stage <= Stage::Three => None,
+        (Control::None(_), Some(ControlRun::None { .. }))
+            if contract.lane.stage <= Stage::Three =>
+        {
+            None
+        }
         (Control::None(_), _) => Some("a control is required at this stage".into()),
-        (_, None | Some(ControlRun::None { .. })) => Some("the must-fail control did not run".into()),
-        (_, Some(ControlRun::CouldNotRun { reason })) => Some(format!("the must-fail control could not run: {reason}")),
-        (_, Some(ControlRun::Ran { checks, failures_added, failures_reported })) => {
+        (_, None | Some(ControlRun::None { .. })) => {
+            Some("the must-fail control did not run".into())
+        }
+        (_, Some(ControlRun::CouldNotRun { reason })) => {
+            Some(format!("the must-fail control could not run: {reason}"))
+        }
+        (
+            _,
+            Some(ControlRun::Ran {
+                checks,
+                failures_added,
+                failures_reported,
+            }),
+        ) => {
             let ran: Vec<&String> = checks.iter().map(|check| &check.command).collect();
-            if ran.is_empty() || !ran.iter().copied().eq(contract.verification_commands.iter()) {
+            if ran.is_empty()
+                || !ran
+                    .iter()
+                    .copied()
+                    .eq(contract.verification_commands.iter())
+            {
                 return Some("the control did not run the contract's commands".into());
             }
             // Red means the command itself said no: an exit code, not a kill or a time limit.
             let red = |check: &Check| check.end.exit_code().is_some_and(|code| code != 0);
-            let green: Vec<&str> = checks.iter().filter(|c| !red(c)).map(|c| c.command.as_str()).collect();
+            let green: Vec<&str> = checks
+                .iter()
+                .filter(|c| !red(c))
+                .map(|c| c.command.as_str())
+                .collect();
             if green.len() == checks.len() {
-                return Some(format!("still green with a failing check added: {}", green.join("; ")));
+                return Some(format!(
+                    "still green with a failing check added: {}",
+                    green.join("; ")
+                ));
             }
             match (failures_added, failures_reported) {
-                (Some(added), Some(reported)) if reported < added => {
-                    Some(format!("{added} failing tests were added, the runner reported {reported}"))
-                }
-                (Some(added), None) => Some(format!("{added} failing tests were added, the runner reported no count")),
+                (Some(added), Some(reported)) if reported < added => Some(format!(
+                    "{added} failing tests were added, the runner reported {reported}"
+                )),
+                (Some(added), None) => Some(format!(
+                    "{added} failing tests were added, the runner reported no count"
+                )),
                 _ => None,
             }
         }
@@ -329,7 +504,9 @@ fn control_problem(contract: &Contract, control: Option<&ControlRun>) -> Option<
 
 /// The first positive fact a pass would need and this run does not have.
 fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static str> {
-    let Some(contract) = contract else { return Some("no valid contract") };
+    let Some(contract) = contract else {
+        return Some("no valid contract");
+    };
     if facts.settles {
         // The run it continues was judged by its own facts; here the outcome is the fact.
         return None;
@@ -353,7 +530,8 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
         return Some(EventType::GitDiffChecked.as_str());
     }
     let verified = facts.verification.as_ref().is_some_and(|done| {
-        all_green(done) || (contract.verification_commands.is_empty() && contract.no_test_rationale.is_some())
+        all_green(done)
+            || (contract.verification_commands.is_empty() && contract.no_test_rationale.is_some())
     });
     (!verified).then_some(EventType::VerificationCompleted.as_str())
 }

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::blocker::Code;
 use crate::run::event::{
-    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, EventType, Finding, GateBlocked, PatchApplied,
-    RunCompleted, Toolchain, VerificationCompleted,
+    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, EventType, Finding,
+    GateBlocked, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::rules::RulesNumber;
 
@@ -58,7 +58,10 @@ pub struct Machine {
 
 impl Default for Machine {
     fn default() -> Self {
-        Self { state: State::Fresh, approval_required: false }
+        Self {
+            state: State::Fresh,
+            approval_required: false,
+        }
     }
 }
 
@@ -66,24 +69,34 @@ impl Machine {
     /// The table of legal paths. Everything not listed is refused.
     pub fn step(self, event: &Event) -> Result<Self, OutOfOrder> {
         use State as S;
-        let refuse = || OutOfOrder { state: self.state, event: event.kind() };
+        let refuse = || OutOfOrder {
+            state: self.state,
+            event: event.kind(),
+        };
         let next = match (self.state, event) {
             (S::Fresh, Event::RunStarted(_)) => S::Started,
             (S::Started, Event::TaskContractCreated(created)) => contracted(created),
 
             // Blocked by a gate, before or (late) after planning; nothing has run.
             (
-                S::Contracted | S::ContractBlocked | S::GateBlocked | S::Planned | S::ApprovalAsked | S::Approved,
+                S::Contracted
+                | S::ContractBlocked
+                | S::GateBlocked
+                | S::Planned
+                | S::ApprovalAsked
+                | S::Approved,
                 Event::BackendGateBlocked(_),
             ) => S::GateBlocked,
-            (S::Contracted | S::ContractBlocked | S::GateBlocked, Event::VerificationCompleted(done))
-                if done.not_run.is_some() && !done.blockers.is_empty() =>
-            {
-                S::GateBlocked
-            }
+            (
+                S::Contracted | S::ContractBlocked | S::GateBlocked,
+                Event::VerificationCompleted(done),
+            ) if done.not_run.is_some() && !done.blockers.is_empty() => S::GateBlocked,
 
             (S::Contracted | S::Planned, Event::PlanUpdated(plan)) => {
-                return Ok(Self { state: S::Planned, approval_required: plan.approval_required });
+                return Ok(Self {
+                    state: S::Planned,
+                    approval_required: plan.approval_required,
+                });
             }
             (S::Planned, Event::ApprovalRequested(_)) => S::ApprovalAsked,
             (S::ApprovalAsked, Event::ApprovalGranted(_)) => S::Approved,
@@ -114,20 +127,35 @@ impl Machine {
             (state, Event::RunCompleted(done)) if may_complete(state, done) => S::Completed,
             _ => return Err(refuse()),
         };
-        Ok(Self { state: next, ..self })
+        Ok(Self {
+            state: next,
+            ..self
+        })
     }
 }
 
 fn contracted(created: &ContractCreated) -> State {
-    if created.blockers.is_empty() { State::Contracted } else { State::ContractBlocked }
+    if created.blockers.is_empty() {
+        State::Contracted
+    } else {
+        State::ContractBlocked
+    }
 }
 
 /// A run closes at the end of a legal path, where a preflight found the provider gone, or by abort.
 fn may_complete(state: State, done: &RunCompleted) -> bool {
     match state {
-        State::Verified | State::GateBlocked | State::ContractBlocked | State::Denied | State::Settling => true,
+        State::Verified
+        | State::GateBlocked
+        | State::ContractBlocked
+        | State::Denied
+        | State::Settling => true,
         State::Contracted | State::Planned | State::Approved => {
-            done.is_abort() || done.findings.iter().any(|finding| finding.code == Code::ProviderUnavailable)
+            done.is_abort()
+                || done
+                    .findings
+                    .iter()
+                    .any(|finding| finding.code == Code::ProviderUnavailable)
         }
         State::Fresh
         | State::Started
@@ -199,18 +227,27 @@ impl Folded {
                 facts.guard.clone_from(&plan.guard);
             }
             Event::BackendGateBlocked(block) => facts.gate_blocks.push(block.clone()),
-            Event::ApprovalRequested(approval) => facts.approval = ApprovalFact::Requested(approval.clone()),
-            Event::ApprovalGranted(approval) => facts.approval = ApprovalFact::Granted(approval.clone()),
-            Event::ApprovalDenied(approval) => facts.approval = ApprovalFact::Denied(approval.clone()),
+            Event::ApprovalRequested(approval) => {
+                facts.approval = ApprovalFact::Requested(approval.clone())
+            }
+            Event::ApprovalGranted(approval) => {
+                facts.approval = ApprovalFact::Granted(approval.clone())
+            }
+            Event::ApprovalDenied(approval) => {
+                facts.approval = ApprovalFact::Denied(approval.clone())
+            }
             Event::EngineReview(review) => facts.reviews.push(review.clone()),
-            Event::EngineResult(result) => facts.gave_up = result.failed.then(|| result.summary.clone()),
+            Event::EngineResult(result) => {
+                facts.gave_up = result.failed.then(|| result.summary.clone())
+            }
             Event::EngineEnded(ended) => facts.engine_ended = Some(ended.clone()),
             Event::PatchApplied(patch) => facts.patch = Some(patch.clone()),
             Event::GitDiffChecked(diff) => facts.diff = Some(diff.clone()),
             Event::VerificationCompleted(done) => facts.verification = Some(done.clone()),
             Event::OperatorOutcomeRecorded(outcome) => {
                 facts.settles = true;
-                facts.rejected_by_operator = outcome.outcome == crate::run::event::Outcome::Rejected;
+                facts.rejected_by_operator =
+                    outcome.outcome == crate::run::event::Outcome::Rejected;
             }
             Event::RunCompleted(done) => {
                 facts.findings = done.findings.clone();

@@ -1,14 +1,16 @@
 //! The number of the rules a run is judged by.
 //!
-//! A bundle that was good stays good: whoever changes what the judge decides from the same facts adds
-//! a number here, and the judge asks for it. Chains name their number in `run.started`; a chain that
-//! names none was written before there were numbers and is judged by rules 1.
+//! A bundle that was good stays good: whoever changes what the judge decides from the same facts
+//! adds a number here, and the judge asks for it. Chains name their number in `run.started`; a
+//! chain that names none was written before there were numbers and is judged by rules 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The number as a chain names it. Any number can be read; not every number is known here.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(transparent)]
 pub struct RulesNumber(pub u32);
 
@@ -37,7 +39,10 @@ impl Rules {
 
     /// The rules with this number, if this program knows them.
     pub fn of(number: RulesNumber) -> Option<Self> {
-        Self::ALL.iter().copied().find(|rules| rules.number() == number)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|rules| rules.number() == number)
     }
 }
 
@@ -54,6 +59,10 @@ mod tests {
         assert_eq!(Rules::ALL.last(), Some(&Rules::NEWEST));
         assert_eq!(Rules::of(RulesNumber(0)), None);
         assert_eq!(Rules::of(RulesNumber(Rules::ALL.len() as u32 + 1)), None);
-        assert_eq!(Rules::of(RulesNumber::default()), Some(Rules::One), "a chain without a number");
+        assert_eq!(
+            Rules::of(RulesNumber::default()),
+            Some(Rules::One),
+            "a chain without a number"
+        );
     }
 }

@@ -14,7 +14,13 @@ fn digest() -> Digest {
 }
 
 pub fn output() -> OutputRecord {
-    OutputRecord { file: "f".into(), bytes: 0, sha256: digest(), kept_bytes: 0, redactions: 0 }
+    OutputRecord {
+        file: "f".into(),
+        bytes: 0,
+        sha256: digest(),
+        kept_bytes: 0,
+        redactions: 0,
+    }
 }
 
 pub fn started() -> Event {
@@ -73,11 +79,18 @@ fn approval() -> Approval {
 }
 
 pub fn engine_started() -> Event {
-    Event::EngineStarted(EngineStarted { engine: "fake".parse().unwrap(), containment: Containment::None })
+    Event::EngineStarted(EngineStarted {
+        engine: "fake".parse().unwrap(),
+        containment: Containment::None,
+    })
 }
 
 pub fn engine_result() -> Event {
-    Event::EngineResult(EngineResult { claimed: "completed".into(), summary: String::new(), failed: false })
+    Event::EngineResult(EngineResult {
+        claimed: "completed".into(),
+        summary: String::new(),
+        failed: false,
+    })
 }
 
 pub fn engine_ended(end: ProcessEnd) -> Event {
@@ -94,7 +107,11 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
 }
 
 pub fn patched() -> Event {
-    Event::PatchApplied(PatchApplied { sha256: digest(), files: 1, bytes: 1 })
+    Event::PatchApplied(PatchApplied {
+        sha256: digest(),
+        files: 1,
+        bytes: 1,
+    })
 }
 
 pub fn diffed(paths: &[&str]) -> Event {
@@ -104,7 +121,10 @@ pub fn diffed(paths: &[&str]) -> Event {
         result_commit: "c".into(),
         changes: paths
             .iter()
-            .map(|p| Change { path: crate::values::paths::TreePath::new(*p), kind: ChangeKind::Modified })
+            .map(|p| Change {
+                path: crate::values::paths::TreePath::new(*p),
+                kind: ChangeKind::Modified,
+            })
             .collect(),
         scratch: ScratchCount::default(),
         blockers: Vec::new(),
@@ -123,12 +143,22 @@ pub fn completed(findings: &[Code]) -> Event {
     Event::RunCompleted(RunCompleted {
         status: Status::Fail,
         blockers: Vec::new(),
-        findings: findings.iter().map(|code| Finding { code: *code, detail: None }).collect(),
+        findings: findings
+            .iter()
+            .map(|code| Finding {
+                code: *code,
+                detail: None,
+            })
+            .collect(),
     })
 }
 
 fn outcome() -> Event {
-    Event::OperatorOutcomeRecorded(OperatorOutcome { outcome: Outcome::Accepted, actor: "o".into(), given_ahead: false })
+    Event::OperatorOutcomeRecorded(OperatorOutcome {
+        outcome: Outcome::Accepted,
+        actor: "o".into(),
+        given_ahead: false,
+    })
 }
 
 fn landing() -> Event {
@@ -136,7 +166,9 @@ fn landing() -> Event {
 }
 
 fn text(make: fn(EngineText) -> Event) -> Event {
-    make(EngineText { text: String::new() })
+    make(EngineText {
+        text: String::new(),
+    })
 }
 
 /// Every kind of event, with the variants the order depends on.
@@ -154,17 +186,38 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("engine", engine_started()),
         ("message", text(Event::EngineMessage)),
         ("eplan", text(Event::EnginePlan)),
-        ("tool", Event::EngineToolCall(EngineToolCall { tool: "t".into(), target: "x".into() })),
-        ("file", Event::EngineFileChange(EngineFileChange { path: "p".into() })),
-        ("review", Event::EngineReview(EngineReview { accepted: true, summary: String::new() })),
+        (
+            "tool",
+            Event::EngineToolCall(EngineToolCall {
+                tool: "t".into(),
+                target: "x".into(),
+            }),
+        ),
+        (
+            "file",
+            Event::EngineFileChange(EngineFileChange { path: "p".into() }),
+        ),
+        (
+            "review",
+            Event::EngineReview(EngineReview {
+                accepted: true,
+                summary: String::new(),
+            }),
+        ),
         ("tokens", Event::EngineTokens(EngineTokens::default())),
-        ("call", Event::EngineModelCall(Box::new(CallRecord::begun(1, 0, Protocol::OpenaiChat)))),
+        (
+            "call",
+            Event::EngineModelCall(Box::new(CallRecord::begun(1, 0, Protocol::OpenaiChat))),
+        ),
         ("result", engine_result()),
         ("ended", engine_ended(ProcessEnd::Exited { code: 0 })),
         ("patch", patched()),
         ("diff", diffed(&[])),
         ("verified", verified(None, vec![])),
-        ("unverified!", verified(Some("no command"), vec![Code::MissingTestCommand])),
+        (
+            "unverified!",
+            verified(Some("no command"), vec![Code::MissingTestCommand]),
+        ),
         ("outcome", outcome()),
         ("landing", landing()),
         ("completed", completed(&[])),
@@ -174,7 +227,8 @@ fn alphabet() -> Vec<(&'static str, Event)> {
     ]
 }
 
-/// The legal pairs, written down a second time and independently of `step`: for each state, what may follow.
+/// The legal pairs, written down a second time and independently of `step`: for each state, what
+/// may follow.
 fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
     let mut names: Vec<&str> = match state {
         State::Fresh => vec!["started", "outcome"],
@@ -187,7 +241,9 @@ fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
-        State::EngineRunning => vec!["message", "eplan", "tool", "file", "review", "tokens", "call", "result", "ended"],
+        State::EngineRunning => vec![
+            "message", "eplan", "tool", "file", "review", "tokens", "call", "result", "ended",
+        ],
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
         State::DiffChecked => vec!["verified", "unverified!"],
@@ -225,7 +281,12 @@ fn every_pair_of_state_and_event() {
     for state in states {
         for approval_required in [false, true] {
             for (name, event) in alphabet() {
-                let got = Machine { state, approval_required }.step(&event).is_ok();
+                let got = Machine {
+                    state,
+                    approval_required,
+                }
+                .step(&event)
+                .is_ok();
                 assert_eq!(
                     got,
                     legal(state, approval_required).contains(&name),
@@ -251,10 +312,49 @@ fn the_legal_paths_of_the_evidence_interface() {
         &["started", "contract", "unverified!", "completed"],
         &["started", "contract!", "completed"],
         &["started", "contract", "gone"],
-        &["started", "contract", "plan", "asked", "denied", "completed"],
-        &["started", "contract", "plan", "engine", "message", "result", "ended", "patch", "diff", "verified", "completed"],
-        &["started", "contract", "plan?", "asked", "granted", "engine", "ended", "patch", "diff", "unverified!", "completed"],
-        &["started", "contract", "plan?", "asked", "granted", "gate", "completed"],
+        &[
+            "started",
+            "contract",
+            "plan",
+            "asked",
+            "denied",
+            "completed",
+        ],
+        &[
+            "started",
+            "contract",
+            "plan",
+            "engine",
+            "message",
+            "result",
+            "ended",
+            "patch",
+            "diff",
+            "verified",
+            "completed",
+        ],
+        &[
+            "started",
+            "contract",
+            "plan?",
+            "asked",
+            "granted",
+            "engine",
+            "ended",
+            "patch",
+            "diff",
+            "unverified!",
+            "completed",
+        ],
+        &[
+            "started",
+            "contract",
+            "plan?",
+            "asked",
+            "granted",
+            "gate",
+            "completed",
+        ],
         &["started", "contract", "plan", "engine", "abort"],
         &["outcome", "landing", "landing", "completed"],
     ] {
@@ -266,13 +366,27 @@ fn the_legal_paths_of_the_evidence_interface() {
 #[test]
 fn no_engine_before_approval_where_approval_is_needed() {
     assert!(run(&["started", "contract", "plan?", "engine"]).is_err());
-    assert!(run(&["started", "contract", "plan?", "plan", "engine"]).is_ok(), "the last plan decides");
+    assert!(
+        run(&["started", "contract", "plan?", "plan", "engine"]).is_ok(),
+        "the last plan decides"
+    );
 }
 
 #[test]
 fn facts_are_gathered() {
-    let folded =
-        run(&["started", "contract", "plan", "engine", "result", "ended", "patch", "diff", "verified", "completed"]).unwrap();
+    let folded = run(&[
+        "started",
+        "contract",
+        "plan",
+        "engine",
+        "result",
+        "ended",
+        "patch",
+        "diff",
+        "verified",
+        "completed",
+    ])
+    .unwrap();
     let facts = folded.facts;
     assert!(facts.contract.is_some() && facts.engine_ended.is_some() && facts.patch.is_some());
     assert!(facts.diff.is_some() && facts.verification.is_some());

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `Pass < Blocked < Fail`; combine with `max`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Pass,
@@ -37,12 +39,23 @@ mod tests {
 
     #[test]
     fn worst_wins() {
-        assert_eq!([Status::Pass, Status::Fail, Status::Blocked].into_iter().max(), Some(Status::Fail));
-        assert_eq!([Status::Pass, Status::Blocked].into_iter().max(), Some(Status::Blocked));
+        assert_eq!(
+            [Status::Pass, Status::Fail, Status::Blocked]
+                .into_iter()
+                .max(),
+            Some(Status::Fail)
+        );
+        assert_eq!(
+            [Status::Pass, Status::Blocked].into_iter().max(),
+            Some(Status::Blocked)
+        );
     }
 
     #[test]
     fn only_pass_exits_zero() {
-        assert_eq!([Status::Pass, Status::Fail, Status::Blocked].map(Status::exit_code), [0, 1, 3]);
+        assert_eq!(
+            [Status::Pass, Status::Fail, Status::Blocked].map(Status::exit_code),
+            [0, 1, 3]
+        );
     }
 }

@@ -24,7 +24,11 @@ pub struct ContractIssue {
 
 impl std::fmt::Display for ContractIssue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
+        write!(
+            f,
+            "{}:{}:{}: {}",
+            self.file, self.line, self.column, self.message
+        )
     }
 }
 
@@ -124,7 +128,8 @@ fn default_approval_policy() -> String {
     "not required for a copied fixture".into()
 }
 
-/// Parses and checks a case file. On failure every issue that could be found is returned, never none.
+/// Parses and checks a case file. On failure every issue that could be found is returned, never
+/// none.
 pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
@@ -135,7 +140,11 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
         let (line, column, message) = toml_problem(text, &error);
         vec![issue(file, (line, column), message)]
     })?;
-    let mut check = Check { file, text, issues: Vec::new() };
+    let mut check = Check {
+        file,
+        text,
+        issues: Vec::new(),
+    };
     let case = check.case(raw);
     match (case, check.issues.is_empty()) {
         (Some(case), true) => Ok(case),
@@ -143,8 +152,8 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
     }
 }
 
-/// Line and column of what a TOML parser stumbled over, both from 1, the column in characters; and its words,
-/// cut short, because they may quote the text and the text may be one long line.
+/// Line and column of what a TOML parser stumbled over, both from 1, the column in characters; and
+/// its words, cut short, because they may quote the text and the text may be one long line.
 pub fn toml_problem(text: &str, error: &toml::de::Error) -> (u64, u64, String) {
     const LONGEST: usize = 300;
     let (line, column) = place(text, error.span().map_or(0, |span| span.start));
@@ -159,12 +168,21 @@ pub fn toml_problem(text: &str, error: &toml::de::Error) -> (u64, u64, String) {
 pub(crate) fn place(text: &str, offset: usize) -> (u64, u64) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() as u64 + 1;
-    let column = before.rsplit('\n').next().map_or(0, |tail| tail.chars().count()) as u64 + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |tail| tail.chars().count()) as u64
+        + 1;
     (line, column)
 }
 
 fn issue(file: &str, (line, column): (u64, u64), message: String) -> ContractIssue {
-    ContractIssue { file: file.to_owned(), line, column, message }
+    ContractIssue {
+        file: file.to_owned(),
+        line,
+        column,
+        message,
+    }
 }
 
 struct Check<'a> {
@@ -185,7 +203,8 @@ impl Check<'_> {
         let forbidden_paths = self.rules("forbidden_paths", &raw.forbidden_paths, false);
         let inputs = self.rules("inputs", &raw.inputs, true);
         self.contradictions(&raw);
-        let verification_commands = self.commands("verification_commands", &raw.verification_commands);
+        let verification_commands =
+            self.commands("verification_commands", &raw.verification_commands);
         let hidden_commands = self.commands("hidden_verification", &raw.hidden_verification);
         let setup = self.commands("setup", &raw.setup);
         self.rationale(&raw);
@@ -209,10 +228,18 @@ impl Check<'_> {
             verification_control: raw.verification_control.map(Spanned::into_inner),
             no_test_rationale: raw.no_test_rationale.map(Spanned::into_inner),
             hidden_commands,
-            toolchains: raw.toolchains.into_iter().map(Spanned::into_inner).collect(),
+            toolchains: raw
+                .toolchains
+                .into_iter()
+                .map(Spanned::into_inner)
+                .collect(),
             inputs,
             setup,
-            evidence_expectations: raw.evidence_expectations.into_iter().map(Spanned::into_inner).collect(),
+            evidence_expectations: raw
+                .evidence_expectations
+                .into_iter()
+                .map(Spanned::into_inner)
+                .collect(),
             success_criteria: raw.success_criteria,
             rollback: raw.rollback,
             limits: raw.limits.map(Spanned::into_inner).unwrap_or_default(),
@@ -223,7 +250,10 @@ impl Check<'_> {
     fn head(&mut self, raw: &Raw) -> Option<CaseId> {
         let version = raw.schema_version.get_ref();
         if *version != 1 {
-            self.wrong(&raw.schema_version, format!("schema_version {version} is not known; this version reads 1"));
+            self.wrong(
+                &raw.schema_version,
+                format!("schema_version {version} is not known; this version reads 1"),
+            );
         }
         for (name, value) in [("title", &raw.title), ("objective", &raw.objective)] {
             if value.get_ref().trim().is_empty() {
@@ -231,30 +261,53 @@ impl Check<'_> {
             }
         }
         let task_id = raw.task_id.get_ref().parse::<CaseId>();
-        task_id.map_err(|error| self.wrong(&raw.task_id, error.to_string())).ok()
+        task_id
+            .map_err(|error| self.wrong(&raw.task_id, error.to_string()))
+            .ok()
     }
 
     /// Lists that may not be empty, and paths that are in both.
     fn contradictions(&mut self, raw: &Raw) {
         if raw.allowed_paths.get_ref().is_empty() {
-            self.wrong(&raw.allowed_paths, "allowed_paths is empty: a task that may change nothing cannot be done".into());
+            self.wrong(
+                &raw.allowed_paths,
+                "allowed_paths is empty: a task that may change nothing cannot be done".into(),
+            );
         }
         if raw.forbidden_actions.get_ref().is_empty() {
-            self.wrong(&raw.forbidden_actions, "forbidden_actions is empty: name at least push, merge and deploy".into());
+            self.wrong(
+                &raw.forbidden_actions,
+                "forbidden_actions is empty: name at least push, merge and deploy".into(),
+            );
         }
         for path in raw.allowed_paths.get_ref() {
-            if raw.forbidden_paths.iter().any(|other| other.get_ref() == path.get_ref()) {
-                self.wrong(path, format!("{:?} is both allowed and forbidden", path.get_ref()));
+            if raw
+                .forbidden_paths
+                .iter()
+                .any(|other| other.get_ref() == path.get_ref())
+            {
+                self.wrong(
+                    path,
+                    format!("{:?} is both allowed and forbidden", path.get_ref()),
+                );
             }
         }
     }
 
     /// Events, programs and limits the run depends on.
     fn surroundings(&mut self, raw: &Raw) {
-        for expected in raw.evidence_expectations.iter().filter(|expected| !expected.get_ref().is_engine()) {
+        for expected in raw
+            .evidence_expectations
+            .iter()
+            .filter(|expected| !expected.get_ref().is_engine())
+        {
             self.wrong(expected, "evidence_expectations may name engine.* events only; the others are always required".into());
         }
-        for tool in raw.toolchains.iter().filter(|tool| !is_program_name(tool.get_ref())) {
+        for tool in raw
+            .toolchains
+            .iter()
+            .filter(|tool| !is_program_name(tool.get_ref()))
+        {
             self.wrong(tool, format!("{:?} is not a program name", tool.get_ref()));
         }
         if let Some(limits) = &raw.limits
@@ -264,23 +317,45 @@ impl Check<'_> {
         }
     }
 
-    fn rules(&mut self, field: &str, paths: &[Spanned<String>], protect_git: bool) -> Vec<PathRule> {
+    fn rules(
+        &mut self,
+        field: &str,
+        paths: &[Spanned<String>],
+        protect_git: bool,
+    ) -> Vec<PathRule> {
         let mut seen = BTreeSet::new();
         let mut rules = Vec::new();
         for path in paths {
             match path.get_ref().parse::<PathRule>() {
-                Err(problem) => self.wrong(path, format!("{field}: {problem} ({:?})", path.get_ref())),
+                Err(problem) => {
+                    self.wrong(path, format!("{field}: {problem} ({:?})", path.get_ref()))
+                }
                 Ok(rule) if protect_git && rule.names_git_metadata() => {
-                    self.wrong(path, format!("{field}: {} ({:?})", PathProblem::GitMetadata, path.get_ref()));
+                    self.wrong(
+                        path,
+                        format!(
+                            "{field}: {} ({:?})",
+                            PathProblem::GitMetadata,
+                            path.get_ref()
+                        ),
+                    );
                 }
                 Ok(rule) => {
-                    // `dir` and `dir/` name the same place twice; `*` and `*/` are files and directories.
+                    // `dir` and `dir/` name the same place twice; `*` and `*/` are files and
+                    // directories.
                     let text = rule.as_str();
-                    let key = if text.contains('*') { text } else { text.trim_end_matches('/') };
+                    let key = if text.contains('*') {
+                        text
+                    } else {
+                        text.trim_end_matches('/')
+                    };
                     if seen.insert(key.to_owned()) {
                         rules.push(rule);
                     } else {
-                        self.wrong(path, format!("{field}: {:?} is listed twice", path.get_ref()));
+                        self.wrong(
+                            path,
+                            format!("{field}: {:?} is listed twice", path.get_ref()),
+                        );
                     }
                 }
             }
@@ -292,34 +367,57 @@ impl Check<'_> {
         for command in commands {
             let text = command.get_ref();
             if text.trim().is_empty() || text.contains('\0') {
-                self.wrong(command, format!("{field}: a command is empty or holds a NUL byte"));
+                self.wrong(
+                    command,
+                    format!("{field}: a command is empty or holds a NUL byte"),
+                );
             }
         }
-        commands.iter().map(|command| command.get_ref().clone()).collect()
+        commands
+            .iter()
+            .map(|command| command.get_ref().clone())
+            .collect()
     }
 
     fn rationale(&mut self, raw: &Raw) {
-        let Some(rationale) = &raw.no_test_rationale else { return };
+        let Some(rationale) = &raw.no_test_rationale else {
+            return;
+        };
         if rationale.get_ref().trim().is_empty() {
             self.wrong(rationale, "no_test_rationale is empty".into());
         }
         if !raw.verification_commands.is_empty() {
-            self.wrong(rationale, "no_test_rationale stands beside verification_commands; keep one".into());
+            self.wrong(
+                rationale,
+                "no_test_rationale stands beside verification_commands; keep one".into(),
+            );
         }
     }
 
     fn control(&mut self, raw: &Raw) {
-        let Some(control) = &raw.verification_control else { return };
+        let Some(control) = &raw.verification_control else {
+            return;
+        };
         match control.get_ref() {
             ControlSource::Runner(_) => {}
             ControlSource::None(reason) if reason.trim().is_empty() => {
-                self.wrong(control, "verification_control: `none` needs a reason".into());
+                self.wrong(
+                    control,
+                    "verification_control: `none` needs a reason".into(),
+                );
             }
             ControlSource::None(_) => {}
             ControlSource::Patch(file) => {
-                let plain = file.parse::<PathRule>().is_ok_and(|rule| !rule.as_str().contains(['*', '/']));
+                let plain = file
+                    .parse::<PathRule>()
+                    .is_ok_and(|rule| !rule.as_str().contains(['*', '/']));
                 if !plain {
-                    self.wrong(control, format!("verification_control: {file:?} is not a file name beside the case file"));
+                    self.wrong(
+                        control,
+                        format!(
+                            "verification_control: {file:?} is not a file name beside the case file"
+                        ),
+                    );
                 }
             }
         }
@@ -329,7 +427,9 @@ impl Check<'_> {
 fn is_program_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+'))
 }
 
 #[cfg(test)]
@@ -352,7 +452,11 @@ rollback = "discard the copy"
 "#;
 
     fn issues(text: &str) -> Vec<String> {
-        parse("case.toml", text.as_bytes()).unwrap_err().iter().map(ToString::to_string).collect()
+        parse("case.toml", text.as_bytes())
+            .unwrap_err()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
@@ -365,7 +469,10 @@ rollback = "discard the copy"
 
     #[test]
     fn every_path_problem_is_named_with_its_place() {
-        let bad = GOOD.replace(r#"["a.py"]"#, "[\"a.py\", \"../x\",\n  \"/etc\", \"\", \"a.py\", \".git/config\", \".env\"]");
+        let bad = GOOD.replace(
+            r#"["a.py"]"#,
+            "[\"a.py\", \"../x\",\n  \"/etc\", \"\", \"a.py\", \".git/config\", \".env\"]",
+        );
         assert_eq!(
             issues(&bad),
             [
@@ -385,7 +492,10 @@ rollback = "discard the copy"
         let at = bytes.iter().position(|b| *b == b'@').unwrap();
         bytes[at] = 0xff;
         let found = parse("case.toml", &bytes).unwrap_err();
-        assert_eq!(found[0].to_string(), "case.toml:6:20: is not UTF-8 from here on");
+        assert_eq!(
+            found[0].to_string(),
+            "case.toml:6:20: is not UTF-8 from here on"
+        );
     }
 
     #[test]
@@ -401,13 +511,41 @@ rollback = "discard the copy"
             ("rollback", "rolback", "unknown field"),
             ("risk_class = \"low\"\n", "", "missing field"),
             ("title = ", "title == ", ""),
-            ("rollback =", "no_test_rationale = \"x\"\nrollback =", "keep one"),
-            ("rollback =", "verification_control = {none = \"\"}\nrollback =", "needs a reason"),
-            ("rollback =", "verification_control = {patch = \"../p\"}\nrollback =", "not a file name"),
-            ("rollback =", "verification_control = {runner = \"make\"}\nrollback =", "unknown variant"),
-            ("rollback =", "toolchains = [\"../python\"]\nrollback =", "not a program name"),
-            ("rollback =", "evidence_expectations = [\"run.started\"]\nrollback =", "engine.* events only"),
-            ("rollback =", "limits = {engine_wall_seconds = 0}\nrollback =", "engine_wall_seconds"),
+            (
+                "rollback =",
+                "no_test_rationale = \"x\"\nrollback =",
+                "keep one",
+            ),
+            (
+                "rollback =",
+                "verification_control = {none = \"\"}\nrollback =",
+                "needs a reason",
+            ),
+            (
+                "rollback =",
+                "verification_control = {patch = \"../p\"}\nrollback =",
+                "not a file name",
+            ),
+            (
+                "rollback =",
+                "verification_control = {runner = \"make\"}\nrollback =",
+                "unknown variant",
+            ),
+            (
+                "rollback =",
+                "toolchains = [\"../python\"]\nrollback =",
+                "not a program name",
+            ),
+            (
+                "rollback =",
+                "evidence_expectations = [\"run.started\"]\nrollback =",
+                "engine.* events only",
+            ),
+            (
+                "rollback =",
+                "limits = {engine_wall_seconds = 0}\nrollback =",
+                "engine_wall_seconds",
+            ),
         ] {
             let text = GOOD.replace(from, to);
             assert_ne!(text, GOOD, "{from}");
@@ -419,7 +557,11 @@ rollback = "discard the copy"
     #[test]
     fn a_message_never_quotes_a_whole_file() {
         let found = issues(&format!("{GOOD}{} = 1\n", "x".repeat(100_000)));
-        assert!(found[0].len() < 400 && found[0].contains("13:1") && found[0].ends_with('…'), "{}", found[0].len());
+        assert!(
+            found[0].len() < 400 && found[0].contains("13:1") && found[0].ends_with('…'),
+            "{}",
+            found[0].len()
+        );
     }
 
     proptest! {

@@ -20,7 +20,9 @@ use crate::values::paths::PathRule;
 use crate::values::seen::Seen;
 use crate::workspace::tree::Tree;
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum MutationMode {
     None,
@@ -118,7 +120,9 @@ impl Stage {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum RiskClass {
     Low,
@@ -127,7 +131,9 @@ pub enum RiskClass {
 }
 
 /// Actions a contract forbids. There is no way to permit one of [`Action::ALWAYS`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     Push,
@@ -157,7 +163,12 @@ impl Action {
     ];
 
     /// Forbidden whether or not the case says so.
-    pub const ALWAYS: [Self; 4] = [Self::Push, Self::Merge, Self::Deploy, Self::PublicPublication];
+    pub const ALWAYS: [Self; 4] = [
+        Self::Push,
+        Self::Merge,
+        Self::Deploy,
+        Self::PublicPublication,
+    ];
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -184,7 +195,8 @@ pub struct ControlPatch {
     pub sha256: Digest,
 }
 
-/// Checks the engine never sees: only their commands and the digests of their files are in the contract.
+/// Checks the engine never sees: only their commands and the digests of their files are in the
+/// contract.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HiddenVerification {
     pub commands: Vec<String>,
@@ -224,7 +236,8 @@ pub struct Lane {
     /// What the engine was made from, as its source admission pins it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_pin: Option<String>,
-    /// The containment policy: what a jail of this lane enforces. Absent where no look has found the tree yet.
+    /// The containment policy: what a jail of this lane enforces. Absent where no look has found
+    /// the tree yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,
 }
@@ -282,14 +295,21 @@ pub struct Circumstances {
     pub limits: LimitChanges,
 }
 
-/// Joins a checked case with its circumstances. Total: everything that can be wrong was found earlier.
+/// Joins a checked case with its circumstances. Total: everything that can be wrong was found
+/// earlier.
 pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
     let mut limits = case.limits;
-    limits.engine_wall_seconds = with.limits.engine_wall_seconds.unwrap_or(limits.engine_wall_seconds);
-    limits.engine_idle_seconds = with.limits.engine_idle_seconds.unwrap_or(limits.engine_idle_seconds);
+    limits.engine_wall_seconds = with
+        .limits
+        .engine_wall_seconds
+        .unwrap_or(limits.engine_wall_seconds);
+    limits.engine_idle_seconds = with
+        .limits
+        .engine_idle_seconds
+        .unwrap_or(limits.engine_idle_seconds);
     limits.model_calls = with.limits.model_calls.or(limits.model_calls);
     Contract {
         schema_version: 1,
@@ -312,7 +332,10 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
         verification_commands: case.verification_commands,
         verification_control: control,
         no_test_rationale: case.no_test_rationale,
-        hidden_verification: HiddenVerification { commands: case.hidden_commands, files: with.hidden_files },
+        hidden_verification: HiddenVerification {
+            commands: case.hidden_commands,
+            files: with.hidden_files,
+        },
         toolchains: case.toolchains,
         inputs: case.inputs,
         setup: case.setup,
@@ -329,14 +352,22 @@ pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
 fn control(case: &CaseFile, patch: Option<Digest>) -> Control {
     match (&case.verification_control, patch) {
         (Some(ControlSource::Runner(runner)), _) => Control::Runner(*runner),
-        (Some(ControlSource::Patch(file)), Some(sha256)) => Control::Patch(ControlPatch { file: file.clone(), sha256 }),
-        (Some(ControlSource::Patch(file)), None) => Control::None(format!("the control patch {file} was not found")),
+        (Some(ControlSource::Patch(file)), Some(sha256)) => Control::Patch(ControlPatch {
+            file: file.clone(),
+            sha256,
+        }),
+        (Some(ControlSource::Patch(file)), None) => {
+            Control::None(format!("the control patch {file} was not found"))
+        }
         (Some(ControlSource::None(reason)), _) => Control::None(reason.clone()),
         (None, _) => case
             .verification_commands
             .first()
             .and_then(|command| infer_runner(command))
-            .map_or_else(|| Control::None("no control is known for this command".into()), Control::Runner),
+            .map_or_else(
+                || Control::None("no control is known for this command".into()),
+                Control::Runner,
+            ),
     }
 }
 
@@ -353,13 +384,20 @@ fn infer_runner(command: &str) -> Option<Runner> {
 }
 
 impl Contract {
-    /// People write `src` for a directory; once the starting tree is known, such a rule says what they meant.
+    /// People write `src` for a directory; once the starting tree is known, such a rule says what
+    /// they meant.
     pub fn name_directories(&mut self, start: &Tree) {
         let is_directory = |rule: &PathRule| {
             let below = format!("{}/", rule.as_str());
-            start.keys().any(|path| path.as_bytes().starts_with(below.as_bytes()))
+            start
+                .keys()
+                .any(|path| path.as_bytes().starts_with(below.as_bytes()))
         };
-        for rule in self.allowed_paths.iter_mut().chain(&mut self.forbidden_paths) {
+        for rule in self
+            .allowed_paths
+            .iter_mut()
+            .chain(&mut self.forbidden_paths)
+        {
             if is_directory(rule)
                 && let Ok(subtree) = format!("{}/", rule.as_str()).parse()
             {
@@ -404,12 +442,20 @@ impl ContractDocument {
             Self::Valid(contract) => {
                 let bytes = json::canonical(contract)?;
                 let contract_digest = Digest::of(&bytes);
-                Ok(SealedContract { task_digest: task_digest(&bytes)?, contract_digest, bytes })
+                Ok(SealedContract {
+                    task_digest: task_digest(&bytes)?,
+                    contract_digest,
+                    bytes,
+                })
             }
             Self::Invalid(invalid) => {
                 let bytes = json::canonical(invalid)?;
                 let digest = Digest::of(&bytes);
-                Ok(SealedContract { bytes, task_digest: digest, contract_digest: digest })
+                Ok(SealedContract {
+                    bytes,
+                    task_digest: digest,
+                    contract_digest: digest,
+                })
             }
         }
     }
@@ -421,11 +467,19 @@ impl ContractDocument {
         let contract_digest = Digest::of(&canonical);
         if value.get("invalid").is_some() {
             let invalid = serde_json::from_value(value).map_err(JsonError::Shape)?;
-            let sealed = SealedContract { bytes: canonical, task_digest: contract_digest, contract_digest };
+            let sealed = SealedContract {
+                bytes: canonical,
+                task_digest: contract_digest,
+                contract_digest,
+            };
             return Ok((Self::Invalid(invalid), sealed));
         }
         let contract = serde_json::from_value(value).map_err(JsonError::Shape)?;
-        let sealed = SealedContract { task_digest: task_digest(&canonical)?, contract_digest, bytes: canonical };
+        let sealed = SealedContract {
+            task_digest: task_digest(&canonical)?,
+            contract_digest,
+            bytes: canonical,
+        };
         Ok((Self::Valid(Box::new(contract)), sealed))
     }
 }
@@ -513,23 +567,43 @@ rollback = "discard the copy"
     fn every_task_field_changes_the_task_digest() {
         let base = ContractDocument::Valid(Box::new(sample())).seal().unwrap();
         let value = json::parse_strict(&base.bytes).unwrap();
-        for key in value.as_object().unwrap().keys().filter(|key| *key != "lane") {
+        for key in value
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| *key != "lane")
+        {
             let mut changed = value.clone();
             changed[key] = serde_json::Value::Null;
-            assert_ne!(task_digest(&json::canonical(&changed).unwrap()).unwrap(), base.task_digest, "{key}");
+            assert_ne!(
+                task_digest(&json::canonical(&changed).unwrap()).unwrap(),
+                base.task_digest,
+                "{key}"
+            );
         }
     }
 
     #[test]
     fn a_directory_of_the_start_is_meant_with_all_below_it() {
         use crate::workspace::tree::{Entry, FileKind};
-        let entry = Entry { kind: FileKind::Regular, bytes: 0, sha256: Digest::of(b"") };
-        let start = ["src/a.py", "srcs", "docs/x/y"].map(|path| (crate::values::paths::TreePath::new(path), entry));
+        let entry = Entry {
+            kind: FileKind::Regular,
+            bytes: 0,
+            sha256: Digest::of(b""),
+        };
+        let start = ["src/a.py", "srcs", "docs/x/y"]
+            .map(|path| (crate::values::paths::TreePath::new(path), entry));
         let mut contract = sample();
-        contract.allowed_paths = ["src", "srcs", "docs/x", "new", "doc"].map(|rule| rule.parse().unwrap()).to_vec();
+        contract.allowed_paths = ["src", "srcs", "docs/x", "new", "doc"]
+            .map(|rule| rule.parse().unwrap())
+            .to_vec();
         contract.forbidden_paths = vec!["docs".parse().unwrap()];
         contract.name_directories(&start.into_iter().collect());
-        let rules: Vec<&str> = contract.allowed_paths.iter().map(PathRule::as_str).collect();
+        let rules: Vec<&str> = contract
+            .allowed_paths
+            .iter()
+            .map(PathRule::as_str)
+            .collect();
         assert_eq!(rules, ["src/", "srcs", "docs/x/", "new", "doc"]);
         assert_eq!(contract.forbidden_paths[0].as_str(), "docs/");
     }
@@ -556,14 +630,22 @@ rollback = "discard the copy"
         ] {
             assert_eq!(infer_runner(command), want, "{command}");
         }
-        assert_eq!(sample().verification_control, Control::Runner(Runner::Unittest));
+        assert_eq!(
+            sample().verification_control,
+            Control::Runner(Runner::Unittest)
+        );
     }
 
     #[test]
     fn an_invalid_contract_has_one_digest() {
         let invalid = ContractDocument::Invalid(InvalidContract {
             invalid: true,
-            errors: vec![ContractIssue { file: "c".into(), line: 1, column: 1, message: "m".into() }],
+            errors: vec![ContractIssue {
+                file: "c".into(),
+                line: 1,
+                column: 1,
+                message: "m".into(),
+            }],
         });
         let sealed = invalid.seal().unwrap();
         assert_eq!(sealed.task_digest, sealed.contract_digest);

@@ -22,7 +22,8 @@ pub struct Limits {
     /// Tokens of all those calls, in and out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_tokens: Option<u32>,
-    /// Seconds its endpoint may stay silent; three quarters of the engine's own idle limit where nothing is said.
+    /// Seconds its endpoint may stay silent; three quarters of the engine's own idle limit where
+    /// nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_stall_seconds: Option<u32>,
 }
@@ -56,12 +57,36 @@ impl Limits {
         ]
         .into_iter()
         .find(|(_, value)| *value == 0 || *value > Self::LONGEST)
-        .map(|(name, value)| format!("limits: {name} is {value}; it must be 1 to {} seconds", Self::LONGEST))
-        .or_else(|| (self.memory_mib < 16).then(|| format!("limits: memory_mib is {}; it must be at least 16", self.memory_mib)))
-        .or_else(|| (self.processes < 8).then(|| format!("limits: processes is {}; it must be at least 8", self.processes)))
+        .map(|(name, value)| {
+            format!(
+                "limits: {name} is {value}; it must be 1 to {} seconds",
+                Self::LONGEST
+            )
+        })
         .or_else(|| {
-            (!(4096..=1 << 30).contains(&self.output_bytes))
-                .then(|| format!("limits: output_bytes is {}; it must be 4096 to {}", self.output_bytes, 1 << 30))
+            (self.memory_mib < 16).then(|| {
+                format!(
+                    "limits: memory_mib is {}; it must be at least 16",
+                    self.memory_mib
+                )
+            })
+        })
+        .or_else(|| {
+            (self.processes < 8).then(|| {
+                format!(
+                    "limits: processes is {}; it must be at least 8",
+                    self.processes
+                )
+            })
+        })
+        .or_else(|| {
+            (!(4096..=1 << 30).contains(&self.output_bytes)).then(|| {
+                format!(
+                    "limits: output_bytes is {}; it must be 4096 to {}",
+                    self.output_bytes,
+                    1 << 30
+                )
+            })
         })
     }
 }

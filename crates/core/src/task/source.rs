@@ -1,5 +1,5 @@
-//! A repository a run copies from: who says that it may, what looks at it saw, and whether it stayed
-//! as it was. The harness only ever reads it.
+//! A repository a run copies from: who says that it may, what looks at it saw, and whether it
+//! stayed as it was. The harness only ever reads it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,12 @@ impl SourceStatus {
 
     pub fn new(lines: &[u8], paths: Vec<TreePath>, unfinished: Vec<String>) -> Self {
         let count = paths.len() as u64;
-        Self { count, sha256: Digest::of(lines), first: paths.into_iter().take(Self::SHOWN).collect(), unfinished }
+        Self {
+            count,
+            sha256: Digest::of(lines),
+            first: paths.into_iter().take(Self::SHOWN).collect(),
+            unfinished,
+        }
     }
 
     /// What keeps this tree from being clean.
@@ -65,11 +70,30 @@ impl SourceStatus {
         let mut said = Vec::new();
         if self.count > 0 {
             const NAMED: usize = 5;
-            let names = self.first.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-            let more = self.count.saturating_sub(self.first.len().min(NAMED) as u64);
-            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let noun = if self.count == 1 { "path is" } else { "paths are" };
-            said.push(format!("{} {noun} not committed: {names}{rest}", self.count));
+            let names = self
+                .first
+                .iter()
+                .take(NAMED)
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ");
+            let more = self
+                .count
+                .saturating_sub(self.first.len().min(NAMED) as u64);
+            let rest = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
+            let noun = if self.count == 1 {
+                "path is"
+            } else {
+                "paths are"
+            };
+            said.push(format!(
+                "{} {noun} not committed: {names}{rest}",
+                self.count
+            ));
         }
         if !self.unfinished.is_empty() {
             said.push(format!("unfinished: {}", self.unfinished.join(", ")));
@@ -155,7 +179,10 @@ impl CopiedRepo {
             Looked::Found(_) => self.difference().map(str::to_owned),
         };
         self.source_repository_mutated = Some(difference.is_some());
-        difference.map(|detail| Finding { code: Code::SourceRepositoryMutated, detail: Some(detail) })
+        difference.map(|detail| Finding {
+            code: Code::SourceRepositoryMutated,
+            detail: Some(detail),
+        })
     }
 
     fn difference(&self) -> Option<&'static str> {
@@ -180,24 +207,53 @@ impl CopiedRepo {
         started: bool,
         baseline: Option<&str>,
     ) -> Vec<&'static str> {
-        let reported = findings.iter().any(|finding| finding.code == Code::SourceRepositoryMutated);
-        let aborted = findings.iter().any(|f| matches!(f.code, Code::Interrupted | Code::ArtifactWriteFailure));
+        let reported = findings
+            .iter()
+            .any(|finding| finding.code == Code::SourceRepositoryMutated);
+        let aborted = findings
+            .iter()
+            .any(|f| matches!(f.code, Code::Interrupted | Code::ArtifactWriteFailure));
         let looked_twice = self.source_repository_mutated.is_some();
         [
-            (self.record != source.record || self.from_head != source.from_head, "names another source than the contract"),
-            (baseline.is_some_and(|tree| tree != self.tree), "names another tree than the change was measured against"),
-            (source.head != Seen::Known(self.source_head_before.clone()), "names another commit than the contract"),
-            (started && !self.from_head && self.source_status_before.dirt().is_some(), "the source was not clean"),
-            (!looked_twice && !aborted, "the source was not looked at a second time"),
+            (
+                self.record != source.record || self.from_head != source.from_head,
+                "names another source than the contract",
+            ),
+            (
+                baseline.is_some_and(|tree| tree != self.tree),
+                "names another tree than the change was measured against",
+            ),
+            (
+                source.head != Seen::Known(self.source_head_before.clone()),
+                "names another commit than the contract",
+            ),
+            (
+                started && !self.from_head && self.source_status_before.dirt().is_some(),
+                "the source was not clean",
+            ),
+            (
+                !looked_twice && !aborted,
+                "the source was not looked at a second time",
+            ),
             (
                 looked_twice && self.source_repository_mutated != Some(self.difference().is_some()),
                 "its verdict is not what its looks say",
             ),
-            (self.source_repository_mutated == Some(true) && !reported, "a changed source was not reported"),
-            (started && self.copied_fixture_start_clean != Some(true), "the copy was not proven to be what HEAD holds"),
             (
-                self.copied_fixture_end_clean
-                    .is_some_and(|clean| clean == findings.iter().any(|finding| finding.code == Code::DirtyEndingTree)),
+                self.source_repository_mutated == Some(true) && !reported,
+                "a changed source was not reported",
+            ),
+            (
+                started && self.copied_fixture_start_clean != Some(true),
+                "the copy was not proven to be what HEAD holds",
+            ),
+            (
+                self.copied_fixture_end_clean.is_some_and(|clean| {
+                    clean
+                        == findings
+                            .iter()
+                            .any(|finding| finding.code == Code::DirtyEndingTree)
+                }),
                 "the end of the copy is not what the findings say",
             ),
         ]
@@ -218,7 +274,11 @@ pub mod tests {
             ownership_evidence: "typed".into(),
             class: SourceClass::OwnedLocal,
         };
-        Source { record, from_head: false, head: Seen::Known("c0".into()) }
+        Source {
+            record,
+            from_head: false,
+            head: Seen::Known("c0".into()),
+        }
     }
 
     pub fn look() -> SourceLook {
@@ -232,7 +292,11 @@ pub mod tests {
     }
 
     fn dirty(names: &[&str]) -> SourceStatus {
-        SourceStatus::new(names.join("\0").as_bytes(), names.iter().map(|name| TreePath::new(*name)).collect(), Vec::new())
+        SourceStatus::new(
+            names.join("\0").as_bytes(),
+            names.iter().map(|name| TreePath::new(*name)).collect(),
+            Vec::new(),
+        )
     }
 
     #[test]
@@ -241,7 +305,10 @@ pub mod tests {
         assert_eq!(dirty(&["a"]).dirt().unwrap(), "1 path is not committed: a");
         let many: Vec<String> = (0..30).map(|n| format!("f{n}")).collect();
         let many = dirty(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        assert_eq!(many.dirt().unwrap(), "30 paths are not committed: f0, f1, f2, f3, f4 and 25 more");
+        assert_eq!(
+            many.dirt().unwrap(),
+            "30 paths are not committed: f0, f1, f2, f3, f4 and 25 more"
+        );
         assert_eq!(many.first.len(), SourceStatus::SHOWN);
         let merging = SourceStatus::new(b"", Vec::new(), vec!["MERGE_HEAD".into()]);
         assert_eq!(merging.dirt().unwrap(), "unfinished: MERGE_HEAD");
@@ -256,7 +323,11 @@ pub mod tests {
             ("branch name alone", |look| look.branch = None, false),
             ("head", |look| look.head = "c1".into(), true),
             ("status", |look| look.status = dirty(&["x"]), true),
-            ("fingerprint", |look| look.fingerprint = Digest::of(b"g"), true),
+            (
+                "fingerprint",
+                |look| look.fingerprint = Digest::of(b"g"),
+                true,
+            ),
         ];
         for (name, change, want) in rows {
             let mut after = look();
@@ -266,7 +337,11 @@ pub mod tests {
             assert_eq!(finding.is_some(), want, "{name}");
             assert_eq!(document.source_repository_mutated, Some(want), "{name}");
             let findings: Vec<Finding> = finding.into_iter().collect();
-            assert_eq!(document.contradictions(&source(), &findings, false, Some("t0")), Vec::<&str>::new(), "{name}");
+            assert_eq!(
+                document.contradictions(&source(), &findings, false, Some("t0")),
+                Vec::<&str>::new(),
+                "{name}"
+            );
         }
         let mut gone = CopiedRepo::begun(&source(), &look());
         assert!(gone.ended(&Looked::Unusable("it is gone".into())).is_some());
@@ -278,10 +353,16 @@ pub mod tests {
         let whole = || {
             let mut document = CopiedRepo::begun(&source(), &look());
             assert_eq!(document.ended(&Looked::Found(look())), None);
-            (document.copied_fixture_start_clean, document.copied_fixture_end_clean) = (Some(true), Some(true));
+            (
+                document.copied_fixture_start_clean,
+                document.copied_fixture_end_clean,
+            ) = (Some(true), Some(true));
             document
         };
-        assert_eq!(whole().contradictions(&source(), &[], STARTED, Some("t0")), Vec::<&str>::new());
+        assert_eq!(
+            whole().contradictions(&source(), &[], STARTED, Some("t0")),
+            Vec::<&str>::new()
+        );
         let rows: [fn(&mut CopiedRepo); 8] = [
             |d| d.record.owner = "someone".into(),
             |d| d.from_head = true,
@@ -295,17 +376,42 @@ pub mod tests {
         for (number, change) in rows.into_iter().enumerate() {
             let mut document = whole();
             change(&mut document);
-            assert!(!document.contradictions(&source(), &[], STARTED, Some("t0")).is_empty(), "row {number}");
+            assert!(
+                !document
+                    .contradictions(&source(), &[], STARTED, Some("t0"))
+                    .is_empty(),
+                "row {number}"
+            );
         }
         let mut unclean = whole();
         unclean.source_status_before = dirty(&["x"]);
         unclean.source_status_after = Some(dirty(&["x"]));
-        assert_eq!(unclean.contradictions(&source(), &[], STARTED, Some("t0")), ["the source was not clean"]);
-        assert!(!whole().contradictions(&source(), &[], STARTED, Some("t1")).is_empty(), "another tree");
+        assert_eq!(
+            unclean.contradictions(&source(), &[], STARTED, Some("t0")),
+            ["the source was not clean"]
+        );
+        assert!(
+            !whole()
+                .contradictions(&source(), &[], STARTED, Some("t1"))
+                .is_empty(),
+            "another tree"
+        );
         let cut = CopiedRepo::begun(&source(), &look());
-        let interrupted = [Finding { code: Code::Interrupted, detail: None }];
-        assert!(cut.contradictions(&source(), &interrupted, false, Some("t0")).is_empty());
-        assert!(!cut.contradictions(&source(), &[], false, Some("t0")).is_empty());
-        assert!(!cut.contradictions(&source(), &interrupted, STARTED, Some("t0")).is_empty());
+        let interrupted = [Finding {
+            code: Code::Interrupted,
+            detail: None,
+        }];
+        assert!(
+            cut.contradictions(&source(), &interrupted, false, Some("t0"))
+                .is_empty()
+        );
+        assert!(
+            !cut.contradictions(&source(), &[], false, Some("t0"))
+                .is_empty()
+        );
+        assert!(
+            !cut.contradictions(&source(), &interrupted, STARTED, Some("t0"))
+                .is_empty()
+        );
     }
 }

@@ -20,7 +20,8 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Digest of `bytes` under a domain separator, so that one kind of hash can never be taken for another.
+    /// Digest of `bytes` under a domain separator, so that one kind of hash can never be taken for
+    /// another.
     pub fn tagged(domain: &str, bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(domain.as_bytes());
@@ -39,11 +40,13 @@ impl Digest {
 
     pub fn to_hex(&self) -> String {
         use fmt::Write as _;
-        self.0.iter().fold(String::with_capacity(64), |mut out, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "{byte:02x}");
-            out
-        })
+        self.0
+            .iter()
+            .fold(String::with_capacity(64), |mut out, byte| {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "{byte:02x}");
+                out
+            })
     }
 
     /// The first twelve digits: enough for a person to compare by eye, never for a decision.
@@ -107,7 +110,9 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -128,7 +133,10 @@ mod tests {
     #[test]
     fn known_vector_and_round_trip() {
         let abc = Digest::of(b"abc");
-        assert_eq!(abc.to_hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            abc.to_hex(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(abc.to_hex().parse::<Digest>(), Ok(abc));
     }
 
@@ -141,7 +149,12 @@ mod tests {
     #[test]
     fn refuses_upper_case_short_and_foreign_digits() {
         let good = Digest::of(b"").to_hex();
-        for bad in [good.to_uppercase(), good[1..].to_owned(), format!("g{}", &good[1..]), format!("{good}0")] {
+        for bad in [
+            good.to_uppercase(),
+            good[1..].to_owned(),
+            format!("g{}", &good[1..]),
+            format!("{good}0"),
+        ] {
             assert_eq!(bad.parse::<Digest>(), Err(NotADigest), "{bad}");
         }
     }

@@ -20,7 +20,9 @@ const SLUG_RULE: &str = "lower-case letters, digits and single hyphens, 1 to 64 
 
 fn is_slug(text: &str) -> bool {
     (1..=64).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
         && !text.contains("--")
@@ -98,8 +100,12 @@ name_type!(
 );
 
 fn is_run_id(text: &str) -> bool {
-    let Some((stamp, rest)) = text.split_once('-') else { return false };
-    let Some((case, suffix)) = rest.rsplit_once('-') else { return false };
+    let Some((stamp, rest)) = text.split_once('-') else {
+        return false;
+    };
+    let Some((case, suffix)) = rest.rsplit_once('-') else {
+        return false;
+    };
     let digits = |part: &str, n: usize| part.len() == n && part.bytes().all(|b| b.is_ascii_digit());
     let stamp_ok = stamp.len() == 16
         && stamp.is_ascii()
@@ -107,7 +113,10 @@ fn is_run_id(text: &str) -> bool {
         && digits(&stamp[..8], 8)
         && &stamp[8..9] == "T"
         && digits(&stamp[9..15], 6);
-    let suffix_ok = (4..=32).contains(&suffix.len()) && suffix.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let suffix_ok = (4..=32).contains(&suffix.len())
+        && suffix
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     stamp_ok && is_slug(case) && suffix_ok
 }
 
@@ -119,8 +128,8 @@ impl RunId {
         (stamp, case, suffix)
     }
 
-    /// One text that sorts as runs began: `<when>-<suffix>-<case>`. A hyphen sorts before every letter and
-    /// digit, so comparing texts compares part by part.
+    /// One text that sorts as runs began: `<when>-<suffix>-<case>`. A hyphen sorts before every
+    /// letter and digit, so comparing texts compares part by part.
     pub fn sort_key(&self) -> String {
         let (stamp, case, suffix) = self.parts();
         [stamp, suffix, case].join("-")
@@ -162,7 +171,19 @@ mod tests {
         for good in ["a", "r1-string-slugify", "0", &"x".repeat(64)] {
             assert!(good.parse::<CaseId>().is_ok(), "{good}");
         }
-        for bad in ["", "-a", "a-", "a--b", "A", "a_b", "a/b", "..", "a b", "é", &"x".repeat(65)] {
+        for bad in [
+            "",
+            "-a",
+            "a-",
+            "a--b",
+            "A",
+            "a_b",
+            "a/b",
+            "..",
+            "a b",
+            "é",
+            &"x".repeat(65),
+        ] {
             assert!(bad.parse::<CaseId>().is_err(), "{bad}");
         }
     }
@@ -176,12 +197,20 @@ mod tests {
             "20260102T030406Z-b-22223",
             "20260102T030407Z-a-2222",
         ];
-        let keys: Vec<String> = ids.iter().map(|id| id.parse::<RunId>().unwrap().sort_key()).collect();
+        let keys: Vec<String> = ids
+            .iter()
+            .map(|id| id.parse::<RunId>().unwrap().sort_key())
+            .collect();
         assert!(keys.is_sorted(), "{keys:?}");
         for (id, key) in ids.iter().zip(&keys) {
             assert_eq!(RunId::from_sort_key(key).unwrap().as_str(), *id);
         }
-        for bad in ["", "20260102T030406Z", "20260102T030406Z-2222", "20260102T030406Z-22-a"] {
+        for bad in [
+            "",
+            "20260102T030406Z",
+            "20260102T030406Z-2222",
+            "20260102T030406Z-22-a",
+        ] {
             assert!(RunId::from_sort_key(bad).is_err(), "{bad}");
         }
     }
@@ -190,8 +219,17 @@ mod tests {
     fn a_run_id_tells_its_parts() {
         let id: RunId = "20260102T030405Z-a-b-k3v9".parse().unwrap();
         assert_eq!((id.case(), id.suffix()), ("a-b", "k3v9"));
-        assert_eq!(id.started().unwrap().to_string(), "2026-01-02T03:04:05.000Z");
-        assert_eq!("99999999T999999Z-a-k3v9".parse::<RunId>().unwrap().started(), None);
+        assert_eq!(
+            id.started().unwrap().to_string(),
+            "2026-01-02T03:04:05.000Z"
+        );
+        assert_eq!(
+            "99999999T999999Z-a-k3v9"
+                .parse::<RunId>()
+                .unwrap()
+                .started(),
+            None
+        );
     }
 
     #[test]

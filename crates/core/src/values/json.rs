@@ -34,11 +34,14 @@ fn text_of(bytes: &[u8]) -> Result<&str, JsonError> {
     std::str::from_utf8(bytes).map_err(|e| JsonError::NotUtf8(e.valid_up_to()))
 }
 
-/// Parses a document, refusing byte order marks, duplicate keys, floats, huge integers and deep nesting.
+/// Parses a document, refusing byte order marks, duplicate keys, floats, huge integers and deep
+/// nesting.
 pub fn parse_strict(bytes: &[u8]) -> Result<Value, JsonError> {
     let text = text_of(bytes)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = StrictSeed { depth: 0 }.deserialize(&mut deserializer).map_err(JsonError::Syntax)?;
+    let value = StrictSeed { depth: 0 }
+        .deserialize(&mut deserializer)
+        .map_err(JsonError::Syntax)?;
     deserializer.end().map_err(JsonError::Syntax)?;
     Ok(value)
 }
@@ -47,7 +50,9 @@ pub fn parse_strict(bytes: &[u8]) -> Result<Value, JsonError> {
 pub fn read<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, JsonError> {
     let text = text_of(bytes)?;
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    Checked { depth: 0 }.deserialize(&mut deserializer).map_err(JsonError::Syntax)?;
+    Checked { depth: 0 }
+        .deserialize(&mut deserializer)
+        .map_err(JsonError::Syntax)?;
     deserializer.end().map_err(JsonError::Syntax)?;
     serde_json::from_str(text).map_err(JsonError::Shape)
 }
@@ -95,7 +100,9 @@ fn write_canonical(value: &Value, out: &mut Vec<u8>) -> Result<Plain, serde_json
             // By UTF-16 code units, which for ASCII are the bytes.
             match entries.iter().all(|(key, _)| key.is_ascii()) {
                 true => entries.sort_unstable_by(|a, b| a.0.cmp(b.0)),
-                false => entries.sort_unstable_by(|a, b| a.0.encode_utf16().cmp(b.0.encode_utf16())),
+                false => {
+                    entries.sort_unstable_by(|a, b| a.0.encode_utf16().cmp(b.0.encode_utf16()))
+                }
             }
             out.push(b'{');
             for (at, (key, item)) in entries.into_iter().enumerate() {
@@ -134,19 +141,33 @@ impl<'de> DeserializeSeed<'de> for StrictSeed {
 }
 
 fn deeper<E: de::Error>(depth: usize) -> Result<usize, E> {
-    if depth >= MAX_DEPTH { Err(E::custom("nested too deeply")) } else { Ok(depth + 1) }
+    if depth >= MAX_DEPTH {
+        Err(E::custom("nested too deeply"))
+    } else {
+        Ok(depth + 1)
+    }
 }
 
 fn unsigned<E: de::Error>(value: u64) -> Result<u64, E> {
-    if value > MAX_INTEGER { Err(E::custom(format!("integer {value} is above 2^53"))) } else { Ok(value) }
+    if value > MAX_INTEGER {
+        Err(E::custom(format!("integer {value} is above 2^53")))
+    } else {
+        Ok(value)
+    }
 }
 
 fn signed<E: de::Error>(value: i64) -> Result<i64, E> {
-    if value.unsigned_abs() > MAX_INTEGER { Err(E::custom(format!("integer {value} is below -2^53"))) } else { Ok(value) }
+    if value.unsigned_abs() > MAX_INTEGER {
+        Err(E::custom(format!("integer {value} is below -2^53")))
+    } else {
+        Ok(value)
+    }
 }
 
 fn float<T, E: de::Error>(value: f64) -> Result<T, E> {
-    Err(E::custom(format!("{value} is a float or an integer too large")))
+    Err(E::custom(format!(
+        "{value} is a float or an integer too large"
+    )))
 }
 
 const EXPECTING: &str = "JSON without floats, huge integers or duplicate keys";
@@ -300,7 +321,11 @@ mod tests {
             b"{",
             b"",
         ] {
-            assert!(parse_strict(bad).is_err(), "{:?}", String::from_utf8_lossy(bad));
+            assert!(
+                parse_strict(bad).is_err(),
+                "{:?}",
+                String::from_utf8_lossy(bad)
+            );
         }
         let deep = "[".repeat(200) + &"]".repeat(200);
         assert!(parse_strict(deep.as_bytes()).is_err());
@@ -308,7 +333,9 @@ mod tests {
 
     #[test]
     fn canonical_sorts_by_utf16_and_drops_space() {
-        let value = parse_strict("{\"b\": 1, \"\u{fb33}\": 2, \"\u{1f600}\": 3, \"a\": [1, 2]}".as_bytes()).unwrap();
+        let value =
+            parse_strict("{\"b\": 1, \"\u{fb33}\": 2, \"\u{1f600}\": 3, \"a\": [1, 2]}".as_bytes())
+                .unwrap();
         let text = String::from_utf8(canonical(&value).unwrap()).unwrap();
         assert_eq!(text, "{\"a\":[1,2],\"b\":1,\"\u{1f600}\":3,\"\u{fb33}\":2}");
     }
@@ -324,7 +351,8 @@ mod tests {
         leaf.prop_recursive(4, 40, 6, |inner| {
             prop_oneof![
                 proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                proptest::collection::vec((".{0,6}", inner), 0..6).prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+                proptest::collection::vec((".{0,6}", inner), 0..6)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
             ]
         })
     }
@@ -339,10 +367,20 @@ mod tests {
             "{} {}",
             "{\"a\":1e2}",
         ] {
-            assert!(read::<Value>(text.as_bytes()).is_err() && parse_strict(text.as_bytes()).is_err(), "{text}");
+            assert!(
+                read::<Value>(text.as_bytes()).is_err() && parse_strict(text.as_bytes()).is_err(),
+                "{text}"
+            );
         }
-        assert_eq!(canonical(&1.5f64).unwrap(), b"1.5", "a float is written by the canonicalizer");
-        assert_eq!(canonical(&serde_json::json!({"b": [1e30], "a": 1})).unwrap(), b"{\"a\":1,\"b\":[1e+30]}");
+        assert_eq!(
+            canonical(&1.5f64).unwrap(),
+            b"1.5",
+            "a float is written by the canonicalizer"
+        );
+        assert_eq!(
+            canonical(&serde_json::json!({"b": [1e30], "a": 1})).unwrap(),
+            b"{\"a\":1,\"b\":[1e+30]}"
+        );
     }
 
     proptest! {

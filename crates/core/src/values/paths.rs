@@ -47,8 +47,16 @@ impl PathRule {
         let subtree = self.0.ends_with('/');
         let rule: Vec<&str> = self.0.trim_end_matches('/').split('/').collect();
         let parts: Vec<&[u8]> = path.as_bytes().split(|b| *b == b'/').collect();
-        let depth_ok = if subtree { parts.len() > rule.len() } else { parts.len() == rule.len() };
-        depth_ok && rule.iter().zip(&parts).all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
+        let depth_ok = if subtree {
+            parts.len() > rule.len()
+        } else {
+            parts.len() == rule.len()
+        };
+        depth_ok
+            && rule
+                .iter()
+                .zip(&parts)
+                .all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
     }
 
     /// Is every path below this directory covered?
@@ -65,26 +73,40 @@ impl PathRule {
 
     /// How many components the rule and the path have.
     fn beside(&self, path: &TreePath) -> (usize, usize) {
-        (self.0.trim_end_matches('/').split('/').count(), path.as_bytes().split(|b| *b == b'/').count())
+        (
+            self.0.trim_end_matches('/').split('/').count(),
+            path.as_bytes().split(|b| *b == b'/').count(),
+        )
     }
 
     /// Do rule and path agree as far as both go?
     fn agrees(&self, path: &TreePath) -> bool {
         let parts = path.as_bytes().split(|b| *b == b'/');
-        self.0.trim_end_matches('/').split('/').zip(parts).all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
+        self.0
+            .trim_end_matches('/')
+            .split('/')
+            .zip(parts)
+            .all(|(pattern, part)| component_matches(pattern.as_bytes(), part))
     }
 
     pub fn names_git_metadata(&self) -> bool {
-        self.0.split('/').any(|part| part.eq_ignore_ascii_case(".git"))
+        self.0
+            .split('/')
+            .any(|part| part.eq_ignore_ascii_case(".git"))
     }
 }
 
-/// `*` matches any run of bytes. Pieces are found left to right, so a hostile name costs linear time.
+/// `*` matches any run of bytes. Pieces are found left to right, so a hostile name costs linear
+/// time.
 fn component_matches(pattern: &[u8], text: &[u8]) -> bool {
     let mut pieces = pattern.split(|b| *b == b'*');
     let head = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(head) else { return false };
-    let Some(tail) = pieces.next_back() else { return rest.is_empty() };
+    let Some(mut rest) = text.strip_prefix(head) else {
+        return false;
+    };
+    let Some(tail) = pieces.next_back() else {
+        return rest.is_empty();
+    };
     for piece in pieces {
         match find(rest, piece) {
             Some(at) => rest = &rest[at + piece.len()..],
@@ -146,7 +168,9 @@ impl Serialize for PathRule {
 
 impl<'de> Deserialize<'de> for PathRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -162,7 +186,8 @@ impl JsonSchema for PathRule {
 }
 
 /// A path found in a tree: any bytes but NUL. Written as text when it is plain UTF-8, else quoted
-/// with octal escapes inside double quotes, the way git prints such names; the two forms never collide.
+/// with octal escapes inside double quotes, the way git prints such names; the two forms never
+/// collide.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TreePath(Vec<u8>);
 
@@ -180,13 +205,16 @@ impl TreePath {
     }
 
     fn is_plain(&self) -> bool {
-        std::str::from_utf8(&self.0)
-            .is_ok_and(|text| !text.starts_with('"') && !text.chars().any(|c| c.is_control() || c == '\\'))
+        std::str::from_utf8(&self.0).is_ok_and(|text| {
+            !text.starts_with('"') && !text.chars().any(|c| c.is_control() || c == '\\')
+        })
     }
 
     /// Reads what `Display` wrote, and what git writes with `core.quotePath=true`.
     pub fn parse(text: &[u8]) -> Result<Self, BadQuoting> {
-        let Some(quoted) = text.strip_prefix(b"\"") else { return Ok(Self(text.to_vec())) };
+        let Some(quoted) = text.strip_prefix(b"\"") else {
+            return Ok(Self(text.to_vec()));
+        };
         let inner = quoted.strip_suffix(b"\"").ok_or(BadQuoting)?;
         let mut out = Vec::with_capacity(inner.len());
         let mut bytes = inner.iter().copied();
@@ -202,7 +230,11 @@ impl TreePath {
 }
 
 fn unescape(bytes: &mut impl Iterator<Item = u8>) -> Result<u8, BadQuoting> {
-    let octal = |b: u8| matches!(b, b'0'..=b'7').then(|| u32::from(b - b'0')).ok_or(BadQuoting);
+    let octal = |b: u8| {
+        matches!(b, b'0'..=b'7')
+            .then(|| u32::from(b - b'0'))
+            .ok_or(BadQuoting)
+    };
     Ok(match bytes.next().ok_or(BadQuoting)? {
         b'a' => 7,
         b'b' => 8,
@@ -322,7 +354,10 @@ mod tests {
         ] {
             assert_eq!(text.parse::<PathRule>(), Err(problem), "{text:?}");
         }
-        assert_eq!("x".repeat(5000).parse::<PathRule>(), Err(PathProblem::TooLong));
+        assert_eq!(
+            "x".repeat(5000).parse::<PathRule>(),
+            Err(PathProblem::TooLong)
+        );
         for good in ["a", "a/b", "src/", ".env.*", "a..b", "..a", "a b", "ü/é"] {
             assert!(good.parse::<PathRule>().is_ok(), "{good}");
         }
@@ -368,7 +403,14 @@ mod tests {
             ("a/*/c/", "a/x/c/d", true, true),
             ("*", "a", false, false),
         ] {
-            assert_eq!((rule(r).covers_all_below(&path(dir)), rule(r).reaches_below(&path(dir))), (all, some), "{r} ~ {dir}");
+            assert_eq!(
+                (
+                    rule(r).covers_all_below(&path(dir)),
+                    rule(r).reaches_below(&path(dir))
+                ),
+                (all, some),
+                "{r} ~ {dir}"
+            );
         }
     }
 
@@ -376,9 +418,18 @@ mod tests {
     fn forbidden_beats_allowed_beats_nothing() {
         let allowed = [rule("src/")];
         let forbidden = [rule("src/secret/")];
-        assert_eq!(standing(&path("src/a"), &allowed, &forbidden), PathStanding::Allowed);
-        assert_eq!(standing(&path("src/secret/a"), &allowed, &forbidden), PathStanding::Forbidden);
-        assert_eq!(standing(&path("b"), &allowed, &forbidden), PathStanding::Disallowed);
+        assert_eq!(
+            standing(&path("src/a"), &allowed, &forbidden),
+            PathStanding::Allowed
+        );
+        assert_eq!(
+            standing(&path("src/secret/a"), &allowed, &forbidden),
+            PathStanding::Forbidden
+        );
+        assert_eq!(
+            standing(&path("b"), &allowed, &forbidden),
+            PathStanding::Disallowed
+        );
     }
 
     #[test]
@@ -393,7 +444,14 @@ mod tests {
             assert_eq!(TreePath::new(bytes).to_string(), text);
         }
         assert_eq!(TreePath::parse(b"\"a\\tb\""), Ok(TreePath::new(*b"a\tb")));
-        for bad in [&b"\""[..], b"\"a", b"\"\\9\"", b"\"\\777\"", b"\"a\"b\"", b"\"\\"] {
+        for bad in [
+            &b"\""[..],
+            b"\"a",
+            b"\"\\9\"",
+            b"\"\\777\"",
+            b"\"a\"b\"",
+            b"\"\\",
+        ] {
             assert_eq!(TreePath::parse(bad), Err(BadQuoting), "{bad:?}");
         }
     }

@@ -37,7 +37,9 @@ impl<'de, T: for<'a> Deserialize<'a>> Deserialize<'de> for Seen<T> {
         if value.as_str() == Some(NOT_SEEN) {
             return Ok(Self::NotSeen);
         }
-        serde_json::from_value(value).map(Self::Known).map_err(serde::de::Error::custom)
+        serde_json::from_value(value)
+            .map(Self::Known)
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -60,8 +62,15 @@ mod tests {
     fn both_ways() {
         for value in [Seen::Known(7u32), Seen::NotSeen] {
             let text = serde_json::to_string(&value).unwrap();
-            assert_eq!(serde_json::from_str::<Seen<u32>>(&text).unwrap(), value, "{text}");
+            assert_eq!(
+                serde_json::from_str::<Seen<u32>>(&text).unwrap(),
+                value,
+                "{text}"
+            );
         }
-        assert_eq!(serde_json::to_string(&Seen::<u32>::NotSeen).unwrap(), "\"not_seen\"");
+        assert_eq!(
+            serde_json::to_string(&Seen::<u32>::NotSeen).unwrap(),
+            "\"not_seen\""
+        );
     }
 }

@@ -19,7 +19,9 @@ impl Utc {
     pub const FIRST: Self = Self(jiff::Timestamp::MIN);
 
     pub fn from_millis(millis: i64) -> Result<Self, NotATime> {
-        jiff::Timestamp::from_millisecond(millis).map(Self).map_err(|_| NotATime)
+        jiff::Timestamp::from_millisecond(millis)
+            .map(Self)
+            .map_err(|_| NotATime)
     }
 
     pub fn as_millis(&self) -> i64 {
@@ -35,13 +37,24 @@ impl Utc {
     pub fn from_compact(text: &str) -> Option<Self> {
         let part = |range: std::ops::Range<usize>| text.get(range);
         let date = format!("{}-{}-{}", part(0..4)?, part(4..6)?, part(6..8)?);
-        Self::from_rfc3339(&format!("{date}T{}:{}:{}Z", part(9..11)?, part(11..13)?, part(13..15)?))
+        Self::from_rfc3339(&format!(
+            "{date}T{}:{}:{}Z",
+            part(9..11)?,
+            part(11..13)?,
+            part(13..15)?
+        ))
     }
 
     /// For a table: `01-02 03:04` in the year of `now`, `2025-01-02` in any other.
     pub fn short(&self, now: Utc) -> String {
         let year = |time: &Self| time.0.strftime("%Y").to_string();
-        self.0.strftime(if year(self) == year(&now) { "%m-%d %H:%M" } else { "%Y-%m-%d" }).to_string()
+        self.0
+            .strftime(if year(self) == year(&now) {
+                "%m-%d %H:%M"
+            } else {
+                "%Y-%m-%d"
+            })
+            .to_string()
     }
 
     /// The first moment of a day written as `2026-01-02`.
@@ -52,7 +65,9 @@ impl Utc {
 
     /// Any RFC 3339 time, with whatever offset; only its milliseconds are kept.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
-        let shape_ok = text.is_ascii() && text.as_bytes().get(10).is_some_and(|b| b"Tt".contains(b)) && !text.contains('[');
+        let shape_ok = text.is_ascii()
+            && text.as_bytes().get(10).is_some_and(|b| b"Tt".contains(b))
+            && !text.contains('[');
         let time = text.parse::<jiff::Timestamp>().ok().filter(|_| shape_ok)?;
         Self::from_millis(time.as_millisecond()).ok()
     }
@@ -71,7 +86,11 @@ impl FromStr for Utc {
         let shape_ok = text.len() == 24 && text.ends_with('Z') && text.is_ascii();
         let parsed = text.parse::<jiff::Timestamp>().map_err(|_| NotATime)?;
         let utc = Self(parsed);
-        if shape_ok && utc.to_string() == text { Ok(utc) } else { Err(NotATime) }
+        if shape_ok && utc.to_string() == text {
+            Ok(utc)
+        } else {
+            Err(NotATime)
+        }
     }
 }
 
@@ -83,7 +102,9 @@ impl Serialize for Utc {
 
 impl<'de> Deserialize<'de> for Utc {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -106,16 +127,38 @@ mod tests {
         let t = Utc::from_millis(1_767_323_045_000).unwrap();
         assert_eq!(Utc::from_compact(&t.compact()), Some(t));
         assert_eq!(Utc::from_rfc3339("2026-01-02T05:04:05.0004+02:00"), Some(t));
-        assert_eq!(Utc::day("2026-01-02").unwrap().to_string(), "2026-01-02T00:00:00.000Z");
+        assert_eq!(
+            Utc::day("2026-01-02").unwrap().to_string(),
+            "2026-01-02T00:00:00.000Z"
+        );
         assert_eq!(t.short(t), "01-02 03:04");
         assert_eq!(t.short(Utc::from_millis(0).unwrap()), "2026-01-02");
-        for bad in ["99999999T999999Z", "20260230T000000Z", "2026", "", "2026010éT030405Z"] {
+        for bad in [
+            "99999999T999999Z",
+            "20260230T000000Z",
+            "2026",
+            "",
+            "2026010éT030405Z",
+        ] {
             assert_eq!(Utc::from_compact(bad), None, "{bad}");
         }
-        for bad in ["2026-01-02", "2026-01-02 03:04:05Z", "2026-01-02T03:04:05", "2026-01-02T03:04:05Z[UTC]", "now"] {
+        for bad in [
+            "2026-01-02",
+            "2026-01-02 03:04:05Z",
+            "2026-01-02T03:04:05",
+            "2026-01-02T03:04:05Z[UTC]",
+            "now",
+        ] {
             assert_eq!(Utc::from_rfc3339(bad), None, "{bad}");
         }
-        assert_eq!((Utc::day("2026-02-30"), Utc::day("2026-1-02"), Utc::day("+026-01-02")), (None, None, None));
+        assert_eq!(
+            (
+                Utc::day("2026-02-30"),
+                Utc::day("2026-1-02"),
+                Utc::day("+026-01-02")
+            ),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -124,8 +167,16 @@ mod tests {
         assert_eq!(t.to_string(), "2026-01-02T03:04:05.678Z");
         assert_eq!(t.compact(), "20260102T030405Z");
         assert_eq!("2026-01-02T03:04:05.678Z".parse::<Utc>().unwrap(), t);
-        assert_eq!(Utc::from_millis(0).unwrap().to_string(), "1970-01-01T00:00:00.000Z");
-        for bad in ["2026-01-02T03:04:05Z", "2026-01-02 03:04:05.678Z", "2026-01-02T04:04:05.678+01:00", ""] {
+        assert_eq!(
+            Utc::from_millis(0).unwrap().to_string(),
+            "1970-01-01T00:00:00.000Z"
+        );
+        for bad in [
+            "2026-01-02T03:04:05Z",
+            "2026-01-02 03:04:05.678Z",
+            "2026-01-02T04:04:05.678+01:00",
+            "",
+        ] {
             assert!(bad.parse::<Utc>().is_err(), "{bad}");
         }
     }

@@ -50,10 +50,19 @@ pub fn record_name(kind: RelianceKind, id: &str) -> String {
 
 /// Runs whose bundles are needed to check this one.
 pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
-    let proofs = report.relies_on.iter().filter(|reliance| reliance.kind == RelianceKind::Proof);
+    let proofs = report
+        .relies_on
+        .iter()
+        .filter(|reliance| reliance.kind == RelianceKind::Proof);
     let proofs = proofs.filter_map(|reliance| proof_of(reliance).map(|(run, _)| run));
-    let continued = report.continues.iter().map(|continues| continues.run_id.clone());
-    proofs.chain(continued).filter(|run| *run != report.run_id).collect()
+    let continued = report
+        .continues
+        .iter()
+        .map(|continues| continues.run_id.clone());
+    proofs
+        .chain(continued)
+        .filter(|run| *run != report.run_id)
+        .collect()
 }
 
 /// What others may know of a bundle once it was verified.
@@ -66,7 +75,11 @@ pub fn linked(found: &FoundBundle, verification: &Verification) -> Option<(RunId
         sums_sha256: found.files.get(bundle::SUMS)?.sha256,
         contract_digest: report.contract_digest,
         head: report.events.head,
-        artifacts: found.files.iter().map(|(name, file)| (name.clone(), file.sha256)).collect(),
+        artifacts: found
+            .files
+            .iter()
+            .map(|(name, file)| (name.clone(), file.sha256))
+            .collect(),
     };
     Some((report.run_id, linked))
 }
@@ -84,7 +97,11 @@ impl Verifier<'_> {
         let mut seen = BTreeSet::new();
         for reliance in &report.relies_on {
             if !seen.insert((record_name(reliance.kind, &reliance.id), reliance.sha256)) {
-                self.problem(CHECK, bundle::REPORT, format!("relies on {:?} twice", reliance.id));
+                self.problem(
+                    CHECK,
+                    bundle::REPORT,
+                    format!("relies on {:?} twice", reliance.id),
+                );
             }
             match reliance.kind {
                 RelianceKind::Proof => self.proof(report, reliance),
@@ -97,19 +114,35 @@ impl Verifier<'_> {
     fn continues(&mut self, report: &Report) {
         let Some(continues) = &report.continues else {
             if report.kind == Kind::Settlement {
-                self.problem(CHECK, bundle::REPORT, "is a settlement and continues nothing");
+                self.problem(
+                    CHECK,
+                    bundle::REPORT,
+                    "is a settlement and continues nothing",
+                );
             }
             return;
         };
         if report.kind != Kind::Settlement {
-            return self.problem(CHECK, bundle::REPORT, "continues another bundle without being a settlement");
+            return self.problem(
+                CHECK,
+                bundle::REPORT,
+                "continues another bundle without being a settlement",
+            );
         }
         let run = &continues.run_id;
         let Some(linked) = self.links.get(run).cloned() else {
-            return self.unknown(CHECK, bundle::REPORT, format!("continues {run}, which was not found"));
+            return self.unknown(
+                CHECK,
+                bundle::REPORT,
+                format!("continues {run}, which was not found"),
+            );
         };
         if linked.sums_sha256 != continues.sums_sha256 {
-            self.problem(CHECK, bundle::REPORT, format!("continues another bundle than the one called {run}"));
+            self.problem(
+                CHECK,
+                bundle::REPORT,
+                format!("continues another bundle than the one called {run}"),
+            );
         }
         if linked.contract_digest != report.contract_digest {
             self.problem(CHECK, bundle::REPORT, format!("{run} had another contract"));
@@ -122,31 +155,66 @@ impl Verifier<'_> {
 
     fn proof(&mut self, report: &Report, reliance: &Reliance) {
         let Some((run, artifact)) = proof_of(reliance) else {
-            return self.problem(CHECK, bundle::REPORT, format!("the proof {:?} is not a run id", reliance.id));
+            return self.problem(
+                CHECK,
+                bundle::REPORT,
+                format!("the proof {:?} is not a run id", reliance.id),
+            );
         };
         let Some(linked) = self.links.get(&run).cloned() else {
-            return self.unknown(CHECK, bundle::REPORT, format!("relies on {run}, which was not found"));
+            return self.unknown(
+                CHECK,
+                bundle::REPORT,
+                format!("relies on {run}, which was not found"),
+            );
         };
         let found = match artifact {
             None => Some(&linked.sums_sha256),
             Some(artifact) => linked.artifacts.get(artifact),
         };
         if found != Some(&reliance.sha256) {
-            self.problem(CHECK, bundle::REPORT, format!("relies on something else than what {} holds now", reliance.id));
+            self.problem(
+                CHECK,
+                bundle::REPORT,
+                format!(
+                    "relies on something else than what {} holds now",
+                    reliance.id
+                ),
+            );
         }
         // Stage 1 is proven by a run that was not let through.
-        let ended = if artifact == Some(bundle::STAGE1_PROOF) { Status::Blocked } else { Status::Pass };
+        let ended = if artifact == Some(bundle::STAGE1_PROOF) {
+            Status::Blocked
+        } else {
+            Status::Pass
+        };
         self.stands_on(report, &run, &linked, ended);
     }
 
     /// Nothing is better than what it stands on.
     fn stands_on(&mut self, report: &Report, run: &RunId, linked: &Linked, ended: Status) {
         match linked.standing {
-            Standing::Bad => self.problem(CHECK, bundle::REPORT, format!("stands on {run}, which is bad")),
-            Standing::Unknown => self.unknown(CHECK, bundle::REPORT, format!("stands on {run}, which is unknown")),
+            Standing::Bad => self.problem(
+                CHECK,
+                bundle::REPORT,
+                format!("stands on {run}, which is bad"),
+            ),
+            Standing::Unknown => self.unknown(
+                CHECK,
+                bundle::REPORT,
+                format!("stands on {run}, which is unknown"),
+            ),
             Standing::Good if report.status == Status::Pass && linked.status != Some(ended) => {
-                let instead = if ended == Status::Pass { "did not pass" } else { "was not blocked" };
-                self.problem(CHECK, bundle::REPORT, format!("is a pass, but stands on {run}, which {instead}"));
+                let instead = if ended == Status::Pass {
+                    "did not pass"
+                } else {
+                    "was not blocked"
+                };
+                self.problem(
+                    CHECK,
+                    bundle::REPORT,
+                    format!("is a pass, but stands on {run}, which {instead}"),
+                );
             }
             Standing::Good => {}
         }
@@ -156,7 +224,11 @@ impl Verifier<'_> {
     fn record(&mut self, report: &Report, reliance: &Reliance) {
         let name = record_name(reliance.kind, &reliance.id);
         let Some(file) = self.found.files.get(&name) else {
-            return self.unknown(CHECK, &name, "the run relied on it, and it is not in the bundle");
+            return self.unknown(
+                CHECK,
+                &name,
+                "the run relied on it, and it is not in the bundle",
+            );
         };
         if file.sha256 != reliance.sha256 {
             return self.problem(CHECK, &name, "is not the record the report relies on");

@@ -43,7 +43,8 @@ pub use signature::{Signature, SignatureStanding};
 #[derive(Default)]
 pub struct FoundBundle {
     pub files: BTreeMap<String, FoundFile>,
-    /// Entries that are not regular files, whose names are not UTF-8, or that are larger than any file of a bundle.
+    /// Entries that are not regular files, whose names are not UTF-8, or that are larger than any
+    /// file of a bundle.
     pub strangers: Vec<String>,
     /// Contents of the documents this module reads, by name.
     pub documents: BTreeMap<String, Vec<u8>>,
@@ -63,7 +64,9 @@ pub struct FoundFile {
 
 /// Must a reader supply this file as bytes?
 pub fn is_document(name: &str) -> bool {
-    DOCUMENTS.contains(&name) || bundle::SIGNED.contains(&name) || name.starts_with(bundle::RELIED_DIR)
+    DOCUMENTS.contains(&name)
+        || bundle::SIGNED.contains(&name)
+        || name.starts_with(bundle::RELIED_DIR)
 }
 
 const DOCUMENTS: [&str; 14] = [
@@ -123,8 +126,19 @@ pub struct Checked {
 }
 
 /// Names of the checks, in order.
-const CHECKS: [&str; 11] =
-    ["files", "sums", "schema", "digests", "chain", "order", "judgement", "report", "freshness", "signature", "links"];
+const CHECKS: [&str; 11] = [
+    "files",
+    "sums",
+    "schema",
+    "digests",
+    "chain",
+    "order",
+    "judgement",
+    "report",
+    "freshness",
+    "signature",
+    "links",
+];
 
 fn process_started(facts: &Facts) -> bool {
     facts.engine_events.contains(&EventType::EngineStarted)
@@ -144,28 +158,61 @@ struct Verifier<'a> {
 /// Verifies the bundles of some runs and says what they are, as far as they can be found.
 pub type Finder<'a> = dyn FnMut(&BTreeSet<RunId>) -> Links + 'a;
 
-/// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics, whatever the bytes.
-pub fn verify<'a>(found: &'a FoundBundle, trust: &'a Trust, find: &'a mut Finder<'a>) -> Verification {
-    let mut verifier =
-        Verifier { found, trust, find, links: Links::new(), problems: Vec::new(), unknowns: Vec::new(), rules: None };
+/// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics,
+/// whatever the bytes.
+pub fn verify<'a>(
+    found: &'a FoundBundle,
+    trust: &'a Trust,
+    find: &'a mut Finder<'a>,
+) -> Verification {
+    let mut verifier = Verifier {
+        found,
+        trust,
+        find,
+        links: Links::new(),
+        problems: Vec::new(),
+        unknowns: Vec::new(),
+        rules: None,
+    };
     let report = json::parse_strict(verifier.bytes(bundle::REPORT));
-    let run_id = report.as_ref().ok().and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
+    let run_id = report
+        .as_ref()
+        .ok()
+        .and_then(|value| value.get("run_id")?.as_str().map(str::to_owned));
     let (judged, signature) = verifier.run(report);
-    let Verifier { problems, unknowns, rules, .. } = verifier;
+    let Verifier {
+        problems,
+        unknowns,
+        rules,
+        ..
+    } = verifier;
     let standing = match (problems.is_empty(), unknowns.is_empty()) {
         (true, true) => Standing::Good,
         (true, false) => Standing::Unknown,
         (false, _) => Standing::Bad,
     };
-    let ok = |name: &str| !problems.iter().chain(&unknowns).any(|problem| problem.check == name);
+    let ok = |name: &str| {
+        !problems
+            .iter()
+            .chain(&unknowns)
+            .any(|problem| problem.check == name)
+    };
     Verification {
         schema_version: 1,
         standing,
         signature,
         run_id,
-        status: judged.filter(|_| standing == Standing::Good).map(|judgement| judgement.status),
+        status: judged
+            .filter(|_| standing == Standing::Good)
+            .map(|judgement| judgement.status),
         rules,
-        checked: CHECKS.iter().map(|name| Checked { name: (*name).to_owned(), ok: ok(name) }).collect(),
+        checked: CHECKS
+            .iter()
+            .map(|name| Checked {
+                name: (*name).to_owned(),
+                ok: ok(name),
+            })
+            .collect(),
         problems,
         unknowns,
     }
@@ -186,24 +233,51 @@ struct Documents {
 
 impl Verifier<'_> {
     fn problem(&mut self, check: &str, artifact: &str, message: impl Into<String>) {
-        self.problems.push(Problem { check: check.to_owned(), artifact: artifact.to_owned(), message: message.into() });
+        self.problems.push(Problem {
+            check: check.to_owned(),
+            artifact: artifact.to_owned(),
+            message: message.into(),
+        });
     }
 
     fn unknown(&mut self, check: &str, artifact: &str, message: impl Into<String>) {
-        self.unknowns.push(Problem { check: check.to_owned(), artifact: artifact.to_owned(), message: message.into() });
+        self.unknowns.push(Problem {
+            check: check.to_owned(),
+            artifact: artifact.to_owned(),
+            message: message.into(),
+        });
     }
 
     fn run(&mut self, report: Result<Value, JsonError>) -> (Option<Judgement>, Signature) {
         self.files();
         let sums = self.sums();
         let documents = self.schema(report);
-        let signature = self.signature(documents.as_ref().map(|documents| &documents.report), sums.as_ref());
-        (documents.and_then(|documents| self.documents(&documents, sums.as_ref())), signature)
+        let signature = self.signature(
+            documents.as_ref().map(|documents| &documents.report),
+            sums.as_ref(),
+        );
+        (
+            documents.and_then(|documents| self.documents(&documents, sums.as_ref())),
+            signature,
+        )
     }
 
-    fn documents(&mut self, documents: &Documents, sums: Option<&BTreeMap<String, Digest>>) -> Option<Judgement> {
-        if self.found.named.as_ref().is_some_and(|named| *named != documents.report.run_id) {
-            self.problem("files", bundle::REPORT, "lies under the name of another run");
+    fn documents(
+        &mut self,
+        documents: &Documents,
+        sums: Option<&BTreeMap<String, Digest>>,
+    ) -> Option<Judgement> {
+        if self
+            .found
+            .named
+            .as_ref()
+            .is_some_and(|named| *named != documents.report.run_id)
+        {
+            self.problem(
+                "files",
+                bundle::REPORT,
+                "lies under the name of another run",
+            );
         }
         self.digests(documents, sums);
         self.freshness(&documents.report);
@@ -224,21 +298,29 @@ impl Verifier<'_> {
         Some(judgement)
     }
 
-    /// A run is judged by the rules its chain names. A newer program's rules cannot be applied here.
+    /// A run is judged by the rules its chain names. A newer program's rules cannot be applied
+    /// here.
     fn rules(&mut self, folded: &Folded) -> Option<Rules> {
         let number = folded.facts.rules;
         self.rules = Some(number);
         let known = Rules::of(number);
         if known.is_none() {
             let newest = Rules::NEWEST.number().0;
-            let message = format!("judged by rules {}; this cto knows rules 1 to {newest}", number.0);
+            let message = format!(
+                "judged by rules {}; this cto knows rules 1 to {newest}",
+                number.0
+            );
             self.unknown("judgement", bundle::EVENTS, message);
         }
         known
     }
 
     fn bytes(&self, name: &str) -> &[u8] {
-        self.found.documents.get(name).map(Vec::as_slice).unwrap_or_default()
+        self.found
+            .documents
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default()
     }
 
     fn files(&mut self) {
@@ -248,7 +330,11 @@ impl Verifier<'_> {
             }
         }
         for name in &self.found.strangers {
-            self.problem("files", name, "is not a regular file with a readable name and a possible size");
+            self.problem(
+                "files",
+                name,
+                "is not a regular file with a readable name and a possible size",
+            );
         }
     }
 
@@ -261,12 +347,21 @@ impl Verifier<'_> {
                 return None;
             }
         };
-        let names: BTreeSet<&String> =
-            sums.keys().chain(self.found.files.keys().filter(|name| bundle::is_summed(name))).collect();
+        let names: BTreeSet<&String> = sums
+            .keys()
+            .chain(
+                self.found
+                    .files
+                    .keys()
+                    .filter(|name| bundle::is_summed(name)),
+            )
+            .collect();
         for name in names {
             match (sums.get(name), self.found.files.get(name)) {
                 (Some(listed), Some(found)) if *listed == found.sha256 => {}
-                (Some(_), Some(_)) => self.problem("sums", name, "does not have the digest it is listed with"),
+                (Some(_), Some(_)) => {
+                    self.problem("sums", name, "does not have the digest it is listed with")
+                }
                 (Some(_), None) => self.problem("sums", name, "is listed but missing"),
                 (None, _) => self.problem("sums", name, "is not listed"),
             }
@@ -285,9 +380,14 @@ impl Verifier<'_> {
     }
 
     fn schema(&mut self, report: Result<Value, JsonError>) -> Option<Documents> {
-        let own_digest = report.as_ref().ok().and_then(|value| bundle::report_self_digest(value).ok());
+        let own_digest = report
+            .as_ref()
+            .ok()
+            .and_then(|value| bundle::report_self_digest(value).ok());
         let report = report.and_then(|value| Report::deserialize(value).map_err(JsonError::Shape));
-        let report = report.map_err(|error| self.problem("schema", bundle::REPORT, error.to_string())).ok();
+        let report = report
+            .map_err(|error| self.problem("schema", bundle::REPORT, error.to_string()))
+            .ok();
         let gates = self.parsed::<GateReport>(bundle::GATES);
         let eligibility = self.parsed::<Eligibility>(bundle::ELIGIBILITY);
         let containment = self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
@@ -302,7 +402,11 @@ impl Verifier<'_> {
         };
         let report = report?;
         if report.schema_version != report::SCHEMA_VERSION {
-            self.problem("schema", bundle::REPORT, format!("schema_version {} is not known", report.schema_version));
+            self.problem(
+                "schema",
+                bundle::REPORT,
+                format!("schema_version {} is not known", report.schema_version),
+            );
             return None;
         }
         Some(Documents {
@@ -322,9 +426,17 @@ impl Verifier<'_> {
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             self.problem("schema", bundle::TRACE, "the last line is torn");
         }
-        for (index, line) in bytes.split(|b| *b == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
+        for (index, line) in bytes
+            .split(|b| *b == b'\n')
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty())
+        {
             if let Err(error) = json::read::<TraceLine>(line) {
-                self.problem("schema", bundle::TRACE, format!("line {}: {error}", index + 1));
+                self.problem(
+                    "schema",
+                    bundle::TRACE,
+                    format!("line {}: {error}", index + 1),
+                );
                 return;
             }
         }
@@ -335,13 +447,23 @@ impl Verifier<'_> {
         if let Some(sums) = sums
             && let Some(name) = bundle::digests_disagree(&report.artifact_digests, sums)
         {
-            self.problem("digests", &name, "report.json and SHA256SUMS disagree about it");
+            self.problem(
+                "digests",
+                &name,
+                "report.json and SHA256SUMS disagree about it",
+            );
         }
         if documents.own_digest.as_ref() != report.artifact_digests.get(bundle::REPORT) {
             self.problem("digests", bundle::REPORT, "its own digest does not match");
         }
-        if report.contract_digest != documents.contract_digest || report.task_digest != documents.task_digest {
-            self.problem("digests", bundle::CONTRACT, "the report names another contract");
+        if report.contract_digest != documents.contract_digest
+            || report.task_digest != documents.task_digest
+        {
+            self.problem(
+                "digests",
+                bundle::CONTRACT,
+                "the report names another contract",
+            );
         }
     }
 
@@ -349,17 +471,23 @@ impl Verifier<'_> {
         let report = &documents.report;
         let start = match &report.continues {
             None => chain::chain_start(&report.run_id, &documents.contract_digest),
-            // Without the bundle it goes on from, only the chain's own word is left; `links` says so.
+            // Without the bundle it goes on from, only the chain's own word is left; `links` says
+            // so.
             Some(continues) => match self.links.get(&continues.run_id) {
                 Some(linked) => linked.head,
-                None => chain::first_prev(self.bytes(bundle::EVENTS)).unwrap_or(documents.contract_digest),
+                None => chain::first_prev(self.bytes(bundle::EVENTS))
+                    .unwrap_or(documents.contract_digest),
             },
         };
         match chain::read_chain(self.bytes(bundle::EVENTS), start, &report.run_id) {
             Ok(lines) => {
                 let head = lines.last().map_or(start, |line| line.hash);
                 if report.events.count != lines.len() as u64 || report.events.head != head {
-                    self.problem("chain", bundle::EVENTS, "the report names another end of the chain");
+                    self.problem(
+                        "chain",
+                        bundle::EVENTS,
+                        "the report names another end of the chain",
+                    );
                 }
                 Some(lines.into_iter().map(|line| line.event).collect())
             }
@@ -374,24 +502,40 @@ impl Verifier<'_> {
         let folded = match run::fold(events) {
             Ok(folded) => folded,
             Err(error) => {
-                self.problem("order", bundle::EVENTS, format!("{} ({error})", Code::MissingRequiredEvent.as_str()));
+                self.problem(
+                    "order",
+                    bundle::EVENTS,
+                    format!("{} ({error})", Code::MissingRequiredEvent.as_str()),
+                );
                 return None;
             }
         };
         if folded.machine.state != State::Completed {
-            let message =
-                format!("{} (the chain ends without {})", Code::MissingRequiredEvent.as_str(), EventType::RunCompleted.as_str());
+            let message = format!(
+                "{} (the chain ends without {})",
+                Code::MissingRequiredEvent.as_str(),
+                EventType::RunCompleted.as_str()
+            );
             self.problem("order", bundle::EVENTS, message);
             return None;
         }
         if folded.facts.settles != (documents.report.kind == Kind::Settlement) {
-            self.problem("order", bundle::EVENTS, "only the chain of a settlement begins with an outcome");
+            self.problem(
+                "order",
+                bundle::EVENTS,
+                "only the chain of a settlement begins with an outcome",
+            );
             return None;
         }
         if let Some(created) = &folded.facts.contract {
-            let same = created.contract_digest == documents.contract_digest && created.task_digest == documents.task_digest;
+            let same = created.contract_digest == documents.contract_digest
+                && created.task_digest == documents.task_digest;
             if !same || created.valid != documents.contract.valid().is_some() {
-                self.problem("order", bundle::EVENTS, "the chain was made for another contract");
+                self.problem(
+                    "order",
+                    bundle::EVENTS,
+                    "the chain was made for another contract",
+                );
             }
         }
         if let Some(Event::RunStarted(started)) = events.first() {
@@ -402,7 +546,11 @@ impl Verifier<'_> {
                 && started.origin == report.origin
                 && started.kind == report.kind;
             if !same {
-                self.problem("order", bundle::EVENTS, "run.started and the report name different runs");
+                self.problem(
+                    "order",
+                    bundle::EVENTS,
+                    "run.started and the report name different runs",
+                );
             }
         }
         Some(folded)

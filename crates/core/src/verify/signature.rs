@@ -9,7 +9,9 @@ use serde_json::Value;
 use super::Verifier;
 use crate::bundle;
 use crate::bundle::attest::statement::{self, STATEMENT_TYPE, VERDICT_TYPE};
-use crate::bundle::attest::{Envelope, KeySource, PublicKey, Sealed, Statement, Subject, Verdict, companions, trust};
+use crate::bundle::attest::{
+    Envelope, KeySource, PublicKey, Sealed, Statement, Subject, Verdict, companions, trust,
+};
 use crate::bundle::report::Report;
 use crate::values::digest::Digest;
 use crate::values::json::{self, JsonError};
@@ -43,11 +45,19 @@ pub enum SignatureStanding {
 
 impl Signature {
     pub(super) fn none() -> Self {
-        Self { standing: SignatureStanding::Invalid, key_id: None, label: None, signed_at: None }
+        Self {
+            standing: SignatureStanding::Invalid,
+            key_id: None,
+            label: None,
+            signed_at: None,
+        }
     }
 
     pub fn counts(&self) -> bool {
-        matches!(self.standing, SignatureStanding::Own | SignatureStanding::Trusted)
+        matches!(
+            self.standing,
+            SignatureStanding::Own | SignatureStanding::Trusted
+        )
     }
 }
 
@@ -55,8 +65,14 @@ const CHECK: &str = "signature";
 
 impl Verifier<'_> {
     /// Whole, by one key, about these files; then what that key is worth here.
-    pub(super) fn signature(&mut self, report: Option<&Report>, sums: Option<&BTreeMap<String, Digest>>) -> Signature {
-        let Some((verdict, key)) = self.verdict_statement() else { return Signature::none() };
+    pub(super) fn signature(
+        &mut self,
+        report: Option<&Report>,
+        sums: Option<&BTreeMap<String, Digest>>,
+    ) -> Signature {
+        let Some((verdict, key)) = self.verdict_statement() else {
+            return Signature::none();
+        };
         let before = self.problems.len();
         let signature = Signature {
             standing: SignatureStanding::Invalid,
@@ -67,15 +83,27 @@ impl Verifier<'_> {
         match (report, sums) {
             (Some(report), Some(sums)) => {
                 let sums_sha256 = Digest::of(self.bytes(bundle::SUMS));
-                let sealed = Sealed { report, sums, sums_sha256 };
+                let sealed = Sealed {
+                    report,
+                    sums,
+                    sums_sha256,
+                };
                 self.subjects(&sealed, &verdict.subject);
                 self.predicate(&sealed, &verdict, &key);
                 self.companions(&sealed, &verdict.predicate, &key);
             }
-            _ => self.problem(CHECK, bundle::ATTESTATION, "what it was signed for cannot be read"),
+            _ => self.problem(
+                CHECK,
+                bundle::ATTESTATION,
+                "what it was signed for cannot be read",
+            ),
         }
-        // What is signed are the sums; where they are not those of the files, nothing that lies here was signed.
-        let other_files = self.problems.iter().any(|problem| matches!(problem.check.as_str(), "files" | "sums"));
+        // What is signed are the sums; where they are not those of the files, nothing that lies
+        // here was signed.
+        let other_files = self
+            .problems
+            .iter()
+            .any(|problem| matches!(problem.check.as_str(), "files" | "sums"));
         if self.problems.len() > before || other_files {
             return signature;
         }
@@ -97,12 +125,24 @@ impl Verifier<'_> {
             }
         };
         let payload = json::parse_strict(&opened.payload);
-        let says = |key: &str, value: &str| payload.as_ref().is_ok_and(|payload| payload.get(key).is_some_and(|v| v == value));
-        if payload.is_ok() && !(says("_type", STATEMENT_TYPE) && says("predicateType", VERDICT_TYPE)) {
-            self.problem(CHECK, name, format!("is not a statement of {STATEMENT_TYPE} with the predicate {VERDICT_TYPE}"));
+        let says = |key: &str, value: &str| {
+            payload
+                .as_ref()
+                .is_ok_and(|payload| payload.get(key).is_some_and(|v| v == value))
+        };
+        if payload.is_ok()
+            && !(says("_type", STATEMENT_TYPE) && says("predicateType", VERDICT_TYPE))
+        {
+            self.problem(
+                CHECK,
+                name,
+                format!("is not a statement of {STATEMENT_TYPE} with the predicate {VERDICT_TYPE}"),
+            );
             return None;
         }
-        let verdict = payload.and_then(|payload| Statement::<Verdict>::deserialize(payload).map_err(JsonError::Shape));
+        let verdict = payload.and_then(|payload| {
+            Statement::<Verdict>::deserialize(payload).map_err(JsonError::Shape)
+        });
         let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
@@ -111,11 +151,22 @@ impl Verifier<'_> {
             }
         };
         let Some(key) = verdict.predicate.signer.key() else {
-            self.problem(CHECK, name, "names a signer that is not an Ed25519 key with that id");
+            self.problem(
+                CHECK,
+                name,
+                "names a signer that is not an Ed25519 key with that id",
+            );
             return None;
         };
         if !opened.signed_by(&key) {
-            self.problem(CHECK, name, format!("the signature is not that of key {} over this statement", key.id().short()));
+            self.problem(
+                CHECK,
+                name,
+                format!(
+                    "the signature is not that of key {} over this statement",
+                    key.id().short()
+                ),
+            );
             return None;
         }
         Some((verdict, key))
@@ -131,15 +182,24 @@ impl Verifier<'_> {
         for subject in &expected {
             match signed.iter().find(|found| found.name == subject.name) {
                 None => self.problem(CHECK, &subject.name, "was not signed"),
-                Some(found) if found != subject => self.problem(CHECK, &subject.name, "is not what was signed"),
+                Some(found) if found != subject => {
+                    self.problem(CHECK, &subject.name, "is not what was signed")
+                }
                 Some(_) => {}
             }
         }
-        for subject in signed.iter().filter(|subject| !expected.iter().any(|known| known.name == subject.name)) {
+        for subject in signed
+            .iter()
+            .filter(|subject| !expected.iter().any(|known| known.name == subject.name))
+        {
             self.problem(CHECK, &subject.name, "was signed, but is not in the bundle");
         }
         if self.problems.len() == before {
-            self.problem(CHECK, bundle::ATTESTATION, "names a subject twice or out of order");
+            self.problem(
+                CHECK,
+                bundle::ATTESTATION,
+                "names a subject twice or out of order",
+            );
         }
     }
 
@@ -152,25 +212,38 @@ impl Verifier<'_> {
         }
         let as_json = |verdict: &Verdict| serde_json::to_value(verdict).unwrap_or_default();
         let (expected, found) = (as_json(&again.predicate), as_json(signed));
-        let Value::Object(expected) = expected else { return };
+        let Value::Object(expected) = expected else {
+            return;
+        };
         for (field, value) in &expected {
             if found.get(field) != Some(value) {
-                self.problem(CHECK, bundle::ATTESTATION, format!("{field} was signed with another value"));
+                self.problem(
+                    CHECK,
+                    bundle::ATTESTATION,
+                    format!("{field} was signed with another value"),
+                );
             }
         }
     }
 
-    /// Each companion is the envelope that was bound, by the same key, and says what the report says.
+    /// Each companion is the envelope that was bound, by the same key, and says what the report
+    /// says.
     fn companions(&mut self, sealed: &Sealed<'_>, signed: &Verdict, key: &PublicKey) {
         for (name, statement) in companions::statements(sealed, key) {
             let bound = signed.companions.get(name);
             match self.found.files.get(name) {
                 None => self.problem(CHECK, name, "is missing"),
-                Some(file) if Some(&file.sha256) != bound => self.problem(CHECK, name, "is not the companion that was signed"),
+                Some(file) if Some(&file.sha256) != bound => {
+                    self.problem(CHECK, name, "is not the companion that was signed")
+                }
                 Some(_) => match Envelope::open(self.bytes(name)) {
                     Err(error) => self.problem(CHECK, name, error.to_string()),
-                    Ok(opened) if !opened.signed_by(key) => self.problem(CHECK, name, "is not signed by the bundle's key"),
-                    Ok(opened) if json::canonical(&statement).ok().as_ref() != Some(&opened.payload) => {
+                    Ok(opened) if !opened.signed_by(key) => {
+                        self.problem(CHECK, name, "is not signed by the bundle's key")
+                    }
+                    Ok(opened)
+                        if json::canonical(&statement).ok().as_ref() != Some(&opened.payload) =>
+                    {
                         self.problem(CHECK, name, "does not say what the report says");
                     }
                     Ok(_) => {}
@@ -178,8 +251,12 @@ impl Verifier<'_> {
             }
         }
         let known = |name: &str| bundle::SIGNED.contains(&name);
-        let strange =
-            signed.companions.keys().chain(self.found.files.keys().filter(|name| name.starts_with(bundle::ATTESTATIONS_DIR)));
+        let strange = signed.companions.keys().chain(
+            self.found
+                .files
+                .keys()
+                .filter(|name| name.starts_with(bundle::ATTESTATIONS_DIR)),
+        );
         let strange: Vec<String> = strange.filter(|name| !known(name)).cloned().collect();
         for name in strange {
             self.problem(CHECK, &name, "is not an attestation of this format");
@@ -199,11 +276,17 @@ impl Verifier<'_> {
             },
             trust::Standing::Open(why) => {
                 self.unknown(CHECK, bundle::ATTESTATION, why);
-                Signature { standing: SignatureStanding::Unknown, ..signature }
+                Signature {
+                    standing: SignatureStanding::Unknown,
+                    ..signature
+                }
             }
             trust::Standing::Refused(why) => {
                 self.problem(CHECK, bundle::ATTESTATION, why);
-                Signature { standing: SignatureStanding::Revoked, ..signature }
+                Signature {
+                    standing: SignatureStanding::Revoked,
+                    ..signature
+                }
             }
         }
     }

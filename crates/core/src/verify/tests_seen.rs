@@ -1,4 +1,5 @@
-//! What the chain says about verification beside `test.log`, `test-ids.json` and the measured changes.
+//! What the chain says about verification beside `test.log`, `test-ids.json` and the measured
+//! changes.
 
 use super::{Documents, Verifier};
 use crate::bundle;
@@ -11,17 +12,29 @@ use crate::run::event::VerificationCompleted;
 impl Verifier<'_> {
     pub(super) fn verified(&mut self, documents: &Documents, folded: &Folded) {
         // A run cut short before its event may have left the file; nothing rests on it then.
-        let Some(done) = &folded.facts.verification else { return };
+        let Some(done) = &folded.facts.verification else {
+            return;
+        };
         if self.found.files.contains_key(bundle::TEST_IDS) != done.tests.is_some() {
-            self.problem("judgement", bundle::TEST_IDS, "is there without a comparison, or missing with one");
+            self.problem(
+                "judgement",
+                bundle::TEST_IDS,
+                "is there without a comparison, or missing with one",
+            );
         }
         self.test_log(documents, done);
         self.test_ids(documents, done);
         let contract = documents.contract.valid();
-        if let (Some(contract), Some(diff), true) = (contract, &folded.facts.diff, done.log_nonce.is_some()) {
+        if let (Some(contract), Some(diff), true) =
+            (contract, &folded.facts.diff, done.log_nonce.is_some())
+        {
             let changed = diff.changes.iter().map(|change| &change.path);
             if control::takeovers(changed, &contract.allowed_paths) != done.runner_takeovers {
-                self.problem("judgement", bundle::EVENTS, "verification.completed does not name what takes over the runner");
+                self.problem(
+                    "judgement",
+                    bundle::EVENTS,
+                    "verification.completed does not name what takes over the runner",
+                );
             }
         }
     }
@@ -43,12 +56,31 @@ impl Verifier<'_> {
     /// Counts and missing tests follow from the ids.
     fn test_ids(&mut self, documents: &Documents, done: &VerificationCompleted) {
         let Some(told) = &done.tests else { return };
-        let Some(found) = self.found.files.get(bundle::TEST_IDS).map(|file| file.sha256) else { return };
-        let Some(ids) = self.parsed::<TestIdDocument>(bundle::TEST_IDS) else { return };
-        let commands = documents.contract.valid().map(|contract| contract.verification_commands.as_slice()).unwrap_or_default();
-        let fits = ids.compared(found) == *told && ids.is_about(commands) && ids.baseline == done.baseline_checks;
+        let Some(found) = self
+            .found
+            .files
+            .get(bundle::TEST_IDS)
+            .map(|file| file.sha256)
+        else {
+            return;
+        };
+        let Some(ids) = self.parsed::<TestIdDocument>(bundle::TEST_IDS) else {
+            return;
+        };
+        let commands = documents
+            .contract
+            .valid()
+            .map(|contract| contract.verification_commands.as_slice())
+            .unwrap_or_default();
+        let fits = ids.compared(found) == *told
+            && ids.is_about(commands)
+            && ids.baseline == done.baseline_checks;
         if !fits {
-            self.problem("judgement", bundle::TEST_IDS, "is not what the chain compared");
+            self.problem(
+                "judgement",
+                bundle::TEST_IDS,
+                "is not what the chain compared",
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
-//! The record of each model call, what a run may spend on them, and what they say about the provider. No
-//! record holds an endpoint, a credential or a body: digests, numbers and words of closed lists.
+//! The record of each model call, what a run may spend on them, and what they say about the
+//! provider. No record holds an endpoint, a credential or a body: digests, numbers and words of
+//! closed lists.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,9 @@ use crate::values::seen::Seen;
 use crate::wire::http::path::PathClass;
 
 /// How a call ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Ok,
@@ -78,7 +81,9 @@ impl Outcome {
 }
 
 /// What exactly was refused or failed; one closed list for every outcome that needs it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     // refused: the request
@@ -175,7 +180,11 @@ pub struct TokenCounts {
 
 impl Default for TokenCounts {
     fn default() -> Self {
-        Self { input: Seen::NotSeen, output: Seen::NotSeen, reasoning: Seen::NotSeen }
+        Self {
+            input: Seen::NotSeen,
+            output: Seen::NotSeen,
+            reasoning: Seen::NotSeen,
+        }
     }
 }
 
@@ -247,7 +256,8 @@ impl CallRecord {
         self.why = why;
     }
 
-    /// What the call costs the token budget. Where the provider reports nothing, a token is taken for four bytes.
+    /// What the call costs the token budget. Where the provider reports nothing, a token is taken
+    /// for four bytes.
     pub fn tokens_spent(&self) -> u64 {
         let guess = |bytes: u64| if self.forwarded { bytes.div_ceil(4) } else { 0 };
         let known = |seen: Seen<u64>| seen.known().copied();
@@ -257,7 +267,9 @@ impl CallRecord {
     }
 
     fn end_us(&self) -> u64 {
-        self.started_ms.saturating_mul(1000).saturating_add(self.total_us)
+        self.started_ms
+            .saturating_mul(1000)
+            .saturating_add(self.total_us)
     }
 }
 
@@ -278,7 +290,12 @@ pub struct Budget {
 impl Default for Budget {
     /// Wide enough for an honest run, narrow enough that a loop ends.
     fn default() -> Self {
-        Self { calls: 500, tokens: 50_000_000, bytes: 1 << 30, wall_ms: 4 * 60 * 60 * 1000 }
+        Self {
+            calls: 500,
+            tokens: 50_000_000,
+            bytes: 1 << 30,
+            wall_ms: 4 * 60 * 60 * 1000,
+        }
     }
 }
 
@@ -315,7 +332,8 @@ pub struct GatewayReport {
     /// The first limit that stopped a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_exceeded: Option<Why>,
-    /// Requests after the last one that could be recorded, and connections beyond those that may be open at once.
+    /// Requests after the last one that could be recorded, and connections beyond those that may be
+    /// open at once.
     pub unrecorded: u64,
     /// Calls that had not ended when the gateway was closed; they are not in `calls`.
     pub unfinished: u64,
@@ -328,23 +346,33 @@ impl GatewayReport {
 
     /// Did any answer come from a model that is not the admitted one? It never reached the engine.
     pub fn wrong_model(&self) -> bool {
-        self.calls.iter().any(|call| call.outcome == Outcome::WrongModel)
+        self.calls
+            .iter()
+            .any(|call| call.outcome == Outcome::WrongModel)
     }
 
     /// Requests that were not passed on, budget aside.
     pub fn refused(&self) -> usize {
-        self.calls.iter().filter(|call| call.outcome == Outcome::Refused).count()
+        self.calls
+            .iter()
+            .filter(|call| call.outcome == Outcome::Refused)
+            .count()
     }
 }
 
-/// Was the provider gone at the end? The call that ended last, of those that went to the endpoint, decides: an
-/// engine that was served after a failure has got over it. A call the engine gave up says nothing about the
-/// provider, and one that only counted tokens is no answer.
+/// Was the provider gone at the end? The call that ended last, of those that went to the endpoint,
+/// decides: an engine that was served after a failure has got over it. A call the engine gave up
+/// says nothing about the provider, and one that only counted tokens is no answer.
 pub fn wire_failure(calls: &[CallRecord]) -> Option<Outcome> {
     calls
         .iter()
         .filter(|call| call.forwarded && call.path == PathClass::Generate)
-        .filter(|call| !matches!(call.outcome, Outcome::EngineClosed | Outcome::Budget | Outcome::Refused))
+        .filter(|call| {
+            !matches!(
+                call.outcome,
+                Outcome::EngineClosed | Outcome::Budget | Outcome::Refused
+            )
+        })
         .max_by_key(|call| (call.end_us(), call.seq))
         .map(|call| call.outcome)
         .filter(|outcome| outcome.is_wire_failure())
@@ -393,12 +421,31 @@ mod tests {
     #[test]
     fn the_last_call_to_end_decides() {
         use Outcome::*;
-        for bad in [Transport, Auth, RateLimit, ServerError, Truncated, Stalled, Redirected] {
+        for bad in [
+            Transport,
+            Auth,
+            RateLimit,
+            ServerError,
+            Truncated,
+            Stalled,
+            Redirected,
+        ] {
             assert_eq!(wire_failure(&[call(1, 1, Ok), call(2, 2, bad)]), Some(bad));
-            assert_eq!(wire_failure(&[call(1, 1, bad), call(2, 2, Ok)]), None, "the engine got over it");
-            assert_eq!(wire_failure(&[call(1, 9, bad), call(2, 2, Ok)]), Some(bad), "by its end, not its start");
+            assert_eq!(
+                wire_failure(&[call(1, 1, bad), call(2, 2, Ok)]),
+                None,
+                "the engine got over it"
+            );
+            assert_eq!(
+                wire_failure(&[call(1, 9, bad), call(2, 2, Ok)]),
+                Some(bad),
+                "by its end, not its start"
+            );
             for aside in [EngineClosed, Budget, Refused] {
-                assert_eq!(wire_failure(&[call(1, 1, bad), call(2, 2, aside)]), Some(bad));
+                assert_eq!(
+                    wire_failure(&[call(1, 1, bad), call(2, 2, aside)]),
+                    Some(bad)
+                );
             }
         }
         for fine in [Ok, ModelError, ReasoningOnly, WrongModel] {
@@ -415,8 +462,18 @@ mod tests {
 
     #[test]
     fn budgets_close_at_their_edge() {
-        let budget = Budget { calls: 2, tokens: 10, bytes: 100, wall_ms: 1000 };
-        let spent = |calls, tokens, bytes, elapsed_ms| Spent { calls, tokens, bytes, elapsed_ms };
+        let budget = Budget {
+            calls: 2,
+            tokens: 10,
+            bytes: 100,
+            wall_ms: 1000,
+        };
+        let spent = |calls, tokens, bytes, elapsed_ms| Spent {
+            calls,
+            tokens,
+            bytes,
+            elapsed_ms,
+        };
         assert_eq!(budget.admits(&spent(1, 9, 99, 999)), Ok(()));
         assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(Why::Calls));
         assert_eq!(budget.admits(&spent(0, 10, 0, 0)), Err(Why::Tokens));
@@ -429,7 +486,11 @@ mod tests {
         let mut one = call(1, 1, Outcome::Ok);
         (one.request_bytes, one.response_bytes) = (401, 40);
         assert_eq!(one.tokens_spent(), 111);
-        one.tokens = TokenCounts { input: Seen::Known(5), output: Seen::Known(7), reasoning: Seen::Known(3) };
+        one.tokens = TokenCounts {
+            input: Seen::Known(5),
+            output: Seen::Known(7),
+            reasoning: Seen::Known(3),
+        };
         assert_eq!(one.tokens_spent(), 12);
         one.forwarded = false;
         one.tokens = TokenCounts::default();
@@ -439,15 +500,29 @@ mod tests {
     #[test]
     fn probes_mean_what_they_say() {
         let mut content = call(1, 1, Outcome::Ok);
-        assert_eq!(probe_outcome(&content), ProbeOutcome::ReasoningOnly, "a whole answer with nothing in it is no content");
+        assert_eq!(
+            probe_outcome(&content),
+            ProbeOutcome::ReasoningOnly,
+            "a whole answer with nothing in it is no content"
+        );
         content.content = true;
         assert_eq!(probe_outcome(&content), ProbeOutcome::Content);
         for (outcome, want) in [
             (Outcome::ReasoningOnly, ProbeOutcome::ReasoningOnly),
             (Outcome::Auth, ProbeOutcome::Auth),
             (Outcome::WrongModel, ProbeOutcome::WrongModel),
-            (Outcome::RateLimit, ProbeOutcome::Unavailable { class: Outcome::RateLimit }),
-            (Outcome::Stalled, ProbeOutcome::Unavailable { class: Outcome::Stalled }),
+            (
+                Outcome::RateLimit,
+                ProbeOutcome::Unavailable {
+                    class: Outcome::RateLimit,
+                },
+            ),
+            (
+                Outcome::Stalled,
+                ProbeOutcome::Unavailable {
+                    class: Outcome::Stalled,
+                },
+            ),
         ] {
             assert_eq!(probe_outcome(&call(1, 1, outcome)), want);
         }

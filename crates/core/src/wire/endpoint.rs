@@ -1,5 +1,5 @@
-//! Where a model is reached: a base URL, parsed and refused without ever being repeated. The value is an
-//! operator's secret: it has no `Display`, is never serialised, and its `Debug` is empty.
+//! Where a model is reached: a base URL, parsed and refused without ever being repeated. The value
+//! is an operator's secret: it has no `Display`, is never serialised, and its `Debug` is empty.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
@@ -24,7 +24,9 @@ pub struct Endpoint {
 }
 
 /// How far away an endpoint is, in the words an admission uses.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkClass {
     /// This machine.
@@ -56,7 +58,9 @@ pub enum EndpointError {
     BadCharacter,
     #[error("the base URL does not begin with http:// or https://")]
     Scheme,
-    #[error("the base URL holds a credential (user or password before the host, or a query); give it by its own class instead")]
+    #[error(
+        "the base URL holds a credential (user or password before the host, or a query); give it by its own class instead"
+    )]
     Credential,
     #[error("the base URL holds a fragment")]
     Fragment,
@@ -64,7 +68,9 @@ pub enum EndpointError {
     Host,
     #[error("the base URL has no valid port")]
     Port,
-    #[error("the path of the base URL holds an empty, `.` or `..` part, a backslash or a percent sign")]
+    #[error(
+        "the path of the base URL holds an empty, `.` or `..` part, a backslash or a percent sign"
+    )]
     Path,
     #[error("a hosted endpoint must be reached by https")]
     PlainHosted,
@@ -99,7 +105,13 @@ impl Endpoint {
         }
         let (host, port) = authority_of(authority, tls)?;
         let base = base_of(path)?;
-        let endpoint = Self { text: text.to_owned(), tls, host, port, base };
+        let endpoint = Self {
+            text: text.to_owned(),
+            tls,
+            host,
+            port,
+            base,
+        };
         if !tls && endpoint.class() == NetworkClass::Hosted {
             return Err(EndpointError::PlainHosted);
         }
@@ -131,7 +143,8 @@ impl Endpoint {
         &self.base
     }
 
-    /// What an admission's `endpoint_sha256` is compared with: the base URL as given, without space around it.
+    /// What an admission's `endpoint_sha256` is compared with: the base URL as given, without space
+    /// around it.
     pub fn sha256(&self) -> Digest {
         Digest::of(self.text.as_bytes())
     }
@@ -146,7 +159,11 @@ impl Endpoint {
     }
 
     fn bracketed(&self) -> String {
-        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+        if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        }
     }
 
     /// The texts that would give the endpoint away, longest first.
@@ -176,7 +193,10 @@ fn authority_of(authority: &str, tls: bool) -> Result<(String, u16), EndpointErr
             host.parse::<Ipv6Addr>().map_err(|_| EndpointError::Host)?;
             match after {
                 "" => (host, None),
-                _ => (host, Some(after.strip_prefix(':').ok_or(EndpointError::Port)?)),
+                _ => (
+                    host,
+                    Some(after.strip_prefix(':').ok_or(EndpointError::Port)?),
+                ),
             }
         }
         None => match authority.split_once(':') {
@@ -195,7 +215,9 @@ fn authority_of(authority: &str, tls: bool) -> Result<(String, u16), EndpointErr
                 80
             }
         }
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().map_err(|_| EndpointError::Port)?,
+        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().map_err(|_| EndpointError::Port)?
+        }
         Some(_) => return Err(EndpointError::Port),
     };
     if port == 0 {
@@ -204,19 +226,24 @@ fn authority_of(authority: &str, tls: bool) -> Result<(String, u16), EndpointErr
     Ok((host.to_ascii_lowercase(), port))
 }
 
-/// Letters, digits, hyphens and underscores between single dots. What looks like a number must be a whole IPv4
-/// address: `127.1` and `0x7f000001` are addresses to some resolvers and names to others.
+/// Letters, digits, hyphens and underscores between single dots. What looks like a number must be a
+/// whole IPv4 address: `127.1` and `0x7f000001` are addresses to some resolvers and names to
+/// others.
 fn is_host_name(host: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
             && !label.starts_with('-')
             && !label.ends_with('-')
-            && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+            && label
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     let last = host.rsplit('.').next().unwrap_or_default();
     let numeric = last.starts_with(|c: char| c.is_ascii_digit());
-    host.len() <= 253 && host.split('.').all(label) && (!numeric || host.parse::<Ipv4Addr>().is_ok())
+    host.len() <= 253
+        && host.split('.').all(label)
+        && (!numeric || host.parse::<Ipv4Addr>().is_ok())
 }
 
 fn base_of(path: &str) -> Result<String, EndpointError> {
@@ -224,7 +251,9 @@ fn base_of(path: &str) -> Result<String, EndpointError> {
         return Err(EndpointError::Path);
     }
     let path = path.strip_suffix('/').unwrap_or(path);
-    let Some(rest) = path.strip_prefix('/') else { return Ok(String::new()) };
+    let Some(rest) = path.strip_prefix('/') else {
+        return Ok(String::new());
+    };
     if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(EndpointError::Path);
     }
@@ -253,11 +282,19 @@ fn class_of_v6(ip: Ipv6Addr) -> NetworkClass {
 }
 
 fn class_of_name(host: &str) -> NetworkClass {
-    let under = |suffix: &str| host.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'));
+    let under = |suffix: &str| {
+        host.strip_suffix(suffix)
+            .is_some_and(|rest| rest.ends_with('.'))
+    };
     match () {
         () if host == "localhost" || under("localhost") => NetworkClass::Loopback,
         () if !host.contains('.') => NetworkClass::Local,
-        () if ["local", "internal", "lan", "home.arpa"].iter().any(|suffix| under(suffix)) => NetworkClass::Local,
+        () if ["local", "internal", "lan", "home.arpa"]
+            .iter()
+            .any(|suffix| under(suffix)) =>
+        {
+            NetworkClass::Local
+        }
         () => NetworkClass::Hosted,
     }
 }
@@ -270,20 +307,101 @@ mod tests {
     #[test]
     fn base_urls_are_taken_apart() {
         for (text, tls, host, port, base, class) in [
-            ("http://127.0.0.1:8080/v1", false, "127.0.0.1", 8080, "/v1", NetworkClass::Loopback),
-            ("http://localhost:11434/v1/", false, "localhost", 11434, "/v1", NetworkClass::Loopback),
-            ("http://[::1]:1/v1", false, "::1", 1, "/v1", NetworkClass::Loopback),
-            ("http://[::ffff:127.0.0.1]", false, "::ffff:127.0.0.1", 80, "", NetworkClass::Loopback),
-            ("http://192.168.1.5:8000", false, "192.168.1.5", 8000, "", NetworkClass::Local),
-            ("http://100.64.0.1/", false, "100.64.0.1", 80, "", NetworkClass::Local),
-            ("http://gpu:8000/v1", false, "gpu", 8000, "/v1", NetworkClass::Local),
-            ("https://box.internal/x/y", true, "box.internal", 443, "/x/y", NetworkClass::Local),
-            ("HTTPS://API.Example.com/v1\n", true, "api.example.com", 443, "/v1", NetworkClass::Hosted),
-            ("https://notlocalhost.example/", true, "notlocalhost.example", 443, "", NetworkClass::Hosted),
-            ("https://1.1.1.1", true, "1.1.1.1", 443, "", NetworkClass::Hosted),
+            (
+                "http://127.0.0.1:8080/v1",
+                false,
+                "127.0.0.1",
+                8080,
+                "/v1",
+                NetworkClass::Loopback,
+            ),
+            (
+                "http://localhost:11434/v1/",
+                false,
+                "localhost",
+                11434,
+                "/v1",
+                NetworkClass::Loopback,
+            ),
+            (
+                "http://[::1]:1/v1",
+                false,
+                "::1",
+                1,
+                "/v1",
+                NetworkClass::Loopback,
+            ),
+            (
+                "http://[::ffff:127.0.0.1]",
+                false,
+                "::ffff:127.0.0.1",
+                80,
+                "",
+                NetworkClass::Loopback,
+            ),
+            (
+                "http://192.168.1.5:8000",
+                false,
+                "192.168.1.5",
+                8000,
+                "",
+                NetworkClass::Local,
+            ),
+            (
+                "http://100.64.0.1/",
+                false,
+                "100.64.0.1",
+                80,
+                "",
+                NetworkClass::Local,
+            ),
+            (
+                "http://gpu:8000/v1",
+                false,
+                "gpu",
+                8000,
+                "/v1",
+                NetworkClass::Local,
+            ),
+            (
+                "https://box.internal/x/y",
+                true,
+                "box.internal",
+                443,
+                "/x/y",
+                NetworkClass::Local,
+            ),
+            (
+                "HTTPS://API.Example.com/v1\n",
+                true,
+                "api.example.com",
+                443,
+                "/v1",
+                NetworkClass::Hosted,
+            ),
+            (
+                "https://notlocalhost.example/",
+                true,
+                "notlocalhost.example",
+                443,
+                "",
+                NetworkClass::Hosted,
+            ),
+            (
+                "https://1.1.1.1",
+                true,
+                "1.1.1.1",
+                443,
+                "",
+                NetworkClass::Hosted,
+            ),
         ] {
             let got = Endpoint::parse(text).unwrap();
-            assert_eq!((got.tls(), got.host(), got.port(), got.base(), got.class()), (tls, host, port, base, class), "{text}");
+            assert_eq!(
+                (got.tls(), got.host(), got.port(), got.base(), got.class()),
+                (tls, host, port, base, class),
+                "{text}"
+            );
         }
     }
 
@@ -294,9 +412,15 @@ mod tests {
             ("  \n", EndpointError::Empty),
             ("ftp://hidden", EndpointError::Scheme),
             ("hidden.example/v1", EndpointError::Scheme),
-            ("https://user:hidden@example.com/v1", EndpointError::Credential),
+            (
+                "https://user:hidden@example.com/v1",
+                EndpointError::Credential,
+            ),
             ("https://hidden@example.com/v1", EndpointError::Credential),
-            ("https://example.com/v1?key=hidden", EndpointError::Credential),
+            (
+                "https://example.com/v1?key=hidden",
+                EndpointError::Credential,
+            ),
             ("https://example.com?key=hidden", EndpointError::Credential),
             ("https://example.com/v1#hidden", EndpointError::Fragment),
             ("https://exa mple.com", EndpointError::BadCharacter),
@@ -323,7 +447,10 @@ mod tests {
             assert_eq!(error, want, "{text}");
             assert!(!error.to_string().contains("hidden"));
         }
-        assert_eq!(Endpoint::parse(&format!("http://localhost/{}", "a".repeat(3000))), Err(EndpointError::TooLong));
+        assert_eq!(
+            Endpoint::parse(&format!("http://localhost/{}", "a".repeat(3000))),
+            Err(EndpointError::TooLong)
+        );
     }
 
     #[test]
@@ -332,12 +459,23 @@ mod tests {
         assert_eq!(format!("{endpoint:?}"), "Endpoint");
         assert_eq!(endpoint.authority(), "api.example.com");
         let tells = endpoint.tells();
-        for tell in ["https://api.example.com/v1", "https:\\/\\/api.example.com\\/v1", "api.example.com:443", "api.example.com"] {
+        for tell in [
+            "https://api.example.com/v1",
+            "https:\\/\\/api.example.com\\/v1",
+            "api.example.com:443",
+            "api.example.com",
+        ] {
             assert!(tells.iter().any(|t| t == tell), "{tell}");
         }
         let near = Endpoint::parse("http://gpu:8000/v1").unwrap();
-        assert!(!near.tells().contains(&"gpu".to_owned()), "a short word is not taken out of every text");
-        assert_eq!(Endpoint::parse("http://[::1]:9/").unwrap().authority(), "[::1]:9");
+        assert!(
+            !near.tells().contains(&"gpu".to_owned()),
+            "a short word is not taken out of every text"
+        );
+        assert_eq!(
+            Endpoint::parse("http://[::1]:9/").unwrap().authority(),
+            "[::1]:9"
+        );
         assert_eq!(near.sha256(), Digest::of(b"http://gpu:8000/v1"));
     }
 

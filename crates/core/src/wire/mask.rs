@@ -1,5 +1,5 @@
-//! Known values taken out of a stream as it passes, also where they lie across two pieces. Only bytes that may
-//! be the beginning of one wait for the next piece.
+//! Known values taken out of a stream as it passes, also where they lie across two pieces. Only
+//! bytes that may be the beginning of one wait for the next piece.
 
 use memchr::memmem::Finder;
 
@@ -14,10 +14,18 @@ pub struct Needles {
 
 impl Needles {
     pub fn new(values: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut values: Vec<Vec<u8>> = values.into_iter().filter(|value| !value.is_empty()).collect();
+        let mut values: Vec<Vec<u8>> = values
+            .into_iter()
+            .filter(|value| !value.is_empty())
+            .collect();
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         values.dedup();
-        Self { values: values.iter().map(|value| Finder::new(value).into_owned()).collect() }
+        Self {
+            values: values
+                .iter()
+                .map(|value| Finder::new(value).into_owned())
+                .collect(),
+        }
     }
 
     /// A whole text at once.
@@ -42,7 +50,10 @@ impl Needles {
         let begins = |value: &Finder<'static>| {
             let value = value.needle();
             let longest = value.len().saturating_sub(1).min(text.len());
-            (1..=longest).rev().find(|length| text.ends_with(&value[..*length])).unwrap_or(0)
+            (1..=longest)
+                .rev()
+                .find(|length| text.ends_with(&value[..*length]))
+                .unwrap_or(0)
         };
         self.values.iter().map(begins).max().unwrap_or(0)
     }
@@ -57,7 +68,11 @@ pub struct Masker<'a> {
 
 impl<'a> Masker<'a> {
     pub fn new(needles: &'a Needles) -> Self {
-        Self { needles, held: Vec::new(), hits: 0 }
+        Self {
+            needles,
+            held: Vec::new(),
+            hits: 0,
+        }
     }
 
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
@@ -118,9 +133,15 @@ mod tests {
     #[test]
     fn values_go_and_the_rest_stays() {
         let needles = needles(&["key-12345", "https://a.example/v1", "a.example", ""]);
-        assert_eq!(needles.masked("x key-12345 y https://a.example/v1/z a.example"), "x [redacted] y [redacted]/z [redacted]");
+        assert_eq!(
+            needles.masked("x key-12345 y https://a.example/v1/z a.example"),
+            "x [redacted] y [redacted]/z [redacted]"
+        );
         assert_eq!(needles.masked("key-1234"), "key-1234");
-        assert_eq!(needles.masked("https://a.example/v"), "https://[redacted]/v");
+        assert_eq!(
+            needles.masked("https://a.example/v"),
+            "https://[redacted]/v"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! What passes between an engine and a model: heads and bodies of HTTP, requests that may pass, answers as
-//! they arrive, and the record of each call. Bytes in, decisions out; sockets live in the harness.
+//! What passes between an engine and a model: heads and bodies of HTTP, requests that may pass,
+//! answers as they arrive, and the record of each call. Bytes in, decisions out; sockets live in
+//! the harness.
 
 pub mod answers;
 pub mod calls;
@@ -14,7 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The ways of talking to a model that the gateway passes through; it translates none into another.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// `POST {base}/chat/completions`
@@ -28,7 +31,12 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    pub const ALL: [Self; 4] = [Self::OpenaiChat, Self::OpenaiResponses, Self::AnthropicMessages, Self::GeminiGenerate];
+    pub const ALL: [Self; 4] = [
+        Self::OpenaiChat,
+        Self::OpenaiResponses,
+        Self::AnthropicMessages,
+        Self::GeminiGenerate,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -44,12 +52,17 @@ impl std::str::FromStr for Protocol {
     type Err = UnknownProtocol;
 
     fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
-        Self::ALL.into_iter().find(|protocol| protocol.as_str() == text).ok_or(UnknownProtocol)
+        Self::ALL
+            .into_iter()
+            .find(|protocol| protocol.as_str() == text)
+            .ok_or(UnknownProtocol)
     }
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such protocol; known are openai-chat, openai-responses, anthropic-messages and gemini-generate")]
+#[error(
+    "no such protocol; known are openai-chat, openai-responses, anthropic-messages and gemini-generate"
+)]
 pub struct UnknownProtocol;
 
 #[cfg(test)]

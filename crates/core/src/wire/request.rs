@@ -1,5 +1,6 @@
-//! May this request body go to the model? Read as it arrives: one strict JSON object, the admitted model by its
-//! exact name, no key by which another could be chosen, no tool that the provider would run.
+//! May this request body go to the model? Read as it arrives: one strict JSON object, the admitted
+//! model by its exact name, no key by which another could be chosen, no tool that the provider
+//! would run.
 
 use super::Protocol;
 use super::calls::Why;
@@ -46,29 +47,58 @@ pub struct Checked {
 
 impl<'a> RequestCheck<'a> {
     pub fn new(protocol: Protocol, admitted: &'a str) -> Self {
-        Self { protocol, admitted, scanner: Scanner::new(Rigour::Strict), seen: Look::default() }
+        Self {
+            protocol,
+            admitted,
+            scanner: Scanner::new(Rigour::Strict),
+            seen: Look::default(),
+        }
     }
 
     /// A fault ends the reading; what comes after need not be looked at.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Why> {
-        let Self { protocol, admitted, scanner, seen } = self;
-        scanner.push(bytes, &mut |path, value| seen.see(*protocol, admitted, path, &value)).map_err(why_of)
+        let Self {
+            protocol,
+            admitted,
+            scanner,
+            seen,
+        } = self;
+        scanner
+            .push(bytes, &mut |path, value| {
+                seen.see(*protocol, admitted, path, &value)
+            })
+            .map_err(why_of)
     }
 
     /// `in_path`: the model that the target names, where the protocol does that.
     pub fn finish(mut self, in_path: Option<&str>) -> Checked {
-        let Self { protocol, admitted, scanner, seen } = &mut self;
-        let whole = scanner.finish(&mut |path, value| seen.see(*protocol, admitted, path, &value)).map_err(why_of);
-        let named = in_path.map(str::to_owned).or_else(|| self.seen.model.clone());
+        let Self {
+            protocol,
+            admitted,
+            scanner,
+            seen,
+        } = &mut self;
+        let whole = scanner
+            .finish(&mut |path, value| seen.see(*protocol, admitted, path, &value))
+            .map_err(why_of);
+        let named = in_path
+            .map(str::to_owned)
+            .or_else(|| self.seen.model.clone());
         let verdict = match (&whole, self.seen.wrong, &named) {
             (Err(why), _, _) => Err(*why),
             _ if !self.seen.is_object => Err(Why::NotStrictJson),
             (_, Some(why), _) => Err(why),
             (_, _, None) => Err(Why::NoModel),
-            (_, _, Some(name)) if name.as_bytes() != self.admitted.as_bytes() => Err(Why::OtherModel),
+            (_, _, Some(name)) if name.as_bytes() != self.admitted.as_bytes() => {
+                Err(Why::OtherModel)
+            }
             _ => Ok(()),
         };
-        Checked { model: named, streamed: self.seen.streamed, verdict }
+        Checked {
+            model: named,
+            streamed: self.seen.streamed,
+            verdict,
+        }
     }
 }
 
@@ -105,14 +135,18 @@ impl Look {
             "model" if key != "model" => self.wrong(Why::ModelSwitch),
             "model" => self.model_named(protocol, admitted, value),
             "stream" if *value == Value::Bool(true) => self.streamed = true,
-            name if SWITCHES.contains(&name) && *value != Value::Null => self.wrong(Why::ModelSwitch),
+            name if SWITCHES.contains(&name) && *value != Value::Null => {
+                self.wrong(Why::ModelSwitch)
+            }
             name if HOSTED.contains(&name) && *value != Value::Null => self.wrong(Why::HostedTool),
             _ => {}
         }
     }
 
     fn model_named(&mut self, protocol: Protocol, admitted: &str, value: &Value<'_>) {
-        let Value::Text { text, whole } = value else { return self.wrong(Why::OtherModel) };
+        let Value::Text { text, whole } = value else {
+            return self.wrong(Why::OtherModel);
+        };
         // Where the path names the model, the body may only repeat it.
         if protocol == Protocol::GeminiGenerate {
             let name = text.strip_prefix("models/").unwrap_or(text);
@@ -139,11 +173,14 @@ fn folded(key: &str) -> String {
         .collect()
 }
 
-/// Tools of these kinds run where the engine is. Any other kind the provider would run, with a network of its own.
+/// Tools of these kinds run where the engine is. Any other kind the provider would run, with a
+/// network of its own.
 fn tool_is_the_engines(protocol: Protocol, path: &str, value: &Value<'_>) -> bool {
     match (protocol, path) {
         (Protocol::GeminiGenerate, path) => match path.strip_prefix("tools.*.") {
-            Some(key) if !key.contains('.') => matches!(key, "functionDeclarations" | "function_declarations"),
+            Some(key) if !key.contains('.') => {
+                matches!(key, "functionDeclarations" | "function_declarations")
+            }
             _ => true,
         },
         (_, "tools.*.type" | "tools.*.tools.*.type") => match value {
@@ -152,7 +189,10 @@ fn tool_is_the_engines(protocol: Protocol, path: &str, value: &Value<'_>) -> boo
                     let kinds = ["custom", "bash_", "text_editor_", "computer_", "memory_"];
                     kinds.iter().any(|kind| text.starts_with(kind))
                 }
-                _ => matches!(*text, "function" | "custom" | "namespace" | "local_shell" | "shell" | "apply_patch"),
+                _ => matches!(
+                    *text,
+                    "function" | "custom" | "namespace" | "local_shell" | "shell" | "apply_patch"
+                ),
             },
             Value::Null => true,
             _ => false,
@@ -193,23 +233,45 @@ mod tests {
 
     #[test]
     fn no_other_name_passes() {
-        for name in
-            ["Lab-1", "lab-1 ", " lab-1", "lab\u{2010}1", "l\u{430}b-1", "lab-1\\u0000", "lab-\u{ff11}", "", "lab-10", "LAB-1"]
-        {
-            assert_eq!(verdict(&format!("{{\"model\":\"{name}\"}}")), Err(Why::OtherModel), "{name:?}");
+        for name in [
+            "Lab-1",
+            "lab-1 ",
+            " lab-1",
+            "lab\u{2010}1",
+            "l\u{430}b-1",
+            "lab-1\\u0000",
+            "lab-\u{ff11}",
+            "",
+            "lab-10",
+            "LAB-1",
+        ] {
+            assert_eq!(
+                verdict(&format!("{{\"model\":\"{name}\"}}")),
+                Err(Why::OtherModel),
+                "{name:?}"
+            );
         }
         let long = format!("{{\"model\":\"lab-1{}\"}}", "x".repeat(5000));
         assert_eq!(verdict(&long), Err(Why::OtherModel));
         for (body, want) in [
             (r#"{"model":"lab-1","model":"other"}"#, Why::DuplicateKey),
-            (r#"{"model":"lab-1","\u006dodel":"lab-1"}"#, Why::DuplicateKey),
+            (
+                r#"{"model":"lab-1","\u006dodel":"lab-1"}"#,
+                Why::DuplicateKey,
+            ),
             (r#"{"model":"lab-1","a":{"b":1,"b":2}}"#, Why::DuplicateKey),
             (r#"{"model":"lab-1","Model":"other"}"#, Why::ModelSwitch),
             (r#"{"model":"lab-1","MODEL":"lab-1"}"#, Why::ModelSwitch),
             (r#"{"model":"lab-1","models":["other"]}"#, Why::ModelSwitch),
             (r#"{"model":"lab-1","Fallbacks":[]}"#, Why::ModelSwitch),
-            ("{\"model\":\"lab-1\",\"model\u{17f}\":[\"other\"]}", Why::ModelSwitch),
-            (r#"{"model":"lab-1","extra_body":{"model":"other"}}"#, Why::ModelSwitch),
+            (
+                "{\"model\":\"lab-1\",\"model\u{17f}\":[\"other\"]}",
+                Why::ModelSwitch,
+            ),
+            (
+                r#"{"model":"lab-1","extra_body":{"model":"other"}}"#,
+                Why::ModelSwitch,
+            ),
             (r#"{"model":{"model":"lab-1"}}"#, Why::OtherModel),
             (r#"{"model":["lab-1"]}"#, Why::OtherModel),
             (r#"{"model":null}"#, Why::OtherModel),
@@ -230,16 +292,56 @@ mod tests {
     #[test]
     fn tools_of_the_provider_do_not_pass() {
         for (protocol, body, good) in [
-            (OpenaiResponses, r#"{"model":"lab-1","tools":[{"type":"web_search"}]}"#, false),
-            (OpenaiResponses, r#"{"model":"lab-1","tools":[{"type":"mcp","server_url":"x"}]}"#, false),
-            (OpenaiResponses, r#"{"model":"lab-1","tools":[{"type":"namespace","tools":[{"type":"function"}]}]}"#, true),
-            (OpenaiResponses, r#"{"model":"lab-1","tools":[{"type":"namespace","tools":[{"type":"mcp"}]}]}"#, false),
-            (OpenaiChat, r#"{"model":"lab-1","web_search_options":{}}"#, false),
-            (AnthropicMessages, r#"{"model":"lab-1","tools":[{"name":"x","input_schema":{"type":"object"}}]}"#, true),
-            (AnthropicMessages, r#"{"model":"lab-1","tools":[{"type":"text_editor_20250728"}]}"#, true),
-            (AnthropicMessages, r#"{"model":"lab-1","tools":[{"type":"web_fetch_20250910"}]}"#, false),
-            (AnthropicMessages, r#"{"model":"lab-1","mcp_servers":[{"url":"x"}]}"#, false),
-            (OpenaiChat, r#"{"model":"lab-1","tools":[{"type":7}]}"#, false),
+            (
+                OpenaiResponses,
+                r#"{"model":"lab-1","tools":[{"type":"web_search"}]}"#,
+                false,
+            ),
+            (
+                OpenaiResponses,
+                r#"{"model":"lab-1","tools":[{"type":"mcp","server_url":"x"}]}"#,
+                false,
+            ),
+            (
+                OpenaiResponses,
+                r#"{"model":"lab-1","tools":[{"type":"namespace","tools":[{"type":"function"}]}]}"#,
+                true,
+            ),
+            (
+                OpenaiResponses,
+                r#"{"model":"lab-1","tools":[{"type":"namespace","tools":[{"type":"mcp"}]}]}"#,
+                false,
+            ),
+            (
+                OpenaiChat,
+                r#"{"model":"lab-1","web_search_options":{}}"#,
+                false,
+            ),
+            (
+                AnthropicMessages,
+                r#"{"model":"lab-1","tools":[{"name":"x","input_schema":{"type":"object"}}]}"#,
+                true,
+            ),
+            (
+                AnthropicMessages,
+                r#"{"model":"lab-1","tools":[{"type":"text_editor_20250728"}]}"#,
+                true,
+            ),
+            (
+                AnthropicMessages,
+                r#"{"model":"lab-1","tools":[{"type":"web_fetch_20250910"}]}"#,
+                false,
+            ),
+            (
+                AnthropicMessages,
+                r#"{"model":"lab-1","mcp_servers":[{"url":"x"}]}"#,
+                false,
+            ),
+            (
+                OpenaiChat,
+                r#"{"model":"lab-1","tools":[{"type":7}]}"#,
+                false,
+            ),
         ] {
             let want = if good { Ok(()) } else { Err(Why::HostedTool) };
             assert_eq!(check(protocol, body, None).verdict, want, "{body}");
@@ -253,15 +355,28 @@ mod tests {
             (r#"{"model":"models/lab-1"}"#, "lab-1", Ok(())),
             (r#"{"model":"models/other"}"#, "lab-1", Err(Why::OtherModel)),
             ("{}", "Lab-1", Err(Why::OtherModel)),
-            (r#"{"tools":[{"functionDeclarations":[{"name":"x"}]}]}"#, "lab-1", Ok(())),
-            (r#"{"tools":[{"googleSearch":{}}]}"#, "lab-1", Err(Why::HostedTool)),
+            (
+                r#"{"tools":[{"functionDeclarations":[{"name":"x"}]}]}"#,
+                "lab-1",
+                Ok(()),
+            ),
+            (
+                r#"{"tools":[{"googleSearch":{}}]}"#,
+                "lab-1",
+                Err(Why::HostedTool),
+            ),
         ] {
-            assert_eq!(check(GeminiGenerate, body, Some(in_path)).verdict, want, "{body}");
+            assert_eq!(
+                check(GeminiGenerate, body, Some(in_path)).verdict,
+                want,
+                "{body}"
+            );
         }
     }
 
     proptest! {
-        /// Whatever stands around it, a body that passes names the admitted model at its top and nowhere twice.
+        /// Whatever stands around it, a body that passes names the admitted model at its top and
+        /// nowhere twice.
         #[test]
         fn nothing_passes_by_accident(body in "\\{\"(model|Model|a)\":\"(lab-1|lab-2)\"(,\"(model|x)\":\"(lab-1|lab-2)\"){0,2}\\}", cut in 1usize..9) {
             let mut request = RequestCheck::new(OpenaiChat, "lab-1");

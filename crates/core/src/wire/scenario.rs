@@ -124,7 +124,10 @@ impl Default for Turn {
 
 impl Turn {
     pub fn saying(text: &str) -> Self {
-        Self { text: text.to_owned(), ..Self::default() }
+        Self {
+            text: text.to_owned(),
+            ..Self::default()
+        }
     }
 }
 
@@ -183,12 +186,16 @@ impl Scenario {
             After::Last if count > 0 => at.min(count - 1),
             _ => at,
         };
-        let turn = usize::try_from(at).ok().and_then(|at| self.turn.get(at)).cloned();
+        let turn = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.turn.get(at))
+            .cloned();
         turn.unwrap_or_else(|| Turn::saying("Done."))
     }
 }
 
-/// How many turns of the assistant a request holds: runs of its items, whatever stands between them.
+/// How many turns of the assistant a request holds: runs of its items, whatever stands between
+/// them.
 pub fn prior_turns(protocol: Protocol, body: &Value) -> u64 {
     let list = match protocol {
         Protocol::OpenaiChat | Protocol::AnthropicMessages => &body["messages"],
@@ -200,7 +207,9 @@ pub fn prior_turns(protocol: Protocol, body: &Value) -> u64 {
     for item in list.as_array().into_iter().flatten() {
         let is_own = match item["role"].as_str() {
             Some(role) => matches!(role, "assistant" | "model"),
-            None => item["type"].as_str().is_some_and(|kind| kind == "reasoning" || kind.ends_with("_call")),
+            None => item["type"]
+                .as_str()
+                .is_some_and(|kind| kind == "reasoning" || kind.ends_with("_call")),
         };
         turns += u64::from(is_own && !inside);
         inside = is_own;
@@ -225,9 +234,14 @@ mod tests {
         assert_eq!(said(&by_history, 2, 0), "0");
         assert_eq!(said(&by_history, 9, 1), "1");
         assert_eq!(said(&by_history, 9, 2), "Done.");
-        let by_number = scenario("select='requests'\nafter='last'\n[[turn]]\ntext='0'\n[[turn]]\ntext='1'\n");
+        let by_number =
+            scenario("select='requests'\nafter='last'\n[[turn]]\ntext='0'\n[[turn]]\ntext='1'\n");
         assert_eq!(
-            (said(&by_number, 1, 7), said(&by_number, 2, 7), said(&by_number, 99, 7)),
+            (
+                said(&by_number, 1, 7),
+                said(&by_number, 2, 7),
+                said(&by_number, 99, 7)
+            ),
             ("0".into(), "1".into(), "1".into())
         );
         let again = scenario("after='again'\n[[turn]]\ntext='0'\n[[turn]]\ntext='1'\n");
@@ -257,8 +271,16 @@ mod tests {
                 {"type": "function_call_output"}, {"type": "function_call"}, {"type": "function_call_output"}]}),
                 2,
             ),
-            (Protocol::AnthropicMessages, json!({"messages": [{"role": "user"}]}), 0),
-            (Protocol::GeminiGenerate, json!({"contents": [{"role": "user"}, {"role": "model"}]}), 1),
+            (
+                Protocol::AnthropicMessages,
+                json!({"messages": [{"role": "user"}]}),
+                0,
+            ),
+            (
+                Protocol::GeminiGenerate,
+                json!({"contents": [{"role": "user"}, {"role": "model"}]}),
+                1,
+            ),
             (Protocol::OpenaiChat, json!({}), 0),
         ] {
             assert_eq!(prior_turns(protocol, &body), want, "{body}");

@@ -1,5 +1,5 @@
-//! A cached checkout as data: which way a workspace is made, the manifest that stands for a tree that
-//! need not be read again, and which checkouts a bounded cache lets go.
+//! A cached checkout as data: which way a workspace is made, the manifest that stands for a tree
+//! that need not be read again, and which checkouts a bounded cache lets go.
 
 use crate::values::digest::Digest;
 use crate::values::paths::TreePath;
@@ -18,7 +18,8 @@ pub enum WorkspaceKind {
 pub const OVERLAY_FROM: u64 = 256;
 
 impl WorkspaceKind {
-    /// An overlay needs a jail to be mounted in, a host that can, and a repository that is worth it.
+    /// An overlay needs a jail to be mounted in, a host that can, and a repository that is worth
+    /// it.
     pub fn decide(jailed: bool, host_can: bool, source_files: Option<u64>) -> Self {
         match source_files {
             Some(files) if jailed && host_can && files >= OVERLAY_FROM => Self::Overlay,
@@ -59,7 +60,9 @@ pub struct Broken;
 impl Manifest {
     /// The bytes of all files together.
     pub fn bytes(&self) -> u64 {
-        self.tree.values().fold(0, |sum, entry| sum.saturating_add(entry.bytes))
+        self.tree
+            .values()
+            .fold(0, |sum, entry| sum.saturating_add(entry.bytes))
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -87,7 +90,9 @@ impl Manifest {
 
     /// Reads what `encode` wrote; anything else, by as little as one bit, is refused.
     pub fn decode(bytes: &[u8]) -> Result<Self, Broken> {
-        let (body, digest) = bytes.split_at_checked(bytes.len().saturating_sub(DIGEST)).ok_or(Broken)?;
+        let (body, digest) = bytes
+            .split_at_checked(bytes.len().saturating_sub(DIGEST))
+            .ok_or(Broken)?;
         if Digest::of(body).to_bytes() != digest {
             return Err(Broken);
         }
@@ -102,13 +107,26 @@ impl Manifest {
         for _ in 0..number(&mut rest)? {
             let kind = kind(take::<1>(&mut rest)?[0])?;
             let (bytes, sha256) = (number(&mut rest)?, take_digest(&mut rest)?);
-            entries.push((TreePath::new(name(&mut rest)?), Entry { kind, bytes, sha256 }));
+            entries.push((
+                TreePath::new(name(&mut rest)?),
+                Entry {
+                    kind,
+                    bytes,
+                    sha256,
+                },
+            ));
         }
         let in_order = entries.is_sorted_by(|a, b| a.0 < b.0);
         if !rest.is_empty() || !in_order {
             return Err(Broken);
         }
-        Ok(Self { git_tree, commit, start_tree, submodules, tree: entries.into_iter().collect() })
+        Ok(Self {
+            git_tree,
+            commit,
+            start_tree,
+            submodules,
+            tree: entries.into_iter().collect(),
+        })
     }
 }
 
@@ -193,10 +211,17 @@ mod tests {
     use crate::workspace::tree;
 
     fn sample() -> Manifest {
-        let entry = |kind, text: &str| Entry { kind, bytes: text.len() as u64, sha256: Digest::of(text.as_bytes()) };
+        let entry = |kind, text: &str| Entry {
+            kind,
+            bytes: text.len() as u64,
+            sha256: Digest::of(text.as_bytes()),
+        };
         let tree = Tree::from([
             (TreePath::new("a"), entry(FileKind::Regular, "a")),
-            (TreePath::new(&b"b/\xff\n"[..]), entry(FileKind::Executable, "bb")),
+            (
+                TreePath::new(&b"b/\xff\n"[..]),
+                entry(FileKind::Executable, "bb"),
+            ),
             (TreePath::new("l"), entry(FileKind::Symlink, "a")),
         ]);
         Manifest {
@@ -231,8 +256,14 @@ mod tests {
         let sealed = |body: &[u8]| [body, &Digest::of(body).to_bytes()].concat();
         let body = sample().encode();
         let body = &body[..body.len() - DIGEST];
-        assert_eq!(Manifest::decode(&sealed(&[body, b"more"].concat())), Err(Broken));
-        assert_eq!(Manifest::decode(&sealed(&body[..body.len() - 1])), Err(Broken));
+        assert_eq!(
+            Manifest::decode(&sealed(&[body, b"more"].concat())),
+            Err(Broken)
+        );
+        assert_eq!(
+            Manifest::decode(&sealed(&body[..body.len() - 1])),
+            Err(Broken)
+        );
         let huge = [MAGIC, &u64::MAX.to_le_bytes()].concat();
         assert_eq!(Manifest::decode(&sealed(&huge)), Err(Broken));
         assert_eq!(Manifest::decode(&[]), Err(Broken));
@@ -248,17 +279,27 @@ mod tests {
             (true, false, Some(u64::MAX), Copy),
             (false, true, Some(u64::MAX), Copy),
         ] {
-            assert_eq!(WorkspaceKind::decide(jailed, can, files), want, "{jailed} {can} {files:?}");
+            assert_eq!(
+                WorkspaceKind::decide(jailed, can, files),
+                want,
+                "{jailed} {can} {files:?}"
+            );
         }
     }
 
     #[test]
     fn the_longest_unused_go_first_and_the_last_used_never() {
-        let kept = |name: &str, used, bytes| Kept { name: name.into(), used, bytes };
+        let kept = |name: &str, used, bytes| Kept {
+            name: name.into(),
+            used,
+            bytes,
+        };
         assert!(surplus(&[kept("only", 0, u64::MAX)]).is_empty());
         let huge = [kept("old", 1, 1), kept("new", 2, MAX_KEPT_BYTES)];
         assert_eq!(surplus(&huge), ["old"]);
-        let many: Vec<Kept> = (0..MAX_KEPT as u64 + 2).map(|used| kept(&format!("c{used}"), used, 1)).collect();
+        let many: Vec<Kept> = (0..MAX_KEPT as u64 + 2)
+            .map(|used| kept(&format!("c{used}"), used, 1))
+            .collect();
         assert_eq!(surplus(&many), ["c1", "c0"]);
         assert!(surplus(&many[2..]).is_empty());
     }

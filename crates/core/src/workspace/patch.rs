@@ -47,7 +47,11 @@ impl PatchPaths {
             let (head, rest) = chunk.split_at(end);
             self.push(head);
             self.end_line()?;
-            chunk = if self.seen_header() && !self.in_header { &rest[content_end(rest)..] } else { &rest[1..] };
+            chunk = if self.seen_header() && !self.in_header {
+                &rest[content_end(rest)..]
+            } else {
+                &rest[1..]
+            };
         }
         self.push(chunk);
         Ok(())
@@ -91,7 +95,11 @@ impl PatchPaths {
             } else if line.starts_with(NEW) {
                 self.second = None;
             }
-            return if self.seen_header() { Ok(()) } else { Err(PatchError::NoHeader) };
+            return if self.seen_header() {
+                Ok(())
+            } else {
+                Err(PatchError::NoHeader)
+            };
         }
         let path = header_path(&line)?;
         if let Some(path) = self.second.take() {
@@ -113,14 +121,17 @@ impl PatchPaths {
 /// Where the next line that may be a header begins. `rest` begins with the newline before it, and
 /// after a header and its mode lines the lines in between mean nothing.
 fn content_end(rest: &[u8]) -> usize {
-    let newline = memchr::memmem::find(rest, b"\ndiff --git ").or_else(|| memchr::memrchr(b'\n', rest));
+    let newline =
+        memchr::memmem::find(rest, b"\ndiff --git ").or_else(|| memchr::memrchr(b'\n', rest));
     newline.map_or(rest.len(), |at| at + 1)
 }
 
 /// The path of a line that begins with `diff --git `.
 pub(crate) fn header_path(line: &[u8]) -> Result<TreePath, PatchError> {
     let names = line.strip_prefix(HEADER).and_then(same_names);
-    names.ok_or_else(|| PatchError::Header(String::from_utf8_lossy(line).chars().take(200).collect()))
+    names.ok_or_else(|| {
+        PatchError::Header(String::from_utf8_lossy(line).chars().take(200).collect())
+    })
 }
 
 /// `a/X b/X` or `"a/X" "b/X"`: both halves name the same path, so the middle is known.
@@ -158,9 +169,18 @@ mod tests {
     #[test]
     fn refusals() {
         assert_eq!(paths(b"hello\n"), Err(PatchError::NoHeader));
-        assert!(matches!(paths(b"diff --git a/x b/y\n"), Err(PatchError::Header(_))));
-        assert!(matches!(paths(b"diff --git a/ b/\n"), Err(PatchError::Header(_))));
-        assert!(matches!(paths(b"diff --git a/x b/x\ndiff --git a/x b/x\n"), Err(PatchError::Twice(_))));
+        assert!(matches!(
+            paths(b"diff --git a/x b/y\n"),
+            Err(PatchError::Header(_))
+        ));
+        assert!(matches!(
+            paths(b"diff --git a/ b/\n"),
+            Err(PatchError::Header(_))
+        ));
+        assert!(matches!(
+            paths(b"diff --git a/x b/x\ndiff --git a/x b/x\n"),
+            Err(PatchError::Twice(_))
+        ));
     }
 
     #[test]
@@ -169,9 +189,21 @@ mod tests {
         let made = "diff --git a/x b/x\nnew file mode 120000\n+is\n";
         let other = "diff --git a/y b/y\nnew file mode 100644\n";
         assert_eq!(paths([gone, made].concat().as_bytes()).unwrap(), ["x"]);
-        assert_eq!(paths([gone, made, other].concat().as_bytes()).unwrap(), ["x", "y"]);
-        for bad in [[made, gone, ""], [gone, gone, ""], [gone, other, made], [made, made, ""], [gone, made, made]] {
-            assert!(matches!(paths(bad.concat().as_bytes()), Err(PatchError::Twice(_))), "{bad:?}");
+        assert_eq!(
+            paths([gone, made, other].concat().as_bytes()).unwrap(),
+            ["x", "y"]
+        );
+        for bad in [
+            [made, gone, ""],
+            [gone, gone, ""],
+            [gone, other, made],
+            [made, made, ""],
+            [gone, made, made],
+        ] {
+            assert!(
+                matches!(paths(bad.concat().as_bytes()), Err(PatchError::Twice(_))),
+                "{bad:?}"
+            );
         }
     }
 

@@ -40,7 +40,8 @@ impl PatchStat {
 
     /// ` 2 files changed, 3 insertions(+), 1 deletion(-)`, the way git says it.
     pub fn summary(&self) -> String {
-        let many = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let many =
+            |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let mut text = format!("{} changed", many(self.files.len() as u64, "file"));
         if self.added > 0 {
             text.push_str(&format!(", {}(+)", many(self.added, "insertion")));
@@ -91,13 +92,22 @@ impl StatReader {
         }
         self.close_file()?;
         let files: Vec<FileStat> = self.files.into_values().collect();
-        let sum = |count: fn(&FileStat) -> u64| files.iter().map(count).fold(0, u64::saturating_add);
-        Ok(PatchStat { added: sum(|file| file.added), removed: sum(|file| file.removed), files })
+        let sum =
+            |count: fn(&FileStat) -> u64| files.iter().map(count).fold(0, u64::saturating_add);
+        Ok(PatchStat {
+            added: sum(|file| file.added),
+            removed: sum(|file| file.removed),
+            files,
+        })
     }
 
     fn push(&mut self, bytes: &[u8]) {
         // Of a content line only the first byte counts; it can be gigabytes long.
-        let most = if self.hunk.is_some() { 1 } else { patch::MAX_HEADER };
+        let most = if self.hunk.is_some() {
+            1
+        } else {
+            patch::MAX_HEADER
+        };
         let room = most.saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.begun |= !bytes.is_empty();
@@ -113,10 +123,18 @@ impl StatReader {
         if line.starts_with(patch::HEADER) {
             self.close_file()?;
             let path = patch::header_path(&line)?;
-            self.current = Some(FileStat { path, change: ChangeKind::Modified, added: 0, removed: 0, binary: false });
+            self.current = Some(FileStat {
+                path,
+                change: ChangeKind::Modified,
+                added: 0,
+                removed: 0,
+                binary: false,
+            });
             return Ok(());
         }
-        let Some(file) = &mut self.current else { return Err(PatchError::NoHeader) };
+        let Some(file) = &mut self.current else {
+            return Err(PatchError::NoHeader);
+        };
         if line.starts_with(b"@@ ") {
             let announced = hunk(&line).ok_or(PatchError::Hunk(self.number))?;
             self.hunk = Some(announced).filter(|lines| *lines != (0, 0));
@@ -136,7 +154,9 @@ impl StatReader {
 
     fn content(&mut self, first: Option<u8>, (old, new): (u64, u64)) -> Result<(), PatchError> {
         let wrong = || PatchError::Hunk(self.number);
-        let Some(file) = &mut self.current else { return Err(wrong()) };
+        let Some(file) = &mut self.current else {
+            return Err(wrong());
+        };
         let (old, new) = match first {
             // An empty line is a context line that lost its space on the way.
             Some(b' ') | None => (old.checked_sub(1), new.checked_sub(1)),
@@ -159,7 +179,9 @@ impl StatReader {
 
     /// A file that became a link is one change in two parts, its deletion and its creation.
     fn close_file(&mut self) -> Result<(), PatchError> {
-        let Some(mut file) = self.current.take() else { return Ok(()) };
+        let Some(mut file) = self.current.take() else {
+            return Ok(());
+        };
         if let Some(before) = self.files.remove(&file.path) {
             if (before.change, file.change) != (ChangeKind::Deleted, ChangeKind::Added) {
                 return Err(PatchError::Twice(file.path));
@@ -185,7 +207,9 @@ fn mode_and_content(file: &mut FileStat) {
 fn hunk(line: &[u8]) -> Option<(u64, u64)> {
     let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.get(..64.min(line.len() - 4))?);
     // A function name behind the second `@@` may hold anything, and may be cut inside a character.
-    let text = text.or_else(|error| std::str::from_utf8(&line[4..4 + error.valid_up_to()])).ok()?;
+    let text = text
+        .or_else(|error| std::str::from_utf8(&line[4..4 + error.valid_up_to()]))
+        .ok()?;
     let (old, rest) = text.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;
     Some((count(old)?, count(new)?))
@@ -206,7 +230,18 @@ mod tests {
     const PATCH: &str = "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@ fn x() \u{e9}\n one\n--- two\n+++ two\n three\n@@ -9 +9,2 @@\n-x\n\\ No newline at end of file\n+x\n+y\n\\ No newline at end of file\ndiff --git a/b.bin b/b.bin\nnew file mode 100644\nindex 0..1\nGIT binary patch\nliteral 3\nKcmZQzU\n\nliteral 0\nHcmV?d00001\n\ndiff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\ndiff --git a/z b/z\ndeleted file mode 100644\n--- a/z\n+++ /dev/null\n@@ -1 +0,0 @@\n-was\ndiff --git a/z b/z\nnew file mode 120000\n--- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+is\n";
 
     fn short(stat: &PatchStat) -> Vec<(String, ChangeKind, u64, u64, bool)> {
-        stat.files.iter().map(|file| (file.path.to_string(), file.change, file.added, file.removed, file.binary)).collect()
+        stat.files
+            .iter()
+            .map(|file| {
+                (
+                    file.path.to_string(),
+                    file.change,
+                    file.added,
+                    file.removed,
+                    file.binary,
+                )
+            })
+            .collect()
     }
 
     #[test]
@@ -222,15 +257,24 @@ mod tests {
             ]
         );
         assert_eq!((stat.added, stat.removed), (4, 3));
-        assert_eq!(stat.summary(), "4 files changed, 4 insertions(+), 3 deletions(-)");
+        assert_eq!(
+            stat.summary(),
+            "4 files changed, 4 insertions(+), 3 deletions(-)"
+        );
         assert_eq!(PatchStat::of(b"").unwrap().summary(), "0 files changed");
     }
 
     #[test]
     fn a_mode_with_content_is_a_change_of_content() {
         let patch = "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n@@ -1 +1 @@\n-a\n+b\n";
-        assert_eq!(short(&PatchStat::of(patch.as_bytes()).unwrap()), [("x".into(), ChangeKind::Modified, 1, 1, false)]);
-        assert_eq!(PatchStat::of(patch.as_bytes()).unwrap().summary(), "1 file changed, 1 insertion(+), 1 deletion(-)");
+        assert_eq!(
+            short(&PatchStat::of(patch.as_bytes()).unwrap()),
+            [("x".into(), ChangeKind::Modified, 1, 1, false)]
+        );
+        assert_eq!(
+            PatchStat::of(patch.as_bytes()).unwrap().summary(),
+            "1 file changed, 1 insertion(+), 1 deletion(-)"
+        );
     }
 
     #[test]
@@ -243,12 +287,22 @@ mod tests {
             ("@@ -1 +1\n", PatchError::Hunk(2)),
             ("@@ -x +1 @@\n", PatchError::Hunk(2)),
             ("@@ -1,99999999999999999999 +1 @@\n", PatchError::Hunk(2)),
-            ("diff --git a/x b/x\n", PatchError::Twice(TreePath::new("x"))),
+            (
+                "diff --git a/x b/x\n",
+                PatchError::Twice(TreePath::new("x")),
+            ),
         ] {
-            assert_eq!(PatchStat::of(format!("{head}{body}").as_bytes()), Err(want), "{body}");
+            assert_eq!(
+                PatchStat::of(format!("{head}{body}").as_bytes()),
+                Err(want),
+                "{body}"
+            );
         }
         assert_eq!(PatchStat::of(b"hello\n"), Err(PatchError::NoHeader));
-        assert!(matches!(PatchStat::of(b"diff --git a/x b/y\n"), Err(PatchError::Header(_))));
+        assert!(matches!(
+            PatchStat::of(b"diff --git a/x b/y\n"),
+            Err(PatchError::Header(_))
+        ));
     }
 
     /// A patch with a known answer, from the signs of its lines.
@@ -256,14 +310,20 @@ mod tests {
         let mut text = String::new();
         let mut counts = Vec::new();
         for (number, signs) in files.iter().enumerate() {
-            text.push_str(&format!("diff --git a/{number:04} b/{number:04}\n--- a/{number:04}\n+++ b/{number:04}\n"));
-            let count = |wanted: &[u8]| signs.iter().filter(|sign| wanted.contains(sign)).count() as u64;
+            text.push_str(&format!(
+                "diff --git a/{number:04} b/{number:04}\n--- a/{number:04}\n+++ b/{number:04}\n"
+            ));
+            let count =
+                |wanted: &[u8]| signs.iter().filter(|sign| wanted.contains(sign)).count() as u64;
             if !signs.is_empty() {
                 text.push_str(&format!("@@ -1,{} +1,{} @@\n", count(b" -"), count(b" +")));
             }
             for sign in signs {
                 // What follows the sign looks like every kind of header.
-                text.push_str(&format!("{}diff --git a/x b/x @@ -1 +1 @@\n", char::from(*sign)));
+                text.push_str(&format!(
+                    "{}diff --git a/x b/x @@ -1 +1 @@\n",
+                    char::from(*sign)
+                ));
             }
             counts.push((count(b"+"), count(b"-")));
         }

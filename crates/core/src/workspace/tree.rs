@@ -42,7 +42,15 @@ pub fn digest(tree: &Tree) -> Digest {
     hasher.update(b"cto-tree/1\n");
     for (path, entry) in tree {
         // Length first, so that no name can imitate the next field.
-        hasher.update(format!("{} {} {} ", entry.kind.git_mode(), entry.sha256, path.as_bytes().len()).as_bytes());
+        hasher.update(
+            format!(
+                "{} {} {} ",
+                entry.kind.git_mode(),
+                entry.sha256,
+                path.as_bytes().len()
+            )
+            .as_bytes(),
+        );
         hasher.update(path.as_bytes());
         hasher.update(b"\n");
     }
@@ -62,9 +70,14 @@ pub fn changes(base: &Tree, now: &Tree) -> Vec<Change> {
         };
         let old = if order.is_le() { before.next() } else { None };
         let new = if order.is_ge() { after.next() } else { None };
-        let Some((path, _)) = old.or(new) else { return found };
+        let Some((path, _)) = old.or(new) else {
+            return found;
+        };
         if let Some(kind) = change(old.map(|(_, entry)| entry), new.map(|(_, entry)| entry)) {
-            found.push(Change { path: path.clone(), kind });
+            found.push(Change {
+                path: path.clone(),
+                kind,
+            });
         }
     }
 }
@@ -75,7 +88,9 @@ fn change(before: Option<&Entry>, after: Option<&Entry>) -> Option<ChangeKind> {
         (None, Some(_)) => Some(ChangeKind::Added),
         (Some(_), None) => Some(ChangeKind::Deleted),
         (Some(a), Some(b)) if a == b => None,
-        (Some(a), Some(b)) if (a.kind == FileKind::Symlink) != (b.kind == FileKind::Symlink) => Some(ChangeKind::TypeChanged),
+        (Some(a), Some(b)) if (a.kind == FileKind::Symlink) != (b.kind == FileKind::Symlink) => {
+            Some(ChangeKind::TypeChanged)
+        }
         (Some(a), Some(b)) if a.sha256 == b.sha256 => Some(ChangeKind::ModeChanged),
         (Some(_), Some(_)) => Some(ChangeKind::Modified),
     }
@@ -88,11 +103,18 @@ mod tests {
     use super::*;
 
     fn entry(kind: FileKind, text: &str) -> Entry {
-        Entry { kind, bytes: text.len() as u64, sha256: Digest::of(text.as_bytes()) }
+        Entry {
+            kind,
+            bytes: text.len() as u64,
+            sha256: Digest::of(text.as_bytes()),
+        }
     }
 
     fn tree(entries: &[(&str, FileKind, &str)]) -> Tree {
-        entries.iter().map(|(p, k, t)| (TreePath::new(*p), entry(*k, t))).collect()
+        entries
+            .iter()
+            .map(|(p, k, t)| (TreePath::new(*p), entry(*k, t)))
+            .collect()
     }
 
     #[test]
@@ -112,7 +134,10 @@ mod tests {
             ("text", Regular, "y"),
             ("type", Symlink, "x"),
         ]);
-        let got: Vec<(String, ChangeKind)> = changes(&base, &now).into_iter().map(|c| (c.path.to_string(), c.kind)).collect();
+        let got: Vec<(String, ChangeKind)> = changes(&base, &now)
+            .into_iter()
+            .map(|c| (c.path.to_string(), c.kind))
+            .collect();
         assert_eq!(
             got,
             [

@@ -1,7 +1,7 @@
 //! A bundle as one file: `cto bundle pack`, `unpack`, and the way `cto verify` reads an archive.
 //!
-//! What may stand in an archive is decided in `cto_core::bundle::archive`. The compression is a Zstandard frame,
-//! read by a decoder without unsafe parsing in C: an archive comes from strangers.
+//! What may stand in an archive is decided in `cto_core::bundle::archive`. The compression is a
+//! Zstandard frame, read by a decoder without unsafe parsing in C: an archive comes from strangers.
 
 use std::cell::Cell;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -20,8 +20,9 @@ use crate::host;
 use crate::host::files;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// A skippable frame after the data, which every other reader passes over: it holds SHA-256 of all bytes before
-/// it. Compressed data has many spellings of one content; with this, not even those can be exchanged.
+/// A skippable frame after the data, which every other reader passes over: it holds SHA-256 of all
+/// bytes before it. Compressed data has many spellings of one content; with this, not even those
+/// can be exchanged.
 const TRAILER_HEAD: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 32, 0, 0, 0];
 /// Ours is far smaller; a frame that wants more is not one of ours.
 const MAX_WINDOW: u64 = 8 << 20;
@@ -44,7 +45,8 @@ pub enum PackError {
     Io(#[from] io::Error),
 }
 
-// ---- reading -------------------------------------------------------------------------------------
+// ---- reading
+// -------------------------------------------------------------------------------------
 
 /// Counts and digests what goes through.
 struct Counted<'a, R> {
@@ -62,8 +64,12 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Reads an archive from front to back and hands each file to `each`. Returns the run it is a bundle of.
-pub fn walk(archive: impl Read, each: impl FnMut(&Entry, &mut dyn Read) -> Result<(), PackError>) -> Result<RunId, PackError> {
+/// Reads an archive from front to back and hands each file to `each`. Returns the run it is a
+/// bundle of.
+pub fn walk(
+    archive: impl Read,
+    each: impl FnMut(&Entry, &mut dyn Read) -> Result<(), PackError>,
+) -> Result<RunId, PackError> {
     walk_within(archive, Limits::default(), each)
 }
 
@@ -77,23 +83,35 @@ fn walk_within(
     let mut magic = [0u8; 4];
     let start = read_up_to(&mut source, &mut magic)?;
     let source = io::Cursor::new(magic).take(start as u64).chain(source);
-    let mut source = Counted { inner: source, count: &taken, hasher: Hasher::default() };
+    let mut source = Counted {
+        inner: source,
+        count: &taken,
+        hasher: Hasher::default(),
+    };
     if magic != ZSTD_MAGIC {
         let run = entries(&mut source, limits, &taken, each)?;
         return ended(&mut source).map(|()| run);
     }
-    let frame = |error: &dyn std::fmt::Display| PackError::Frame(format!("cannot be read: {error}"));
-    let mut decoder = StreamingDecoder::new_with_max_window_size(source, MAX_WINDOW).map_err(|error| frame(&error))?;
+    let frame =
+        |error: &dyn std::fmt::Display| PackError::Frame(format!("cannot be read: {error}"));
+    let mut decoder = StreamingDecoder::new_with_max_window_size(source, MAX_WINDOW)
+        .map_err(|error| frame(&error))?;
     let run = entries(&mut decoder, limits, &taken, each)?;
     ended(&mut decoder)?;
     trailer(&mut decoder.into_inner()).map(|()| run)
 }
 
 fn trailer<R: Read>(source: &mut Counted<'_, R>) -> Result<(), PackError> {
-    let expected = [TRAILER_HEAD.to_vec(), source.hasher.clone().finish().to_bytes().to_vec()].concat();
+    let expected = [
+        TRAILER_HEAD.to_vec(),
+        source.hasher.clone().finish().to_bytes().to_vec(),
+    ]
+    .concat();
     let mut found = vec![0u8; expected.len()];
     if read_up_to(source, &mut found)? != expected.len() || found != expected {
-        return Err(PackError::Frame("does not have its digest at the end".into()));
+        return Err(PackError::Frame(
+            "does not have its digest at the end".into(),
+        ));
     }
     ended(source)
 }
@@ -147,7 +165,12 @@ fn entries(
     while let Some(entry) = unpacker.header(&block(source)?)? {
         let given = Cell::new(0);
         let guard = || unpacker.ratio(taken.get(), before + given.get());
-        let mut content = Content { inner: source.by_ref().take(entry.bytes), given: &given, guard, refused: None };
+        let mut content = Content {
+            inner: source.by_ref().take(entry.bytes),
+            given: &given,
+            guard,
+            refused: None,
+        };
         let done = each(&entry, &mut content);
         if let Some(refused) = content.refused {
             return Err(refused.into());
@@ -169,7 +192,10 @@ fn entries(
     if block(source)?.iter().any(|byte| *byte != 0) {
         return Err(ArchiveError::End.into());
     }
-    unpacker.run().cloned().ok_or(PackError::Refused(ArchiveError::Empty))
+    unpacker
+        .run()
+        .cloned()
+        .ok_or(PackError::Refused(ArchiveError::Empty))
 }
 
 /// One file's content, stopped when it grows out of all proportion.
@@ -192,7 +218,8 @@ impl<R: Read, G: Fn() -> Result<(), ArchiveError>> Read for Content<'_, R, G> {
     }
 }
 
-/// Unpacks into a directory of its own below `into`; nothing is there under its name until all of it is.
+/// Unpacks into a directory of its own below `into`; nothing is there under its name until all of
+/// it is.
 pub fn unpack(archive: impl Read, into: &Path) -> Result<PathBuf, PackError> {
     let name = host::random_name(12).map_err(io::Error::other)?;
     let aside = into.join(format!(".unpacking-{name}"));
@@ -210,7 +237,11 @@ fn unpack_to(archive: impl Read, into: &Path, aside: &Path) -> Result<PathBuf, P
         if let Some(parent) = path.parent() {
             host::make_private_dir(parent)?;
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
         io::copy(content, &mut file)?;
         Ok(file.sync_data()?)
     })?;
@@ -225,12 +256,17 @@ fn private_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(dir)
 }
 
-// ---- writing -------------------------------------------------------------------------------------
+// ---- writing
+// -------------------------------------------------------------------------------------
 
 /// Writes a bundle as an archive. The same bundle gives the same bytes.
 pub fn pack(dir: &Path, run: &RunId, to: impl Write, compress: bool) -> Result<(), PackError> {
     let mut source = Source::new(dir, run)?;
-    let mut drain = Drain { inner: BufWriter::with_capacity(128 << 10, to), hasher: Hasher::default(), failed: None };
+    let mut drain = Drain {
+        inner: BufWriter::with_capacity(128 << 10, to),
+        hasher: Hasher::default(),
+        failed: None,
+    };
     if compress {
         // It takes errors for bugs, so neither end shows it one.
         let mut compressor = FrameCompressor::new(CompressionLevel::Fastest);
@@ -238,7 +274,9 @@ pub fn pack(dir: &Path, run: &RunId, to: impl Write, compress: bool) -> Result<(
         compressor.set_drain(&mut drain);
         compressor.compress();
         let digest = drain.hasher.clone().finish();
-        let _ = drain.write_all(&TRAILER_HEAD).and_then(|()| drain.write_all(&digest.to_bytes()));
+        let _ = drain
+            .write_all(&TRAILER_HEAD)
+            .and_then(|()| drain.write_all(&digest.to_bytes()));
     } else {
         let _ = io::copy(&mut source, &mut drain);
     }
@@ -289,7 +327,16 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn new(dir: &'a Path, run: &'a RunId) -> Result<Self, PackError> {
         let files = list(dir)?.into_iter();
-        Ok(Self { dir, run, files, now: Box::new(io::empty()), left: 0, name: String::new(), at_end: false, failed: None })
+        Ok(Self {
+            dir,
+            run,
+            files,
+            now: Box::new(io::empty()),
+            left: 0,
+            name: String::new(),
+            at_end: false,
+            failed: None,
+        })
     }
 
     fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, PackError> {
@@ -321,7 +368,11 @@ impl<'a> Source<'a> {
         }
         let padding = archive::padding(bytes) as u64;
         self.left = BLOCK as u64 + bytes + padding;
-        self.now = Box::new(io::Cursor::new(header).chain(file.take(bytes)).chain(io::repeat(0).take(padding)));
+        self.now = Box::new(
+            io::Cursor::new(header)
+                .chain(file.take(bytes))
+                .chain(io::repeat(0).take(padding)),
+        );
         self.name = name;
         Ok(true)
     }
@@ -386,8 +437,17 @@ mod tests {
     }
 
     fn refusal(bytes: &[u8]) -> String {
-        let limits = Limits { entries: 10, bytes: 1 << 20, ratio: 100, free: 1000 };
-        let skip = |_: &Entry, content: &mut dyn Read| io::copy(content, &mut io::sink()).map(drop).map_err(PackError::from);
+        let limits = Limits {
+            entries: 10,
+            bytes: 1 << 20,
+            ratio: 100,
+            free: 1000,
+        };
+        let skip = |_: &Entry, content: &mut dyn Read| {
+            io::copy(content, &mut io::sink())
+                .map(drop)
+                .map_err(PackError::from)
+        };
         match walk_within(bytes, limits, skip) {
             Ok(_) => "accepted".into(),
             Err(error) => error.to_string(),
@@ -406,8 +466,15 @@ mod tests {
             assert_eq!(to, into.join(RUN));
             assert_eq!(list(&to).unwrap(), list(&dir).unwrap());
             assert!(!to.join("run.lock").exists());
-            assert!(matches!(unpack(bytes.as_slice(), &into), Err(PackError::Exists(_))));
-            assert_eq!(fs::read_dir(&into).unwrap().count(), 1, "something was left behind");
+            assert!(matches!(
+                unpack(bytes.as_slice(), &into),
+                Err(PackError::Exists(_))
+            ));
+            assert_eq!(
+                fs::read_dir(&into).unwrap().count(),
+                1,
+                "something was left behind"
+            );
         }
     }
 
@@ -419,7 +486,12 @@ mod tests {
             let bytes = packed(&dir, &run, compress);
             assert_eq!(refusal(&bytes), "accepted");
             for length in 0..bytes.len() {
-                assert_ne!(refusal(&bytes[..length]), "accepted", "{length} of {}", bytes.len());
+                assert_ne!(
+                    refusal(&bytes[..length]),
+                    "accepted",
+                    "{length} of {}",
+                    bytes.len()
+                );
             }
             for more in [&b"\0"[..], &[0; 512], b"x", &bytes] {
                 assert_ne!(refusal(&[bytes.as_slice(), more].concat()), "accepted");
@@ -464,7 +536,10 @@ mod tests {
     fn links_and_pipes_are_not_packed() {
         let (_keep, dir, run) = sample();
         std::os::unix::fs::symlink("/etc/passwd", dir.join("link")).unwrap();
-        assert!(matches!(pack(&dir, &run, io::sink(), true), Err(PackError::Strange(_))));
+        assert!(matches!(
+            pack(&dir, &run, io::sink(), true),
+            Err(PackError::Strange(_))
+        ));
     }
 
     struct Full;
@@ -483,7 +558,10 @@ mod tests {
     fn a_full_disk_is_an_error() {
         let (_keep, dir, run) = sample();
         for compress in [true, false] {
-            assert!(matches!(pack(&dir, &run, Full, compress), Err(PackError::Io(_))));
+            assert!(matches!(
+                pack(&dir, &run, Full, compress),
+                Err(PackError::Io(_))
+            ));
         }
     }
 }

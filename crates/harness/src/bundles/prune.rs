@@ -1,6 +1,8 @@
-//! Removing runs: what is there, what core says may go, and taking it away so that no reader ever sees half a bundle.
+//! Removing runs: what is there, what core says may go, and taking it away so that no reader ever
+//! sees half a bundle.
 //!
-//! Everything is read from the bundles themselves: the index may be behind, and here that would cost evidence.
+//! Everything is read from the bundles themselves: the index may be behind, and here that would
+//! cost evidence.
 
 use std::fs;
 use std::io;
@@ -35,8 +37,12 @@ pub enum PruneError {
 
 /// Every run of the root, as it lies there now.
 pub fn candidates(home: &Home) -> Result<Vec<Candidate>, Failure> {
-    let Some(root) = RunsRoot::open(home)? else { return Ok(Vec::new()) };
-    let entries = root.entries().map_err(|error| unreadable_root(home, &error))?;
+    let Some(root) = RunsRoot::open(home)? else {
+        return Ok(Vec::new());
+    };
+    let entries = root
+        .entries()
+        .map_err(|error| unreadable_root(home, &error))?;
     let mut found = Vec::with_capacity(entries.len());
     index::read_many(&root, &entries, |one| found.push(candidate(&root, one)));
     Ok(found)
@@ -48,7 +54,11 @@ fn candidate(root: &RunsRoot, found: Found) -> Candidate {
     Candidate {
         is_own_directory: record.is_own_directory,
         is_held: is_held(&dir),
-        size: if record.is_own_directory { size_below(&dir) } else { Size(0) },
+        size: if record.is_own_directory {
+            size_below(&dir)
+        } else {
+            Size(0)
+        },
         listed: record.listed,
         refers_to,
     }
@@ -72,28 +82,49 @@ fn size_below(dir: &Path) -> Size {
 
 /// Removes one run, if it is still what it was when it was chosen.
 pub fn remove(home: &Home, chosen: &Candidate) -> Result<(), PruneError> {
-    let root = RunsRoot::open(home).ok().flatten().ok_or(PruneError::Changed)?;
+    let root = RunsRoot::open(home)
+        .ok()
+        .flatten()
+        .ok_or(PruneError::Changed)?;
     let run_id = &chosen.listed.run_id;
     // Gone is gone, whoever was quicker.
-    let Some(now) = root.entry(run_id).and_then(|entry| index::read(&root, &entry)) else { return Ok(()) };
+    let Some(now) = root
+        .entry(run_id)
+        .and_then(|entry| index::read(&root, &entry))
+    else {
+        return Ok(());
+    };
     let dir = root.path.join(run_id.as_str());
     if now.record.listed != chosen.listed || !now.record.is_own_directory || is_held(&dir) {
         return Err(PruneError::Changed);
     }
     match take_out(home, &root, run_id, &dir) {
         Ok(aside) => clear(&aside).map_err(|error| PruneError::Remove(aside, error)),
-        Err(PruneError::Rename(error)) if error.kind() == io::ErrorKind::NotFound && !dir.exists() => Ok(()),
+        Err(PruneError::Rename(error))
+            if error.kind() == io::ErrorKind::NotFound && !dir.exists() =>
+        {
+            Ok(())
+        }
         Err(error) => Err(error),
     }
 }
 
 /// One rename: before it the run is listed and whole, after it there is none.
-fn take_out(home: &Home, root: &RunsRoot, run_id: &RunId, dir: &Path) -> Result<PathBuf, PruneError> {
-    let name = format!("{PREFIX}{run_id}-{}", host::random_name(6).map_err(|_| PruneError::Name)?);
+fn take_out(
+    home: &Home,
+    root: &RunsRoot,
+    run_id: &RunId,
+    dir: &Path,
+) -> Result<PathBuf, PruneError> {
+    let name = format!(
+        "{PREFIX}{run_id}-{}",
+        host::random_name(6).map_err(|_| PruneError::Name)?
+    );
     let aside = home.work().join(&name);
     match host::make_private_dir(&home.work()).and_then(|()| fs::rename(dir, &aside)) {
         Ok(()) => Ok(aside),
-        // The runs root is on another file system than the state: a hidden name beside it does as well.
+        // The runs root is on another file system than the state: a hidden name beside it does as
+        // well.
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let beside = root.path.join(&name);
             fs::rename(dir, &beside).map_err(PruneError::Rename)?;
@@ -107,7 +138,11 @@ fn take_out(home: &Home, root: &RunsRoot, run_id: &RunId, dir: &Path) -> Result<
 pub fn sweep(home: &Home) {
     for place in [home.work(), home.runs.clone()] {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-            if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            if entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(PREFIX.as_bytes())
+            {
                 // Nobody reads it; what is in the way now is tried again next time.
                 let _ = clear(&entry.path());
             }
@@ -118,7 +153,12 @@ pub fn sweep(home: &Home) {
 /// Removes a tree that somebody else may be removing as well.
 fn clear(dir: &Path) -> io::Result<()> {
     match on_disk::remove(dir) {
-        Err(_) if fs::symlink_metadata(dir).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) => Ok(()),
+        Err(_)
+            if fs::symlink_metadata(dir)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound) =>
+        {
+            Ok(())
+        }
         result => result,
     }
 }

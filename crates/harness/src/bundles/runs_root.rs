@@ -1,4 +1,5 @@
-//! The directory that holds the bundles: which runs are in it, and whether that changed since one last looked.
+//! The directory that holds the bundles: which runs are in it, and whether that changed since one
+//! last looked.
 //!
 //! Nothing here looks into a bundle, and nothing here writes.
 
@@ -36,12 +37,12 @@ pub struct Token {
     pub is_settled: bool,
 }
 
-/// Clocks of file systems are coarse: two changes within one tick leave the same time. Git calls such a time
-/// racy. The coarsest clock in use, that of FAT, ticks every two seconds.
+/// Clocks of file systems are coarse: two changes within one tick leave the same time. Git calls
+/// such a time racy. The coarsest clock in use, that of FAT, ticks every two seconds.
 const SETTLING_MILLIS: i64 = 2_100;
 
-/// File systems known to change a directory's times with its entries at once, whoever changes them. Network and
-/// user-space file systems may answer from a cache; there, names are read every time.
+/// File systems known to change a directory's times with its entries at once, whoever changes them.
+/// Network and user-space file systems may answer from a cache; there, names are read every time.
 const TRUSTED_FILE_SYSTEMS: [i64; 9] = [
     0xef53,      // ext2 to ext4
     0x5846_5342, // XFS
@@ -55,25 +56,39 @@ const TRUSTED_FILE_SYSTEMS: [i64; 9] = [
 ];
 
 impl RunsRoot {
-    /// `None` when nothing is there yet. A place that is there but cannot be listed is an error: silence would
-    /// say that there are no runs.
+    /// `None` when nothing is there yet. A place that is there but cannot be listed is an error:
+    /// silence would say that there are no runs.
     pub fn open(home: &Home) -> Result<Option<Self>, Failure> {
         let unreadable = |error: io::Error| unreadable_root(home, &error);
         let path = match home.runs.canonicalize() {
             Ok(path) => path,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && home.runs.symlink_metadata().is_err() => return Ok(None),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && home.runs.symlink_metadata().is_err() =>
+            {
+                return Ok(None);
+            }
             Err(error) => return Err(unreadable(error)),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let dir = rustix::fs::open(&path, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
-        let root = Self { path, dir: dir.into() };
+        let dir = rustix::fs::open(&path, flags, Mode::empty())
+            .map_err(|error| unreadable(error.into()))?;
+        let root = Self {
+            path,
+            dir: dir.into(),
+        };
         root.reopen().map_err(unreadable)?;
         Ok(Some(root))
     }
 
     /// A descriptor of its own, because reading names moves it.
     fn reopen(&self) -> io::Result<OwnedFd> {
-        Ok(rustix::fs::openat(&self.dir, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+        Ok(rustix::fs::openat(
+            &self.dir,
+            ".",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?)
     }
 
     /// Every run, in no order.
@@ -81,15 +96,17 @@ impl RunsRoot {
         self.entries_where(|_| true)
     }
 
-    /// Runs whose name is wanted, in no order. Other names, and files named like runs, are not ours and are
-    /// passed over.
+    /// Runs whose name is wanted, in no order. Other names, and files named like runs, are not ours
+    /// and are passed over.
     pub fn entries_where(&self, mut is_wanted: impl FnMut(&str) -> bool) -> io::Result<Vec<Entry>> {
         let mut found = Vec::new();
         let mut buffer = Vec::with_capacity(256 * 1024);
         let mut names = RawDir::new(self.reopen()?, buffer.spare_capacity_mut());
         while let Some(entry) = names.next() {
             let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
+            let Ok(name) = entry.file_name().to_str() else {
+                continue;
+            };
             let is_own_directory = match entry.file_type() {
                 FileType::Directory => true,
                 FileType::Symlink | FileType::Unknown => match self.kind(name) {
@@ -99,23 +116,44 @@ impl RunsRoot {
                 _ => continue,
             };
             // Asked only of what could be a run, so that it may remember what it was asked.
-            let Some(run_id) = is_wanted(name).then(|| name.parse::<RunId>().ok()).flatten() else { continue };
-            found.push(Entry { run_id, inode: entry.ino(), is_own_directory });
+            let Some(run_id) = is_wanted(name)
+                .then(|| name.parse::<RunId>().ok())
+                .flatten()
+            else {
+                continue;
+            };
+            found.push(Entry {
+                run_id,
+                inode: entry.ino(),
+                is_own_directory,
+            });
         }
         Ok(found)
     }
 
     /// A directory of its own (`true`), a link to one (`false`), or neither.
     fn kind(&self, name: &str) -> Option<bool> {
-        let is_dir = |flags| self.stat(name, flags).is_ok_and(|stat| file_type(&stat) == FileType::Directory);
-        is_dir(AtFlags::SYMLINK_NOFOLLOW).then_some(true).or_else(|| is_dir(AtFlags::empty()).then_some(false))
+        let is_dir = |flags| {
+            self.stat(name, flags)
+                .is_ok_and(|stat| file_type(&stat) == FileType::Directory)
+        };
+        is_dir(AtFlags::SYMLINK_NOFOLLOW)
+            .then_some(true)
+            .or_else(|| is_dir(AtFlags::empty()).then_some(false))
     }
 
     /// One run by its name.
     pub fn entry(&self, run_id: &RunId) -> Option<Entry> {
         let is_own_directory = self.kind(run_id.as_str())?;
-        let inode = self.stat(run_id.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?.st_ino;
-        Some(Entry { run_id: run_id.clone(), inode, is_own_directory })
+        let inode = self
+            .stat(run_id.as_str(), AtFlags::SYMLINK_NOFOLLOW)
+            .ok()?
+            .st_ino;
+        Some(Entry {
+            run_id: run_id.clone(),
+            inode,
+            is_own_directory,
+        })
     }
 
     /// What the kernel says of a path below the root.
@@ -125,9 +163,13 @@ impl RunsRoot {
 
     pub fn token(&self) -> io::Result<Token> {
         let stat = rustix::fs::fstat(&self.dir)?;
-        let changed_millis = [(stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec)]
-            .map(|(seconds, nanos)| i128::from(seconds) * 1_000 + i128::from(nanos) / 1_000_000);
-        let since_change = i128::from(host::now().as_millis()) - changed_millis.into_iter().max().unwrap_or(i128::MAX);
+        let changed_millis = [
+            (stat.st_mtime, stat.st_mtime_nsec),
+            (stat.st_ctime, stat.st_ctime_nsec),
+        ]
+        .map(|(seconds, nanos)| i128::from(seconds) * 1_000 + i128::from(nanos) / 1_000_000);
+        let since_change = i128::from(host::now().as_millis())
+            - changed_millis.into_iter().max().unwrap_or(i128::MAX);
         let file_system = rustix::fs::fstatfs(&self.dir)?.f_type;
         let text = format!(
             "{}-{}-{}-{}-{}.{:09}-{}.{:09}",
@@ -140,7 +182,8 @@ impl RunsRoot {
             stat.st_ctime,
             stat.st_ctime_nsec
         );
-        let is_settled = since_change >= i128::from(SETTLING_MILLIS) && TRUSTED_FILE_SYSTEMS.contains(&file_system);
+        let is_settled = since_change >= i128::from(SETTLING_MILLIS)
+            && TRUSTED_FILE_SYSTEMS.contains(&file_system);
         Ok(Token { text, is_settled })
     }
 }

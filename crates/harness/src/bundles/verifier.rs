@@ -33,9 +33,15 @@ pub fn verify_dir(dir: &Path, trust: &Trust) -> io::Result<Verification> {
     examine(dir, trust).map(|(_, verification)| verification)
 }
 
-/// The verification of a bundle, with what it was made from: whoever shows more shows those same bytes.
+/// The verification of a bundle, with what it was made from: whoever shows more shows those same
+/// bytes.
 pub fn examine(dir: &Path, trust: &Trust) -> io::Result<(FoundBundle, Verification)> {
-    Verifier { trust, places: Vec::new(), threads: workers::cores() }.examine(dir)
+    Verifier {
+        trust,
+        places: Vec::new(),
+        threads: workers::cores(),
+    }
+    .examine(dir)
 }
 
 /// Whose signatures count, and where other bundles may be.
@@ -58,7 +64,11 @@ impl Verifier<'_> {
     }
 
     /// An archive, read once from front to back; nothing is written anywhere.
-    pub fn packed(&self, archive: impl Read, beside: Option<&Path>) -> Result<Verification, PackError> {
+    pub fn packed(
+        &self,
+        archive: impl Read,
+        beside: Option<&Path>,
+    ) -> Result<Verification, PackError> {
         let mut found = FoundBundle::default();
         let run = pack::walk(archive, |entry, content| {
             take(&mut found, entry.name.clone(), entry.bytes, content)?;
@@ -73,19 +83,30 @@ impl Verifier<'_> {
             let near = wanted.iter().filter(|_| depth < DEPTH);
             // What cannot be read is not there: the verdict is then unknown, never good.
             let bundles = near.filter_map(|run| self.find(run, beside));
-            bundles.filter_map(|(dir, other)| linked(&other, &self.verified(&other, dir.parent(), depth + 1))).collect()
+            bundles
+                .filter_map(|(dir, other)| {
+                    linked(&other, &self.verified(&other, dir.parent(), depth + 1))
+                })
+                .collect()
         })
     }
 
     fn find(&self, run: &RunId, beside: Option<&Path>) -> Option<(PathBuf, FoundBundle)> {
-        let places = beside.into_iter().chain(self.places.iter().map(PathBuf::as_path));
-        places.map(|place| place.join(run.as_str())).find_map(|dir| read_dir(&dir, self.threads).ok().map(|found| (dir, found)))
+        let places = beside
+            .into_iter()
+            .chain(self.places.iter().map(PathBuf::as_path));
+        places
+            .map(|place| place.join(run.as_str()))
+            .find_map(|dir| read_dir(&dir, self.threads).ok().map(|found| (dir, found)))
     }
 }
 
 /// Every file of a directory, hashed once.
 fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
-    let mut found = FoundBundle { named: name_of(dir), ..FoundBundle::default() };
+    let mut found = FoundBundle {
+        named: name_of(dir),
+        ..FoundBundle::default()
+    };
     let mut big = Vec::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
@@ -100,7 +121,9 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
                     let mut file = files::open_regular(&entry.path())?;
                     match file.metadata()?.len() {
                         length if length > LARGEST => found.strangers.push(name.to_owned()),
-                        length if length < BIG => take(&mut found, name.to_owned(), length, &mut file)?,
+                        length if length < BIG => {
+                            take(&mut found, name.to_owned(), length, &mut file)?
+                        }
                         length => big.push((length, name.to_owned(), entry.path())),
                     }
                 }
@@ -112,7 +135,12 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
     big.sort_by(|a, b| b.cmp(a));
     let parts = workers::for_all(threads, &big, |(length, name, path)| {
         let mut part = FoundBundle::default();
-        take(&mut part, name.clone(), *length, &mut files::open_regular(path)?)?;
+        take(
+            &mut part,
+            name.clone(),
+            *length,
+            &mut files::open_regular(path)?,
+        )?;
         Ok::<_, io::Error>(part)
     });
     for part in parts {
@@ -130,11 +158,19 @@ fn name_of(dir: &Path) -> Option<RunId> {
 }
 
 /// One file: always its digest, for documents also the bytes, for the patch also its paths.
-fn take(found: &mut FoundBundle, name: String, length: u64, content: &mut dyn Read) -> io::Result<()> {
+fn take(
+    found: &mut FoundBundle,
+    name: String,
+    length: u64,
+    content: &mut dyn Read,
+) -> io::Result<()> {
     if verify::is_document(&name) && length <= MAX_DOCUMENT {
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
         content.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
-        let file = FoundFile { bytes: bytes.len() as u64, sha256: Digest::of(&bytes) };
+        let file = FoundFile {
+            bytes: bytes.len() as u64,
+            sha256: Digest::of(&bytes),
+        };
         found.documents.insert(name.clone(), bytes);
         found.files.insert(name, file);
         return Ok(());
@@ -159,7 +195,13 @@ fn take(found: &mut FoundBundle, name: String, length: u64, content: &mut dyn Re
     if let Some((paths, error)) = patch {
         found.patch_paths = Some(error.map_or_else(|| paths.finish(), Err));
     }
-    found.files.insert(name, FoundFile { bytes, sha256: hasher.finish() });
+    found.files.insert(
+        name,
+        FoundFile {
+            bytes,
+            sha256: hasher.finish(),
+        },
+    );
     Ok(())
 }
 
@@ -170,20 +212,38 @@ mod tests {
     #[test]
     fn big_and_small_files_are_all_found() {
         let dir = tempfile::tempdir().unwrap();
-        for (name, length) in [("a", 10), ("b", 3 << 20), ("c", 2 << 20), ("report.json", 2 << 20), ("patch.diff", 2 << 20)] {
+        for (name, length) in [
+            ("a", 10),
+            ("b", 3 << 20),
+            ("c", 2 << 20),
+            ("report.json", 2 << 20),
+            ("patch.diff", 2 << 20),
+        ] {
             fs::write(dir.path().join(name), vec![7u8; length]).unwrap();
         }
         let found = read_dir(dir.path(), 3).unwrap();
         assert_eq!(found.files.len(), 5);
-        assert_eq!(found.files["b"], FoundFile { bytes: 3 << 20, sha256: Digest::of(&vec![7u8; 3 << 20]) });
+        assert_eq!(
+            found.files["b"],
+            FoundFile {
+                bytes: 3 << 20,
+                sha256: Digest::of(&vec![7u8; 3 << 20])
+            }
+        );
         assert!(found.documents.contains_key("report.json") && found.patch_paths.is_some());
     }
 
     #[test]
     fn a_file_larger_than_any_is_named_and_not_read() {
         let dir = tempfile::tempdir().unwrap();
-        fs::File::create(dir.path().join("holes")).unwrap().set_len(1 << 42).unwrap();
+        fs::File::create(dir.path().join("holes"))
+            .unwrap()
+            .set_len(1 << 42)
+            .unwrap();
         let found = read_dir(dir.path(), 1).unwrap();
-        assert_eq!((found.files.len(), found.strangers), (0, vec!["holes".to_owned()]));
+        assert_eq!(
+            (found.files.len(), found.strangers),
+            (0, vec!["holes".to_owned()])
+        );
     }
 }

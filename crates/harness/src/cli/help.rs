@@ -65,12 +65,15 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let mut command = &mut tree;
     for name in &args.command {
         command = command.find_subcommand_mut(name).ok_or_else(|| {
-            Failure::usage("unknown_command", format!("there is no command {name:?}")).hint("`cto help` lists every command")
+            Failure::usage("unknown_command", format!("there is no command {name:?}"))
+                .hint("`cto help` lists every command")
         })?;
     }
     let help = command.render_long_help();
     match context.output.json {
-        true => context.output.document(&json!({"schema_version": 1, "command": "help", "text": help.to_string()}))?,
+        true => context
+            .output
+            .document(&json!({"schema_version": 1, "command": "help", "text": help.to_string()}))?,
         false => context.output.line(help.ansi().to_string().trim_end()),
     }
     Ok(0)
@@ -80,12 +83,19 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 pub fn dress(tree: clap::Command) -> clap::Command {
     let more = "Every command: cto help. One in full: cto help COMMAND.";
     let short = format!("{}\n\n{more}", list(&tree, Group::Everyday, "Commands"));
-    let long: Vec<String> = GROUPS.iter().map(|(group, heading)| list(&tree, *group, heading)).collect();
+    let long: Vec<String> = GROUPS
+        .iter()
+        .map(|(group, heading)| list(&tree, *group, heading))
+        .collect();
     let styles = Styles::styled();
     let header = styles.get_header();
-    let template =
-        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{{before-help}}{header}Options:{header:#}\n{{options}}");
-    tree.before_help(short).before_long_help(long.join("\n\n")).help_template(template).override_usage("cto [OPTIONS] <COMMAND>")
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{{before-help}}{header}Options:{header:#}\n{{options}}"
+    );
+    tree.before_help(short)
+        .before_long_help(long.join("\n\n"))
+        .help_template(template)
+        .override_usage("cto [OPTIONS] <COMMAND>")
 }
 
 fn list(tree: &clap::Command, group: Group, heading: &str) -> String {
@@ -94,8 +104,15 @@ fn list(tree: &clap::Command, group: Group, heading: &str) -> String {
     let width = PLACES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = format!("{header}{heading}:{header:#}");
     for (name, _) in PLACES.iter().filter(|(_, place)| *place == group) {
-        let about = tree.find_subcommand(name).and_then(clap::Command::get_about).map(ToString::to_string).unwrap_or_default();
-        text.push_str(&format!("\n  {literal}{name}{literal:#}{}  {about}", " ".repeat(width - name.len())));
+        let about = tree
+            .find_subcommand(name)
+            .and_then(clap::Command::get_about)
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        text.push_str(&format!(
+            "\n  {literal}{name}{literal:#}{}  {about}",
+            " ".repeat(width - name.len())
+        ));
     }
     text
 }
@@ -107,7 +124,11 @@ mod tests {
     #[test]
     fn every_command_has_exactly_one_place() {
         let tree = command_tree();
-        let mut shown: Vec<&str> = tree.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name()).collect();
+        let mut shown: Vec<&str> = tree
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set())
+            .map(|sub| sub.get_name())
+            .collect();
         let mut placed: Vec<&str> = PLACES.iter().map(|(name, _)| *name).collect();
         shown.sort_unstable();
         placed.sort_unstable();
@@ -116,7 +137,10 @@ mod tests {
 
     #[test]
     fn the_short_help_stays_short() {
-        let everyday = PLACES.iter().filter(|(_, group)| *group == Group::Everyday).count();
+        let everyday = PLACES
+            .iter()
+            .filter(|(_, group)| *group == Group::Everyday)
+            .count();
         assert!((1..=8).contains(&everyday), "{everyday}");
     }
 
@@ -125,6 +149,10 @@ mod tests {
         for (group, _) in GROUPS {
             assert!(PLACES.iter().any(|(_, place)| *place == group), "{group:?}");
         }
-        assert!(PLACES.iter().all(|(_, place)| GROUPS.iter().any(|(group, _)| group == place)));
+        assert!(
+            PLACES
+                .iter()
+                .all(|(_, place)| GROUPS.iter().any(|(group, _)| group == place))
+        );
     }
 }

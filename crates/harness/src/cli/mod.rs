@@ -26,7 +26,13 @@ use crate::screen::output::{Color, Output};
 
 /// The gate between coding agents and the repositories people own.
 #[derive(Parser)]
-#[command(name = "cto", version, about, max_term_width = 100, disable_help_subcommand = true)]
+#[command(
+    name = "cto",
+    version,
+    about,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 struct Cli {
     #[command(flatten)]
     global: Global,
@@ -41,9 +47,17 @@ struct Global {
     #[arg(long, global = true)]
     json: bool,
     /// Use colours: auto, always or never [env: NO_COLOR, CLICOLOR_FORCE]
-    #[arg(long, global = true, value_enum, value_name = "WHEN", hide_short_help = true, hide_possible_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        hide_short_help = true,
+        hide_possible_values = true
+    )]
     color: Option<Color>,
-    /// Directory for all state [default: the first of CTO_STATE_DIR, a Hermes profile, CTO_HOME, config, XDG state]
+    /// Directory for all state [default: the first of CTO_STATE_DIR, a Hermes profile, CTO_HOME,
+    /// config, XDG state]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     home: Option<PathBuf>,
     /// Directory for run bundles only [env: CTO_RUNS_DIR]
@@ -167,10 +181,16 @@ struct Context {
 
 impl Context {
     fn home(&self) -> Result<Home, Failure> {
-        Home::find(self.home.clone(), self.runs_dir.clone(), &self.env, &self.config)
+        Home::find(
+            self.home.clone(),
+            self.runs_dir.clone(),
+            &self.env,
+            &self.config,
+        )
     }
 
-    /// Whose signatures count on this machine. Without a state home there is no store, and nobody's do.
+    /// Whose signatures count on this machine. Without a state home there is no store, and nobody's
+    /// do.
     fn trust(&self) -> Result<Trust, Failure> {
         match self.home() {
             Ok(home) => KeyStore::of(&home).trust().map_err(|error| error.failure()),
@@ -180,31 +200,48 @@ impl Context {
 
     /// Whole seconds of a setting that only the config file can give.
     fn configured_seconds(&self, key: &str) -> Option<u32> {
-        self.config.get(key).and_then(|given| given.value.parse().ok())
+        self.config
+            .get(key)
+            .and_then(|given| given.value.parse().ok())
     }
 
     /// Where cases are looked for, when no flag says so.
     fn configured_cases(&self) -> Result<Option<PathBuf>, Failure> {
-        self.config.get("cases").map(|given| crate::host::settings::directory(&given.value, &self.env)).transpose()
+        self.config
+            .get("cases")
+            .map(|given| crate::host::settings::directory(&given.value, &self.env))
+            .transpose()
     }
 }
 
 /// Parses, dispatches, and turns whatever comes back into an exit code.
 pub fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|arg| arg == "__jail") {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|arg| arg == "__jail")
+    {
         // Before anything could start a thread.
         crate::jail::enter_main();
     }
-    let (Cli { global, command: Some(command) }, words) = (match parse::parse(std::env::args_os().collect()) {
+    let (
+        Cli {
+            global,
+            command: Some(command),
+        },
+        words,
+    ) = (match parse::parse(std::env::args_os().collect()) {
         Ok(asked) => (asked.cli, asked.command),
         Err(code) => return ExitCode::from(code),
-    }) else {
+    })
+    else {
         return ExitCode::from(2);
     };
     match &command {
         Command::Agent { words } => return ExitCode::from(doubles::agent::play(words)),
         Command::Fake { script } => return ExitCode::from(doubles::fake::play(script)),
-        Command::Attack { name, argument } => return ExitCode::from(doubles::attacks::play(name, argument)),
+        Command::Attack { name, argument } => {
+            return ExitCode::from(doubles::attacks::play(name, argument));
+        }
         Command::Hostile { name, on } => return ExitCode::from(doubles::hostile::play(name, on)),
         Command::EchoDoor { command } => return ExitCode::from(doubles::echo_door::play(command)),
         Command::Model(args) => return ExitCode::from(doubles::model::play(args)),
@@ -214,7 +251,12 @@ pub fn main() -> ExitCode {
     }
     let mut context = Context {
         env: Env::of_process(),
-        output: Output::new(global.json, Some(words), global.home.as_deref(), global.runs_dir.as_deref()),
+        output: Output::new(
+            global.json,
+            Some(words),
+            global.home.as_deref(),
+            global.runs_dir.as_deref(),
+        ),
         home: global.home,
         runs_dir: global.runs_dir,
         color: global.color,
@@ -224,7 +266,11 @@ pub fn main() -> ExitCode {
     let answer = configure(&mut context, &command).and_then(|()| dispatch(&context, command));
     let answer = answer.and_then(|code| context.output.check_arrival().map(|()| code));
     ExitCode::from(answer.unwrap_or_else(|failure| {
-        let failure = if is_exec { work::exec::own(failure) } else { failure };
+        let failure = if is_exec {
+            work::exec::own(failure)
+        } else {
+            failure
+        };
         context.output.failure(&failure);
         failure.exit_code()
     }))
@@ -232,25 +278,48 @@ pub fn main() -> ExitCode {
 
 /// Takes the settings in. Commands about this program itself work whatever the config file holds.
 fn configure(context: &mut Context, command: &Command) -> Result<(), Failure> {
-    let about_itself = matches!(command, Command::Config(_) | Command::Help(_) | Command::Completions(_) | Command::Man(_));
+    let about_itself = matches!(
+        command,
+        Command::Config(_) | Command::Help(_) | Command::Completions(_) | Command::Man(_)
+    );
     if !about_itself {
         context.config = crate::host::settings::load(&context.env)?.config;
     }
-    chosen_color(context.color, &context.env, &context.config).1.apply();
+    chosen_color(context.color, &context.env, &context.config)
+        .1
+        .apply();
     Ok(())
 }
 
 /// Flag over variable over config file.
-fn chosen_color(flag: Option<Color>, env: &Env, config: &cto_core::operator::settings::Config) -> (Source, Color) {
+fn chosen_color(
+    flag: Option<Color>,
+    env: &Env,
+    config: &cto_core::operator::settings::Config,
+) -> (Source, Color) {
     let forced = env.get("CLICOLOR_FORCE").is_some_and(|value| value != "0");
     let environment = match (env.get("NO_COLOR").is_some(), forced) {
         (true, _) => Some((Source::Environment { name: "NO_COLOR" }, Color::Never)),
-        (false, true) => Some((Source::Environment { name: "CLICOLOR_FORCE" }, Color::Always)),
+        (false, true) => Some((
+            Source::Environment {
+                name: "CLICOLOR_FORCE",
+            },
+            Color::Always,
+        )),
         (false, false) => None,
     };
-    let given = config.get("color").and_then(|given| Some((given.line, Color::from_str(&given.value, false).ok()?)));
-    let layers = Layers { flag, environment, config: given, default: None };
-    layers.choose("color").unwrap_or((Source::Default, Color::Auto))
+    let given = config
+        .get("color")
+        .and_then(|given| Some((given.line, Color::from_str(&given.value, false).ok()?)));
+    let layers = Layers {
+        flag,
+        environment,
+        config: given,
+        default: None,
+    };
+    layers
+        .choose("color")
+        .unwrap_or((Source::Default, Color::Auto))
 }
 
 fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
@@ -311,8 +380,16 @@ fn visible(full: &clap::Command) -> clap::Command {
         .name(full.get_name().to_owned())
         .disable_help_subcommand(true)
         // What the short help leaves out still has its words.
-        .args(full.get_arguments().filter(|arg| !arg.is_hide_set()).map(|arg| arg.clone().hide_short_help(false)))
-        .subcommands(full.get_subcommands().filter(|sub| !sub.is_hide_set()).map(visible));
+        .args(
+            full.get_arguments()
+                .filter(|arg| !arg.is_hide_set())
+                .map(|arg| arg.clone().hide_short_help(false)),
+        )
+        .subcommands(
+            full.get_subcommands()
+                .filter(|sub| !sub.is_hide_set())
+                .map(visible),
+        );
     if let Some(about) = full.get_about() {
         shown = shown.about(about.clone());
     }

@@ -1,4 +1,5 @@
-//! From the words that were typed to a command, or to an answer in the same shape as every other one.
+//! From the words that were typed to a command, or to an answer in the same shape as every other
+//! one.
 
 use std::ffi::OsString;
 
@@ -22,7 +23,9 @@ pub fn parse(argv: Vec<OsString>) -> Result<Asked, u8> {
     let tree = command_tree();
     let early = Early::of(&argv, &tree);
     let argv = old_names::translate(argv, &tree).map_err(|failure| early.fail(failure))?;
-    let matches = tree.try_get_matches_from(argv).map_err(|error| early.answer(&error))?;
+    let matches = tree
+        .try_get_matches_from(argv)
+        .map_err(|error| early.answer(&error))?;
     let command = words(&matches);
     let cli = Cli::from_arg_matches(&matches).map_err(|error| early.answer(&error))?;
     if cli.command.is_none() {
@@ -50,20 +53,40 @@ struct Early {
 
 impl Early {
     fn of(argv: &[OsString], tree: &clap::Command) -> Self {
-        let ours: Vec<&str> = argv.iter().skip(1).take_while(|word| *word != "--").filter_map(|word| word.to_str()).collect();
+        let ours: Vec<&str> = argv
+            .iter()
+            .skip(1)
+            .take_while(|word| *word != "--")
+            .filter_map(|word| word.to_str())
+            .collect();
         let command = old_names::command_word(argv, tree).and_then(|at| argv[at].to_str());
-        let command = command.filter(|name| tree.find_subcommand(name).is_some()).map(str::to_owned);
-        let color = ours.iter().enumerate().find_map(|(at, word)| match word.strip_prefix("--color")? {
-            "" => ours.get(at + 1).copied(),
-            rest => rest.strip_prefix('='),
-        });
-        color.and_then(|name| Color::from_str(name, false).ok()).unwrap_or(Color::Auto).apply();
+        let command = command
+            .filter(|name| tree.find_subcommand(name).is_some())
+            .map(str::to_owned);
+        let color =
+            ours.iter()
+                .enumerate()
+                .find_map(|(at, word)| match word.strip_prefix("--color")? {
+                    "" => ours.get(at + 1).copied(),
+                    rest => rest.strip_prefix('='),
+                });
+        color
+            .and_then(|name| Color::from_str(name, false).ok())
+            .unwrap_or(Color::Auto)
+            .apply();
         let is_exec = command.as_deref() == Some("exec");
-        Self { output: Output::new(ours.contains(&"--json"), command, None, None), is_exec }
+        Self {
+            output: Output::new(ours.contains(&"--json"), command, None, None),
+            is_exec,
+        }
     }
 
     fn fail(&self, failure: Failure) -> u8 {
-        let failure = if self.is_exec { exec::own(failure) } else { failure };
+        let failure = if self.is_exec {
+            exec::own(failure)
+        } else {
+            failure
+        };
         self.output.failure(&failure);
         failure.exit_code()
     }
@@ -73,7 +96,8 @@ impl Early {
         if error.use_stderr() {
             return self.fail(to_failure(error));
         }
-        self.output.line(error.render().ansi().to_string().trim_end());
+        self.output
+            .line(error.render().ansi().to_string().trim_end());
         match self.output.check_arrival() {
             Ok(()) => 0,
             Err(failure) => self.fail(failure),
@@ -82,11 +106,13 @@ impl Early {
 
     /// A person gets the short help. A script that forgot its command must not read it as a pass.
     fn nothing_asked(&self) -> u8 {
-        let failure = Failure::usage("missing_command", "no command was given").hint("`cto help` lists every command");
+        let failure = Failure::usage("missing_command", "no command was given")
+            .hint("`cto help` lists every command");
         if self.output.json {
             return self.fail(failure);
         }
-        self.output.note(command_tree().render_help().ansi().to_string().trim_end());
+        self.output
+            .note(command_tree().render_help().ansi().to_string().trim_end());
         failure.exit_code()
     }
 }
@@ -94,9 +120,14 @@ impl Early {
 /// The parser's words in our own shape.
 fn to_failure(error: &Error) -> Failure {
     let text = error.render().to_string();
-    let mut paragraphs = text
-        .split("\n\n")
-        .map(|paragraph| paragraph.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" "));
+    let mut paragraphs = text.split("\n\n").map(|paragraph| {
+        paragraph
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    });
     let first = paragraphs.next().unwrap_or_default();
     let what = first.strip_prefix("error: ").unwrap_or(&first).to_owned();
     let more: Vec<String> = paragraphs
@@ -114,7 +145,9 @@ fn code(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::UnknownArgument => "unknown_argument",
         ErrorKind::InvalidSubcommand => "unknown_command",
-        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "missing_command",
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            "missing_command"
+        }
         ErrorKind::MissingRequiredArgument => "missing_argument",
         ErrorKind::ArgumentConflict => "argument_conflict",
         ErrorKind::InvalidValue

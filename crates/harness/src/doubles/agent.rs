@@ -1,5 +1,5 @@
-//! `cto __agent`: an engine that speaks Pi's dialect and asks its model through the door, without Node and
-//! without npm. For validators, which must work wherever this binary does.
+//! `cto __agent`: an engine that speaks Pi's dialect and asks its model through the door, without
+//! Node and without npm. For validators, which must work wherever this binary does.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -21,7 +21,8 @@ pub fn play(words: &[String]) -> u8 {
         Ok(text) => (text, None),
         Err(error) => (String::new(), Some(error.to_string())),
     };
-    let mut message = json!({"role": "assistant", "content": [{"type": "text", "text": text}], "usage": {}});
+    let mut message =
+        json!({"role": "assistant", "content": [{"type": "text", "text": text}], "usage": {}});
     message["stopReason"] = if error.is_some() { "error" } else { "stop" }.into();
     message["errorMessage"] = error.into();
     say(&json!({"type": "message_end", "message": message}));
@@ -43,11 +44,15 @@ fn converse(words: &[String]) -> io::Result<String> {
         let refused = door.ask(other, &[json!({"role": "user", "content": "hello"})]);
         say(&json!({"type": "message_update", "other_model_answered": refused.is_ok()}));
     }
-    let mut messages = vec![json!({"role": "user", "content": words.last().cloned().unwrap_or_default()})];
+    let mut messages =
+        vec![json!({"role": "user", "content": words.last().cloned().unwrap_or_default()})];
     for _ in 0..MAX_TURNS {
         let answer = door.ask(&door.model, &messages)?;
         let message = answer["choices"][0]["message"].clone();
-        let calls = message["tool_calls"].as_array().cloned().unwrap_or_default();
+        let calls = message["tool_calls"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
         let text = message["content"].as_str().unwrap_or_default().to_owned();
         messages.push(message);
         if calls.is_empty() {
@@ -63,8 +68,11 @@ fn converse(words: &[String]) -> io::Result<String> {
 
 fn use_tool(call: &Value) -> io::Result<String> {
     let name = call["function"]["name"].as_str().unwrap_or_default();
-    let args: BTreeMap<String, String> = serde_json::from_str(call["function"]["arguments"].as_str().unwrap_or("{}"))?;
-    say(&json!({"type": "tool_execution_start", "toolCallId": call["id"], "toolName": name, "args": args}));
+    let args: BTreeMap<String, String> =
+        serde_json::from_str(call["function"]["arguments"].as_str().unwrap_or("{}"))?;
+    say(
+        &json!({"type": "tool_execution_start", "toolCallId": call["id"], "toolName": name, "args": args}),
+    );
     let arg = |name: &str| args.get(name).map(String::as_str).unwrap_or_default();
     let result = match name {
         "write" => fs::write(arg("path"), arg("content")).map(|()| "written".to_owned()),
@@ -76,11 +84,14 @@ fn use_tool(call: &Value) -> io::Result<String> {
         other => Err(io::Error::other(format!("there is no tool called {other}"))),
     };
     let is_error = result.is_err();
-    say(&json!({"type": "tool_execution_end", "toolCallId": call["id"], "toolName": name, "result": {}, "isError": is_error}));
+    say(
+        &json!({"type": "tool_execution_end", "toolCallId": call["id"], "toolName": name, "result": {}, "isError": is_error}),
+    );
     Ok(result.unwrap_or_else(|error| error.to_string()))
 }
 
-/// The way to the model, from where an engine is told it: a file for the place, a variable for the token.
+/// The way to the model, from where an engine is told it: a file for the place, a variable for the
+/// token.
 struct Door {
     authority: String,
     base: String,
@@ -92,14 +103,26 @@ impl Door {
     fn find() -> io::Result<Self> {
         let missing = |what: &str| io::Error::other(format!("{what} was not given"));
         let var = |name: &str| env::var(name).map_err(|_| missing(name));
-        let settings: Value = serde_json::from_slice(&fs::read(format!("{}/models.json", var("PI_CODING_AGENT_DIR")?))?)?;
+        let settings: Value = serde_json::from_slice(&fs::read(format!(
+            "{}/models.json",
+            var("PI_CODING_AGENT_DIR")?
+        ))?)?;
         let provider = &settings["providers"]["cto"];
-        let url = provider["baseUrl"].as_str().and_then(|url| url.strip_prefix("http://")).ok_or_else(|| missing("baseUrl"))?;
+        let url = provider["baseUrl"]
+            .as_str()
+            .and_then(|url| url.strip_prefix("http://"))
+            .ok_or_else(|| missing("baseUrl"))?;
         let (authority, base) = url.split_once('/').unwrap_or((url, ""));
-        let model = provider["models"][0]["id"].as_str().ok_or_else(|| missing("a model"))?;
+        let model = provider["models"][0]["id"]
+            .as_str()
+            .ok_or_else(|| missing("a model"))?;
         Ok(Self {
             authority: authority.to_owned(),
-            base: if base.is_empty() { String::new() } else { format!("/{base}") },
+            base: if base.is_empty() {
+                String::new()
+            } else {
+                format!("/{base}")
+            },
             model: model.to_owned(),
             token: var("CTO_MODEL_TOKEN")?,
         })
@@ -124,9 +147,16 @@ impl Door {
         let status = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let body = &answer[at + 4..];
         if status != "200" {
-            return Err(io::Error::other(format!("{status} {}", String::from_utf8_lossy(body))));
+            return Err(io::Error::other(format!(
+                "{status} {}",
+                String::from_utf8_lossy(body)
+            )));
         }
-        let whole = if head.contains("transfer-encoding: chunked") { joined(body).ok_or_else(garbled)? } else { body.to_vec() };
+        let whole = if head.contains("transfer-encoding: chunked") {
+            joined(body).ok_or_else(garbled)?
+        } else {
+            body.to_vec()
+        };
         Ok(serde_json::from_slice(&whole)?)
     }
 }
@@ -136,7 +166,15 @@ fn joined(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     loop {
         let at = memchr::memmem::find(rest, b"\r\n")?;
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..at]).ok()?.split(';').next()?.trim(), 16).ok()?;
+        let size = usize::from_str_radix(
+            std::str::from_utf8(&rest[..at])
+                .ok()?
+                .split(';')
+                .next()?
+                .trim(),
+            16,
+        )
+        .ok()?;
         if size == 0 {
             return Some(out);
         }
@@ -151,7 +189,10 @@ mod tests {
 
     #[test]
     fn chunks_are_put_together_and_a_cut_is_seen() {
-        assert_eq!(joined(b"3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\n").as_deref(), Some(&b"abcde"[..]));
+        assert_eq!(
+            joined(b"3\r\nabc\r\n2;x\r\nde\r\n0\r\n\r\n").as_deref(),
+            Some(&b"abcde"[..])
+        );
         assert_eq!(joined(b"3\r\nab"), None);
         assert_eq!(joined(b"zz\r\n"), None);
     }

@@ -1,5 +1,5 @@
-//! `cto __attack NAME [ARG]`: one attempt each to get past the jail. Exits 0 when it got through and
-//! 1 when it was stopped, so that the table of the threat model can be made by trying.
+//! `cto __attack NAME [ARG]`: one attempt each to get past the jail. Exits 0 when it got through
+//! and 1 when it was stopped, so that the table of the threat model can be made by trying.
 
 use std::fs;
 use std::io;
@@ -19,18 +19,66 @@ pub struct Attack {
 
 /// Every attack, in the order of the table. What `ARG` means is each attack's own.
 pub const ATTACKS: &[Attack] = &[
-    Attack { name: "read-file", what: "read a file outside the workspace", attempt: |path| fs::read(path).map(drop) },
-    Attack { name: "write-file", what: "write a file outside the workspace", attempt: |path| fs::write(path, "attack") },
-    Attack { name: "mount", what: "mount over a directory of the host", attempt: mount },
-    Attack { name: "signal", what: "signal a process of the host", attempt: signal },
-    Attack { name: "shared-memory", what: "see shared memory of the host", attempt: shared_memory },
-    Attack { name: "host-name", what: "learn the host's name", attempt: host_name },
-    Attack { name: "connect", what: "connect to a port of the host", attempt: connect },
-    Attack { name: "vsock", what: "open a socket to the hypervisor", attempt: vsock },
-    Attack { name: "chroot", what: "use a capability of root", attempt: |_| std::os::unix::fs::chroot("/") },
-    Attack { name: "set-uid", what: "become root by a set-uid program", attempt: |_| am_root() },
-    Attack { name: "core-pattern", what: "open core_pattern for writing", attempt: |_| core_pattern() },
-    Attack { name: "open-files", what: "hold thousands of files open", attempt: |_| open_files() },
+    Attack {
+        name: "read-file",
+        what: "read a file outside the workspace",
+        attempt: |path| fs::read(path).map(drop),
+    },
+    Attack {
+        name: "write-file",
+        what: "write a file outside the workspace",
+        attempt: |path| fs::write(path, "attack"),
+    },
+    Attack {
+        name: "mount",
+        what: "mount over a directory of the host",
+        attempt: mount,
+    },
+    Attack {
+        name: "signal",
+        what: "signal a process of the host",
+        attempt: signal,
+    },
+    Attack {
+        name: "shared-memory",
+        what: "see shared memory of the host",
+        attempt: shared_memory,
+    },
+    Attack {
+        name: "host-name",
+        what: "learn the host's name",
+        attempt: host_name,
+    },
+    Attack {
+        name: "connect",
+        what: "connect to a port of the host",
+        attempt: connect,
+    },
+    Attack {
+        name: "vsock",
+        what: "open a socket to the hypervisor",
+        attempt: vsock,
+    },
+    Attack {
+        name: "chroot",
+        what: "use a capability of root",
+        attempt: |_| std::os::unix::fs::chroot("/"),
+    },
+    Attack {
+        name: "set-uid",
+        what: "become root by a set-uid program",
+        attempt: |_| am_root(),
+    },
+    Attack {
+        name: "core-pattern",
+        what: "open core_pattern for writing",
+        attempt: |_| core_pattern(),
+    },
+    Attack {
+        name: "open-files",
+        what: "hold thousands of files open",
+        attempt: |_| open_files(),
+    },
 ];
 
 /// Tries one attack; 64 for a name nobody knows.
@@ -49,19 +97,33 @@ fn mount(path: &str) -> io::Result<()> {
 }
 
 fn signal(pid: &str) -> io::Result<()> {
-    let pid = pid.parse().ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    let pid = pid
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or(io::ErrorKind::InvalidInput)?;
     Ok(rustix::process::kill_process(pid, Signal::USR1)?)
 }
 
 fn shared_memory(id: &str) -> io::Result<()> {
     let table = fs::read_to_string("/proc/sysvipc/shm")?;
-    let found = table.lines().any(|line| line.split_whitespace().nth(1) == Some(id));
-    if found { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    let found = table
+        .lines()
+        .any(|line| line.split_whitespace().nth(1) == Some(id));
+    if found {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 fn host_name(name: &str) -> io::Result<()> {
     let seen = rustix::system::uname();
-    if seen.nodename().to_bytes() == name.as_bytes() { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    if seen.nodename().to_bytes() == name.as_bytes() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 fn connect(address: &str) -> io::Result<()> {
@@ -75,11 +137,18 @@ fn vsock(_: &str) -> io::Result<()> {
 }
 
 fn am_root() -> io::Result<()> {
-    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+    if rustix::process::geteuid().is_root() {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 fn core_pattern() -> io::Result<()> {
-    fs::OpenOptions::new().write(true).open("/proc/sys/kernel/core_pattern").map(drop)
+    fs::OpenOptions::new()
+        .write(true)
+        .open("/proc/sys/kernel/core_pattern")
+        .map(drop)
 }
 
 fn open_files() -> io::Result<()> {

@@ -24,9 +24,17 @@ pub fn play(command: &[OsString]) -> u8 {
 
 fn run(command: &[OsString]) -> Result<u8, SuperviseError> {
     let watch = |source| SuperviseError::Watch { source };
-    let [program, args @ ..] = command else { return Ok(125) };
+    let [program, args @ ..] = command else {
+        return Ok(125);
+    };
     let own = std::env::current_exe().map_err(watch)?;
-    let mounts = vec![Mount { source: own, target: "/engine/cto".into(), writable: false, mapped: false, over: None }];
+    let mounts = vec![Mount {
+        source: own,
+        target: "/engine/cto".into(),
+        writable: false,
+        mapped: false,
+        over: None,
+    }];
     let mut plan = JailPlan::new(mounts);
     plan.door = true;
     let forever = Duration::from_secs(60);
@@ -35,12 +43,18 @@ fn run(command: &[OsString]) -> Result<u8, SuperviseError> {
         args: args.to_vec(),
         cwd: "/tmp".into(),
         env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-        limits: Limits { wall: forever, idle: forever, memory_kib: u64::MAX },
+        limits: Limits {
+            wall: forever,
+            idle: forever,
+            memory_kib: u64::MAX,
+        },
         jail: Some(plan),
         inherit_output: true,
     };
     let mut running = supervise::start(&job)?;
-    let door = running.take_door().ok_or_else(|| watch(io::Error::other("the jail passed no door out")))?;
+    let door = running
+        .take_door()
+        .ok_or_else(|| watch(io::Error::other("the jail passed no door out")))?;
     std::thread::spawn(move || echo(&door));
     let ended = running.finish(&Cancel::never().map_err(watch)?, &mut |_, _| {})?;
     Ok(ended.end.exit_code().unwrap_or(125))

@@ -90,24 +90,39 @@ pub enum ScriptError {
     #[error("is not UTF-8")]
     NotUtf8,
     #[error("line {line}, column {column}: {message}")]
-    Toml { line: u64, column: u64, message: String },
+    Toml {
+        line: u64,
+        column: u64,
+        message: String,
+    },
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
     let text = std::str::from_utf8(bytes).map_err(|_| ScriptError::NotUtf8)?;
     toml::from_str(text).map_err(|error| {
         let (line, column, message) = toml_problem(text, &error);
-        ScriptError::Toml { line, column, message }
+        ScriptError::Toml {
+            line,
+            column,
+            message,
+        }
     })
 }
 
 /// A file somebody named as a script. A patch is played as the one step of applying it.
 pub fn from_file(bytes: Vec<u8>) -> Vec<u8> {
-    let is_patch = [&b"diff --git "[..], b"--- ", b"From "].iter().any(|start| bytes.starts_with(start));
+    let is_patch = [&b"diff --git "[..], b"--- ", b"From "]
+        .iter()
+        .any(|start| bytes.starts_with(start));
     match std::str::from_utf8(&bytes) {
         Ok(text) if is_patch => {
-            let step = toml::Table::from_iter([("do".to_owned(), "patch".into()), ("text".to_owned(), text.into())]);
-            toml::Table::from_iter([("step".to_owned(), toml::Value::Array(vec![step.into()]))]).to_string().into_bytes()
+            let step = toml::Table::from_iter([
+                ("do".to_owned(), "patch".into()),
+                ("text".to_owned(), text.into()),
+            ]);
+            toml::Table::from_iter([("step".to_owned(), toml::Value::Array(vec![step.into()]))])
+                .to_string()
+                .into_bytes()
         }
         _ => bytes,
     }
@@ -117,7 +132,9 @@ pub fn from_file(bytes: Vec<u8>) -> Vec<u8> {
 pub fn play(script_file: &Path) -> u8 {
     // When the harness dies, so does its engine.
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    let script = match fs::read(script_file).map_err(|error| error.to_string()).and_then(|b| parse(&b).map_err(|e| e.to_string()))
+    let script = match fs::read(script_file)
+        .map_err(|error| error.to_string())
+        .and_then(|b| parse(&b).map_err(|e| e.to_string()))
     {
         Ok(script) => script,
         Err(error) => {
@@ -137,7 +154,9 @@ pub fn play(script_file: &Path) -> u8 {
         }
     }
     if !said_result {
-        let _ = say(json!({"type": "result", "status": "completed", "summary": "script played to its end"}));
+        let _ = say(
+            json!({"type": "result", "status": "completed", "summary": "script played to its end"}),
+        );
     }
     0
 }
@@ -162,7 +181,11 @@ fn act(step: &Step) -> io::Result<()> {
             changed(path)
         }
         Step::Append { path, text } => {
-            fs::OpenOptions::new().append(true).create(true).open(path)?.write_all(text.as_bytes())?;
+            fs::OpenOptions::new()
+                .append(true)
+                .create(true)
+                .open(path)?
+                .write_all(text.as_bytes())?;
             changed(path)
         }
         Step::Delete { path } => {
@@ -183,17 +206,30 @@ fn act(step: &Step) -> io::Result<()> {
         }
         Step::Shell { command } => {
             say(json!({"type": "tool", "tool": "shell", "target": command}))?;
-            std::process::Command::new("/bin/sh").arg("-c").arg(command).status().map(drop)
+            std::process::Command::new("/bin/sh")
+                .arg("-c")
+                .arg(command)
+                .status()
+                .map(drop)
         }
         Step::Attack { name, on } => {
             say(json!({"type": "tool", "tool": "attack", "target": name}))?;
             // A process of its own: what it does to itself ends with it.
-            std::process::Command::new(std::env::current_exe()?).arg("__hostile").arg(name).args(on).status().map(drop)
+            std::process::Command::new(std::env::current_exe()?)
+                .arg("__hostile")
+                .arg(name)
+                .args(on)
+                .status()
+                .map(drop)
         }
         Step::Say { text } => say(json!({"type": "message", "text": text})),
         Step::Plan { text } => say(json!({"type": "plan", "text": text})),
-        Step::Review { accepted, summary } => say(json!({"type": "review", "accepted": accepted, "summary": summary})),
-        Step::Result { status, summary } => say(json!({"type": "result", "status": status, "summary": summary})),
+        Step::Review { accepted, summary } => {
+            say(json!({"type": "review", "accepted": accepted, "summary": summary}))
+        }
+        Step::Result { status, summary } => {
+            say(json!({"type": "result", "status": status, "summary": summary}))
+        }
         Step::Print { text } => io::stdout().write_all(text.as_bytes()),
         Step::Complain { text } => writeln!(io::stderr(), "{text}"),
         Step::Sleep { ms } => {
@@ -206,7 +242,8 @@ fn act(step: &Step) -> io::Result<()> {
 
 fn apply(patch: &str) -> io::Result<()> {
     let mut git = std::process::Command::new("git");
-    git.args(["apply", "--whitespace=nowarn", "-"]).stdin(std::process::Stdio::piped());
+    git.args(["apply", "--whitespace=nowarn", "-"])
+        .stdin(std::process::Stdio::piped());
     let mut child = git.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(patch.as_bytes())?;

@@ -1,5 +1,5 @@
-//! `cto __gateway`: the gateway without a run, on the loopback interface, until its standard input closes. For
-//! measuring it, and for trying an engine's requests against it.
+//! `cto __gateway`: the gateway without a run, on the loopback interface, until its standard input
+//! closes. For measuring it, and for trying an engine's requests against it.
 
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
@@ -53,12 +53,18 @@ fn run(args: &Args) -> io::Result<()> {
     let text = std::fs::read_to_string(&args.base_url_file)?;
     let endpoint = Endpoint::parse(&text).map_err(io::Error::other)?;
     let class = args.key_env.clone().map(CredentialClass::Environment);
-    let credential = class.map(|class| Credential::load(&class, &Env::of_process())).transpose().map_err(io::Error::other)?;
+    let credential = class
+        .map(|class| Credential::load(&class, &Env::of_process()))
+        .transpose()
+        .map_err(io::Error::other)?;
     let failed = |_| io::Error::other("no randomness");
     let mut route = Route::new(args.protocol, endpoint, credential, &args.model).map_err(failed)?;
     route.aliases.clone_from(&args.alias);
     route.budget.calls = args.calls;
-    route.patience = Patience { stall: Duration::from_millis(args.stall_ms), ..route.patience };
+    route.patience = Patience {
+        stall: Duration::from_millis(args.stall_ms),
+        ..route.patience
+    };
     if args.probe {
         let call = gateway::probe_call(&route);
         return writeln!(io::stdout(), "{}", serde_json::to_string(&call)?);
@@ -66,8 +72,16 @@ fn run(args: &Args) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
     let gateway = gateway::start(listener, route)?;
-    writeln!(io::stdout(), "{}", json!({"port": port, "token": gateway.token().reveal()}))?;
+    writeln!(
+        io::stdout(),
+        "{}",
+        json!({"port": port, "token": gateway.token().reveal()})
+    )?;
     io::stdout().flush()?;
     io::stdin().read_to_end(&mut Vec::new())?;
-    writeln!(io::stdout(), "{}", serde_json::to_string(&gateway.finish())?)
+    writeln!(
+        io::stdout(),
+        "{}",
+        serde_json::to_string(&gateway.finish())?
+    )
 }

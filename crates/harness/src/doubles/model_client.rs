@@ -1,5 +1,5 @@
-//! `cto __ask`: asks a model, or a gateway before one, many times or at many places at once, and says how long
-//! it took. The measuring half of `scripts/bench.d/gateway.py`.
+//! `cto __ask`: asks a model, or a gateway before one, many times or at many places at once, and
+//! says how long it took. The measuring half of `scripts/bench.d/gateway.py`.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -43,12 +43,22 @@ struct Asked {
 
 pub fn play(args: &Args) -> u8 {
     let asked: Vec<Vec<Asked>> = thread::scope(|scope| {
-        let started: Vec<_> = (0..args.streams).map(|_| scope.spawn(|| connection(args).unwrap_or_default())).collect();
-        started.into_iter().map(|stream| stream.join().unwrap_or_default()).collect()
+        let started: Vec<_> = (0..args.streams)
+            .map(|_| scope.spawn(|| connection(args).unwrap_or_default()))
+            .collect();
+        started
+            .into_iter()
+            .map(|stream| stream.join().unwrap_or_default())
+            .collect()
     });
     let all: Vec<Asked> = asked.into_iter().flatten().collect();
-    let complete = all.len() == args.streams * args.requests && all.iter().all(|one| one.whole && one.status == 200);
-    let _ = writeln!(io::stdout(), "{}", serde_json::to_string(&all).unwrap_or_default());
+    let complete = all.len() == args.streams * args.requests
+        && all.iter().all(|one| one.whole && one.status == 200);
+    let _ = writeln!(
+        io::stdout(),
+        "{}",
+        serde_json::to_string(&all).unwrap_or_default()
+    );
     u8::from(!complete)
 }
 
@@ -57,12 +67,15 @@ fn connection(args: &Args) -> io::Result<Vec<Asked>> {
     socket.set_nodelay(true)?;
     let token = std::env::var(&args.token_env).unwrap_or_default();
     let messages = serde_json::json!([{"role": "user", "content": "x".repeat(args.prompt)}]);
-    let body = serde_json::json!({"model": args.model, "stream": true, "messages": messages}).to_string();
+    let body =
+        serde_json::json!({"model": args.model, "stream": true, "messages": messages}).to_string();
     let request = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
-    (0..args.requests).map(|_| ask(&mut socket, request.as_bytes())).collect()
+    (0..args.requests)
+        .map(|_| ask(&mut socket, request.as_bytes()))
+        .collect()
 }
 
 fn ask(socket: &mut TcpStream, request: &[u8]) -> io::Result<Asked> {
@@ -81,7 +94,9 @@ fn ask(socket: &mut TcpStream, request: &[u8]) -> io::Result<Asked> {
             body = Some(BodyReader::new(head.body));
         }
         if let Some(reader) = &mut body {
-            let used = reader.push(&got, &mut |bytes| asked.bytes += bytes.len() as u64).map_err(io::Error::other)?;
+            let used = reader
+                .push(&got, &mut |bytes| asked.bytes += bytes.len() as u64)
+                .map_err(io::Error::other)?;
             got.drain(..used);
             if reader.is_done() {
                 break;

@@ -1,7 +1,7 @@
 //! `<state home>/keys/`: the key this machine signs with, and whose signatures count on it.
 //!
-//! No jail is ever shown the state home, so no engine reaches a key. Everything is written whole under
-//! another name first; of any number of first runs at once exactly one key is kept.
+//! No jail is ever shown the state home, so no engine reaches a key. Everything is written whole
+//! under another name first; of any number of first runs at once exactly one key is kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -27,7 +27,9 @@ const LOCK: &str = ".lock";
 const MAX_FILE: u64 = 64 << 10;
 const PRIVATE_LABEL: &str = "PRIVATE KEY";
 /// DER of an Ed25519 private key (PKCS #8, RFC 8410), up to the 32 bytes of the seed.
-const PKCS8_PREFIX: [u8; 16] = [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+const PKCS8_PREFIX: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
 
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
@@ -64,10 +66,15 @@ impl KeysError {
     pub fn failure(&self) -> Failure {
         let failure = match self {
             Self::Unknown(_) | Self::Ambiguous(..) | Self::Public { .. } | Self::Revoked => {
-                Failure::usage("bad_key", "the key cannot be used").hint("`cto keys` lists the keys known here")
+                Failure::usage("bad_key", "the key cannot be used")
+                    .hint("`cto keys` lists the keys known here")
             }
-            Self::Open { path, .. } => Failure::internal("key_exposed", "the signing key is not private")
-                .hint(format!("if nobody else read it: chmod 600 {}; otherwise `cto keys rotate`", path.display())),
+            Self::Open { path, .. } => {
+                Failure::internal("key_exposed", "the signing key is not private").hint(format!(
+                    "if nobody else read it: chmod 600 {}; otherwise `cto keys rotate`",
+                    path.display()
+                ))
+            }
             _ => Failure::internal("keys_unusable", "the keys cannot be used"),
         };
         failure.because(self)
@@ -83,7 +90,10 @@ pub enum Choice {
     /// An OpenSSH private key of the operator, not encrypted.
     Ssh { file: PathBuf },
     /// A program of the operator that holds the key.
-    Command { argv: Vec<String>, public_key: String },
+    Command {
+        argv: Vec<String>,
+        public_key: String,
+    },
 }
 
 /// The directory of keys.
@@ -99,7 +109,9 @@ impl KeyStore {
 
     /// The store of the state home at this path.
     pub fn below(root: &Path) -> Self {
-        Self { dir: root.join("keys") }
+        Self {
+            dir: root.join("keys"),
+        }
     }
 
     pub fn dir(&self) -> &Path {
@@ -115,7 +127,12 @@ impl KeyStore {
     fn lock(&self) -> Result<File, KeysError> {
         self.prepare()?;
         let path = self.dir.join(LOCK);
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
         let file = opened.map_err(|error| KeysError::Write(path.clone(), error))?;
         file.lock().map_err(|error| KeysError::Write(path, error))?;
         Ok(file)
@@ -125,7 +142,9 @@ impl KeyStore {
     pub fn records(&self) -> Result<Vec<KeyRecord>, KeysError> {
         let dir = self.dir.join(KNOWN);
         let mut paths: Vec<PathBuf> = match fs::read_dir(&dir) {
-            Ok(entries) => entries.collect::<Result<Vec<_>, _>>().map_err(|error| KeysError::Read(dir, error))?,
+            Ok(entries) => entries
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| KeysError::Read(dir, error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(KeysError::Read(dir, error)),
         }
@@ -134,19 +153,27 @@ impl KeyStore {
         .filter(|path| path.extension().is_some_and(|end| end == "json"))
         .collect();
         paths.sort();
-        paths.iter().map(|path| read_record(path).map(|(record, _)| record)).collect()
+        paths
+            .iter()
+            .map(|path| read_record(path).map(|(record, _)| record))
+            .collect()
     }
 
     pub fn trust(&self) -> Result<Trust, KeysError> {
         let mut trust = Trust::default();
-        self.records()?.iter().for_each(|record| trust.record(record));
+        self.records()?
+            .iter()
+            .for_each(|record| trust.record(record));
         Ok(trust)
     }
 
     /// The one record whose id begins so.
     pub fn find(&self, start: &str) -> Result<KeyRecord, KeysError> {
-        let mut matching: Vec<KeyRecord> =
-            self.records()?.into_iter().filter(|record| !start.is_empty() && record.key_id.to_hex().starts_with(start)).collect();
+        let mut matching: Vec<KeyRecord> = self
+            .records()?
+            .into_iter()
+            .filter(|record| !start.is_empty() && record.key_id.to_hex().starts_with(start))
+            .collect();
         match (matching.pop(), matching.len()) {
             (Some(one), 0) => Ok(one),
             (Some(_), more) => Err(KeysError::Ambiguous(start.to_owned(), more + 1)),
@@ -155,7 +182,12 @@ impl KeyStore {
     }
 
     /// Adds a key, or leaves it as it stands.
-    pub fn add(&self, key: &PublicKey, label: &str, source: KeySource) -> Result<KeyRecord, KeysError> {
+    pub fn add(
+        &self,
+        key: &PublicKey,
+        label: &str,
+        source: KeySource,
+    ) -> Result<KeyRecord, KeysError> {
         self.prepare()?;
         let path = self.record_path(key.id());
         match read_record(&path) {
@@ -203,7 +235,12 @@ impl KeyStore {
     }
 
     /// From now on this key signs. It is trusted here from then on.
-    pub fn choose(&self, choice: &Choice, key: &PublicKey, label: &str) -> Result<KeyRecord, KeysError> {
+    pub fn choose(
+        &self,
+        choice: &Choice,
+        key: &PublicKey,
+        label: &str,
+    ) -> Result<KeyRecord, KeysError> {
         let _lock = self.lock()?;
         let record = self.own(key, label)?;
         let path = self.dir.join(CHOICE);
@@ -216,7 +253,9 @@ impl KeyStore {
         let record = self.add(key, label, KeySource::Own)?;
         match record.state {
             KeyState::Trusted => Ok(record),
-            KeyState::Rotated { .. } | KeyState::Revoked { .. } => Err(KeysError::Retired(record.key_id.short())),
+            KeyState::Rotated { .. } | KeyState::Revoked { .. } => {
+                Err(KeysError::Retired(record.key_id.short()))
+            }
         }
     }
 
@@ -230,7 +269,8 @@ impl KeyStore {
                 Err(KeysError::Read(_, error)) if error.kind() == io::ErrorKind::NotFound => {}
                 read => return read,
             }
-            put_new(&path, new_private()?.as_bytes()).map_err(|error| KeysError::Write(path.clone(), error))?;
+            put_new(&path, new_private()?.as_bytes())
+                .map_err(|error| KeysError::Write(path.clone(), error))?;
         }
         read_private(&path)
     }
@@ -258,14 +298,21 @@ impl KeyStore {
         Ok((old, new))
     }
 
-    /// Nothing this key signed counts any more. If it is the one that signs here, it is taken away as well.
+    /// Nothing this key signed counts any more. If it is the one that signs here, it is taken away
+    /// as well.
     pub fn revoke(&self, start: &str, reason: &str) -> Result<KeyRecord, KeysError> {
         let _lock = self.lock()?;
         let record = self.find(start)?;
         if matches!(record.state, KeyState::Revoked { .. }) {
             return Ok(record);
         }
-        let revoked = self.set_state(record, KeyState::Revoked { at: host::now(), reason: reason.to_owned() })?;
+        let revoked = self.set_state(
+            record,
+            KeyState::Revoked {
+                at: host::now(),
+                reason: reason.to_owned(),
+            },
+        )?;
         let path = self.dir.join(PRIVATE);
         if let Ok(secret) = read_private(&path)
             && public_of(&secret)?.id() == revoked.key_id
@@ -281,8 +328,12 @@ pub const MACHINE_LABEL: &str = "this machine";
 
 /// A public key from a file somebody was handed.
 pub fn read_public(path: &Path) -> Result<PublicKey, KeysError> {
-    let bytes = files::read_limited(path, MAX_FILE).map_err(|error| KeysError::Read(path.to_owned(), error))?;
-    PublicKey::from_text(&String::from_utf8_lossy(&bytes)).map_err(|source| KeysError::Public { path: path.to_owned(), source })
+    let bytes = files::read_limited(path, MAX_FILE)
+        .map_err(|error| KeysError::Read(path.to_owned(), error))?;
+    PublicKey::from_text(&String::from_utf8_lossy(&bytes)).map_err(|source| KeysError::Public {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Trust in every key of a directory: public keys, or records of another store.
@@ -300,22 +351,31 @@ pub fn read_trust(dir: &Path, trust: &mut Trust) -> Result<(), KeysError> {
 }
 
 fn read_record(path: &Path) -> Result<(KeyRecord, PublicKey), KeysError> {
-    let bytes = files::read_limited(path, MAX_FILE).map_err(|error| KeysError::Read(path.to_owned(), error))?;
+    let bytes = files::read_limited(path, MAX_FILE)
+        .map_err(|error| KeysError::Read(path.to_owned(), error))?;
     KeyRecord::read(&bytes).map_err(|error| KeysError::Record(path.to_owned(), error))
 }
 
 /// A private key, refused when others could have read it.
 fn read_private(path: &Path) -> Result<SigningKey, KeysError> {
     let bytes = read_secret(path)?;
-    parse_private(&String::from_utf8_lossy(&bytes)).ok_or_else(|| KeysError::NotAKey(path.to_owned()))
+    parse_private(&String::from_utf8_lossy(&bytes))
+        .ok_or_else(|| KeysError::NotAKey(path.to_owned()))
 }
 
 /// The bytes of a file only its owner can read.
 pub fn read_secret(path: &Path) -> Result<Vec<u8>, KeysError> {
     let failed = |error| KeysError::Read(path.to_owned(), error);
-    let mode = files::open_regular(path).and_then(|file| file.metadata()).map_err(failed)?.permissions().mode();
+    let mode = files::open_regular(path)
+        .and_then(|file| file.metadata())
+        .map_err(failed)?
+        .permissions()
+        .mode();
     if mode & 0o077 != 0 {
-        return Err(KeysError::Open { path: path.to_owned(), mode: mode & 0o777 });
+        return Err(KeysError::Open {
+            path: path.to_owned(),
+            mode: mode & 0o777,
+        });
     }
     files::read_limited(path, MAX_FILE).map_err(failed)
 }
@@ -329,12 +389,17 @@ fn parse_private(text: &str) -> Option<SigningKey> {
 fn new_private() -> Result<String, KeysError> {
     let mut seed = [0u8; 32];
     getrandom::fill(&mut seed).map_err(KeysError::Random)?;
-    Ok(pem(PRIVATE_LABEL, &[PKCS8_PREFIX.as_slice(), &seed].concat()))
+    Ok(pem(
+        PRIVATE_LABEL,
+        &[PKCS8_PREFIX.as_slice(), &seed].concat(),
+    ))
 }
 
 pub fn public_of(secret: &SigningKey) -> Result<PublicKey, KeysError> {
-    PublicKey::from_bytes(&secret.verifying_key().to_bytes())
-        .map_err(|source| KeysError::Public { path: PathBuf::from(PRIVATE), source })
+    PublicKey::from_bytes(&secret.verifying_key().to_bytes()).map_err(|source| KeysError::Public {
+        path: PathBuf::from(PRIVATE),
+        source,
+    })
 }
 
 /// A whole file under a name nobody has yet; false when somebody has.
@@ -357,14 +422,19 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let name = host::random_name(12).map_err(io::Error::other)?;
     let aside = path.with_extension(format!("{name}.tmp"));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&aside)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.inspect_err(|_| drop(fs::remove_file(&aside)))?;
     Ok(aside)
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
+    path.parent()
+        .map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
 #[cfg(test)]
@@ -373,7 +443,9 @@ mod tests {
 
     fn store() -> (tempfile::TempDir, KeyStore) {
         let dir = tempfile::tempdir().unwrap();
-        let store = KeyStore { dir: dir.path().join("keys") };
+        let store = KeyStore {
+            dir: dir.path().join("keys"),
+        };
         (dir, store)
     }
 
@@ -389,14 +461,24 @@ mod tests {
                     })
                 })
                 .collect();
-            started.into_iter().map(|thread| thread.join().unwrap()).collect()
+            started
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         assert!(ids.iter().all(|id| *id == ids[0]));
         assert_eq!(store.records().unwrap().len(), 1);
-        let left: Vec<_> = fs::read_dir(&store.dir).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        let left: Vec<_> = fs::read_dir(&store.dir)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name())
+            .collect();
         assert_eq!(left.len(), 2, "{left:?}");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&store.dir), mode(&store.dir.join(PRIVATE))), (0o700, 0o600));
+        assert_eq!(
+            (mode(&store.dir), mode(&store.dir.join(PRIVATE))),
+            (0o700, 0o600)
+        );
     }
 
     #[test]
@@ -404,7 +486,10 @@ mod tests {
         let (_dir, store) = store();
         store.machine_key().unwrap();
         fs::set_permissions(store.dir.join(PRIVATE), fs::Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(store.machine_key(), Err(KeysError::Open { mode: 0o640, .. })));
+        assert!(matches!(
+            store.machine_key(),
+            Err(KeysError::Open { mode: 0o640, .. })
+        ));
     }
 
     #[test]
@@ -414,13 +499,24 @@ mod tests {
         store.own(&first, MACHINE_LABEL).unwrap();
         let (old, new) = store.rotate().unwrap();
         assert_eq!(old.unwrap().key_id, first.id());
-        assert!(matches!(store.own(&first, MACHINE_LABEL), Err(KeysError::Retired(_))));
+        assert!(matches!(
+            store.own(&first, MACHINE_LABEL),
+            Err(KeysError::Retired(_))
+        ));
         let second = public_of(&store.machine_key().unwrap()).unwrap();
         assert_eq!(second.id(), new.key_id);
         assert!(matches!(store.revoke("", "x"), Err(KeysError::Unknown(_))));
-        store.revoke(&second.id().to_hex()[..20], "laptop lost").unwrap();
-        assert!(!store.dir.join(PRIVATE).exists(), "a revoked key must not sign again");
-        assert!(matches!(store.trust_key(&second, "again"), Err(KeysError::Revoked)));
+        store
+            .revoke(&second.id().to_hex()[..20], "laptop lost")
+            .unwrap();
+        assert!(
+            !store.dir.join(PRIVATE).exists(),
+            "a revoked key must not sign again"
+        );
+        assert!(matches!(
+            store.trust_key(&second, "again"),
+            Err(KeysError::Revoked)
+        ));
         let third = public_of(&store.machine_key().unwrap()).unwrap();
         assert!(third.id() != second.id());
         assert_eq!(store.records().unwrap().len(), 2);

@@ -25,20 +25,36 @@ pub enum Liveness {
 impl RunLock {
     /// Takes the lock, or `None` when another process has it.
     pub fn take(dir: &Path) -> io::Result<Option<Self>> {
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(bundle::LOCK))?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(dir.join(bundle::LOCK))?;
         if !lock(&file)? {
             return Ok(None);
         }
         file.set_len(0)?;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        writeln!(file, "{{\"boot_id\":\"{}\",\"pid\":{}}}", boot.trim(), std::process::id())?;
+        writeln!(
+            file,
+            "{{\"boot_id\":\"{}\",\"pid\":{}}}",
+            boot.trim(),
+            std::process::id()
+        )?;
         Ok(Some(Self { _file: file }))
     }
 }
 
 fn write_lock() -> libc::flock {
-    libc::flock { l_type: libc::F_WRLCK as i16, l_whence: libc::SEEK_SET as i16, l_start: 0, l_len: 0, l_pid: 0 }
+    libc::flock {
+        l_type: libc::F_WRLCK as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
 }
 
 fn lock(file: &File) -> io::Result<bool> {
@@ -54,7 +70,11 @@ pub fn liveness(dir: &Path) -> Liveness {
     if dir.join(bundle::REPORT).exists() {
         return Liveness::Sealed;
     }
-    if is_held(dir) { Liveness::Live } else { Liveness::Interrupted }
+    if is_held(dir) {
+        Liveness::Live
+    } else {
+        Liveness::Interrupted
+    }
 }
 
 /// Has a writer of this run not let go of it yet?

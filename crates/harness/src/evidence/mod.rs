@@ -92,7 +92,12 @@ struct Appended {
 
 impl Appended {
     fn open(dir: &Path, name: &'static str) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(dir.join(name))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(dir.join(name))?;
         let length = file.metadata()?.len();
         Ok(Self { name, file, length })
     }
@@ -106,7 +111,10 @@ impl Appended {
             Err(source) => {
                 // A torn line would break the chain for every reader.
                 let _ = self.file.set_len(self.length);
-                Err(EvidenceError::Write { artifact: self.name.to_owned(), source })
+                Err(EvidenceError::Write {
+                    artifact: self.name.to_owned(),
+                    source,
+                })
             }
         }
     }
@@ -126,7 +134,9 @@ impl OpenBundle {
     /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
     pub fn open(home: &Home, dir: PathBuf, opening: Opening) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
-        let lock = RunLock::take(&dir).map_err(failed)?.ok_or(EvidenceError::Live)?;
+        let lock = RunLock::take(&dir)
+            .map_err(failed)?
+            .ok_or(EvidenceError::Live)?;
         let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
         fs::write(&open_entry, b"").map_err(failed)?;
         let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;
@@ -134,15 +144,26 @@ impl OpenBundle {
         host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;
         let mut bundle = Self::attach(dir, open_entry, opening, lock)?;
         // The clock of the file system decides freshness, so the run starts when its lock says so.
-        bundle.identity.started_at = bundle.identity.started_at.min(lock_time(&bundle.dir).unwrap_or(bundle.identity.started_at));
+        bundle.identity.started_at = bundle
+            .identity
+            .started_at
+            .min(lock_time(&bundle.dir).unwrap_or(bundle.identity.started_at));
         let bytes = bundle.sealed_contract.bytes.clone();
         bundle.write(bundle::CONTRACT, &bytes)?;
         Ok(bundle)
     }
 
-    fn attach(dir: PathBuf, open_entry: PathBuf, opening: Opening, lock: RunLock) -> Result<Self, EvidenceError> {
+    fn attach(
+        dir: PathBuf,
+        open_entry: PathBuf,
+        opening: Opening,
+        lock: RunLock,
+    ) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
-        let head = chain::chain_start(&opening.identity.run_id, &opening.sealed_contract.contract_digest);
+        let head = chain::chain_start(
+            &opening.identity.run_id,
+            &opening.sealed_contract.contract_digest,
+        );
         Ok(Self {
             events: Appended::open(&dir, bundle::EVENTS).map_err(failed)?,
             trace: Appended::open(&dir, bundle::TRACE).map_err(failed)?,
@@ -154,7 +175,10 @@ impl OpenBundle {
             secrets: opening.secrets,
             keys: opening.keys,
             leaks: Vec::new(),
-            gates: GateReport { schema_version: 1, gates: Vec::new() },
+            gates: GateReport {
+                schema_version: 1,
+                gates: Vec::new(),
+            },
             relies_on: Vec::new(),
             processes: Vec::new(),
             folded: Folded::default(),
@@ -195,13 +219,22 @@ impl OpenBundle {
     pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
         let mut next = self.folded.clone();
         next.push(&event)?;
-        let (line, hash) = EventLine::make(self.count + 1, host::now(), &self.identity.run_id, &event, self.head)?;
+        let (line, hash) = EventLine::make(
+            self.count + 1,
+            host::now(),
+            &self.identity.run_id,
+            &event,
+            self.head,
+        )?;
         self.events.append(&line)?;
         if is_barrier(event.kind()) {
             self.sync_events()?;
         }
         if let Event::EngineResult(result) = &event {
-            self.claimed = Claimed { status: Some(result.claimed.clone()), summary: Some(result.summary.clone()) };
+            self.claimed = Claimed {
+                status: Some(result.claimed.clone()),
+                summary: Some(result.summary.clone()),
+            };
         }
         self.folded = next;
         self.head = hash;
@@ -210,7 +243,13 @@ impl OpenBundle {
     }
 
     fn sync_events(&self) -> Result<(), EvidenceError> {
-        self.events.file.sync_data().map_err(|source| EvidenceError::Write { artifact: bundle::EVENTS.to_owned(), source })
+        self.events
+            .file
+            .sync_data()
+            .map_err(|source| EvidenceError::Write {
+                artifact: bundle::EVENTS.to_owned(),
+                source,
+            })
     }
 
     /// Notes something the harness did or checked.
@@ -221,7 +260,8 @@ impl OpenBundle {
         since: Instant,
         detail: Option<String>,
     ) -> Result<(), EvidenceError> {
-        let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let millis =
+            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let duration = since.elapsed();
         let line = TraceLine {
             at_ms: millis(self.started.elapsed().saturating_sub(duration)),
@@ -247,11 +287,18 @@ impl OpenBundle {
         file.write_all(bytes).map_err(|source| {
             // Half a document says nothing; the seal writes one that says it was not reached.
             let _ = fs::remove_file(self.dir.join(name));
-            EvidenceError::Write { artifact: name.to_owned(), source }
+            EvidenceError::Write {
+                artifact: name.to_owned(),
+                source,
+            }
         })
     }
 
-    pub fn write_json<T: serde::Serialize>(&mut self, name: &str, value: &T) -> Result<(), EvidenceError> {
+    pub fn write_json<T: serde::Serialize>(
+        &mut self,
+        name: &str,
+        value: &T,
+    ) -> Result<(), EvidenceError> {
         self.write(name, &cto_core::values::json::pretty(value)?)
     }
 
@@ -259,7 +306,13 @@ impl OpenBundle {
     pub fn write_gates(&mut self, gates: GateReport) -> Result<(), EvidenceError> {
         self.write_json(bundle::GATES, &gates)?;
         let (engine, stage) = (&self.identity.engine.name, self.identity.stage);
-        let decision = eligibility::decide(engine, stage, self.contract.valid(), &self.sealed_contract.contract_digest, &gates);
+        let decision = eligibility::decide(
+            engine,
+            stage,
+            self.contract.valid(),
+            &self.sealed_contract.contract_digest,
+            &gates,
+        );
         self.write_json(bundle::ELIGIBILITY, &decision)?;
         self.gates = gates;
         Ok(())
@@ -278,7 +331,10 @@ impl OpenBundle {
             .truncate(true)
             .mode(0o600)
             .open(self.dir.join(name))
-            .map_err(|source| EvidenceError::Write { artifact: name.to_owned(), source })
+            .map_err(|source| EvidenceError::Write {
+                artifact: name.to_owned(),
+                source,
+            })
     }
 
     pub fn scratch_dir(&self) -> PathBuf {
@@ -288,14 +344,19 @@ impl OpenBundle {
     /// Remembers that a stream or patch held a secret; the run cannot pass.
     pub fn note_leak(&mut self, place: &str, hits: Hits) {
         if hits.known > 0 {
-            self.leaks.push(format!("{place}: {} known value(s)", hits.known));
+            self.leaks
+                .push(format!("{place}: {} known value(s)", hits.known));
         }
     }
 }
 
 fn is_barrier(kind: EventType) -> bool {
-    // What must survive a crash: that an approval was used, that an engine was about to run, that it ended.
-    matches!(kind, EventType::ApprovalGranted | EventType::PlanUpdated | EventType::EngineEnded)
+    // What must survive a crash: that an approval was used, that an engine was about to run, that
+    // it ended.
+    matches!(
+        kind,
+        EventType::ApprovalGranted | EventType::PlanUpdated | EventType::EngineEnded
+    )
 }
 
 fn allocate(file: &File) -> io::Result<()> {
@@ -326,13 +387,19 @@ pub fn reserve_run_dir(
             Ok(()) => return Ok((run_id, dir)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(crate::host::failure::Failure::internal("runs_root_unwritable", "the runs root cannot be written")
-                    .at(home.runs.display().to_string())
-                    .because(&error)
-                    .so("no bundle could be written, so nothing ran")
-                    .hint("free space, fix permissions, or choose another place with --runs-dir DIR"));
+                return Err(crate::host::failure::Failure::internal(
+                    "runs_root_unwritable",
+                    "the runs root cannot be written",
+                )
+                .at(home.runs.display().to_string())
+                .because(&error)
+                .so("no bundle could be written, so nothing ran")
+                .hint("free space, fix permissions, or choose another place with --runs-dir DIR"));
             }
         }
     }
-    Err(crate::host::failure::Failure::internal("no_run_id", "no unused run id could be found"))
+    Err(crate::host::failure::Failure::internal(
+        "no_run_id",
+        "no unused run id could be found",
+    ))
 }

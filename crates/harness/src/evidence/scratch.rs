@@ -11,7 +11,8 @@ use cto_core::bundle::report::BackendScratch;
 use crate::host::files;
 use crate::workspace::on_disk;
 
-/// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost a disk.
+/// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost
+/// a disk.
 const MOST: u64 = 1 << 30;
 
 /// Packs the scratch directory and removes it. An empty one leaves no file.
@@ -22,7 +23,9 @@ pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
     list(&root, &mut names, &mut count.skipped)?;
     if !names.is_empty() {
         names.sort_by(|a, b| a.as_os_str().as_bytes().cmp(b.as_os_str().as_bytes()));
-        let mut tar = tar::Builder::new(io::BufWriter::new(File::create(dir.join(bundle::SCRATCH_TAR))?));
+        let mut tar = tar::Builder::new(io::BufWriter::new(File::create(
+            dir.join(bundle::SCRATCH_TAR),
+        )?));
         for name in &names {
             match append(&mut tar, &root, name, MOST - count.bytes) {
                 Ok(bytes) => {
@@ -44,7 +47,11 @@ fn list(root: &Path, names: &mut Vec<PathBuf>, skipped: &mut u64) -> io::Result<
     while let Some(below) = pending.pop() {
         let entries = match fs::read_dir(root.join(&below)) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && below.as_os_str().is_empty() => return Ok(()),
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && below.as_os_str().is_empty() =>
+            {
+                return Ok(());
+            }
             Err(_) => {
                 *skipped += 1;
                 continue;
@@ -69,7 +76,12 @@ enum Skip {
     Tar(io::Error),
 }
 
-fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path, room: u64) -> Result<u64, Skip> {
+fn append(
+    tar: &mut tar::Builder<impl io::Write>,
+    root: &Path,
+    name: &Path,
+    room: u64,
+) -> Result<u64, Skip> {
     let path = root.join(name);
     let meta = fs::symlink_metadata(&path).map_err(|_| Skip::Entry)?;
     // Nothing of this machine or moment: only names, kinds and contents.
@@ -82,7 +94,8 @@ fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path, room
         let target = fs::read_link(&path).map_err(|_| Skip::Entry)?;
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_size(0);
-        tar.append_link(&mut header, name, target).map_err(Skip::Tar)?;
+        tar.append_link(&mut header, name, target)
+            .map_err(Skip::Tar)?;
         return Ok(0);
     }
     let file = files::open_regular(&path).map_err(|_| Skip::Entry)?;
@@ -91,7 +104,8 @@ fn append(tar: &mut tar::Builder<impl io::Write>, root: &Path, name: &Path, room
         return Err(Skip::Entry);
     }
     header.set_size(bytes);
-    tar.append_data(&mut header, name, io::Read::take(file, bytes)).map_err(Skip::Tar)?;
+    tar.append_data(&mut header, name, io::Read::take(file, bytes))
+        .map_err(Skip::Tar)?;
     Ok(bytes)
 }
 
@@ -106,12 +120,30 @@ mod tests {
         fs::create_dir_all(root.join("home")).unwrap();
         fs::write(root.join("home/a"), "hello").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", root.join("link")).unwrap();
-        std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
-        File::create(root.join("holes")).unwrap().set_len(1 << 42).unwrap();
-        assert_eq!(pack(dir.path()).unwrap(), BackendScratch { count: 2, bytes: 5, skipped: 2 });
+        std::process::Command::new("mkfifo")
+            .arg(root.join("pipe"))
+            .status()
+            .unwrap();
+        File::create(root.join("holes"))
+            .unwrap()
+            .set_len(1 << 42)
+            .unwrap();
+        assert_eq!(
+            pack(dir.path()).unwrap(),
+            BackendScratch {
+                count: 2,
+                bytes: 5,
+                skipped: 2
+            }
+        );
         assert!(!root.exists());
-        let mut archive = tar::Archive::new(File::open(dir.path().join(bundle::SCRATCH_TAR)).unwrap());
-        let names: Vec<String> = archive.entries().unwrap().map(|e| e.unwrap().path().unwrap().display().to_string()).collect();
+        let mut archive =
+            tar::Archive::new(File::open(dir.path().join(bundle::SCRATCH_TAR)).unwrap());
+        let names: Vec<String> = archive
+            .entries()
+            .unwrap()
+            .map(|e| e.unwrap().path().unwrap().display().to_string())
+            .collect();
         assert_eq!(names, ["home/a", "link"]);
     }
 

@@ -58,7 +58,9 @@ impl OpenBundle {
         let freshness = self.freshness(&mut findings);
         let _ = self.trace("evidence.scan", TraceOutcome::Ok, sealing_since, None);
         self.write_completed(findings, &mut late)?;
-        self.retry("trace.jsonl", &mut late, |bundle| bundle.trace.file.sync_data())?;
+        self.retry("trace.jsonl", &mut late, |bundle| {
+            bundle.trace.file.sync_data()
+        })?;
         let judgement = self.judgement();
         let report = report::build(
             &self.identity,
@@ -70,7 +72,10 @@ impl OpenBundle {
                 finished_at: host::now().max(freshness.checked_at),
                 backend_scratch,
                 freshness,
-                head: ChainHead { count: self.count, head: self.head },
+                head: ChainHead {
+                    count: self.count,
+                    head: self.head,
+                },
                 claimed: self.claimed.clone(),
                 late,
                 relies_on: self.relies_on.clone(),
@@ -83,10 +88,19 @@ impl OpenBundle {
         judge::judge(self.contract.valid(), &self.folded.facts)
     }
 
-    /// Ends the chain. Recovery may find it ended already; then what is new is known to the report alone.
-    fn write_completed(&mut self, findings: Vec<Finding>, late: &mut Vec<Blocker>) -> Result<(), EvidenceError> {
+    /// Ends the chain. Recovery may find it ended already; then what is new is known to the report
+    /// alone.
+    fn write_completed(
+        &mut self,
+        findings: Vec<Finding>,
+        late: &mut Vec<Blocker>,
+    ) -> Result<(), EvidenceError> {
         if self.folded.machine.state == State::Completed {
-            late.extend(findings.into_iter().map(|finding| Blocker::after_the_chain(finding.code, finding.detail)));
+            late.extend(
+                findings
+                    .into_iter()
+                    .map(|finding| Blocker::after_the_chain(finding.code, finding.detail)),
+            );
             return Ok(());
         }
         let mut findings = findings;
@@ -98,9 +112,13 @@ impl OpenBundle {
                     self.make_room();
                     findings.push(write_failure(&artifact, &source));
                 }
-                // Not a legal end: the run stopped somewhere it never should have. Closed as an abort, and said so.
+                // Not a legal end: the run stopped somewhere it never should have. Closed as an
+                // abort, and said so.
                 Err(EvidenceError::Order(order)) if attempt == 0 => {
-                    findings.push(Finding { code: Code::Interrupted, detail: Some(order.to_string()) });
+                    findings.push(Finding {
+                        code: Code::Interrupted,
+                        detail: Some(order.to_string()),
+                    });
                 }
                 Err(error) => return Err(error),
             }
@@ -112,12 +130,20 @@ impl OpenBundle {
         let mut facts = self.folded.facts.clone();
         facts.findings.clone_from(&findings);
         let judgement = judge::judge(self.contract.valid(), &facts);
-        Event::RunCompleted(RunCompleted { status: judgement.status, blockers: judgement.codes(), findings })
+        Event::RunCompleted(RunCompleted {
+            status: judgement.status,
+            blockers: judgement.codes(),
+            findings,
+        })
     }
 
     /// Every artifact exists in every bundle; those a run never reached say so.
     fn complete_artifacts(&mut self) -> Vec<Finding> {
-        let started = self.folded.facts.engine_events.contains(&EventType::EngineStarted);
+        let started = self
+            .folded
+            .facts
+            .engine_events
+            .contains(&EventType::EngineStarted);
         let containment = cto_core::values::json::pretty(&ContainmentReport::summarise(
             self.folded.facts.containment.unwrap_or(Containment::None),
             self.folded.facts.guard.as_ref(),
@@ -125,14 +151,20 @@ impl OpenBundle {
             started,
         ))
         .unwrap_or_default();
-        let gates = cto_core::values::json::pretty(&cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() })
-            .unwrap_or_default();
+        let gates = cto_core::values::json::pretty(&cto_core::gate::GateReport {
+            schema_version: 1,
+            gates: Vec::new(),
+        })
+        .unwrap_or_default();
         let eligibility = cto_core::values::json::pretty(&cto_core::gate::eligibility::decide(
             &self.identity.engine.name,
             self.identity.stage,
             self.contract.valid(),
             &self.sealed_contract.contract_digest,
-            &cto_core::gate::GateReport { schema_version: 1, gates: Vec::new() },
+            &cto_core::gate::GateReport {
+                schema_version: 1,
+                gates: Vec::new(),
+            },
         ))
         .unwrap_or_default();
         let defaults: [(&str, &[u8]); 5] = [
@@ -144,13 +176,15 @@ impl OpenBundle {
         ];
         let mut findings = Vec::new();
         for (name, default) in defaults {
-            // Before its event is in the chain, an artifact is unfinished: a torn patch or log proves nothing.
+            // Before its event is in the chain, an artifact is unfinished: a torn patch or log
+            // proves nothing.
             let unreached = match name {
                 bundle::PATCH => self.folded.facts.patch.is_none(),
                 bundle::TEST_LOG => self.folded.facts.verification.is_none(),
                 _ => !self.dir.join(name).exists(),
             };
-            if unreached && let Err(EvidenceError::Write { source, .. }) = self.write(name, default) {
+            if unreached && let Err(EvidenceError::Write { source, .. }) = self.write(name, default)
+            {
                 self.make_room();
                 findings.push(write_failure(name, &source));
                 let _ = self.write(name, default);
@@ -178,7 +212,10 @@ impl OpenBundle {
         }
         match found.is_empty() {
             true => Vec::new(),
-            false => vec![Finding { code: Code::SecretLeak, detail: Some(found.join("; ")) }],
+            false => vec![Finding {
+                code: Code::SecretLeak,
+                detail: Some(found.join("; ")),
+            }],
         }
     }
 
@@ -187,7 +224,10 @@ impl OpenBundle {
         let mut artifacts = BTreeMap::new();
         let mut stale = Vec::new();
         for name in self.names() {
-            if matches!(name.as_str(), bundle::EVENTS | bundle::TRACE | bundle::SCRATCH_TAR) {
+            if matches!(
+                name.as_str(),
+                bundle::EVENTS | bundle::TRACE | bundle::SCRATCH_TAR
+            ) {
                 continue;
             }
             if let Ok(time) = fs::metadata(self.dir.join(&name)).and_then(|meta| meta.modified()) {
@@ -199,14 +239,24 @@ impl OpenBundle {
             }
         }
         if !stale.is_empty() {
-            findings.push(Finding { code: Code::StaleArtifact, detail: Some(stale.join(", ")) });
+            findings.push(Finding {
+                code: Code::StaleArtifact,
+                detail: Some(stale.join(", ")),
+            });
         }
-        Freshness { checked_at: host::now().max(self.identity.started_at), artifacts }
+        Freshness {
+            checked_at: host::now().max(self.identity.started_at),
+            artifacts,
+        }
     }
 
     /// Files the sums will list, but for the report.
     fn names(&self) -> Vec<String> {
-        list(&self.dir).into_iter().filter(|name| bundle::is_summed(name)).filter(|name| !is_temporary(name)).collect()
+        list(&self.dir)
+            .into_iter()
+            .filter(|name| bundle::is_summed(name))
+            .filter(|name| !is_temporary(name))
+            .collect()
     }
 
     /// Everything from here on can only fail for want of room or a broken disk.
@@ -220,9 +270,12 @@ impl OpenBundle {
                 Err(EvidenceError::Write { artifact, source }) if attempts == 1 => {
                     self.make_room();
                     let finding = write_failure(&artifact, &source);
-                    report.blockers.push(Blocker::after_the_chain(finding.code, finding.detail));
+                    report
+                        .blockers
+                        .push(Blocker::after_the_chain(finding.code, finding.detail));
                     report.status = cto_core::run::blocker::worst(&report.blockers);
-                    report.failure_reason = cto_core::run::blocker::headline(&report.blockers).map(|b| b.message.clone());
+                    report.failure_reason = cto_core::run::blocker::headline(&report.blockers)
+                        .map(|b| b.message.clone());
                 }
                 Err(error) => return Err(error),
             }
@@ -232,30 +285,57 @@ impl OpenBundle {
             move |source| EvidenceError::Write { artifact, source }
         };
         // The lock is no evidence and goes in a moment; everything else must be on the disk first.
-        let names: Vec<String> = list(&self.dir).into_iter().filter(|name| name != bundle::LOCK).collect();
-        let sync = |name: &String| File::open(self.dir.join(name)).and_then(|file| file.sync_data()).map_err(failed(name));
+        let names: Vec<String> = list(&self.dir)
+            .into_iter()
+            .filter(|name| name != bundle::LOCK)
+            .collect();
+        let sync = |name: &String| {
+            File::open(self.dir.join(name))
+                .and_then(|file| file.sync_data())
+                .map_err(failed(name))
+        };
         // Side by side: the disk then flushes once for several files instead of once for each.
-        workers::for_all(SYNCS, &names, sync).into_iter().collect::<Result<(), EvidenceError>>()?;
+        workers::for_all(SYNCS, &names, sync)
+            .into_iter()
+            .collect::<Result<(), EvidenceError>>()?;
         // The commit point: before this rename there is no result, after it there is exactly one.
-        fs::rename(self.dir.join(bundle::REPORT_TEMP), self.dir.join(bundle::REPORT)).map_err(failed(bundle::REPORT))?;
-        for dir in [self.dir.join(bundle::BACKEND_DIR), self.dir.join(bundle::ATTESTATIONS_DIR), self.dir.clone()] {
-            File::open(&dir).and_then(|dir| dir.sync_all()).map_err(failed(bundle::REPORT))?;
+        fs::rename(
+            self.dir.join(bundle::REPORT_TEMP),
+            self.dir.join(bundle::REPORT),
+        )
+        .map_err(failed(bundle::REPORT))?;
+        for dir in [
+            self.dir.join(bundle::BACKEND_DIR),
+            self.dir.join(bundle::ATTESTATIONS_DIR),
+            self.dir.clone(),
+        ] {
+            File::open(&dir)
+                .and_then(|dir| dir.sync_all())
+                .map_err(failed(bundle::REPORT))?;
         }
         // Only markers of life are left to clear away; the bundle is whole with or without them.
         let _ = fs::remove_file(self.dir.join(bundle::LOCK));
         let _ = fs::remove_file(&self.open_entry);
         let report: Report = cto_core::values::json::read(&bytes)?;
-        Ok(SealedBundle { dir: self.dir, report })
+        Ok(SealedBundle {
+            dir: self.dir,
+            report,
+        })
     }
 
-    /// Writes `report.md`, takes all digests, fixes the report in memory, writes sums, signature and report.
+    /// Writes `report.md`, takes all digests, fixes the report in memory, writes sums, signature
+    /// and report.
     fn fix_bytes(&mut self, report: &Report) -> Result<Vec<u8>, EvidenceError> {
         let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
         self.write(bundle::REPORT_MD, report_md::render(report).as_bytes())?;
         let mut digests: BTreeMap<String, Digest> = BTreeMap::new();
         for name in self.names() {
-            let found = files::scan_file(&self.dir.join(&name), |_| {})
-                .map_err(|source| EvidenceError::Write { artifact: name.clone(), source })?;
+            let found = files::scan_file(&self.dir.join(&name), |_| {}).map_err(|source| {
+                EvidenceError::Write {
+                    artifact: name.clone(),
+                    source,
+                }
+            })?;
             digests.insert(name, found.sha256);
         }
         let report = report.clone().with_digests(digests.clone())?;
@@ -263,18 +343,26 @@ impl OpenBundle {
         digests.insert(bundle::REPORT.to_owned(), Digest::of(&bytes));
         let sums = sums::format(&digests);
         self.write(bundle::SUMS, sums.as_bytes())?;
-        self.sign(&Sealed { report: &report, sums: &digests, sums_sha256: Digest::of(sums.as_bytes()) })?;
+        self.sign(&Sealed {
+            report: &report,
+            sums: &digests,
+            sums_sha256: Digest::of(sums.as_bytes()),
+        })?;
         self.write(bundle::REPORT_TEMP, &bytes)?;
         Ok(bytes)
     }
 
-    /// The key is asked for now and not when the run began: one that was rotated meanwhile signs nothing more.
+    /// The key is asked for now and not when the run began: one that was rotated meanwhile signs
+    /// nothing more.
     fn sign(&mut self, sealed: &Sealed<'_>) -> Result<(), EvidenceError> {
         // Taken first: the key was not yet retired at this time.
         let signed_at = host::now();
         let signer = Signer::ready(&self.keys)?;
         let dir = self.dir.join(bundle::ATTESTATIONS_DIR);
-        let failed = |source| EvidenceError::Write { artifact: bundle::ATTESTATIONS_DIR.to_owned(), source };
+        let failed = |source| EvidenceError::Write {
+            artifact: bundle::ATTESTATIONS_DIR.to_owned(),
+            source,
+        };
         host::make_private_dir(&dir).map_err(failed)?;
         for (name, bytes) in signer.attest(sealed, signed_at)? {
             self.write(name, &bytes)?;
@@ -297,14 +385,20 @@ impl OpenBundle {
             self.make_room();
             let finding = write_failure(artifact, &first);
             late.push(Blocker::after_the_chain(finding.code, finding.detail));
-            act(self).map_err(|source| EvidenceError::Write { artifact: artifact.to_owned(), source })?;
+            act(self).map_err(|source| EvidenceError::Write {
+                artifact: artifact.to_owned(),
+                source,
+            })?;
         }
         Ok(())
     }
 }
 
 pub fn write_failure(artifact: &str, error: &io::Error) -> Finding {
-    Finding { code: Code::ArtifactWriteFailure, detail: Some(format!("{artifact}: {error}")) }
+    Finding {
+        code: Code::ArtifactWriteFailure,
+        detail: Some(format!("{artifact}: {error}")),
+    }
 }
 
 fn is_temporary(name: &str) -> bool {
@@ -316,7 +410,11 @@ fn list(dir: &Path) -> Vec<String> {
     let mut names = Vec::new();
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
-        for entry in fs::read_dir(dir.join(&below)).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(dir.join(&below))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let relative = below.join(entry.file_name());
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => pending.push(relative),

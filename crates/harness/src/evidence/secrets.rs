@@ -53,13 +53,19 @@ impl Secrets {
         Self { known }
     }
 
-    /// Values learned after the start: an endpoint, a credential. Short and common ones are not alarms here either.
+    /// Values learned after the start: an endpoint, a credential. Short and common ones are not
+    /// alarms here either.
     pub fn add(&mut self, values: impl IntoIterator<Item = Vec<u8>>) {
-        self.known.extend(values.into_iter().filter(|value| could_be_secret(value)));
+        self.known
+            .extend(values.into_iter().filter(|value| could_be_secret(value)));
     }
 
     pub fn redactor(&self) -> Redactor<'_> {
-        Redactor { secrets: self, held: Vec::new(), hits: Hits::default() }
+        Redactor {
+            secrets: self,
+            held: Vec::new(),
+            hits: Hits::default(),
+        }
     }
 
     /// Whole text at once, for short things like an engine's message.
@@ -72,7 +78,8 @@ impl Secrets {
     }
 
     fn may_cross_lines(&self, text: &[u8]) -> bool {
-        self.known.iter().any(|value| value.contains(&b'\n')) || find_bytes(text, b"-----BEGIN").is_some()
+        self.known.iter().any(|value| value.contains(&b'\n'))
+            || find_bytes(text, b"-----BEGIN").is_some()
     }
 
     fn longest(&self) -> usize {
@@ -85,12 +92,20 @@ impl Secrets {
         for value in &self.known {
             let mut from = 0;
             while let Some(at) = find_bytes(&text[from..], value) {
-                hits.push(Hit { start: from + at, end: from + at + value.len(), known: true });
+                hits.push(Hit {
+                    start: from + at,
+                    end: from + at + value.len(),
+                    known: true,
+                });
                 from += at + value.len();
             }
         }
         if let Some(shapes) = SHAPES.as_ref() {
-            hits.extend(shapes.find_iter(text).map(|m| Hit { start: m.start(), end: m.end(), known: false }));
+            hits.extend(shapes.find_iter(text).map(|m| Hit {
+                start: m.start(),
+                end: m.end(),
+                known: false,
+            }));
         }
         hits.sort_by_key(|hit| (hit.start, !hit.known));
         let mut end = 0;
@@ -111,7 +126,11 @@ impl Secrets {
 
     /// What a finished patch holds: known values anywhere, token shapes in added lines.
     pub fn scan_patch(&self) -> PatchScan<'_> {
-        PatchScan { secrets: self, tail: Vec::new(), hits: Hits::default() }
+        PatchScan {
+            secrets: self,
+            tail: Vec::new(),
+            hits: Hits::default(),
+        }
     }
 }
 
@@ -123,14 +142,28 @@ struct Hit {
 
 fn find_bytes(text: &[u8], value: &[u8]) -> Option<usize> {
     // An empty value is nowhere, not everywhere.
-    if value.is_empty() { None } else { memchr::memmem::find(text, value) }
+    if value.is_empty() {
+        None
+    } else {
+        memchr::memmem::find(text, value)
+    }
 }
 
 fn name_looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "BASE_URL", "ENDPOINT"]
-        .iter()
-        .any(|word| name.contains(word))
+    [
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "AUTH",
+        "BASE_URL",
+        "ENDPOINT",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
 }
 
 /// Short or monotonous values and plain paths are not alarms.
@@ -190,13 +223,18 @@ impl Redactor<'_> {
     fn settle(&mut self, text: &[u8], out: &mut dyn FnMut(&[u8])) -> usize {
         let window = self.secrets.longest().max(MIN_WINDOW);
         let by_window = text.len().saturating_sub(window);
-        // Whole lines need not wait: but for keys in PEM form, nothing we look for crosses a line end.
+        // Whole lines need not wait: but for keys in PEM form, nothing we look for crosses a line
+        // end.
         let by_line = match self.secrets.may_cross_lines(text) {
             true => 0,
             false => memchr::memrchr(b'\n', text).map_or(0, |at| at + 1),
         };
         let cut = by_window.max(by_line);
-        if cut > 0 { self.emit(text, cut, false, out) } else { 0 }
+        if cut > 0 {
+            self.emit(text, cut, false, out)
+        } else {
+            0
+        }
     }
 
     pub fn finish(mut self, out: &mut dyn FnMut(&[u8])) -> Hits {
@@ -210,7 +248,13 @@ impl Redactor<'_> {
     }
 
     /// Lets go of everything before `cut`, moved so that no match is split; returns where that was.
-    fn emit(&mut self, held: &[u8], mut cut: usize, last: bool, out: &mut dyn FnMut(&[u8])) -> usize {
+    fn emit(
+        &mut self,
+        held: &[u8],
+        mut cut: usize,
+        last: bool,
+        out: &mut dyn FnMut(&[u8]),
+    ) -> usize {
         let mut from = 0;
         for hit in self.secrets.find(held) {
             if hit.start >= cut {
@@ -268,7 +312,10 @@ impl PatchScan<'_> {
                 self.hits.known += 1;
                 continue;
             }
-            let line_start = lines[..hit.start].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+            let line_start = lines[..hit.start]
+                .iter()
+                .rposition(|b| *b == b'\n')
+                .map_or(0, |at| at + 1);
             if lines.get(line_start) == Some(&b'+') {
                 self.hits.shapes += 1;
             }
@@ -282,7 +329,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn secrets(values: &[&str]) -> Secrets {
-        Secrets { known: values.iter().map(|v| v.as_bytes().to_vec()).collect() }
+        Secrets {
+            known: values.iter().map(|v| v.as_bytes().to_vec()).collect(),
+        }
     }
 
     // Assembled at run time: no token shape stands in this file.
@@ -295,8 +344,17 @@ mod tests {
         assert!(SHAPES.is_some());
         let text = format!("a {} b hunter2-hunter2 c", token());
         let (out, hits) = secrets(&["hunter2-hunter2"]).redact(text.as_bytes());
-        assert_eq!(String::from_utf8(out).unwrap(), "a [redacted:token] b [redacted:known-value] c");
-        assert_eq!(hits, Hits { known: 1, shapes: 1 });
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "a [redacted:token] b [redacted:known-value] c"
+        );
+        assert_eq!(
+            hits,
+            Hits {
+                known: 1,
+                shapes: 1
+            }
+        );
     }
 
     #[test]
@@ -330,7 +388,11 @@ mod tests {
             ("SSH_AUTH_SOCK", "/tmp/ssh-abcdef/agent.1", false),
             ("PATHS", "abcdef123456xyz", false),
         ] {
-            assert_eq!(name_looks_secret(name) && could_be_secret(value.as_bytes()), want, "{name}={value}");
+            assert_eq!(
+                name_looks_secret(name) && could_be_secret(value.as_bytes()),
+                want,
+                "{name}={value}"
+            );
         }
     }
 
@@ -344,9 +406,24 @@ mod tests {
             }
             scan.finish()
         };
-        assert_eq!(scan(format!("+x = {}\n", token())), Hits { known: 0, shapes: 1 });
-        assert_eq!(scan(format!("-x = {}\n context {}\n", token(), token())), Hits::default());
-        assert_eq!(scan("-hunter2-hunter2\n".into()), Hits { known: 1, shapes: 0 });
+        assert_eq!(
+            scan(format!("+x = {}\n", token())),
+            Hits {
+                known: 0,
+                shapes: 1
+            }
+        );
+        assert_eq!(
+            scan(format!("-x = {}\n context {}\n", token(), token())),
+            Hits::default()
+        );
+        assert_eq!(
+            scan("-hunter2-hunter2\n".into()),
+            Hits {
+                known: 1,
+                shapes: 0
+            }
+        );
     }
 
     proptest! {

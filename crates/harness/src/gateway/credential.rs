@@ -70,10 +70,14 @@ impl Credential {
     pub fn load(class: &CredentialClass, env: &Env) -> Result<Self, CredentialError> {
         let bytes = match class {
             CredentialClass::Environment(name) => {
-                let value = env.get(name).ok_or_else(|| CredentialError::NoVariable { name: name.clone() })?;
+                let value = env
+                    .get(name)
+                    .ok_or_else(|| CredentialError::NoVariable { name: name.clone() })?;
                 value.as_encoded_bytes().to_vec()
             }
-            CredentialClass::File(path) => read_file(path).map_err(|source| CredentialError::File { source })?,
+            CredentialClass::File(path) => {
+                read_file(path).map_err(|source| CredentialError::File { source })?
+            }
             CredentialClass::Command(argv) => ask(argv)?,
         };
         Self::from_bytes(&bytes)
@@ -117,7 +121,9 @@ fn read_file(path: &PathBuf) -> io::Result<Vec<u8>> {
 
 fn ask(argv: &[OsString]) -> Result<Vec<u8>, CredentialError> {
     let failed = |source| CredentialError::Command { source };
-    let [program, rest @ ..] = argv else { return Err(failed(io::Error::other("no program is named"))) };
+    let [program, rest @ ..] = argv else {
+        return Err(failed(io::Error::other("no program is named")));
+    };
     let mut child = Command::new(program)
         .args(rest)
         .stdin(Stdio::null())
@@ -132,7 +138,9 @@ fn ask(argv: &[OsString]) -> Result<Vec<u8>, CredentialError> {
         end(&mut child);
     }
     let status = child.wait().map_err(failed)?;
-    let answer = answer.map_err(failed)?.ok_or(CredentialError::CommandSlow)?;
+    let answer = answer
+        .map_err(failed)?
+        .ok_or(CredentialError::CommandSlow)?;
     if !status.success() {
         return Err(CredentialError::CommandFailed { status });
     }
@@ -140,7 +148,10 @@ fn ask(argv: &[OsString]) -> Result<Vec<u8>, CredentialError> {
 }
 
 fn end(child: &mut Child) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+    if let Some(pid) = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    {
         let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
     }
     let _ = child.kill();
@@ -151,7 +162,11 @@ fn listen(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
     let stdout = child.stdout.take();
     let reader = thread::spawn(move || {
         let mut answer = Vec::new();
-        stdout.map_or(Ok(0), |pipe| pipe.take(MAX_LENGTH + 1).read_to_end(&mut answer)).map(|_| answer)
+        stdout
+            .map_or(Ok(0), |pipe| {
+                pipe.take(MAX_LENGTH + 1).read_to_end(&mut answer)
+            })
+            .map(|_| answer)
     });
     let since = Instant::now();
     while child.try_wait()?.is_none() || !reader.is_finished() {
@@ -160,7 +175,10 @@ fn listen(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
         }
         thread::sleep(Duration::from_millis(2));
     }
-    reader.join().map_err(|_| io::Error::other("its answer could not be read"))?.map(Some)
+    reader
+        .join()
+        .map_err(|_| io::Error::other("its answer could not be read"))?
+        .map(Some)
 }
 
 #[cfg(test)]
@@ -178,7 +196,11 @@ mod tests {
         let file = dir.path().join("key");
         std::fs::write(&file, "abc-123\n").unwrap();
         let env = Env::from_pairs(&[("LAB_KEY", "abc-123")]);
-        for class in [CredentialClass::Environment("LAB_KEY".into()), CredentialClass::File(file), shell("echo abc-123")] {
+        for class in [
+            CredentialClass::Environment("LAB_KEY".into()),
+            CredentialClass::File(file),
+            shell("echo abc-123"),
+        ] {
             let credential = Credential::load(&class, &env).unwrap();
             assert_eq!(credential.reveal(), "abc-123");
             assert_eq!(format!("{credential:?}"), "Credential");
@@ -194,15 +216,27 @@ mod tests {
         std::fs::write(&file, long.as_encoded_bytes()).unwrap();
         for (class, want) in [
             (CredentialClass::Environment("MISSING".into()), "is not set"),
-            (CredentialClass::Environment("SPACED".into()), "holds a line break"),
-            (CredentialClass::File(dir.path().join("none")), "cannot be read"),
-            (CredentialClass::File(dir.path().into()), "not a regular file"),
+            (
+                CredentialClass::Environment("SPACED".into()),
+                "holds a line break",
+            ),
+            (
+                CredentialClass::File(dir.path().join("none")),
+                "cannot be read",
+            ),
+            (
+                CredentialClass::File(dir.path().into()),
+                "not a regular file",
+            ),
             (CredentialClass::File(file), "longer than"),
             (shell("exit 3"), "ended with"),
             (shell("echo"), "is empty"),
             (shell("echo hidden; echo hidden"), "holds a line break"),
             (CredentialClass::Command(vec![]), "no program"),
-            (CredentialClass::Command(vec!["/nonexistent/x".into()]), "could not be run"),
+            (
+                CredentialClass::Command(vec!["/nonexistent/x".into()]),
+                "could not be run",
+            ),
         ] {
             let error = Credential::load(&class, &env).unwrap_err().to_string();
             assert!(error.contains(want), "{error}");

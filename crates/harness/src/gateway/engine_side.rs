@@ -38,10 +38,14 @@ impl EngineSide {
         socket.set_nonblocking(false)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(write_patience))?;
-        Ok(Self { socket, ahead: Vec::new() })
+        Ok(Self {
+            socket,
+            ahead: Vec::new(),
+        })
     }
 
-    /// The next request's head. A head must be whole within the patience, however its bytes are spread.
+    /// The next request's head. A head must be whole within the patience, however its bytes are
+    /// spread.
     pub fn next_head(&mut self, patience: Duration) -> Next {
         let mut deadline = None;
         loop {
@@ -56,12 +60,16 @@ impl EngineSide {
             if !self.ahead.is_empty() && deadline.is_none() {
                 deadline = Some(Instant::now() + patience);
             }
-            let left = deadline.map_or(MAX_IDLE, |deadline: Instant| deadline.saturating_duration_since(Instant::now()));
+            let left = deadline.map_or(MAX_IDLE, |deadline: Instant| {
+                deadline.saturating_duration_since(Instant::now())
+            });
             match self.read_more(left) {
                 Ok(0) if self.ahead.is_empty() => return Next::Closed,
                 Ok(0) => return Next::Bad(Why::BadHttp),
                 Ok(_) => {}
-                Err(error) if is_timeout(&error) && deadline.is_some() => return Next::Bad(Why::SlowRequest),
+                Err(error) if is_timeout(&error) && deadline.is_some() => {
+                    return Next::Bad(Why::SlowRequest);
+                }
                 Err(_) => return Next::Closed,
             }
         }
@@ -84,8 +92,14 @@ impl EngineSide {
         read
     }
 
-    /// Hands out the body as it comes. Each part must come within the patience, all of it within ten times that.
-    pub fn body(&mut self, framing: Framing, patience: Duration, each: &mut dyn FnMut(&[u8]) -> Result<(), Why>) -> BodyEnd {
+    /// Hands out the body as it comes. Each part must come within the patience, all of it within
+    /// ten times that.
+    pub fn body(
+        &mut self,
+        framing: Framing,
+        patience: Duration,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Why>,
+    ) -> BodyEnd {
         let mut reader = BodyReader::new(framing);
         let deadline = Instant::now() + patience * 10;
         loop {
@@ -117,7 +131,8 @@ impl EngineSide {
         }
     }
 
-    /// Ends the connection so that what was written arrives: unread bytes would make the kernel throw it away.
+    /// Ends the connection so that what was written arrives: unread bytes would make the kernel
+    /// throw it away.
     pub fn hang_up(&mut self) {
         let deadline = Instant::now() + DISCARD_FOR;
         let mut discarded = self.ahead.len();

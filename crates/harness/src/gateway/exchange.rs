@@ -1,5 +1,5 @@
-//! One call: a checked request to the endpoint, its answer back as it comes, held only until the answering
-//! model has said its name.
+//! One call: a checked request to the endpoint, its answer back as it comes, held only until the
+//! answering model has said its name.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -55,9 +55,22 @@ const MIN_TELLING: usize = 8;
 
 impl Exchange {
     pub fn new(route: &Route) -> Self {
-        let key = route.credential.as_ref().map(|credential| credential.reveal().as_bytes().to_vec()).unwrap_or_default();
-        let tells: Vec<Vec<u8>> = route.endpoint.tells().into_iter().map(String::into_bytes).collect();
-        let telling_key = if key.len() >= MIN_TELLING { key.clone() } else { Vec::new() };
+        let key = route
+            .credential
+            .as_ref()
+            .map(|credential| credential.reveal().as_bytes().to_vec())
+            .unwrap_or_default();
+        let tells: Vec<Vec<u8>> = route
+            .endpoint
+            .tells()
+            .into_iter()
+            .map(String::into_bytes)
+            .collect();
+        let telling_key = if key.len() >= MIN_TELLING {
+            key.clone()
+        } else {
+            Vec::new()
+        };
         Self {
             pool: Pool::default(),
             in_answers: Needles::new(tells.iter().cloned().chain([telling_key])),
@@ -74,9 +87,15 @@ impl Exchange {
         request: Outbound<'_>,
         reply: &mut Reply<'_>,
     ) -> bool {
-        let mut line = Line { route, ledger, reply, sent: Instant::now() };
+        let mut line = Line {
+            route,
+            ledger,
+            reply,
+            sent: Instant::now(),
+        };
         let arrived = self.send(&mut line, call, request);
-        let ended = arrived.and_then(|(upstream, head, rest)| self.answer(&mut line, call, upstream, &head, rest));
+        let ended = arrived
+            .and_then(|(upstream, head, rest)| self.answer(&mut line, call, upstream, &head, rest));
         match ended {
             Ok(keep_alive) => keep_alive,
             Err(Broken(outcome, why)) => {
@@ -89,8 +108,8 @@ impl Exchange {
         }
     }
 
-    /// A connection with the head of an answer on it. One that was idle may turn out closed: then, and only when
-    /// nothing at all came back, a new one is made.
+    /// A connection with the head of an answer on it. One that was idle may turn out closed: then,
+    /// and only when nothing at all came back, a new one is made.
     fn send(
         &self,
         line: &mut Line<'_, '_>,
@@ -100,7 +119,8 @@ impl Exchange {
         if let Some(mut upstream) = self.pool.take() {
             match ask(line, call, &mut upstream, &mut request) {
                 Ok((head, rest)) => return Ok((upstream, head, rest)),
-                Err(Broken(Outcome::Transport, Some(Why::Reset))) if call.first_byte_us == Seen::NotSeen => {}
+                Err(Broken(Outcome::Transport, Some(Why::Reset)))
+                    if call.first_byte_us == Seen::NotSeen => {}
                 Err(broken) => return Err(broken),
             }
         }
@@ -121,11 +141,19 @@ impl Exchange {
         if (300..400).contains(&head.status) {
             return Err(Broken(Outcome::Redirected, None));
         }
-        if head.headers.all("content-encoding").any(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        if head
+            .headers
+            .all("content-encoding")
+            .any(|coding| !coding.eq_ignore_ascii_case("identity"))
+        {
             return Err(Why::EncodedAnswer.into());
         }
         let is_success = (200..300).contains(&head.status);
-        let needles = if is_success { &self.in_answers } else { &self.in_errors };
+        let needles = if is_success {
+            &self.in_answers
+        } else {
+            &self.in_errors
+        };
         let mut passage = Passage::new(line.route, call.path, head, is_success, needles);
         let done = passage.carry(line, call, &mut upstream, rest);
         passage.into_record(call, needles);
@@ -199,7 +227,10 @@ impl Line<'_, '_> {
 }
 
 fn timespec(duration: Duration) -> Timespec {
-    Timespec { tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(duration.subsec_nanos()) }
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
 }
 
 pub fn micros(since: Instant) -> u64 {
@@ -221,7 +252,12 @@ fn ask(
         }
         None => upstream.send(piece),
     });
-    if sent.is_err_and(|error| matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)) {
+    if sent.is_err_and(|error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+        )
+    }) {
         return Err(Broken(Outcome::Stalled, None));
     }
     line.sent = Instant::now();
@@ -248,7 +284,12 @@ fn ask(
         // Not all of the request may have gone out: an early refusal is there to read all the same.
         let n = line.read(upstream, &mut buffer)?;
         if n == 0 {
-            return Err(if got.is_empty() { Why::Reset } else { Why::Garbled }.into());
+            return Err(if got.is_empty() {
+                Why::Reset
+            } else {
+                Why::Garbled
+            }
+            .into());
         }
         if call.first_byte_us == Seen::NotSeen {
             call.first_byte_us = Seen::Known(micros(line.sent));
@@ -280,13 +321,21 @@ struct Passage<'a> {
 }
 
 impl<'a> Passage<'a> {
-    fn new(route: &'a Route, path: PathClass, head: &ResponseHead, is_success: bool, needles: &'a Needles) -> Self {
+    fn new(
+        route: &'a Route,
+        path: PathClass,
+        head: &ResponseHead,
+        is_success: bool,
+        needles: &'a Needles,
+    ) -> Self {
         let needs_model = is_success && path == PathClass::Generate;
         let pass = head.headers.iter().filter(|(name, _)| passes_down(name));
         Self {
             route,
             status: head.status,
-            headers: pass.map(|(name, value)| (name.to_owned(), needles.masked(value))).collect(),
+            headers: pass
+                .map(|(name, value)| (name.to_owned(), needles.masked(value)))
+                .collect(),
             body: BodyReader::new(head.body),
             reader: AnswerReader::new(route.protocol, head.is_event_stream()),
             masker: Masker::new(needles),
@@ -327,20 +376,37 @@ impl<'a> Passage<'a> {
         }
         let is_done = self.body.is_done();
         let keep_alive = self.finish(line, call)?;
-        Ok(Whole { keep_alive, may_be_used_again: is_done && !left_over })
+        Ok(Whole {
+            keep_alive,
+            may_be_used_again: is_done && !left_over,
+        })
     }
 
     /// A connection that breaks inside an answer cuts it; that is told by what came of it.
-    fn read(&self, line: &mut Line<'_, '_>, upstream: &mut Upstream, buffer: &mut [u8]) -> Result<usize, Broken> {
+    fn read(
+        &self,
+        line: &mut Line<'_, '_>,
+        upstream: &mut Upstream,
+        buffer: &mut [u8],
+    ) -> Result<usize, Broken> {
         match line.read(upstream, buffer) {
-            Err(Broken(Outcome::Transport, Some(Why::Reset))) if self.bytes > 0 => Err(Broken(Outcome::Truncated, None)),
+            Err(Broken(Outcome::Transport, Some(Why::Reset))) if self.bytes > 0 => {
+                Err(Broken(Outcome::Truncated, None))
+            }
             other => other,
         }
     }
 
     /// Looks at what came before any of it goes on.
     fn take(&mut self, line: &mut Line<'_, '_>, bytes: &[u8]) -> Result<usize, Broken> {
-        let Self { body, reader, hasher, masker, bytes: total, .. } = self;
+        let Self {
+            body,
+            reader,
+            hasher,
+            masker,
+            bytes: total,
+            ..
+        } = self;
         let mut out = Vec::with_capacity(bytes.len() + 16);
         let mut fresh = 0u64;
         let used = body.push(bytes, &mut |piece| {
@@ -350,16 +416,26 @@ impl<'a> Passage<'a> {
             fresh += piece.len() as u64;
         });
         *total += fresh;
-        if self.is_success && self.reader.answer.other_model(&self.route.model, &self.route.aliases) {
+        if self.is_success
+            && self
+                .reader
+                .answer
+                .other_model(&self.route.model, &self.route.aliases)
+        {
             return Err(Broken(Outcome::WrongModel, Some(Why::OtherName)));
         }
         let used = used.map_err(|_| match self.bytes {
             0 => Broken::from(Why::Garbled),
             _ => Broken(Outcome::Truncated, None),
         })?;
-        line.ledger.moved(fresh).map_err(|why| Broken(Outcome::Budget, Some(why)))?;
+        line.ledger
+            .moved(fresh)
+            .map_err(|why| Broken(Outcome::Budget, Some(why)))?;
         if !self.is_success && self.bytes > MAX_ERROR_BODY {
-            return Err(Broken(outcome_of(self.status, &self.reader.answer, false, false).0, None));
+            return Err(Broken(
+                outcome_of(self.status, &self.reader.answer, false, false).0,
+                None,
+            ));
         }
         self.pass(line, &out)?;
         Ok(used)
@@ -388,12 +464,18 @@ impl<'a> Passage<'a> {
 
     /// What waited goes on.
     fn release(&mut self, line: &mut Line<'_, '_>) -> Result<(), Broken> {
-        let Some(mut held) = self.held.take() else { return Ok(()) };
+        let Some(mut held) = self.held.take() else {
+            return Ok(());
+        };
         line.reply.begin(self.status, &self.headers);
         let reply = &mut *line.reply;
         held.each(&mut |piece| {
             reply.data(piece);
-            if held_is_large(piece) { reply.flush() } else { Ok(()) }
+            if held_is_large(piece) {
+                reply.flush()
+            } else {
+                Ok(())
+            }
         })
         .map_err(|_| Broken(Outcome::EngineClosed, None))
     }
@@ -407,9 +489,13 @@ impl<'a> Passage<'a> {
         }
         let (outcome, why) = outcome_of(self.status, answer, whole, self.needs_model);
         call.ended(outcome, why);
-        // An error inside an answer that names no model is the engine's to read; anything else unnamed is not.
+        // An error inside an answer that names no model is the engine's to read; anything else
+        // unnamed is not.
         let named = !answer.models.is_empty();
-        let only_an_error = answer.error.is_some() && !answer.content && !answer.reasoning && answer.tool_calls == 0;
+        let only_an_error = answer.error.is_some()
+            && !answer.content
+            && !answer.reasoning
+            && answer.tool_calls == 0;
         if self.held.is_some() && !named && !only_an_error {
             return Err(Broken(outcome, why));
         }
@@ -434,8 +520,13 @@ impl<'a> Passage<'a> {
         let told = |text: &str| Seen::Known(needles.masked(text));
         call.finish_reason = answer.finish_reason.as_deref().map_or(Seen::NotSeen, told);
         // Of several names the one that is not admitted matters.
-        let foreign = answer.models.iter().find(|name| **name != self.route.model && !self.route.aliases.contains(name));
-        call.model_answered = foreign.or(answer.models.first()).map_or(Seen::NotSeen, |name| told(name));
+        let foreign = answer
+            .models
+            .iter()
+            .find(|name| **name != self.route.model && !self.route.aliases.contains(name));
+        call.model_answered = foreign
+            .or(answer.models.first())
+            .map_or(Seen::NotSeen, |name| told(name));
     }
 }
 

@@ -1,5 +1,6 @@
-//! Bytes that wait: a request until its model is known, an answer until it has said its name. Little ones wait in
-//! memory, large ones in a file without a name, so that many at once do not fill the memory.
+//! Bytes that wait: a request until its model is known, an answer until it has said its name.
+//! Little ones wait in memory, large ones in a file without a name, so that many at once do not
+//! fill the memory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -43,7 +44,9 @@ impl Hold {
 
     /// All of it, in order, as often as needed.
     pub fn each(&mut self, hand: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return hand(&self.memory) };
+        let Some(file) = &mut self.file else {
+            return hand(&self.memory);
+        };
         file.seek(SeekFrom::Start(0))?;
         let mut buffer = vec![0u8; IN_MEMORY];
         loop {

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, Spent, Why};
 
-/// More requests than this are turned away unread: an engine must not fill the memory with refusals.
+/// More requests than this are turned away unread: an engine must not fill the memory with
+/// refusals.
 const MAX_RECORDS: usize = 10_000;
 
 pub struct Ledger {
@@ -31,7 +32,13 @@ struct State {
 
 impl Ledger {
     pub fn new(protocol: Protocol, budget: Budget) -> Self {
-        Self { opened: Instant::now(), protocol, budget, state: Mutex::default(), calm: Condvar::new() }
+        Self {
+            opened: Instant::now(),
+            protocol,
+            budget,
+            state: Mutex::default(),
+            calm: Condvar::new(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -60,11 +67,17 @@ impl Ledger {
         self.state().unrecorded += 1;
     }
 
-    /// Takes one call out of the budget before it is made, so that calls at the same time cannot share the last one.
+    /// Takes one call out of the budget before it is made, so that calls at the same time cannot
+    /// share the last one.
     pub fn reserve(&self) -> Result<(), Why> {
         let elapsed_ms = self.elapsed_ms();
         let mut state = self.state();
-        let spent = Spent { calls: state.calls, tokens: state.tokens, bytes: state.bytes, elapsed_ms };
+        let spent = Spent {
+            calls: state.calls,
+            tokens: state.tokens,
+            bytes: state.bytes,
+            elapsed_ms,
+        };
         let answer = self.budget.admits(&spent);
         match answer {
             Ok(()) => state.calls += 1,
@@ -111,13 +124,20 @@ impl Ledger {
     /// Waits a little for calls that are about to end, then says what happened.
     pub fn close(&self, patience: Duration) -> GatewayReport {
         let state = self.state();
-        let (state, _) =
-            self.calm.wait_timeout_while(state, patience, |state| state.open > 0).unwrap_or_else(PoisonError::into_inner);
+        let (state, _) = self
+            .calm
+            .wait_timeout_while(state, patience, |state| state.open > 0)
+            .unwrap_or_else(PoisonError::into_inner);
         let mut calls = state.ended.clone();
         calls.sort_by_key(|call| call.seq);
         GatewayReport {
             calls,
-            spent: Spent { calls: state.calls, tokens: state.tokens, bytes: state.bytes, elapsed_ms: self.elapsed_ms() },
+            spent: Spent {
+                calls: state.calls,
+                tokens: state.tokens,
+                bytes: state.bytes,
+                elapsed_ms: self.elapsed_ms(),
+            },
             budget_exceeded: state.exceeded,
             unrecorded: state.unrecorded,
             unfinished: state.open,
@@ -131,12 +151,23 @@ mod tests {
 
     #[test]
     fn the_first_limit_met_is_remembered() {
-        let ledger = Ledger::new(Protocol::OpenaiChat, Budget { calls: 1, tokens: 100, bytes: 10, wall_ms: 1_000_000 });
+        let ledger = Ledger::new(
+            Protocol::OpenaiChat,
+            Budget {
+                calls: 1,
+                tokens: 100,
+                bytes: 10,
+                wall_ms: 1_000_000,
+            },
+        );
         assert_eq!(ledger.reserve(), Ok(()));
         assert_eq!(ledger.moved(10), Ok(()));
         assert_eq!(ledger.reserve(), Err(Why::Calls));
         assert_eq!(ledger.moved(1), Err(Why::Bytes));
-        assert_eq!(ledger.close(Duration::ZERO).budget_exceeded, Some(Why::Calls));
+        assert_eq!(
+            ledger.close(Duration::ZERO).budget_exceeded,
+            Some(Why::Calls)
+        );
     }
 
     #[test]
@@ -148,6 +179,9 @@ mod tests {
         }
         assert!(ledger.begin().is_none());
         let report = ledger.close(Duration::ZERO);
-        assert_eq!((report.calls.len(), report.unrecorded, report.unfinished), (MAX_RECORDS, 1, 0));
+        assert_eq!(
+            (report.calls.len(), report.unrecorded, report.unfinished),
+            (MAX_RECORDS, 1, 0)
+        );
     }
 }

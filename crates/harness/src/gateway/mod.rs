@@ -1,7 +1,9 @@
-//! The model gateway of one run: the only thing an engine can reach. It stands behind the jail's door, lets
-//! requests for the admitted model through to the operator's endpoint, and records every one.
+//! The model gateway of one run: the only thing an engine can reach. It stands behind the jail's
+//! door, lets requests for the admitted model through to the operator's endpoint, and records every
+//! one.
 //!
-//! A thread a connection, blocking sockets, no buffering of streams. What may pass is decided in `cto_core::wire`.
+//! A thread a connection, blocking sockets, no buffering of streams. What may pass is decided in
+//! `cto_core::wire`.
 
 mod credential;
 mod engine_side;
@@ -47,7 +49,12 @@ pub struct Route {
 
 impl Route {
     /// A route with a fresh token, no aliases and the ordinary limits.
-    pub fn new(protocol: Protocol, endpoint: Endpoint, credential: Option<Credential>, model: &str) -> Result<Self, Failure> {
+    pub fn new(
+        protocol: Protocol,
+        endpoint: Endpoint,
+        credential: Option<Credential>,
+        model: &str,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             protocol,
             endpoint,
@@ -95,7 +102,11 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(15), stall: Duration::from_secs(300), request: Duration::from_secs(30) }
+        Self {
+            connect: Duration::from_secs(15),
+            stall: Duration::from_secs(300),
+            request: Duration::from_secs(30),
+        }
     }
 }
 
@@ -106,7 +117,9 @@ pub struct Gateway {
 
 /// Opens the gateway of one run on a listener: the jail's door.
 pub fn start(listener: TcpListener, route: Route) -> std::io::Result<Gateway> {
-    Ok(Gateway { server: serve::Server::open(listener, route)? })
+    Ok(Gateway {
+        server: serve::Server::open(listener, route)?,
+    })
 }
 
 impl Gateway {

@@ -1,5 +1,5 @@
-//! The head of a request as the endpoint gets it: our host, our credential, and of the engine's headers only
-//! those that may pass.
+//! The head of a request as the endpoint gets it: our host, our credential, and of the engine's
+//! headers only those that may pass.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,10 @@ use super::Route;
 
 pub fn head(route: &Route, asked: &Asked, from_engine: &Headers, length: u64) -> String {
     let target = asked.upstream_target(route.protocol, route.endpoint.base(), &route.model);
-    let mut head = format!("POST {target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n", route.endpoint.authority());
+    let mut head = format!(
+        "POST {target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n",
+        route.endpoint.authority()
+    );
     for (name, value) in from_engine.iter().filter(|(name, _)| passes_up(name)) {
         line(&mut head, name, value);
     }
@@ -24,7 +27,11 @@ pub fn head(route: &Route, asked: &Asked, from_engine: &Headers, length: u64) ->
     if let Some(credential) = &route.credential {
         match route.protocol {
             Protocol::OpenaiChat | Protocol::OpenaiResponses => {
-                line(&mut head, "authorization", &format!("Bearer {}", credential.reveal()));
+                line(
+                    &mut head,
+                    "authorization",
+                    &format!("Bearer {}", credential.reveal()),
+                );
             }
             Protocol::AnthropicMessages => line(&mut head, "x-api-key", credential.reveal()),
             Protocol::GeminiGenerate => line(&mut head, "x-goog-api-key", credential.reveal()),

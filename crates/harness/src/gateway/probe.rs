@@ -42,9 +42,18 @@ pub fn probe_call(route: &Route) -> CallRecord {
         (Ok(asked), Ok(())) => {
             call.forwarded = true;
             let head = outbound::head(route, &asked, &headers(route.protocol), held.len());
-            let request = Outbound { head, body: &mut held };
+            let request = Outbound {
+                head,
+                body: &mut held,
+            };
             let ledger = Ledger::new(route.protocol, route.budget);
-            Exchange::new(route).run(route, &ledger, &mut call, request, &mut Reply::to_nobody(route.protocol));
+            Exchange::new(route).run(
+                route,
+                &ledger,
+                &mut call,
+                request,
+                &mut Reply::to_nobody(route.protocol),
+            );
         }
         (Err(why), _) => call.ended(Outcome::Refused, Some(why)),
         (Ok(_), Err(_)) => call.ended(Outcome::Transport, None),
@@ -64,8 +73,16 @@ fn target(route: &Route) -> String {
 }
 
 fn headers(protocol: Protocol) -> Headers {
-    let version = (protocol == Protocol::AnthropicMessages).then_some(("anthropic-version", "2023-06-01"));
-    Headers::of([("accept", "text/event-stream, application/json"), ("user-agent", "cto")].into_iter().chain(version))
+    let version =
+        (protocol == Protocol::AnthropicMessages).then_some(("anthropic-version", "2023-06-01"));
+    Headers::of(
+        [
+            ("accept", "text/event-stream, application/json"),
+            ("user-agent", "cto"),
+        ]
+        .into_iter()
+        .chain(version),
+    )
 }
 
 /// Streamed, as engines ask.
@@ -73,12 +90,16 @@ fn question(route: &Route) -> Value {
     let model = &route.model;
     let messages = json!([{"role": "user", "content": QUESTION}]);
     match route.protocol {
-        Protocol::OpenaiChat => json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true}),
+        Protocol::OpenaiChat => {
+            json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true})
+        }
         Protocol::OpenaiResponses => {
             let input = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]);
             json!({"model": model, "input": input, "max_output_tokens": MAX_TOKENS, "stream": true, "store": false})
         }
-        Protocol::AnthropicMessages => json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true}),
+        Protocol::AnthropicMessages => {
+            json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true})
+        }
         Protocol::GeminiGenerate => json!({
             "contents": [{"role": "user", "parts": [{"text": QUESTION}]}],
             "generationConfig": {"maxOutputTokens": MAX_TOKENS},

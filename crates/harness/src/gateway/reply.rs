@@ -1,5 +1,5 @@
-//! What the engine is told: an answer as it comes, or a typed refusal. Never a word about where the answer
-//! would have come from.
+//! What the engine is told: an answer as it comes, or a typed refusal. Never a word about where the
+//! answer would have come from.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -21,13 +21,32 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    pub fn new(socket: &'a TcpStream, protocol: Protocol, version: Version, keep_alive: bool) -> Self {
+    pub fn new(
+        socket: &'a TcpStream,
+        protocol: Protocol,
+        version: Version,
+        keep_alive: bool,
+    ) -> Self {
         let chunked = version == Version::Http11;
-        Self { socket: Some(socket), protocol, chunked, keep_alive, begun: false, waiting: Vec::new() }
+        Self {
+            socket: Some(socket),
+            protocol,
+            chunked,
+            keep_alive,
+            begun: false,
+            waiting: Vec::new(),
+        }
     }
 
     pub fn to_nobody(protocol: Protocol) -> Self {
-        Self { socket: None, protocol, chunked: true, keep_alive: false, begun: false, waiting: Vec::new() }
+        Self {
+            socket: None,
+            protocol,
+            chunked: true,
+            keep_alive: false,
+            begun: false,
+            waiting: Vec::new(),
+        }
     }
 
     /// Whom to watch while waiting for the endpoint.
@@ -52,7 +71,11 @@ impl<'a> Reply<'a> {
     }
 
     fn connection(&self) -> &'static str {
-        if self.keep_alive && self.chunked { "" } else { "connection: close\r\n" }
+        if self.keep_alive && self.chunked {
+            ""
+        } else {
+            "connection: close\r\n"
+        }
     }
 
     pub fn data(&mut self, bytes: &[u8]) {
@@ -73,7 +96,9 @@ impl<'a> Reply<'a> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let sent = self.socket.map_or(Ok(()), |mut socket| socket.write_all(&self.waiting));
+        let sent = self
+            .socket
+            .map_or(Ok(()), |mut socket| socket.write_all(&self.waiting));
         self.waiting.clear();
         sent
     }
@@ -86,7 +111,8 @@ impl<'a> Reply<'a> {
         self.flush().is_ok() && self.keep_alive && self.chunked
     }
 
-    /// Says why there is no answer. One that has begun is left without an end, which no client takes for a whole one.
+    /// Says why there is no answer. One that has begun is left without an end, which no client
+    /// takes for a whole one.
     pub fn fail(&mut self, outcome: Outcome, why: Option<Why>) -> bool {
         if self.begun {
             let _ = self.flush();
@@ -103,7 +129,11 @@ impl<'a> Reply<'a> {
             "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{}{}\r\n{body}",
             reason(status),
             body.len(),
-            if final_word { "x-should-retry: false\r\n" } else { "" },
+            if final_word {
+                "x-should-retry: false\r\n"
+            } else {
+                ""
+            },
             self.connection(),
         );
         self.begun = true;
@@ -113,7 +143,10 @@ impl<'a> Reply<'a> {
 }
 
 fn retry_helps(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Transport | Outcome::Stalled | Outcome::Truncated | Outcome::Ok)
+    matches!(
+        outcome,
+        Outcome::Transport | Outcome::Stalled | Outcome::Truncated | Outcome::Ok
+    )
 }
 
 fn status_of(outcome: Outcome, why: Option<Why>) -> u16 {
@@ -136,7 +169,9 @@ fn status_of(outcome: Outcome, why: Option<Why>) -> u16 {
 }
 
 fn error_body(protocol: Protocol, status: u16, outcome: Outcome, why: Option<Why>) -> String {
-    let code = why.and_then(|why| serde_json::to_value(why).ok()).unwrap_or_else(|| outcome.as_str().into());
+    let code = why
+        .and_then(|why| serde_json::to_value(why).ok())
+        .unwrap_or_else(|| outcome.as_str().into());
     let message = why.map_or("the model call failed", Why::sentence);
     let kind = format!("cto_{}", outcome.as_str());
     let body = match protocol {

@@ -1,4 +1,5 @@
-//! The gateway's threads: one accepts, one serves each connection. Here a request is refused or forwarded.
+//! The gateway's threads: one accepts, one serves each connection. Here a request is refused or
+//! forwarded.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -61,8 +62,14 @@ impl Server {
             route,
         });
         let serving = Arc::clone(&shared);
-        let accepting = thread::Builder::new().name("gateway".into()).spawn(move || accept(&listener, &woken, &serving))?;
-        Ok(Self { shared, wake: Some(wake), accepting: Some(accepting) })
+        let accepting = thread::Builder::new()
+            .name("gateway".into())
+            .spawn(move || accept(&listener, &woken, &serving))?;
+        Ok(Self {
+            shared,
+            wake: Some(wake),
+            accepting: Some(accepting),
+        })
     }
 
     pub fn route(&self) -> &Route {
@@ -108,7 +115,11 @@ impl Shared {
     }
 
     fn leave(&self, number: u64) {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).sockets.remove(&number);
+        self.open
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .sockets
+            .remove(&number);
     }
 
     /// Every thread that waits for its engine, or watches it, wakes and ends.
@@ -123,7 +134,10 @@ impl Shared {
 
 fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
     loop {
-        let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
+        let mut fds = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(woken, PollFlags::IN),
+        ];
         match poll(&mut fds, None) {
             Err(rustix::io::Errno::INTR) => continue,
             Err(_) => return,
@@ -141,10 +155,13 @@ fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
             continue;
         };
         let serving = Arc::clone(shared);
-        let started = thread::Builder::new().name("gateway-call".into()).stack_size(STACK).spawn(move || {
-            serve(&serving, socket);
-            serving.leave(number);
-        });
+        let started = thread::Builder::new()
+            .name("gateway-call".into())
+            .stack_size(STACK)
+            .spawn(move || {
+                serve(&serving, socket);
+                serving.leave(number);
+            });
         if started.is_err() {
             shared.leave(number);
         }
@@ -154,7 +171,9 @@ fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
 /// Requests of one connection, one after another.
 fn serve(shared: &Shared, socket: TcpStream) {
     let patience = shared.route.patience;
-    let Ok(mut engine) = EngineSide::new(socket, patience.request) else { return };
+    let Ok(mut engine) = EngineSide::new(socket, patience.request) else {
+        return;
+    };
     loop {
         let next = engine.next_head(patience.request);
         let more = match next {
@@ -173,10 +192,19 @@ fn serve(shared: &Shared, socket: TcpStream) {
     }
 }
 
-fn refuse(shared: &Shared, engine: &EngineSide, mut call: CallRecord, (version, keep): (Version, bool), why: Why) -> bool {
+fn refuse(
+    shared: &Shared,
+    engine: &EngineSide,
+    mut call: CallRecord,
+    (version, keep): (Version, bool),
+    why: Why,
+) -> bool {
     let mut reply = Reply::new(&engine.socket, shared.route.protocol, version, keep);
-    let outcome =
-        if matches!(why, Why::Calls | Why::Tokens | Why::Bytes | Why::Time) { Outcome::Budget } else { Outcome::Refused };
+    let outcome = if matches!(why, Why::Calls | Why::Tokens | Why::Bytes | Why::Time) {
+        Outcome::Budget
+    } else {
+        Outcome::Refused
+    };
     call.ended(outcome, Some(why));
     // Recorded before it is told: nothing the engine has heard of is missing from the record.
     shared.ledger.end(call);
@@ -203,9 +231,17 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
         call.total_us = micros(begun);
         shared.ledger.end(call);
         let mut reply = Reply::new(&engine.socket, shared.route.protocol, head.version, keep);
-        return reply.document(200, &reply::model_list(shared.route.protocol, &shared.route.model), false);
+        return reply.document(
+            200,
+            &reply::model_list(shared.route.protocol, &shared.route.model),
+            false,
+        );
     }
-    if head.headers.has("expect") && (&engine.socket).write_all(b"HTTP/1.1 100 Continue\r\n\r\n").is_err() {
+    if head.headers.has("expect")
+        && (&engine.socket)
+            .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+            .is_err()
+    {
         call.ended(Outcome::EngineClosed, None);
         shared.ledger.end(call);
         return false;
@@ -222,22 +258,37 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
         }
     };
     call.streamed = checked.streamed || head.target.contains(":streamGenerateContent");
-    call.model_asked = checked.model.map_or(Seen::NotSeen, |name| Seen::Known(name.chars().take(256).collect()));
-    let admitted = checked.verdict.and_then(|()| shared.ledger.reserve()).and_then(|()| shared.ledger.moved(call.request_bytes));
+    call.model_asked = checked.model.map_or(Seen::NotSeen, |name| {
+        Seen::Known(name.chars().take(256).collect())
+    });
+    let admitted = checked
+        .verdict
+        .and_then(|()| shared.ledger.reserve())
+        .and_then(|()| shared.ledger.moved(call.request_bytes));
     if let Err(why) = admitted {
         call.total_us = micros(begun);
         return refuse(shared, engine, call, way, why);
     }
     call.forwarded = true;
-    let outbound = Outbound { head: outbound::head(&shared.route, &asked, &head.headers, body.len()), body: &mut body };
+    let outbound = Outbound {
+        head: outbound::head(&shared.route, &asked, &head.headers, body.len()),
+        body: &mut body,
+    };
     let mut reply = Reply::new(&engine.socket, shared.route.protocol, head.version, way.1);
-    let more = shared.exchange.run(&shared.route, &shared.ledger, &mut call, outbound, &mut reply);
+    let more = shared.exchange.run(
+        &shared.route,
+        &shared.ledger,
+        &mut call,
+        outbound,
+        &mut reply,
+    );
     call.total_us = micros(begun);
     shared.ledger.end(call);
     more
 }
 
-/// Everything that is known from the head alone. The token comes first: without it nothing else is answered.
+/// Everything that is known from the head alone. The token comes first: without it nothing else is
+/// answered.
 fn admissible(shared: &Shared, head: &RequestHead) -> Result<Asked, Why> {
     let asked = path::ask(shared.route.protocol, &head.method, &head.target);
     let in_query = asked.as_ref().ok().and_then(|asked| asked.key.as_deref());
@@ -248,10 +299,18 @@ fn admissible(shared: &Shared, head: &RequestHead) -> Result<Asked, Why> {
         return Err(Why::Upgrade);
     }
     let asked = asked?;
-    if head.headers.all("expect").any(|value| !value.eq_ignore_ascii_case("100-continue")) {
+    if head
+        .headers
+        .all("expect")
+        .any(|value| !value.eq_ignore_ascii_case("100-continue"))
+    {
         return Err(Why::Expectation);
     }
-    if head.headers.all("content-encoding").any(|value| !value.eq_ignore_ascii_case("identity")) {
+    if head
+        .headers
+        .all("content-encoding")
+        .any(|value| !value.eq_ignore_ascii_case("identity"))
+    {
         return Err(Why::EncodedBody);
     }
     match head.body {
@@ -265,8 +324,13 @@ fn shows_token(token: &str, head: &RequestHead, in_query: Option<&str>) -> bool 
         let (scheme, rest) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| rest.trim())
     });
-    let keys = ["x-api-key", "x-goog-api-key", "api-key"].into_iter().flat_map(|name| head.headers.all(name));
-    bearer.chain(keys).chain(in_query).any(|given| same(given.as_bytes(), token.as_bytes()))
+    let keys = ["x-api-key", "x-goog-api-key", "api-key"]
+        .into_iter()
+        .flat_map(|name| head.headers.all(name));
+    bearer
+        .chain(keys)
+        .chain(in_query)
+        .any(|given| same(given.as_bytes(), token.as_bytes()))
 }
 
 /// Takes as long for a wrong token as for the right one.

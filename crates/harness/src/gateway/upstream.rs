@@ -30,9 +30,20 @@ impl Upstream {
         let deadline = Instant::now() + patience.connect;
         let socket = reach(endpoint, deadline)?;
         let _ = socket.set_nodelay(true);
-        let tls = if endpoint.tls() { Some(Box::new(shake_hands(&socket, endpoint, deadline)?)) } else { None };
-        socket.set_read_timeout(None).and(socket.set_write_timeout(Some(patience.stall))).map_err(|_| Why::Unreachable)?;
-        Ok(Self { socket, tls, reused: false })
+        let tls = if endpoint.tls() {
+            Some(Box::new(shake_hands(&socket, endpoint, deadline)?))
+        } else {
+            None
+        };
+        socket
+            .set_read_timeout(None)
+            .and(socket.set_write_timeout(Some(patience.stall)))
+            .map_err(|_| Why::Unreachable)?;
+        Ok(Self {
+            socket,
+            tls,
+            reused: false,
+        })
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -40,7 +51,9 @@ impl Upstream {
     }
 
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else { return self.socket.write_all(bytes) };
+        let Some(tls) = &mut self.tls else {
+            return self.socket.write_all(bytes);
+        };
         for piece in bytes.chunks(16 * 1024) {
             tls.writer().write_all(piece)?;
             while tls.wants_write() {
@@ -52,7 +65,9 @@ impl Upstream {
 
     /// Bytes that have come already, before the socket is asked again.
     pub fn buffered(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let Some(tls) = &mut self.tls else { return Ok(None) };
+        let Some(tls) = &mut self.tls else {
+            return Ok(None);
+        };
         match tls.reader().read(buffer) {
             Ok(n) => Ok(Some(n)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -62,7 +77,9 @@ impl Upstream {
 
     /// Reads once from a socket that is ready; nothing when a TLS record is not whole yet.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let Some(tls) = &mut self.tls else { return self.socket.read(buffer).map(Some) };
+        let Some(tls) = &mut self.tls else {
+            return self.socket.read(buffer).map(Some);
+        };
         tls.read_tls(&mut self.socket)?;
         tls.process_new_packets().map_err(io::Error::other)?;
         // Answers to the peer, such as a key update.
@@ -75,12 +92,23 @@ impl Upstream {
     /// Nothing has come that nobody asked for, the end included.
     fn is_quiet(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
-        matches!(poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(0))
+        matches!(
+            poll(
+                &mut fds,
+                Some(&Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0
+                })
+            ),
+            Ok(0)
+        )
     }
 }
 
 fn reach(endpoint: &Endpoint, deadline: Instant) -> Result<TcpStream, Why> {
-    let addresses = (endpoint.host(), endpoint.port()).to_socket_addrs().map_err(|_| Why::Dns)?;
+    let addresses = (endpoint.host(), endpoint.port())
+        .to_socket_addrs()
+        .map_err(|_| Why::Dns)?;
     let mut failed = Why::Dns;
     for address in addresses {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -103,7 +131,11 @@ fn why_not_reached(error: &io::Error) -> Why {
     }
 }
 
-fn shake_hands(socket: &TcpStream, endpoint: &Endpoint, deadline: Instant) -> Result<ClientConnection, Why> {
+fn shake_hands(
+    socket: &TcpStream,
+    endpoint: &Endpoint,
+    deadline: Instant,
+) -> Result<ClientConnection, Why> {
     let config = roots::config().ok_or(Why::Tls)?;
     let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|_| Why::Tls)?;
     let mut tls = ClientConnection::new(config, name).map_err(|_| Why::Tls)?;
@@ -113,9 +145,15 @@ fn shake_hands(socket: &TcpStream, endpoint: &Endpoint, deadline: Instant) -> Re
         if left.is_zero() {
             return Err(Why::ConnectTimeout);
         }
-        let timed = socket.set_read_timeout(Some(left)).and(socket.set_write_timeout(Some(left)));
+        let timed = socket
+            .set_read_timeout(Some(left))
+            .and(socket.set_write_timeout(Some(left)));
         timed.map_err(|_| Why::Unreachable)?;
-        let step = if tls.wants_write() { tls.write_tls(&mut socket) } else { tls.read_tls(&mut socket) };
+        let step = if tls.wants_write() {
+            tls.write_tls(&mut socket)
+        } else {
+            tls.read_tls(&mut socket)
+        };
         match step {
             Ok(0) => return Err(Why::Tls),
             Ok(_) => {
@@ -125,7 +163,9 @@ fn shake_hands(socket: &TcpStream, endpoint: &Endpoint, deadline: Instant) -> Re
                     return Err(Why::Tls);
                 }
             }
-            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => return Err(Why::ConnectTimeout),
+            Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
+                return Err(Why::ConnectTimeout);
+            }
             Err(_) => return Err(Why::Tls),
         }
     }

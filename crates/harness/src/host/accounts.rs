@@ -23,7 +23,11 @@ pub struct Cost {
 
 impl Meter {
     pub fn start() -> Self {
-        Self { began: Instant::now(), own: spent(UsageWho::RUSAGE_SELF), children: spent(UsageWho::RUSAGE_CHILDREN) }
+        Self {
+            began: Instant::now(),
+            own: spent(UsageWho::RUSAGE_SELF),
+            children: spent(UsageWho::RUSAGE_CHILDREN),
+        }
     }
 
     pub fn read(&self) -> Cost {
@@ -38,7 +42,10 @@ impl Meter {
 impl Cost {
     /// How much of the CPU time went to child processes, in percent.
     pub fn share_in_children(&self) -> u64 {
-        let (children, all) = (self.children.as_micros(), (self.children + self.own).as_micros());
+        let (children, all) = (
+            self.children.as_micros(),
+            (self.children + self.own).as_micros(),
+        );
         u64::try_from((children * 100 + all / 2) / all.max(1)).unwrap_or(100)
     }
 
@@ -66,10 +73,15 @@ impl Cost {
 /// User and system time; a kernel that does not say has counted nothing.
 fn spent(who: UsageWho) -> Duration {
     let length = |time: TimeVal| {
-        let (seconds, micros) = (u64::try_from(time.tv_sec()).unwrap_or(0), u64::try_from(time.tv_usec()).unwrap_or(0));
+        let (seconds, micros) = (
+            u64::try_from(time.tv_sec()).unwrap_or(0),
+            u64::try_from(time.tv_usec()).unwrap_or(0),
+        );
         Duration::from_secs(seconds) + Duration::from_micros(micros)
     };
-    getrusage(who).map(|usage| length(usage.user_time()) + length(usage.system_time())).unwrap_or_default()
+    getrusage(who)
+        .map(|usage| length(usage.user_time()) + length(usage.system_time()))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -86,7 +98,10 @@ mod tests {
         assert_eq!(cost(0, 0).share_in_children(), 0);
         assert_eq!(cost(1, 2).share_in_children(), 67);
         assert_eq!(cost(0, 5).share_in_children(), 100);
-        assert_eq!(cost(50, 950).line(), "0.00 s wall, 1.00 s CPU, 95% of it in child processes");
+        assert_eq!(
+            cost(50, 950).line(),
+            "0.00 s wall, 1.00 s CPU, 95% of it in child processes"
+        );
     }
 
     #[test]

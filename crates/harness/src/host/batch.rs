@@ -1,11 +1,11 @@
-//! Several pieces of work, some at a time. Each stays on the thread it began on, and a thread lives until its work is
-//! done: the processes of a run are tied to the thread that started them.
+//! Several pieces of work, some at a time. Each stays on the thread it began on, and a thread lives
+//! until its work is done: the processes of a run are tied to the thread that started them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Does `work` for every item, `jobs` of them at a time, in order of the items. After `stop` says so nothing new is
-/// begun; what was not begun, or did not come to its end, is `None`.
+/// Does `work` for every item, `jobs` of them at a time, in order of the items. After `stop` says
+/// so nothing new is begun; what was not begun, or did not come to its end, is `None`.
 pub fn each<T: Sync, R: Send>(
     items: &[T],
     jobs: usize,
@@ -19,13 +19,19 @@ pub fn each<T: Sync, R: Send>(
             let index = next.fetch_add(1, Ordering::SeqCst);
             let Some(item) = items.get(index) else { break };
             let result = work(index, item);
-            if let Some(slot) = done.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
+            if let Some(slot) = done
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .get_mut(index)
+            {
                 *slot = Some(result);
             }
         }
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.clamp(1, items.len().max(1))).map(|_| scope.spawn(worker)).collect();
+        let workers: Vec<_> = (0..jobs.clamp(1, items.len().max(1)))
+            .map(|_| scope.spawn(worker))
+            .collect();
         // A worker that died leaves its item without a result, and the others to their work.
         workers.into_iter().for_each(|worker| drop(worker.join()));
     });
@@ -41,8 +47,14 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_items() {
         for jobs in [0, 1, 3, 100] {
-            let found = each(&[3u64, 1, 2], jobs, &|| false, &|index, item| (index, item * 10));
-            assert_eq!(found, [Some((0, 30)), Some((1, 10)), Some((2, 20))], "{jobs}");
+            let found = each(&[3u64, 1, 2], jobs, &|| false, &|index, item| {
+                (index, item * 10)
+            });
+            assert_eq!(
+                found,
+                [Some((0, 30)), Some((1, 10)), Some((2, 20))],
+                "{jobs}"
+            );
         }
         assert!(each(&[] as &[u8], 2, &|| false, &|_, _| ()).is_empty());
     }
@@ -55,7 +67,10 @@ mod tests {
             together.wait();
             rustix::thread::gettid().as_raw_nonzero()
         });
-        assert_eq!(threads.into_iter().flatten().collect::<BTreeSet<_>>().len(), 3);
+        assert_eq!(
+            threads.into_iter().flatten().collect::<BTreeSet<_>>().len(),
+            3
+        );
     }
 
     #[test]

@@ -30,12 +30,16 @@ pub fn digest(home: &Home, program: &Path) -> io::Result<Digest> {
         meta.ctime_nsec()
     );
     let entry = home.digests().join(key);
-    if let Some(known) = fs::read_to_string(&entry).ok().and_then(|text| text.trim().parse().ok()) {
+    if let Some(known) = fs::read_to_string(&entry)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+    {
         return Ok(known);
     }
     let digest = files::digest_file(program)?.sha256;
     // Remembering is a convenience; the digest itself is already right.
-    let _ = crate::host::make_private_dir(&home.digests()).and_then(|()| fs::write(entry, digest.to_hex()));
+    let _ = crate::host::make_private_dir(&home.digests())
+        .and_then(|()| fs::write(entry, digest.to_hex()));
     Ok(digest)
 }
 
@@ -46,7 +50,10 @@ mod tests {
     #[test]
     fn a_changed_program_is_digested_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let home = Home { root: dir.path().to_owned(), runs: dir.path().join("r") };
+        let home = Home {
+            root: dir.path().to_owned(),
+            runs: dir.path().join("r"),
+        };
         let program = dir.path().join("p");
         fs::write(&program, vec![1u8; SMALL as usize]).unwrap();
         let first = digest(&home, &program).unwrap();

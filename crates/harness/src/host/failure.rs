@@ -10,13 +10,22 @@ use crate::screen::terminal::{tame, tame_lines};
 /// Every exit code, and what it means.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "pass; `verify`: good; `matrix`: green"),
-    (1, "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red; `case check`: something is wrong"),
-    (2, "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`"),
+    (
+        1,
+        "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red; `case check`: something is wrong",
+    ),
+    (
+        2,
+        "usage: wrong flags, unknown case, invalid config file, invalid contract in `cto contract`",
+    ),
     (
         3,
         "blocked; interrupted and sealed; `apply`: refused; `verify`, `show`, `diff` and `replay`: unknown or unsealed; `matrix`: nothing was proven",
     ),
-    (70, "internal: the harness could not do its job; nothing counts as passed"),
+    (
+        70,
+        "internal: the harness could not do its job; nothing counts as passed",
+    ),
 ];
 
 /// Whose move it is.
@@ -57,7 +66,16 @@ impl Failure {
     }
 
     fn new(kind: FailureKind, code: &'static str, what: String) -> Self {
-        Self { kind, code, what, place: None, because: Vec::new(), so: None, hint: None, exits_with: None }
+        Self {
+            kind,
+            code,
+            what,
+            place: None,
+            because: Vec::new(),
+            so: None,
+            hint: None,
+            exits_with: None,
+        }
     }
 
     pub fn at(mut self, place: impl Into<String>) -> Self {
@@ -163,7 +181,11 @@ mod tests {
 
     #[test]
     fn nothing_steers_a_terminal() {
-        let text = Failure::usage("x", "a\nb\u{1b}[2J").at("c\nd\r").reason("e\nf\u{7}").hint("g\u{9b}").to_string();
+        let text = Failure::usage("x", "a\nb\u{1b}[2J")
+            .at("c\nd\r")
+            .reason("e\nf\u{7}")
+            .hint("g\u{9b}")
+            .to_string();
         assert_eq!(
             text,
             "error[x]: a\u{fffd}b\u{fffd}[2J\n  where: c\u{fffd}d\u{fffd}\n  because: e\nf\u{fffd}\n\nhint: g\u{fffd}"

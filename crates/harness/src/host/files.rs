@@ -13,17 +13,29 @@ const CHUNK: usize = 64 * 1024;
 
 /// Opens a regular file for reading: never through a link, never blocking on a pipe.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let flags =
+        rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        )),
     }
 }
 
 /// Reads in chunks to the end, handing each to `each`; `expected` is only a hint.
-pub fn read_chunks(source: &mut (impl Read + ?Sized), expected: u64, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-    let mut buffer = vec![0u8; CHUNK.min(usize::try_from(expected).unwrap_or(CHUNK).saturating_add(1))];
+pub fn read_chunks(
+    source: &mut (impl Read + ?Sized),
+    expected: u64,
+    mut each: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let mut buffer =
+        vec![0u8; CHUNK.min(usize::try_from(expected).unwrap_or(CHUNK).saturating_add(1))];
     loop {
         match source.read(&mut buffer) {
             Ok(0) => return Ok(()),
@@ -45,7 +57,10 @@ pub fn scan_file(path: &Path, mut each: impl FnMut(&[u8])) -> io::Result<FoundFi
         each(chunk);
         bytes += chunk.len() as u64;
     })?;
-    Ok(FoundFile { bytes, sha256: hasher.finish() })
+    Ok(FoundFile {
+        bytes,
+        sha256: hasher.finish(),
+    })
 }
 
 /// Length and digest of a regular file (a link is followed only for this program's own path).
@@ -73,7 +88,10 @@ pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > limit {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes"))),
+        true => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("larger than {limit} bytes"),
+        )),
         false => Ok(bytes),
     }
 }

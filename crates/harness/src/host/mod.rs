@@ -27,7 +27,9 @@ use crate::host::failure::Failure;
 pub fn now() -> Utc {
     let millis = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        .map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        });
     to_utc(millis)
 }
 
@@ -41,7 +43,8 @@ pub fn file_time(time: SystemTime) -> Utc {
 }
 
 fn to_utc(millis: i64) -> Utc {
-    // Years 1 to 9998 as milliseconds: whatever a broken clock says is brought into range, not refused.
+    // Years 1 to 9998 as milliseconds: whatever a broken clock says is brought into range, not
+    // refused.
     let clamped = millis.clamp(-62_135_596_800_000, 253_370_764_800_000);
     Utc::from_millis(clamped).unwrap_or_else(|_| unreachable_time())
 }
@@ -60,16 +63,26 @@ const ALPHABET: &[u8; 32] = b"23456789abcdefghijkmnpqrstuvwxyz";
 /// Random lower-case letters and digits, from the kernel.
 pub fn random_name(length: usize) -> Result<String, Failure> {
     let mut bytes = vec![0u8; length];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::internal("no_randomness", "the kernel gave no random bytes").because(&error))?;
-    Ok(bytes.iter().map(|b| char::from(ALPHABET[usize::from(b % 32)])).collect())
+    getrandom::fill(&mut bytes).map_err(|error| {
+        Failure::internal("no_randomness", "the kernel gave no random bytes").because(&error)
+    })?;
+    Ok(bytes
+        .iter()
+        .map(|b| char::from(ALPHABET[usize::from(b % 32)]))
+        .collect())
 }
 
-/// The ending of a run id: two digits for the millisecond, so that names sort in time, and six of chance.
+/// The ending of a run id: two digits for the millisecond, so that names sort in time, and six of
+/// chance.
 pub fn run_suffix(started: Utc) -> Result<String, Failure> {
     let millis = usize::try_from(started.as_millis().rem_euclid(1000)).unwrap_or(0);
     let digit = |n: usize| char::from(ALPHABET[n % 32]);
-    Ok(format!("{}{}{}", digit(millis / 32), digit(millis), random_name(6)?))
+    Ok(format!(
+        "{}{}{}",
+        digit(millis / 32),
+        digit(millis),
+        random_name(6)?
+    ))
 }
 
 /// The operator's environment, read once at the start.
@@ -84,11 +97,19 @@ impl Env {
     /// An environment made by hand.
     #[cfg(test)]
     pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
-        Self(pairs.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect())
+        Self(
+            pairs
+                .iter()
+                .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+                .collect(),
+        )
     }
 
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
+        self.0
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
     }
 
     pub fn path(&self, name: &str) -> Option<PathBuf> {
@@ -96,12 +117,16 @@ impl Env {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
     /// A gate variable is open at `1` or `true`, closed at anything else.
     pub fn is_on(&self, name: &str) -> bool {
-        self.get(name).and_then(OsStr::to_str).is_some_and(|value| matches!(value, "1" | "true" | "yes"))
+        self.get(name)
+            .and_then(OsStr::to_str)
+            .is_some_and(|value| matches!(value, "1" | "true" | "yes"))
     }
 
     /// Where a program is, by PATH: a regular file someone may execute.
@@ -109,7 +134,10 @@ impl Env {
         std::env::split_paths(self.get("PATH")?)
             .filter(|dir| dir.is_absolute())
             .map(|dir| dir.join(name))
-            .find(|path| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0))
+            .find(|path| {
+                path.metadata()
+                    .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+            })
     }
 }
 
@@ -121,8 +149,14 @@ pub struct Home {
 }
 
 impl Home {
-    /// First that applies: `--home`, `CTO_STATE_DIR`, an existing Hermes profile, `CTO_HOME`, the config file, XDG state.
-    pub fn find(home: Option<PathBuf>, runs: Option<PathBuf>, env: &Env, config: &Config) -> Result<Self, Failure> {
+    /// First that applies: `--home`, `CTO_STATE_DIR`, an existing Hermes profile, `CTO_HOME`, the
+    /// config file, XDG state.
+    pub fn find(
+        home: Option<PathBuf>,
+        runs: Option<PathBuf>,
+        env: &Env,
+        config: &Config,
+    ) -> Result<Self, Failure> {
         Self::with_sources(home, runs, env, config).map(|(found, _)| found)
     }
 
@@ -134,19 +168,30 @@ impl Home {
         config: &Config,
     ) -> Result<(Self, [Source; 2]), Failure> {
         let user = env.path("HOME");
-        let variable = |name: &'static str| env.path(name).map(|dir| (Source::Environment { name }, dir));
+        let variable = |name: &'static str| {
+            env.path(name)
+                .map(|dir| (Source::Environment { name }, dir))
+        };
         let hermes = env
             .path("HERMES_HOME")
             .or_else(|| user.as_ref().map(|home| home.join(".hermes")))
             .map(|dir| (Source::Profile, dir.join("profiles/cto-planb")))
             .filter(|(_, dir)| dir.is_dir());
         let given = |key: &str| {
-            config.get(key).map(|given| settings::directory(&given.value, env).map(|dir| (given.line, dir))).transpose()
+            config
+                .get(key)
+                .map(|given| settings::directory(&given.value, env).map(|dir| (given.line, dir)))
+                .transpose()
         };
-        let xdg = env.path("XDG_STATE_HOME").or_else(|| user.map(|home| home.join(".local/state"))).map(|dir| dir.join("cto"));
+        let xdg = env
+            .path("XDG_STATE_HOME")
+            .or_else(|| user.map(|home| home.join(".local/state")))
+            .map(|dir| dir.join("cto"));
         let chosen = Layers {
             flag: home,
-            environment: variable("CTO_STATE_DIR").or(hermes).or_else(|| variable("CTO_HOME")),
+            environment: variable("CTO_STATE_DIR")
+                .or(hermes)
+                .or_else(|| variable("CTO_HOME")),
             config: given("home")?,
             default: xdg,
         }
@@ -157,9 +202,22 @@ impl Home {
                 .hint("give one with --home DIR or CTO_STATE_DIR")
         })?;
         let root = absolute(&root)?;
-        let layers = Layers { flag: runs, environment: variable("CTO_RUNS_DIR"), config: given("runs_dir")?, default: None };
-        let (runs_from, runs) = layers.choose("runs_dir").unwrap_or_else(|| (Source::Default, root.join("harness-runs")));
-        Ok((Self { runs: absolute(&runs)?, root }, [from, runs_from]))
+        let layers = Layers {
+            flag: runs,
+            environment: variable("CTO_RUNS_DIR"),
+            config: given("runs_dir")?,
+            default: None,
+        };
+        let (runs_from, runs) = layers
+            .choose("runs_dir")
+            .unwrap_or_else(|| (Source::Default, root.join("harness-runs")));
+        Ok((
+            Self {
+                runs: absolute(&runs)?,
+                root,
+            },
+            [from, runs_from],
+        ))
     }
 
     pub fn work(&self) -> PathBuf {
@@ -196,7 +254,9 @@ impl Home {
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| {
-        Failure::usage("bad_path", "a directory cannot be made absolute").at(path.display().to_string()).because(&error)
+        Failure::usage("bad_path", "a directory cannot be made absolute")
+            .at(path.display().to_string())
+            .because(&error)
     })
 }
 
@@ -212,7 +272,9 @@ pub struct OwnProgram {
 
 impl OwnProgram {
     pub fn find(home: &Home) -> Result<Self, Failure> {
-        let unreadable = |error: io::Error| Failure::internal("own_program", "this program cannot read itself").because(&error);
+        let unreadable = |error: io::Error| {
+            Failure::internal("own_program", "this program cannot read itself").because(&error)
+        };
         let path = std::env::current_exe().map_err(unreadable)?;
         let sha256 = crate::host::digest_cache::digest(home, &path).map_err(unreadable)?;
         Ok(Self { path, sha256 })
@@ -231,37 +293,83 @@ mod tests {
     fn state_home_order() {
         let dir = tempfile::tempdir().unwrap();
         let user = dir.path().to_str().unwrap();
-        let root = |pairs: &[(&str, &str)]| Home::find(None, None, &env(pairs), &Config::default()).unwrap().root;
+        let root = |pairs: &[(&str, &str)]| {
+            Home::find(None, None, &env(pairs), &Config::default())
+                .unwrap()
+                .root
+        };
         assert_eq!(root(&[("HOME", user)]), dir.path().join(".local/state/cto"));
-        assert_eq!(root(&[("HOME", user), ("XDG_STATE_HOME", "/x")]), Path::new("/x/cto"));
+        assert_eq!(
+            root(&[("HOME", user), ("XDG_STATE_HOME", "/x")]),
+            Path::new("/x/cto")
+        );
         assert_eq!(root(&[("HOME", user), ("CTO_HOME", "/c")]), Path::new("/c"));
         std::fs::create_dir_all(dir.path().join(".hermes/profiles/cto-planb")).unwrap();
         let hermes = dir.path().join(".hermes/profiles/cto-planb");
         assert_eq!(root(&[("HOME", user), ("CTO_HOME", "/c")]), hermes);
-        assert_eq!(root(&[("HOME", user), ("CTO_STATE_DIR", "/s")]), Path::new("/s"));
+        assert_eq!(
+            root(&[("HOME", user), ("CTO_STATE_DIR", "/s")]),
+            Path::new("/s")
+        );
         let none = Config::default();
-        let flagged = Home::find(Some("/f".into()), Some("/r".into()), &env(&[("CTO_STATE_DIR", "/s")]), &none).unwrap();
-        assert_eq!((flagged.root.as_path(), flagged.runs.as_path()), (Path::new("/f"), Path::new("/r")));
+        let flagged = Home::find(
+            Some("/f".into()),
+            Some("/r".into()),
+            &env(&[("CTO_STATE_DIR", "/s")]),
+            &none,
+        )
+        .unwrap();
+        assert_eq!(
+            (flagged.root.as_path(), flagged.runs.as_path()),
+            (Path::new("/f"), Path::new("/r"))
+        );
         assert!(Home::find(None, None, &env(&[]), &none).is_err());
     }
 
     #[test]
     fn a_config_file_comes_after_every_variable_and_before_the_default() {
-        let config = cto_core::operator::settings::parse("c", b"home = \"/conf\"\nruns_dir = \"~/runs\"\n").unwrap();
-        let found = |pairs: &[(&str, &str)]| Home::with_sources(None, None, &env(pairs), &config).unwrap();
+        let config =
+            cto_core::operator::settings::parse("c", b"home = \"/conf\"\nruns_dir = \"~/runs\"\n")
+                .unwrap();
+        let found =
+            |pairs: &[(&str, &str)]| Home::with_sources(None, None, &env(pairs), &config).unwrap();
         let (home, sources) = found(&[("HOME", "/nowhere")]);
-        assert_eq!((home.root.as_path(), home.runs.as_path()), (Path::new("/conf"), Path::new("/nowhere/runs")));
-        assert_eq!(sources, [Source::Config { line: 1 }, Source::Config { line: 2 }]);
-        let (home, sources) = found(&[("HOME", "/nowhere"), ("CTO_HOME", "/c"), ("CTO_RUNS_DIR", "/r")]);
-        assert_eq!((home.root.as_path(), home.runs.as_path()), (Path::new("/c"), Path::new("/r")));
-        assert_eq!(sources, [Source::Environment { name: "CTO_HOME" }, Source::Environment { name: "CTO_RUNS_DIR" }]);
-        let (home, _) = Home::with_sources(Some("/f".into()), None, &env(&[("HOME", "/n")]), &config).unwrap();
+        assert_eq!(
+            (home.root.as_path(), home.runs.as_path()),
+            (Path::new("/conf"), Path::new("/nowhere/runs"))
+        );
+        assert_eq!(
+            sources,
+            [Source::Config { line: 1 }, Source::Config { line: 2 }]
+        );
+        let (home, sources) = found(&[
+            ("HOME", "/nowhere"),
+            ("CTO_HOME", "/c"),
+            ("CTO_RUNS_DIR", "/r"),
+        ]);
+        assert_eq!(
+            (home.root.as_path(), home.runs.as_path()),
+            (Path::new("/c"), Path::new("/r"))
+        );
+        assert_eq!(
+            sources,
+            [
+                Source::Environment { name: "CTO_HOME" },
+                Source::Environment {
+                    name: "CTO_RUNS_DIR"
+                }
+            ]
+        );
+        let (home, _) =
+            Home::with_sources(Some("/f".into()), None, &env(&[("HOME", "/n")]), &config).unwrap();
         assert_eq!(home.root, Path::new("/f"));
     }
 
     #[test]
     fn suffixes_sort_by_time_within_a_second() {
-        let at = |millis: i64| run_suffix(Utc::from_millis(1_767_323_045_000 + millis).unwrap()).unwrap();
+        let at = |millis: i64| {
+            run_suffix(Utc::from_millis(1_767_323_045_000 + millis).unwrap()).unwrap()
+        };
         let names: Vec<String> = [0, 1, 31, 32, 500, 999].into_iter().map(at).collect();
         assert!(names.is_sorted(), "{names:?}");
         assert_ne!(at(7), at(7));
@@ -269,9 +377,15 @@ mod tests {
 
     #[test]
     fn gates_open_only_on_clear_words() {
-        for (value, want) in
-            [("1", true), ("true", true), ("yes", true), ("0", false), ("", false), ("on", false), ("TRUE", false)]
-        {
+        for (value, want) in [
+            ("1", true),
+            ("true", true),
+            ("yes", true),
+            ("0", false),
+            ("", false),
+            ("on", false),
+            ("TRUE", false),
+        ] {
             assert_eq!(env(&[("G", value)]).is_on("G"), want, "{value:?}");
         }
     }
@@ -281,7 +395,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("plain"), "").unwrap();
         std::fs::create_dir(dir.path().join("folder")).unwrap();
-        let env = env(&[("PATH", &format!("relative:{}:/bin:/usr/bin", dir.path().display()))]);
+        let env = env(&[(
+            "PATH",
+            &format!("relative:{}:/bin:/usr/bin", dir.path().display()),
+        )]);
         assert!(env.find_program("sh").is_some());
         assert!(env.find_program("plain").is_none() && env.find_program("folder").is_none());
     }

@@ -1,5 +1,5 @@
-//! The same thing for many items, a few at a time. No process is started from here: those are tied to the
-//! thread of their run.
+//! The same thing for many items, a few at a time. No process is started from here: those are tied
+//! to the thread of their run.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,11 @@ pub fn cores() -> usize {
 }
 
 /// Does `each` for every item, `threads` at a time; answers are in the order of the items.
-pub fn for_all<T: Sync, R: Send>(threads: usize, items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn for_all<T: Sync, R: Send>(
+    threads: usize,
+    items: &[T],
+    each: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let answers = Mutex::new(BTreeMap::new());
     let work = || {
@@ -18,7 +22,10 @@ pub fn for_all<T: Sync, R: Send>(threads: usize, items: &[T], each: impl Fn(&T) 
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { break };
             let answer = each(item);
-            answers.lock().unwrap_or_else(PoisonError::into_inner).insert(at, answer);
+            answers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(at, answer);
         }
     };
     std::thread::scope(|scope| {
@@ -28,7 +35,11 @@ pub fn for_all<T: Sync, R: Send>(threads: usize, items: &[T], each: impl Fn(&T) 
         }
         work();
     });
-    answers.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+    answers
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .into_values()
+        .collect()
 }
 
 #[cfg(test)]
@@ -39,7 +50,10 @@ mod tests {
     fn answers_keep_their_order() {
         let items: Vec<usize> = (0..100).collect();
         for threads in [0, 1, 2, 7, 200] {
-            assert_eq!(for_all(threads, &items, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
+            assert_eq!(
+                for_all(threads, &items, |n| n * 2),
+                items.iter().map(|n| n * 2).collect::<Vec<_>>()
+            );
         }
         assert!(for_all(4, &[] as &[u8], |n| *n).is_empty());
     }

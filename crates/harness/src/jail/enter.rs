@@ -31,19 +31,24 @@ pub trait Named<T> {
 
 impl<T> Named<T> for io::Result<T> {
     fn step(self, name: impl Into<String>) -> Step<T> {
-        self.map_err(|error| Failed { step: name.into(), error })
+        self.map_err(|error| Failed {
+            step: name.into(),
+            error,
+        })
     }
 }
 
 const FAILED: i32 = 125;
 
-/// Too small for any file; and where the host hands core dumps to a program of its own, which no other limit keeps
-/// from being started, the kernel takes this one as a no.
+/// Too small for any file; and where the host hands core dumps to a program of its own, which no
+/// other limit keeps from being started, the kernel takes this one as a no.
 const NO_CORE: u64 = 1;
 
 /// `cto __jail`: never returns.
 pub fn main() -> ! {
-    let Ok(control) = sys::take_stdin() else { sys::exit_now(FAILED) };
+    let Ok(control) = sys::take_stdin() else {
+        sys::exit_now(FAILED)
+    };
     let control = File::from(control);
     match enter(&control) {
         Ok(code) => sys::exit_now(code),
@@ -53,15 +58,24 @@ pub fn main() -> ! {
 
 fn give_up(control: &File, failed: Failed) -> ! {
     // Nobody to tell is no reason to go on.
-    let _ = spec::send(control, &FromJail::Failed { step: failed.step, error: failed.error.to_string() });
+    let _ = spec::send(
+        control,
+        &FromJail::Failed {
+            step: failed.step,
+            error: failed.error.to_string(),
+        },
+    );
     sys::exit_now(FAILED)
 }
 
 fn enter(control: &File) -> Step<i32> {
     let spec: JailSpec = spec::receive(control).step("read the order")?;
     if spec.stdin {
-        let (_, input) = sys::receive_descriptor(control.as_fd(), &mut [0u8]).step("receive standard input")?;
-        input.map_or(Ok(()), sys::become_stdin).step("take standard input")?;
+        let (_, input) =
+            sys::receive_descriptor(control.as_fd(), &mut [0u8]).step("receive standard input")?;
+        input
+            .map_or(Ok(()), sys::become_stdin)
+            .step("take standard input")?;
     }
     // Nothing the harness had open goes any further.
     sys::close_on_exec_from(3).step("close descriptors")?;
@@ -74,8 +88,15 @@ fn enter(control: &File) -> Step<i32> {
         (Layer::UtsNamespace, libc::CLONE_NEWUTS),
         (Layer::NetworkNamespace, libc::CLONE_NEWNET),
     ];
-    let wanted = flags.iter().filter(|(layer, _)| spec.layers.contains(layer)).fold(0, |all, (_, flag)| all | flag);
-    let user = if root || wanted == 0 { 0 } else { libc::CLONE_NEWUSER };
+    let wanted = flags
+        .iter()
+        .filter(|(layer, _)| spec.layers.contains(layer))
+        .fold(0, |all, (_, flag)| all | flag);
+    let user = if root || wanted == 0 {
+        0
+    } else {
+        libc::CLONE_NEWUSER
+    };
     // Before the pid namespace: afterwards /proc would speak of other processes by these numbers.
     let maps = owner_maps(&spec, root)?;
     sys::unshare(wanted | user).step("unshare namespaces")?;
@@ -102,7 +123,10 @@ fn enter(control: &File) -> Step<i32> {
 fn end_with_harness(control: &File, first: i32) -> io::Result<()> {
     let ended = sys::process_watch(first)?;
     loop {
-        let mut fds = [PollFd::new(&ended, PollFlags::IN), PollFd::new(control, PollFlags::empty())];
+        let mut fds = [
+            PollFd::new(&ended, PollFlags::IN),
+            PollFd::new(control, PollFlags::empty()),
+        ];
         match poll(&mut fds, None) {
             Err(rustix::io::Errno::INTR) => continue,
             Ok(_) if fds[0].revents().is_empty() && fds[1].revents().is_empty() => continue,
@@ -134,7 +158,9 @@ fn owner_maps(spec: &JailSpec, root: bool) -> Step<Vec<Option<OwnedFd>>> {
             return Ok(None);
         }
         let meta = fs::metadata(&mount.source).step("look at the workspace")?;
-        sys::owner_map((meta.uid(), meta.gid()), spec.uid).step("map the workspace's owner").map(Some)
+        sys::owner_map((meta.uid(), meta.gid()), spec.uid)
+            .step("map the workspace's owner")
+            .map(Some)
     };
     spec.mounts.iter().map(map).collect()
 }
@@ -142,9 +168,21 @@ fn owner_maps(spec: &JailSpec, root: bool) -> Step<Vec<Option<OwnedFd>>> {
 enum Never {}
 
 /// Pid 1: builds the world, drops everything, starts the engine, reaps, and ends all with itself.
-fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<Never> {
+fn first_process(
+    control: &File,
+    spec: &JailSpec,
+    root: bool,
+    maps: &[Option<OwnedFd>],
+) -> Step<Never> {
     if spec.layers.contains(&Layer::MountNamespace) {
-        sys::mount("none", Path::new("/"), "", libc::MS_REC | libc::MS_PRIVATE, "").step("make mounts private")?;
+        sys::mount(
+            "none",
+            Path::new("/"),
+            "",
+            libc::MS_REC | libc::MS_PRIVATE,
+            "",
+        )
+        .step("make mounts private")?;
         if spec.layers.contains(&Layer::PrivateRoot) {
             build_root(spec, root, maps)?;
         }
@@ -159,13 +197,15 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
             port = Some(open_door(control)?);
         }
     }
-    // Where memory runs out, the jail goes first: its files in memory are charged to no process. While still
-    // root the engine cannot lower it; otherwise pid 1 keeps it, being closed to the engine.
+    // Where memory runs out, the jail goes first: its files in memory are charged to no process.
+    // While still root the engine cannot lower it; otherwise pid 1 keeps it, being closed to the
+    // engine.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
     drop_privilege(spec, root)?;
     let watch = sys::child_watch().step("watch children")?;
     if spec.layers.contains(&Layer::UnprivilegedUid) {
-        // Others of this uid may not look into pid 1; `exec` of the engine sets it back for the engine.
+        // Others of this uid may not look into pid 1; `exec` of the engine sets it back for the
+        // engine.
         sys::not_dumpable().step("close pid 1 to others")?;
     }
     // Closed by the engine's `exec`, or its end: from then on the harness's words are for pid 1.
@@ -186,7 +226,9 @@ fn first_process(control: &File, spec: &JailSpec, root: bool, maps: &[Option<Own
 fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     if spec.layers.contains(&Layer::ResourceLimits) {
         // A user whose own limit is none at all cannot have this one.
-        sys::limit(libc::RLIMIT_CORE, NO_CORE).or_else(|_| sys::limit(libc::RLIMIT_CORE, 0)).step("forbid core dumps")?;
+        sys::limit(libc::RLIMIT_CORE, NO_CORE)
+            .or_else(|_| sys::limit(libc::RLIMIT_CORE, 0))
+            .step("forbid core dumps")?;
         sys::limit(libc::RLIMIT_NOFILE, spec.limits.open_files).step("limit open files")?;
         sys::limit(libc::RLIMIT_DATA, spec.limits.data_bytes).step("limit memory")?;
     }
@@ -195,7 +237,8 @@ fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     }
     if root && spec.layers.contains(&Layer::UnprivilegedUid) {
         for output in [1, 2] {
-            // So that /dev/stdout can be opened by the new uid; a terminal or file of the operator's is left alone.
+            // So that /dev/stdout can be opened by the new uid; a terminal or file of the
+            // operator's is left alone.
             let _ = chown_if_pipe(output, spec.uid);
         }
         sys::become_uid(spec.uid).step("become an unprivileged uid")?;
@@ -236,7 +279,10 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     sys::new_session().step("start a session")?;
     let mut notes = Vec::new();
     if spec.layers.contains(&Layer::Landlock) {
-        notes.push((Layer::Landlock, landlock::restrict(&spec.mounts).step("apply Landlock")?));
+        notes.push((
+            Layer::Landlock,
+            landlock::restrict(&spec.mounts).step("apply Landlock")?,
+        ));
     }
     if spec.layers.contains(&Layer::Seccomp) {
         seccomp::install().step("apply seccomp")?;
@@ -244,26 +290,47 @@ fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Nev
     std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
     let report = canary::report(spec, &notes);
     if spec.watched {
-        // After the canaries, whose connect is our own; nobody answers before the harness has the listener.
+        // After the canaries, whose connect is our own; nobody answers before the harness has the
+        // listener.
         offer_listener(control).step("pass the listener out")?;
     }
     send_report(control, spec, FromJail::Ready(report)).step("report")?;
     let mut word = [0u8];
-    (&mut &*control).read_exact(&mut word).step("wait for the word")?;
+    (&mut &*control)
+        .read_exact(&mut word)
+        .step("wait for the word")?;
     if word != [GO] {
         sys::exit_now(FAILED);
     }
     let error = exec(spec, door);
     // The caller reads this like a shell's complaint: 127 for a program that is not there.
-    let _ = writeln!(io::stderr(), "cto: {}: {error}", String::from_utf8_lossy(&spec.program));
-    sys::exit_now(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+    let _ = writeln!(
+        io::stderr(),
+        "cto: {}: {error}",
+        String::from_utf8_lossy(&spec.program)
+    );
+    sys::exit_now(if error.kind() == io::ErrorKind::NotFound {
+        127
+    } else {
+        126
+    })
 }
 
-/// From here on this process and all it starts are seen; its own end of the listener is closed before they run.
+/// From here on this process and all it starts are seen; its own end of the listener is closed
+/// before they run.
 fn offer_listener(control: &File) -> io::Result<()> {
     match seccomp::listen() {
-        Ok(listener) => sys::send_descriptor(control.as_fd(), &spec::frame(&FromJail::Listener)?, listener.as_fd()),
-        Err(error) => spec::send(control, &FromJail::NoListener { reason: format!("the kernel gave no listener: {error}") }),
+        Ok(listener) => sys::send_descriptor(
+            control.as_fd(),
+            &spec::frame(&FromJail::Listener)?,
+            listener.as_fd(),
+        ),
+        Err(error) => spec::send(
+            control,
+            &FromJail::NoListener {
+                reason: format!("the kernel gave no listener: {error}"),
+            },
+        ),
     }
 }
 
@@ -272,7 +339,11 @@ fn send_report(control: &File, spec: &JailSpec, report: FromJail) -> io::Result<
     if !(spec.layers.contains(&Layer::PidNamespace) && spec.layers.contains(&Layer::PrivateRoot)) {
         return spec::send(control, &report);
     }
-    sys::send_descriptor(control.as_fd(), &spec::frame(&report)?, File::open("/proc")?.as_fd())
+    sys::send_descriptor(
+        control.as_fd(),
+        &spec::frame(&report)?,
+        File::open("/proc")?.as_fd(),
+    )
 }
 
 fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
@@ -284,17 +355,34 @@ fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
     std::process::Command::new(text(&spec.program))
         .args(spec.args.iter().map(text))
         .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (text(name), text(value))))
+        .envs(
+            spec.env
+                .iter()
+                .map(|(name, value)| (text(name), text(value))),
+        )
         .envs(door.map(|port| ("CTO_DOOR", format!("127.0.0.1:{port}"))))
         .exec()
 }
 
 /// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
-fn reap_until_end(control: &File, watch: &OwnedFd, started: BorrowedFd<'_>, engine: i32) -> Step<Never> {
+fn reap_until_end(
+    control: &File,
+    watch: &OwnedFd,
+    started: BorrowedFd<'_>,
+    engine: i32,
+) -> Step<Never> {
     let (mut waiting, mut listening) = (true, false);
     loop {
-        let words = if listening { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = [PollFd::new(watch, PollFlags::IN), PollFd::new(control, words), PollFd::new(&started, PollFlags::IN)];
+        let words = if listening {
+            PollFlags::IN
+        } else {
+            PollFlags::empty()
+        };
+        let mut fds = [
+            PollFd::new(watch, PollFlags::IN),
+            PollFd::new(control, words),
+            PollFd::new(&started, PollFlags::IN),
+        ];
         match poll(if waiting { &mut fds } else { &mut fds[..2] }, None) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
@@ -345,7 +433,9 @@ fn reap_ready(engine: i32) -> Option<ExitWord> {
     loop {
         match sys::reap(false) {
             sys::Reaped::Exited(pid, code) if pid == engine => return Some(ExitWord::Exited(code)),
-            sys::Reaped::Signalled(pid, signal) if pid == engine => return Some(ExitWord::Signalled(signal)),
+            sys::Reaped::Signalled(pid, signal) if pid == engine => {
+                return Some(ExitWord::Signalled(signal));
+            }
             sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) => {}
             sys::Reaped::NoneYet | sys::Reaped::NoChildren => return None,
         }
@@ -358,7 +448,13 @@ fn finish(control: &File, status: ExitWord) -> ! {
     while !matches!(sys::reap(true), sys::Reaped::NoChildren) {
         ended_with_it += 1;
     }
-    let _ = spec::send(control, &FromJail::Ended { status, ended_with_it });
+    let _ = spec::send(
+        control,
+        &FromJail::Ended {
+            status,
+            ended_with_it,
+        },
+    );
     sys::exit_now(match status {
         ExitWord::Exited(code) => code,
         ExitWord::Signalled(signal) => 128 + signal,

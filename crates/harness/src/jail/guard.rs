@@ -1,5 +1,5 @@
-//! The protected places of a workspace: put up as mounts when the root is already the jail's own, so that
-//! no link on the way leads to the host; and tried one by one before the engine starts.
+//! The protected places of a workspace: put up as mounts when the root is already the jail's own,
+//! so that no link on the way leads to the host; and tried one by one before the engine starts.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -28,7 +28,9 @@ pub fn put_up(guarded: &Guarded) -> Step<()> {
     }
     for path in &guarded.places.masked {
         let place = at(guarded, path);
-        let is_dir = std::fs::symlink_metadata(&place).step(format!("mask {path}"))?.is_dir();
+        let is_dir = std::fs::symlink_metadata(&place)
+            .step(format!("mask {path}"))?
+            .is_dir();
         let empty = if is_dir { EMPTY_DIR } else { EMPTY_FILE };
         sys::bind(Path::new(empty), &place, sys::ATTR_RDONLY).step(format!("mask {path}"))?;
     }
@@ -43,9 +45,21 @@ pub fn report(guarded: &Guarded) -> GuardReport {
         let asked = sys::may_write(&at(guarded, path));
         asked.is_err_and(|error| error.raw_os_error() == Some(libc::EROFS))
     };
-    let held = places.open.iter().filter(|path| sys::is_mount(&at(guarded, path))).count()
-        + places.read_only.iter().chain(&places.masked).filter(refused).count();
-    GuardReport { asked: places.mounts() as u64, held: held as u64 }
+    let held = places
+        .open
+        .iter()
+        .filter(|path| sys::is_mount(&at(guarded, path)))
+        .count()
+        + places
+            .read_only
+            .iter()
+            .chain(&places.masked)
+            .filter(refused)
+            .count();
+    GuardReport {
+        asked: places.mounts() as u64,
+        held: held as u64,
+    }
 }
 
 fn at(guarded: &Guarded, path: &TreePath) -> PathBuf {

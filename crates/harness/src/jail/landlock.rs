@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
 use super::spec::{Mount, STAND_IN_DIR};
@@ -14,7 +14,11 @@ use super::spec::{Mount, STAND_IN_DIR};
 pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
     let abi = ABI::V6;
     let (all, read) = (AccessFs::from_all(abi), AccessFs::from_read(abi));
-    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::ReadDir | AccessFs::Truncate;
+    let device = AccessFs::ReadFile
+        | AccessFs::WriteFile
+        | AccessFs::IoctlDev
+        | AccessFs::ReadDir
+        | AccessFs::Truncate;
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)
@@ -37,12 +41,27 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         ("/dev/pts", device),
         ("/tmp", all),
     ];
-    let declared = mounts.iter().map(|mount| (mount.target.as_path(), if mount.writable { all } else { read }));
-    for (path, access) in system.iter().map(|(path, access)| (Path::new(path), *access)).chain(declared) {
+    let declared = mounts.iter().map(|mount| {
+        (
+            mount.target.as_path(),
+            if mount.writable { all } else { read },
+        )
+    });
+    for (path, access) in system
+        .iter()
+        .map(|(path, access)| (Path::new(path), *access))
+        .chain(declared)
+    {
         // A directory this system does not have needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };
-        let access = if path.is_dir() { access } else { access & AccessFs::from_file(abi) };
-        ruleset = ruleset.add_rule(PathBeneath::new(fd, access)).map_err(io::Error::other)?;
+        let access = if path.is_dir() {
+            access
+        } else {
+            access & AccessFs::from_file(abi)
+        };
+        ruleset = ruleset
+            .add_rule(PathBeneath::new(fd, access))
+            .map_err(io::Error::other)?;
     }
     let status = ruleset.restrict_self().map_err(io::Error::other)?;
     match status.ruleset {

@@ -66,7 +66,15 @@ pub struct JailPlan {
 impl JailPlan {
     pub fn new(mounts: Vec<Mount>) -> Self {
         let layers = Layer::ALL.to_vec();
-        Self { mounts, limits: JailLimits::default(), door: false, guard: None, stdin: false, layers, watched: false }
+        Self {
+            mounts,
+            limits: JailLimits::default(),
+            door: false,
+            guard: None,
+            stdin: false,
+            layers,
+            watched: false,
+        }
     }
 }
 
@@ -87,10 +95,16 @@ pub struct Door {
     pub port: u16,
 }
 
-/// The uid a jailed process gets when the harness is root: named in no passwd, and one a thread, because runs
-/// side by side share nothing, not even a count of processes. A run stays on the thread it began on.
+/// The uid a jailed process gets when the harness is root: named in no passwd, and one a thread,
+/// because runs side by side share nothing, not even a count of processes. A run stays on the
+/// thread it began on.
 pub fn jail_uid() -> u32 {
-    1_900_000_000 + rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs() % 50_000_000
+    1_900_000_000
+        + rustix::thread::gettid()
+            .as_raw_nonzero()
+            .get()
+            .unsigned_abs()
+            % 50_000_000
 }
 
 /// Starts a jail and waits until it has measured itself.
@@ -111,7 +125,10 @@ pub fn prepare(
         cwd: cwd.to_owned(),
         program: program.as_os_str().as_bytes().to_vec(),
         args: args.iter().map(bytes).collect(),
-        env: env.iter().map(|(name, value)| (bytes(name), bytes(value))).collect(),
+        env: env
+            .iter()
+            .map(|(name, value)| (bytes(name), bytes(value)))
+            .collect(),
         door: plan.door,
         stdin: plan.stdin,
         limits: plan.limits,
@@ -128,7 +145,8 @@ pub fn prepare(
         .spawn()
         .map_err(JailError::Spawn)?;
     let mut child = Guard(Some(child));
-    ours.set_read_timeout(Some(ENTRY_LIMIT)).map_err(JailError::Spawn)?;
+    ours.set_read_timeout(Some(ENTRY_LIMIT))
+        .map_err(JailError::Spawn)?;
     // An entry that failed early closes the socket; its own words come with the next read.
     let sent = spec::send(&ours, &spec).and_then(|()| match plan.stdin {
         true => sys::send_descriptor(ours.as_fd(), &[0], io::stdin().as_fd()),
@@ -137,18 +155,34 @@ pub fn prepare(
     let mut door = None;
     let mut listener = Err("nobody asked to see them".to_owned());
     let (report, census) = loop {
-        let (message, fd) = receive(&ours)
-            .map_err(|error| JailError::Silent(sent.as_ref().err().map_or(error, |e| io::Error::new(e.kind(), e.to_string()))))?;
+        let (message, fd) = receive(&ours).map_err(|error| {
+            JailError::Silent(
+                sent.as_ref()
+                    .err()
+                    .map_or(error, |e| io::Error::new(e.kind(), e.to_string())),
+            )
+        })?;
         match message {
-            FromJail::Door { port } => door = fd.map(|fd| Door { listener: TcpListener::from(fd), port }),
-            FromJail::Listener => listener = fd.ok_or_else(|| "the listener did not arrive".to_owned()),
+            FromJail::Door { port } => {
+                door = fd.map(|fd| Door {
+                    listener: TcpListener::from(fd),
+                    port,
+                })
+            }
+            FromJail::Listener => {
+                listener = fd.ok_or_else(|| "the listener did not arrive".to_owned())
+            }
             FromJail::NoListener { reason } => listener = Err(reason),
             FromJail::Ready(report) => {
                 let census = Census::new(fd, &report.pid_namespace);
                 break (report, census);
             }
             FromJail::Failed { step, error } => return Err(JailError::Entry { step, error }),
-            FromJail::Ended { .. } => return Err(JailError::Silent(io::Error::other("it ended before it began"))),
+            FromJail::Ended { .. } => {
+                return Err(JailError::Silent(io::Error::other(
+                    "it ended before it began",
+                )));
+            }
         }
     };
     ours.set_read_timeout(None).map_err(JailError::Spawn)?;
@@ -157,8 +191,18 @@ pub fn prepare(
         Ok(listener) => Ok(Witness::start(listener).map_err(JailError::Spawn)?),
         Err(reason) => Err(reason),
     };
-    let child = child.0.take().ok_or_else(|| JailError::Spawn(io::Error::other("no child")))?;
-    Ok(Ready { child, control: ours, report, census, door, witness })
+    let child = child
+        .0
+        .take()
+        .ok_or_else(|| JailError::Spawn(io::Error::other("no child")))?;
+    Ok(Ready {
+        child,
+        control: ours,
+        report,
+        census,
+        door,
+        witness,
+    })
 }
 
 /// Ends an entry that went wrong: closing the socket ends pid 1, and the outer process is reaped.
@@ -214,7 +258,13 @@ pub fn sever(control: &UnixStream) {
 /// What pid 1 says at the end, if it says anything.
 pub fn last_word(control: &UnixStream) -> Option<(ExitWord, u64)> {
     match receive(control).ok()? {
-        (FromJail::Ended { status, ended_with_it }, _) => Some((status, ended_with_it)),
+        (
+            FromJail::Ended {
+                status,
+                ended_with_it,
+            },
+            _,
+        ) => Some((status, ended_with_it)),
         _ => None,
     }
 }

@@ -1,5 +1,5 @@
-//! A workspace that is an overlay: a checkout below that nobody writes to, and what changes above it.
-//! Made in the jail's own mount namespace, so the merged view exists nowhere else.
+//! A workspace that is an overlay: a checkout below that nobody writes to, and what changes above
+//! it. Made in the jail's own mount namespace, so the merged view exists nowhere else.
 
 use std::fs;
 use std::io;
@@ -39,18 +39,27 @@ fn fresh(parent: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::StorageFull.into())
 }
 
-/// Mounts `lower` with the layers over it at `place`. `stage` is an empty directory for the time of the call.
+/// Mounts `lower` with the layers over it at `place`. `stage` is an empty directory for the time of
+/// the call.
 ///
-/// `userxattr` for root too: the kernel then never follows a redirect and never leaves content behind in the
-/// lower directory, and the marks it makes are ones no process inside can make. `volatile`: nothing of a
-/// workspace must survive a crash, and the end of a jail need not wait for the disk.
-pub fn mount(lower: &Path, stage: &Path, layers: &Layers, place: &Path, map: Option<&OwnedFd>) -> Step<()> {
+/// `userxattr` for root too: the kernel then never follows a redirect and never leaves content
+/// behind in the lower directory, and the marks it makes are ones no process inside can make.
+/// `volatile`: nothing of a workspace must survive a crash, and the end of a jail need not wait for
+/// the disk.
+pub fn mount(
+    lower: &Path,
+    stage: &Path,
+    layers: &Layers,
+    place: &Path,
+    map: Option<&OwnedFd>,
+) -> Step<()> {
     let held = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     let below = match map {
         None => lower.to_owned(),
         Some(map) => {
             let attributes = sys::ATTR_RDONLY | sys::ATTR_NOSUID | sys::ATTR_NODEV;
-            sys::bind_as(lower, stage, attributes, Some(map.as_fd())).step("show the checkout as its user's")?;
+            sys::bind_as(lower, stage, attributes, Some(map.as_fd()))
+                .step("show the checkout as its user's")?;
             stage.to_owned()
         }
     };
@@ -60,7 +69,14 @@ pub fn mount(lower: &Path, stage: &Path, layers: &Layers, place: &Path, map: Opt
         held(&layers.upper),
         held(&layers.work)
     );
-    sys::mount("overlay", place, "overlay", libc::MS_NOSUID | libc::MS_NODEV, &options).step("mount the overlay")?;
+    sys::mount(
+        "overlay",
+        place,
+        "overlay",
+        libc::MS_NOSUID | libc::MS_NODEV,
+        &options,
+    )
+    .step("mount the overlay")?;
     if map.is_some() {
         sys::unmount(stage).step("let go of the checkout")?;
     }

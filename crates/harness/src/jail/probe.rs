@@ -24,8 +24,8 @@ impl Probe {
     }
 }
 
-/// What a jail on this host cannot prove. A host that could once, since it was started and with this
-/// very program, is not asked again: every jail proves itself anew before anything runs in it.
+/// What a jail on this host cannot prove. A host that could once, since it was started and with
+/// this very program, is not asked again: every jail proves itself anew before anything runs in it.
 pub fn missing(home: &Home) -> Vec<String> {
     let mut found = Vec::new();
     remembered(home, "jail-", || {
@@ -37,7 +37,9 @@ pub fn missing(home: &Home) -> Vec<String> {
 
 /// Asks, unless the answer was yes before, since the host was started and with this very program.
 pub fn remembered(home: &Home, prefix: &str, ask: impl FnOnce() -> bool) -> bool {
-    let Some(marker) = marker(home, prefix) else { return ask() };
+    let Some(marker) = marker(home, prefix) else {
+        return ask();
+    };
     if marker.exists() {
         return true;
     }
@@ -45,14 +47,18 @@ pub fn remembered(home: &Home, prefix: &str, ask: impl FnOnce() -> bool) -> bool
     if yes {
         // Not remembering only costs the next run a probe.
         forget_others(home, prefix);
-        let _ = crate::host::make_private_dir(&home.cache()).and_then(|()| std::fs::write(marker, b""));
+        let _ =
+            crate::host::make_private_dir(&home.cache()).and_then(|()| std::fs::write(marker, b""));
     }
     yes
 }
 
 /// Markers of earlier boots and binaries mean nothing any more.
 fn forget_others(home: &Home, prefix: &str) {
-    let entries = std::fs::read_dir(home.cache()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(home.cache())
+        .into_iter()
+        .flatten()
+        .flatten();
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix)) {
         let _ = std::fs::remove_file(entry.path());
     }
@@ -62,22 +68,40 @@ fn marker(home: &Home, prefix: &str) -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let own = std::fs::metadata("/proc/self/exe").ok()?;
-    let name = format!("{prefix}{}-{}-{}-{}", boot.trim(), rustix::process::geteuid().as_raw(), own.ino(), own.ctime_nsec());
+    let name = format!(
+        "{prefix}{}-{}-{}-{}",
+        boot.trim(),
+        rustix::process::geteuid().as_raw(),
+        own.ino(),
+        own.ctime_nsec()
+    );
     Some(home.cache().join(name))
 }
 
 /// Enters a jail around nothing.
 pub fn probe() -> Probe {
     match try_probe() {
-        Ok(report) => Probe { missing: unproven(&report), report: Some(report) },
-        Err(error) => Probe { missing: vec![error.to_string()], report: None },
+        Ok(report) => Probe {
+            missing: unproven(&report),
+            report: Some(report),
+        },
+        Err(error) => Probe {
+            missing: vec![error.to_string()],
+            report: None,
+        },
     }
 }
 
 fn try_probe() -> Result<JailReport, JailError> {
     let plan = JailPlan::new(Vec::new());
-    let mut ready =
-        prepare(&plan, Path::new("/bin/true"), &[], Path::new("/"), &BTreeMap::new(), (Stdio::null(), Stdio::null()))?;
+    let mut ready = prepare(
+        &plan,
+        Path::new("/bin/true"),
+        &[],
+        Path::new("/"),
+        &BTreeMap::new(),
+        (Stdio::null(), Stdio::null()),
+    )?;
     sever(&ready.control);
     let _ = ready.child.wait();
     Ok(ready.report)
@@ -87,7 +111,14 @@ fn try_probe() -> Result<JailReport, JailError> {
 pub fn line_in(mounts: Vec<Mount>, line: &str) -> Result<bool, JailError> {
     let args = ["-c".into(), line.into()];
     let (plan, nothing) = (JailPlan::new(mounts), (Stdio::null(), Stdio::null()));
-    let mut ready = prepare(&plan, Path::new("/bin/sh"), &args, Path::new("/"), &BTreeMap::new(), nothing)?;
+    let mut ready = prepare(
+        &plan,
+        Path::new("/bin/sh"),
+        &args,
+        Path::new("/"),
+        &BTreeMap::new(),
+        nothing,
+    )?;
     go(&ready.control).map_err(JailError::Silent)?;
     Ok(ready.child.wait().map_err(JailError::Silent)?.success())
 }

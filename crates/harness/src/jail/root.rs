@@ -16,7 +16,8 @@ use super::{guard, sys};
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
 const STAGE: &str = "/tmp";
 
-/// Read-only places of the host's /etc that programs need to find libraries, certificates and the time.
+/// Read-only places of the host's /etc that programs need to find libraries, certificates and the
+/// time.
 const ETC: [&str; 7] = [
     "/etc/ssl",
     "/etc/ca-certificates",
@@ -75,7 +76,11 @@ impl Root {
 
     /// Binds a source of the host at the same or another path inside.
     fn bind(&self, source: &Path, target: &Path, is_dir: bool, attributes: u64) -> Step<()> {
-        let place = if is_dir { self.dir(target)? } else { self.file(target, "")? };
+        let place = if is_dir {
+            self.dir(target)?
+        } else {
+            self.file(target, "")?
+        };
         sys::bind(source, &place, attributes).step(format!("bind {}", target.display()))
     }
 }
@@ -92,21 +97,50 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
     let mut pinned: Vec<(OwnedFd, bool, Option<Layers>)> = Vec::new();
     for mount in &spec.mounts {
         let fd = pin(&mount.source).step(format!("find {}", mount.target.display()))?;
-        pinned.push((fd, mount.source.is_dir(), mount.over.as_ref().map(Layers::pin).transpose()?));
+        pinned.push((
+            fd,
+            mount.source.is_dir(),
+            mount.over.as_ref().map(Layers::pin).transpose()?,
+        ));
     }
-    let (uid, gid) = if root { (spec.uid, spec.uid) } else { sys::effective_ids() };
+    let (uid, gid) = if root {
+        (spec.uid, spec.uid)
+    } else {
+        sys::effective_ids()
+    };
     let base = Root { base: STAGE.into() };
-    sys::mount("tmpfs", &base.base, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, "mode=755,size=16m").step("make a new root")?;
+    sys::mount(
+        "tmpfs",
+        &base.base,
+        "tmpfs",
+        libc::MS_NOSUID | libc::MS_NODEV,
+        "mode=755,size=16m",
+    )
+    .step("make a new root")?;
     system(&base)?;
     own_etc(&base, uid, gid)?;
     devices(&base)?;
-    for (target, options) in [("/dev/shm", "mode=1777,size=256m"), ("/tmp", "mode=1777,size=2g")] {
+    for (target, options) in [
+        ("/dev/shm", "mode=1777,size=256m"),
+        ("/tmp", "mode=1777,size=2g"),
+    ] {
         let place = base.dir(target)?;
-        sys::mount("tmpfs", &place, "tmpfs", libc::MS_NOSUID | libc::MS_NODEV, options).step(format!("mount {target}"))?;
+        sys::mount(
+            "tmpfs",
+            &place,
+            "tmpfs",
+            libc::MS_NOSUID | libc::MS_NODEV,
+            options,
+        )
+        .step(format!("mount {target}"))?;
     }
     for ((mount, (fd, is_dir, layers)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
         let source = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        let attributes = if mount.writable { sys::ATTR_NOSUID | sys::ATTR_NODEV } else { READ_ONLY };
+        let attributes = if mount.writable {
+            sys::ATTR_NOSUID | sys::ATTR_NODEV
+        } else {
+            READ_ONLY
+        };
         if let Some(layers) = layers {
             let (lower, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
             overlay::mount(&source, &lower, layers, &place, map.as_ref())?;
@@ -152,15 +186,22 @@ fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
             base.bind(path, path, path.is_dir(), READ_ONLY)?;
         }
     }
-    base.file("/etc/passwd", &format!("engine:x:{uid}:{gid}::/scratch/home:/bin/sh\n"))?;
+    base.file(
+        "/etc/passwd",
+        &format!("engine:x:{uid}:{gid}::/scratch/home:/bin/sh\n"),
+    )?;
     base.file("/etc/group", &format!("engine:x:{gid}:\n"))?;
     base.file("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n")?;
-    base.file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")?;
+    base.file(
+        "/etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files\n",
+    )?;
     base.file("/etc/resolv.conf", "")?;
     Ok(())
 }
 
-/// Programs that only publish, last on PATH: where the real one is not installed, asking for it is seen and answered.
+/// Programs that only publish, last on PATH: where the real one is not installed, asking for it is
+/// seen and answered.
 fn stand_ins(base: &Root) -> Step<()> {
     const TEXT: &str = "#!/bin/sh\necho \"cto: ${0##*/} does not work here: nothing is pushed, merged, deployed or published from inside a run\" >&2\nexit 126\n";
     let [first, others @ ..] = STAND_INS;
@@ -186,11 +227,19 @@ fn devices(base: &Root) -> Step<()> {
         ("stderr", "/proc/self/fd/2"),
         ("ptmx", "pts/ptmx"),
     ] {
-        symlink(target, base.at(&Path::new("/dev").join(name))).step(format!("link /dev/{name}"))?;
+        symlink(target, base.at(&Path::new("/dev").join(name)))
+            .step(format!("link /dev/{name}"))?;
     }
     let pts = base.dir("/dev/pts")?;
     let options = "newinstance,ptmxmode=0666,mode=620";
-    sys::mount("devpts", &pts, "devpts", libc::MS_NOSUID | libc::MS_NOEXEC, options).step("mount /dev/pts")
+    sys::mount(
+        "devpts",
+        &pts,
+        "devpts",
+        libc::MS_NOSUID | libc::MS_NOEXEC,
+        options,
+    )
+    .step("mount /dev/pts")
 }
 
 fn proc(base: &Root) -> Step<()> {
@@ -199,14 +248,21 @@ fn proc(base: &Root) -> Step<()> {
     sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
     let empty = base.dir(guard::EMPTY_DIR)?;
     let empty_file = base.file(guard::EMPTY_FILE, "")?;
-    // Open modes on a root that becomes read-only: what refuses a write is then the mount, which can be told.
+    // Open modes on a root that becomes read-only: what refuses a write is then the mount, which
+    // can be told.
     for (place, mode) in [(&empty, 0o777), (&empty_file, 0o666)] {
         fs::set_permissions(place, fs::Permissions::from_mode(mode)).step("make empty places")?;
     }
     for path in MASKED.map(Path::new) {
         let target = base.at(path);
-        let Ok(meta) = fs::symlink_metadata(&target) else { continue };
-        let cover = if meta.is_dir() { empty.as_path() } else { Path::new("/dev/null") };
+        let Ok(meta) = fs::symlink_metadata(&target) else {
+            continue;
+        };
+        let cover = if meta.is_dir() {
+            empty.as_path()
+        } else {
+            Path::new("/dev/null")
+        };
         sys::bind(cover, &target, READ_ONLY).step(format!("mask {}", path.display()))?;
     }
     Ok(())

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::io;
 
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
-    apply_filter, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
 use super::sys;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Refused outright: keys, tracing of the kernel, new mounts, modules, and the calls filters cannot see into.
+/// Refused outright: keys, tracing of the kernel, new mounts, modules, and the calls filters cannot
+/// see into.
 const REFUSED: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -57,7 +58,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_fanotify_init,
 ];
 
-/// What a filter finds in the call it looks at: the number, the kind of machine, and the low half of each argument.
+/// What a filter finds in the call it looks at: the number, the kind of machine, and the low half
+/// of each argument.
 const NUMBER: u32 = 0;
 const MACHINE: u32 = 4;
 
@@ -70,24 +72,48 @@ const THIS_MACHINE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const THIS_MACHINE: u32 = 0xc000_00b7;
 
-/// Has this process and everything it starts tell a listener of programs started and connections made. It decides
-/// nothing; calls of another machine are ended by the filter below.
+/// Has this process and everything it starts tell a listener of programs started and connections
+/// made. It decides nothing; calls of another machine are ended by the filter below.
 pub fn listen() -> io::Result<std::os::fd::OwnedFd> {
-    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
     let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
-    let if_equal = |value: u32, jt: u8, jf: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, value);
+    let if_equal = |value: u32, jt: u8, jf: u8| {
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, jt, jf, value)
+    };
     let answer = |action: u32| step(libc::BPF_RET | libc::BPF_K, 0, 0, action);
     // A send with this flag is a connect; which argument the flags are.
-    let sends = [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)];
-    let mut program = vec![load(MACHINE), if_equal(THIS_MACHINE, 1, 0), answer(libc::SECCOMP_RET_ALLOW), load(NUMBER)];
+    let sends = [
+        (libc::SYS_sendto, 3),
+        (libc::SYS_sendmsg, 2),
+        (libc::SYS_sendmmsg, 3),
+    ];
+    let mut program = vec![
+        load(MACHINE),
+        if_equal(THIS_MACHINE, 1, 0),
+        answer(libc::SECCOMP_RET_ALLOW),
+        load(NUMBER),
+    ];
     for call in [libc::SYS_execve, libc::SYS_execveat, libc::SYS_connect] {
-        program.extend([if_equal(call as u32, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)]);
+        program.extend([
+            if_equal(call as u32, 0, 1),
+            answer(libc::SECCOMP_RET_USER_NOTIF),
+        ]);
     }
     for (call, flags) in sends {
         program.extend([
             if_equal(call as u32, 0, 4),
             load(argument(flags)),
-            step(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 0, 1, libc::MSG_FASTOPEN as u32),
+            step(
+                libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K,
+                0,
+                1,
+                libc::MSG_FASTOPEN as u32,
+            ),
             answer(libc::SECCOMP_RET_USER_NOTIF),
             answer(libc::SECCOMP_RET_ALLOW),
         ]);
@@ -99,10 +125,18 @@ pub fn listen() -> io::Result<std::os::fd::OwnedFd> {
 /// Installs the filter for this process and everything it starts.
 pub fn install() -> io::Result<()> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
-    let program = compile(refused().map_err(io::Error::other)?, libc::EPERM as u32, arch)?;
+    let program = compile(
+        refused().map_err(io::Error::other)?,
+        libc::EPERM as u32,
+        arch,
+    )?;
     apply_filter(&program).map_err(io::Error::other)?;
-    // Their flags are behind a pointer no filter can follow: callers fall back to `clone` and `openat`, which are filtered.
-    let hidden = BTreeMap::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())]);
+    // Their flags are behind a pointer no filter can follow: callers fall back to `clone` and
+    // `openat`, which are filtered.
+    let hidden = BTreeMap::from([
+        (libc::SYS_clone3, Vec::new()),
+        (libc::SYS_openat2, Vec::new()),
+    ]);
     let hidden = compile(hidden, libc::ENOSYS as u32, arch)?;
     apply_filter(&hidden).map_err(io::Error::other)?;
     let kept = compile(kept_limit().map_err(io::Error::other)?, 0, arch)?;
@@ -113,36 +147,67 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// The limit of core dumps stays as it is, and whoever changes it hears that it was done: with any other the kernel
-/// would start the host's own crash handler, as root and outside, for a process that crashes in here.
+/// The limit of core dumps stays as it is, and whoever changes it hears that it was done: with any
+/// other the kernel would start the host's own crash handler, as root and outside, for a process
+/// that crashes in here.
 fn kept_limit() -> Result<Rules, seccompiler::BackendError> {
-    let core = |index| SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, libc::RLIMIT_CORE.into());
+    let core = |index| {
+        SeccompCondition::new(
+            index,
+            SeccompCmpArgLen::Dword,
+            SeccompCmpOp::Eq,
+            libc::RLIMIT_CORE.into(),
+        )
+    };
     let changes = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     Ok(BTreeMap::from([
         (libc::SYS_setrlimit, vec![SeccompRule::new(vec![core(0)?])?]),
-        (libc::SYS_prlimit64, vec![SeccompRule::new(vec![core(1)?, changes])?]),
+        (
+            libc::SYS_prlimit64,
+            vec![SeccompRule::new(vec![core(1)?, changes])?],
+        ),
     ]))
 }
 
 /// The x32 numbers name the same calls a second time, past every rule above.
 fn no_x32() -> BpfProgram {
     const X32_BIT: u32 = 0x4000_0000;
-    let step = |code: u32, jt: u8, jf: u8, k: u32| sock_filter { code: code as u16, jt, jf, k };
+    let step = |code: u32, jt: u8, jf: u8, k: u32| sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
     vec![
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_BIT),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+        step(
+            libc::BPF_RET | libc::BPF_K,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
+        ),
         step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ]
 }
 
 fn compile(rules: Rules, errno: u32, arch: TargetArch) -> io::Result<BpfProgram> {
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(errno), arch).map_err(io::Error::other)?;
-    filter.try_into().map_err(|error: seccompiler::BackendError| io::Error::other(error))
+    let filter = SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        SeccompAction::Errno(errno),
+        arch,
+    )
+    .map_err(io::Error::other)?;
+    filter
+        .try_into()
+        .map_err(|error: seccompiler::BackendError| io::Error::other(error))
 }
 
 fn refused() -> Result<Rules, seccompiler::BackendError> {
-    let arg = |index: u8, op: SeccompCmpOp, value: u64| SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value);
+    let arg = |index: u8, op: SeccompCmpOp, value: u64| {
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value)
+    };
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let namespaces = [
         libc::CLONE_NEWUSER,
@@ -155,7 +220,11 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     ];
     let mut new_namespace = Vec::new();
     for flag in namespaces {
-        new_namespace.push(SeccompRule::new(vec![arg(0, SeccompCmpOp::MaskedEq(flag as u64), flag as u64)?])?);
+        new_namespace.push(SeccompRule::new(vec![arg(
+            0,
+            SeccompCmpOp::MaskedEq(flag as u64),
+            flag as u64,
+        )?])?);
     }
     rules.insert(libc::SYS_clone, new_namespace);
     rules.insert(libc::SYS_unshare, Vec::new());
@@ -164,27 +233,45 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
         terminal.push(SeccompRule::new(vec![arg(1, SeccompCmpOp::Eq, request)?])?);
     }
     rules.insert(libc::SYS_ioctl, terminal);
-    // A file with a set-id bit would outlive the jail: no call may make one, and `openat2` hides its mode.
+    // A file with a set-id bit would outlive the jail: no call may make one, and `openat2` hides
+    // its mode.
     for (call, index) in set_id_calls() {
         let mut bits = Vec::new();
         for bit in [libc::S_ISUID, libc::S_ISGID] {
-            bits.push(SeccompRule::new(vec![arg(index, SeccompCmpOp::MaskedEq(bit.into()), bit.into())?])?);
+            bits.push(SeccompRule::new(vec![arg(
+                index,
+                SeccompCmpOp::MaskedEq(bit.into()),
+                bit.into(),
+            )?])?);
         }
         rules.insert(call, bits);
     }
     rules.insert(libc::SYS_socket, sockets(&arg)?);
     let not_unix = arg(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)?;
-    rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![not_unix])?]);
+    rules.insert(
+        libc::SYS_socketpair,
+        vec![SeccompRule::new(vec![not_unix])?],
+    );
     Ok(rules)
 }
 
 /// Calls that set a file's mode, and which argument the mode is.
 fn set_id_calls() -> Vec<(i64, u8)> {
     const FCHMODAT2: i64 = 452;
-    let mut calls =
-        vec![(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_openat, 3), (libc::SYS_mknodat, 2)];
+    let mut calls = vec![
+        (libc::SYS_fchmod, 1),
+        (libc::SYS_fchmodat, 2),
+        (FCHMODAT2, 2),
+        (libc::SYS_openat, 3),
+        (libc::SYS_mknodat, 2),
+    ];
     #[cfg(target_arch = "x86_64")]
-    calls.extend([(libc::SYS_chmod, 1), (libc::SYS_open, 2), (libc::SYS_creat, 1), (libc::SYS_mknod, 1)]);
+    calls.extend([
+        (libc::SYS_chmod, 1),
+        (libc::SYS_open, 2),
+        (libc::SYS_creat, 1),
+        (libc::SYS_mknod, 1),
+    ]);
     calls
 }
 
@@ -192,12 +279,20 @@ fn set_id_calls() -> Vec<(i64, u8)> {
 fn sockets(
     arg: &dyn Fn(u8, SeccompCmpOp, u64) -> Result<SeccompCondition, seccompiler::BackendError>,
 ) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
-    let allowed = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    let allowed = [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+    ];
     let mut other = Vec::new();
     for family in allowed {
         other.push(arg(0, SeccompCmpOp::Ne, family as u64)?);
     }
-    let netlink = vec![arg(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?, arg(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?];
+    let netlink = vec![
+        arg(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
+        arg(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE as u64)?,
+    ];
     // Raw sockets would need a capability; refused here as well.
     let raw = |family: i32| -> Result<SeccompRule, seccompiler::BackendError> {
         SeccompRule::new(vec![
@@ -205,5 +300,10 @@ fn sockets(
             arg(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_RAW as u64)?,
         ])
     };
-    Ok(vec![SeccompRule::new(other)?, SeccompRule::new(netlink)?, raw(libc::AF_INET)?, raw(libc::AF_INET6)?])
+    Ok(vec![
+        SeccompRule::new(other)?,
+        SeccompRule::new(netlink)?,
+        raw(libc::AF_INET)?,
+        raw(libc::AF_INET6)?,
+    ])
 }

@@ -25,7 +25,8 @@ pub struct JailSpec {
     /// A descriptor for standard input follows this order.
     pub stdin: bool,
     pub limits: JailLimits,
-    /// Tell the harness of programs started and connections made, and put stand-ins where none is installed.
+    /// Tell the harness of programs started and connections made, and put stand-ins where none is
+    /// installed.
     pub watched: bool,
     pub guard: Option<Guarded>,
 }
@@ -54,7 +55,8 @@ pub struct Mount {
 pub struct Over {
     /// Everything that differs from the source, in the kernel's own form.
     pub upper: PathBuf,
-    /// For the kernel's own use, on the same file system; every mount makes a directory of its own in it.
+    /// For the kernel's own use, on the same file system; every mount makes a directory of its own
+    /// in it.
     pub work: PathBuf,
 }
 
@@ -69,13 +71,18 @@ pub struct Outside {
 pub struct JailLimits {
     pub processes: u64,
     pub open_files: u64,
-    /// Private memory of one process. Not its address space: Node reserves more of that than any limit allows.
+    /// Private memory of one process. Not its address space: Node reserves more of that than any
+    /// limit allows.
     pub data_bytes: u64,
 }
 
 impl Default for JailLimits {
     fn default() -> Self {
-        Self { processes: 1024, open_files: 4096, data_bytes: u64::MAX }
+        Self {
+            processes: 1024,
+            open_files: 4096,
+            data_bytes: u64::MAX,
+        }
     }
 }
 
@@ -94,7 +101,10 @@ pub enum FromJail {
     /// Entry failed at a step; nothing of the contract was started.
     Failed { step: String, error: String },
     /// The main process is gone and so is everything it left.
-    Ended { status: ExitWord, ended_with_it: u64 },
+    Ended {
+        status: ExitWord,
+        ended_with_it: u64,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -3,7 +3,10 @@
 //! Each wrapper does one thing, checks its result and names no policy. What is called when, and
 //! why, is in `enter.rs`.
 
-#![expect(unsafe_code, reason = "namespaces, mounts and forks have no safe interface; this file is their only home")]
+#![expect(
+    unsafe_code,
+    reason = "namespaces, mounts and forks have no safe interface; this file is their only home"
+)]
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -14,7 +17,11 @@ use std::ptr;
 
 fn check(result: impl Into<i64>) -> io::Result<i64> {
     let result = result.into();
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {
@@ -59,7 +66,16 @@ pub fn mount(source: &str, target: &Path, kind: &str, flags: u64, data: &str) ->
     let (source, target) = (CString::new(source)?, c_path(target)?);
     let (kind, data) = (CString::new(kind)?, CString::new(data)?);
     // SAFETY: all pointers are valid NUL-terminated strings for the duration of the call.
-    check(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast()) }).map(drop)
+    check(unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            data.as_ptr().cast(),
+        )
+    })
+    .map(drop)
 }
 
 pub const ATTR_RDONLY: u64 = 1;
@@ -75,7 +91,12 @@ pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
 }
 
 /// Binds a tree; with a user namespace, its owners are shown through that namespace's map.
-pub fn bind_as(source: &Path, target: &Path, attributes: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+pub fn bind_as(
+    source: &Path,
+    target: &Path,
+    attributes: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     attach(&c_path(source)?, &c_path(target)?, 0, attributes, map)
 }
 
@@ -85,13 +106,27 @@ pub fn bind_over_itself(place: &Path, attributes: u64) -> io::Result<()> {
     attach(&place, &place, libc::AT_SYMLINK_NOFOLLOW, attributes, None)
 }
 
-fn attach(source: &CStr, target: &CStr, follow: i32, attributes: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+fn attach(
+    source: &CStr,
+    target: &CStr,
+    follow: i32,
+    attributes: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | follow;
     // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
-    let tree = check(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags) })?;
+    let tree = check(unsafe {
+        libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags)
+    })?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it.
     let tree = unsafe { OwnedFd::from_raw_fd(tree as RawFd) };
-    set_attributes(tree.as_raw_fd(), c"", libc::AT_EMPTY_PATH | AT_RECURSIVE, attributes, map)?;
+    set_attributes(
+        tree.as_raw_fd(),
+        c"",
+        libc::AT_EMPTY_PATH | AT_RECURSIVE,
+        attributes,
+        map,
+    )?;
     // SAFETY: valid descriptor and C strings.
     let moved = unsafe {
         libc::syscall(
@@ -110,7 +145,15 @@ fn attach(source: &CStr, target: &CStr, follow: i32, attributes: u64, map: Optio
 pub fn may_write(path: &Path) -> io::Result<()> {
     let path = c_path(path)?;
     // SAFETY: the path is a valid C string.
-    check(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_SYMLINK_NOFOLLOW) }).map(drop)
+    check(unsafe {
+        libc::faccessat(
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::W_OK,
+            libc::AT_SYMLINK_NOFOLLOW,
+        )
+    })
+    .map(drop)
 }
 
 /// Is this path the root of a mount?
@@ -120,7 +163,10 @@ pub fn is_mount(path: &Path) -> bool {
     // SAFETY: a valid C string and a structure of the size the call fills; zeroes are a valid one.
     let (result, found) = unsafe {
         let mut found: libc::statx = std::mem::zeroed();
-        (libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, 0, &mut found), found)
+        (
+            libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, 0, &mut found),
+            found,
+        )
     };
     let bit = libc::STATX_ATTR_MOUNT_ROOT as u64;
     result == 0 && found.stx_attributes_mask & bit != 0 && found.stx_attributes & bit != 0
@@ -131,7 +177,13 @@ pub fn make_read_only(path: &Path) -> io::Result<()> {
     set_attributes(libc::AT_FDCWD, &c_path(path)?, 0, ATTR_RDONLY, None)
 }
 
-fn set_attributes(fd: RawFd, path: &CStr, flags: i32, set: u64, map: Option<BorrowedFd<'_>>) -> io::Result<()> {
+fn set_attributes(
+    fd: RawFd,
+    path: &CStr,
+    flags: i32,
+    set: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     const ATTR_IDMAP: u64 = 0x0010_0000;
     let attributes = match map {
         None => [set, 0u64, 0, 0],
@@ -139,7 +191,14 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32, set: u64, map: Option<Borr
     };
     // SAFETY: the structure is four 64-bit words and its size is passed along.
     let result = unsafe {
-        libc::syscall(libc::SYS_mount_setattr, fd, path.as_ptr(), flags, attributes.as_ptr(), std::mem::size_of_val(&attributes))
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            fd,
+            path.as_ptr(),
+            flags,
+            attributes.as_ptr(),
+            std::mem::size_of_val(&attributes),
+        )
     };
     check(result).map(drop)
 }
@@ -148,7 +207,11 @@ fn set_attributes(fd: RawFd, path: &CStr, flags: i32, set: u64, map: Option<Borr
 pub fn pivot_here() -> io::Result<()> {
     // SAFETY: valid C strings; pivoting onto itself stacks the old root, which is then detached.
     unsafe {
-        check(libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()))?;
+        check(libc::syscall(
+            libc::SYS_pivot_root,
+            c".".as_ptr(),
+            c".".as_ptr(),
+        ))?;
         check(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
         check(libc::chdir(c"/".as_ptr())).map(drop)
     }
@@ -168,12 +231,21 @@ pub fn set_host_name(name: &str) -> io::Result<()> {
 pub fn loopback_up() -> io::Result<()> {
     // SAFETY: an ioctl on a fresh socket with a properly initialised ifreq.
     unsafe {
-        let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0))? as RawFd);
+        let socket = OwnedFd::from_raw_fd(check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))? as RawFd);
         let mut request: libc::ifreq = std::mem::zeroed();
         request.ifr_name[0] = b'l' as libc::c_char;
         request.ifr_name[1] = b'o' as libc::c_char;
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        check(libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request)).map(drop)
+        check(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &request,
+        ))
+        .map(drop)
     }
 }
 
@@ -197,8 +269,19 @@ pub fn clear_capabilities() -> io::Result<()> {
     let none = [0u32; 6];
     // SAFETY: header and data have the sizes version 3 asks for.
     unsafe {
-        libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-        check(libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())).map(drop)
+        libc::prctl(
+            libc::PR_CAP_AMBIENT,
+            libc::PR_CAP_AMBIENT_CLEAR_ALL,
+            0,
+            0,
+            0,
+        );
+        check(libc::syscall(
+            libc::SYS_capset,
+            header.as_ptr(),
+            none.as_ptr(),
+        ))
+        .map(drop)
     }
 }
 
@@ -228,7 +311,10 @@ pub fn die_with_parent() -> io::Result<()> {
 }
 
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    let limit = libc::rlimit {
+        rlim_cur: value,
+        rlim_max: value,
+    };
     // SAFETY: a valid rlimit structure.
     check(unsafe { libc::setrlimit(resource, &limit) }).map(drop)
 }
@@ -242,7 +328,8 @@ pub fn new_session() -> io::Result<()> {
 pub fn close_on_exec_from(first: u32) -> io::Result<()> {
     const CLOSE_RANGE_CLOEXEC: u32 = 4;
     // SAFETY: only marks descriptors.
-    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) })
+        .map(drop)
 }
 
 /// Takes over descriptor 0, which the harness made the control socket.
@@ -250,7 +337,10 @@ pub fn take_stdin() -> io::Result<OwnedFd> {
     // SAFETY: duplicates descriptor 0 and then points 0 at /dev/null; both results are checked.
     unsafe {
         let control = check(libc::fcntl(0, libc::F_DUPFD_CLOEXEC, 10))?;
-        let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC))? as RawFd;
+        let null = check(libc::open(
+            c"/dev/null".as_ptr(),
+            libc::O_RDONLY | libc::O_CLOEXEC,
+        ))? as RawFd;
         check(libc::dup2(null, 0))?;
         libc::close(null);
         Ok(OwnedFd::from_raw_fd(control as RawFd))
@@ -266,7 +356,10 @@ pub fn chown_descriptor(fd: RawFd, uid: u32) -> io::Result<()> {
 pub fn let_go_of_output() -> io::Result<()> {
     // SAFETY: duplicates a fresh descriptor over 1 and 2.
     unsafe {
-        let null = check(libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))? as RawFd;
+        let null = check(libc::open(
+            c"/dev/null".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        ))? as RawFd;
         check(libc::dup2(null, 1))?;
         check(libc::dup2(null, 2))?;
         libc::close(null);
@@ -282,7 +375,11 @@ pub fn child_watch() -> io::Result<OwnedFd> {
         libc::sigemptyset(&mut set);
         libc::sigaddset(&mut set, libc::SIGCHLD);
         check(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
-        let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
         Ok(OwnedFd::from_raw_fd(fd as RawFd))
     }
 }
@@ -290,7 +387,11 @@ pub fn child_watch() -> io::Result<OwnedFd> {
 /// A descriptor that is readable when a child of ours has ended.
 pub fn process_watch(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: plain integers; the descriptor is new and close-on-exec by the kernel's doing.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as RawFd)) }
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(
+            check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as RawFd,
+        ))
+    }
 }
 
 /// Ends a child that was not reaped yet.
@@ -346,7 +447,16 @@ pub fn signal_everyone(signal: i32) {
 /// held it is ended here and left for the caller to reap.
 pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
     // SAFETY: a fork with a new user namespace; the child touches nothing and waits to be killed.
-    let child = match check(unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWUSER | libc::SIGCHLD, 0, 0, 0, 0) })? {
+    let child = match check(unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            libc::CLONE_NEWUSER | libc::SIGCHLD,
+            0,
+            0,
+            0,
+            0,
+        )
+    })? {
         0 => {
             // Should the parent be killed before it can end us.
             let _ = die_with_parent();
@@ -364,8 +474,14 @@ pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
 }
 
 fn map_of(child: i32, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
-    std::fs::write(format!("/proc/{child}/uid_map"), format!("{} {uid} 1", owner.0))?;
-    std::fs::write(format!("/proc/{child}/gid_map"), format!("{} {uid} 1", owner.1))?;
+    std::fs::write(
+        format!("/proc/{child}/uid_map"),
+        format!("{} {uid} 1", owner.0),
+    )?;
+    std::fs::write(
+        format!("/proc/{child}/gid_map"),
+        format!("{} {uid} 1", owner.1),
+    )?;
     Ok(std::fs::File::open(format!("/proc/{child}/ns/user"))?.into())
 }
 
@@ -389,7 +505,10 @@ pub fn call_with_nothing(number: libc::c_long) -> io::Result<i64> {
 
 /// Sends bytes with one descriptor along.
 pub fn send_descriptor(socket: BorrowedFd<'_>, bytes: &[u8], fd: BorrowedFd<'_>) -> io::Result<()> {
-    let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut vector = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
     let mut space = [0u64; 4];
     let (message, size) = control_message(&mut vector, &mut space);
     // SAFETY: the control buffer is large enough for one descriptor and correctly aligned.
@@ -400,21 +519,33 @@ pub fn send_descriptor(socket: BorrowedFd<'_>, bytes: &[u8], fd: BorrowedFd<'_>)
         (*header).cmsg_len = libc::CMSG_LEN(size) as _;
         ptr::write_unaligned(libc::CMSG_DATA(header).cast::<RawFd>(), fd.as_raw_fd());
         let sent = check(libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as i64)?;
-        if sent as usize == bytes.len() { Ok(()) } else { Err(io::Error::other("message sent in part")) }
+        if sent as usize == bytes.len() {
+            Ok(())
+        } else {
+            Err(io::Error::other("message sent in part"))
+        }
     }
 }
 
 /// Receives up to `bytes.len()` bytes, and a descriptor if one came along.
-pub fn receive_descriptor(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
-    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+pub fn receive_descriptor(
+    socket: BorrowedFd<'_>,
+    bytes: &mut [u8],
+) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut vector = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
     let mut space = [0u64; 4];
     let (mut message, _) = control_message(&mut vector, &mut space);
     // SAFETY: buffers outlive the call; a received descriptor is new and becomes owned.
     unsafe {
-        let got = check(libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as i64)?;
+        let got =
+            check(libc::recvmsg(socket.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) as i64)?;
         let header = libc::CMSG_FIRSTHDR(&message);
-        let fd = (!header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS)
-            .then(|| OwnedFd::from_raw_fd(ptr::read_unaligned(libc::CMSG_DATA(header).cast::<RawFd>())));
+        let fd = (!header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS).then(|| {
+            OwnedFd::from_raw_fd(ptr::read_unaligned(libc::CMSG_DATA(header).cast::<RawFd>()))
+        });
         Ok((got as usize, fd))
     }
 }
@@ -439,16 +570,26 @@ pub struct Notice {
     pub args: [u64; 6],
 }
 
-/// Installs a filter whose notices are read from the descriptor it gives. Once a notice was received, only a deadly
-/// signal interrupts the call it is about; a kernel that cannot promise that is not asked for less.
+/// Installs a filter whose notices are read from the descriptor it gives. Once a notice was
+/// received, only a deadly signal interrupts the call it is about; a kernel that cannot promise
+/// that is not asked for less.
 pub fn install_listener(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
     let length = libc::c_ushort::try_from(program.len()).map_err(io::Error::other)?;
-    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    let program = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr().cast_mut(),
+    };
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE;
-    // SAFETY: the kernel copies the program during the call; the descriptor is new and close-on-exec.
+    // SAFETY: the kernel copies the program during the call; the descriptor is new and
+    // close-on-exec.
     unsafe {
-        let fd = check(libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &program))?;
+        let fd = check(libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &program,
+        ))?;
         Ok(OwnedFd::from_raw_fd(fd as RawFd))
     }
 }
@@ -460,11 +601,21 @@ const NOTIF_SET_FLAGS: u64 = 0x4008_2104;
 
 /// The next notice; blocks when there is none, so ask after a poll.
 pub fn next_notice(listener: BorrowedFd<'_>) -> io::Result<Notice> {
-    // SAFETY: an all-zero notice is what the kernel asks for, and the number of the call holds its size.
+    // SAFETY: an all-zero notice is what the kernel asks for, and the number of the call holds its
+    // size.
     unsafe {
         let mut notice: libc::seccomp_notif = std::mem::zeroed();
-        check(libc::ioctl(listener.as_raw_fd(), NOTIF_RECV as _, &mut notice))?;
-        Ok(Notice { id: notice.id, pid: notice.pid, call: notice.data.nr.into(), args: notice.data.args })
+        check(libc::ioctl(
+            listener.as_raw_fd(),
+            NOTIF_RECV as _,
+            &mut notice,
+        ))?;
+        Ok(Notice {
+            id: notice.id,
+            pid: notice.pid,
+            call: notice.data.nr.into(),
+            args: notice.data.args,
+        })
     }
 }
 
@@ -477,7 +628,12 @@ pub fn still_waits(listener: BorrowedFd<'_>, id: u64) -> bool {
 /// Lets the kernel do what was asked of it, under every rule there is.
 pub fn let_go_on(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
     const CONTINUE: u32 = 1;
-    let answer = libc::seccomp_notif_resp { id, val: 0, error: 0, flags: CONTINUE };
+    let answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: 0,
+        flags: CONTINUE,
+    };
     // SAFETY: a whole answer; the number of the call holds its size.
     check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND as _, &answer) }).map(drop)
 }
@@ -486,13 +642,21 @@ pub fn let_go_on(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
 pub fn wake_in_step(listener: BorrowedFd<'_>) -> io::Result<()> {
     const SYNC_WAKE_UP: u64 = 1;
     // SAFETY: a plain number.
-    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SET_FLAGS as _, SYNC_WAKE_UP) }).map(drop)
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SET_FLAGS as _, SYNC_WAKE_UP) })
+        .map(drop)
 }
 
 /// Reads from another process's memory; fewer bytes than asked for where its memory ends.
 pub fn read_memory(pid: u32, address: u64, into: &mut [u8]) -> io::Result<usize> {
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    let local = libc::iovec {
+        iov_base: into.as_mut_ptr().cast(),
+        iov_len: into.len(),
+    };
+    let remote = libc::iovec {
+        iov_base: address as *mut libc::c_void,
+        iov_len: into.len(),
+    };
     // SAFETY: the local range is ours to write; the remote one is only a number to this process.
-    check(unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) } as i64).map(|got| got as usize)
+    check(unsafe { libc::process_vm_readv(pid as i32, &local, 1, &remote, 1, 0) } as i64)
+        .map(|got| got as usize)
 }

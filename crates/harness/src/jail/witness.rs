@@ -1,8 +1,9 @@
-//! The witness: sees every start of a program and every connect in an engine's jail, and lets each go on.
+//! The witness: sees every start of a program and every connect in an engine's jail, and lets each
+//! go on.
 //!
-//! A thread of the harness's answers the kernel's notices, so that no engine waits for output to be written. It
-//! refuses nothing, and what it reads can change under its eyes: the layers of the jail refuse, this only sees.
-//! Why here and so: `docs/decisions/0016-attempts-are-seen.md`.
+//! A thread of the harness's answers the kernel's notices, so that no engine waits for output to be
+//! written. It refuses nothing, and what it reads can change under its eyes: the layers of the jail
+//! refuse, this only sees. Why here and so: `docs/decisions/0016-attempts-are-seen.md`.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,8 +35,13 @@ impl Witness {
     pub fn start(listener: OwnedFd) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("witness".into()).spawn(move || watch(listener.as_fd(), &told))?;
-        Ok(Self { thread: Some(thread), stop })
+        let thread = std::thread::Builder::new()
+            .name("witness".into())
+            .spawn(move || watch(listener.as_fd(), &told))?;
+        Ok(Self {
+            thread: Some(thread),
+            stop,
+        })
     }
 
     /// What was seen, once nobody is left to be seen.
@@ -58,7 +64,10 @@ impl Drop for Witness {
 
 /// Until the last watched process is gone, which hangs the listener up.
 fn watch(listener: BorrowedFd<'_>, stop: &AtomicBool) -> Log {
-    const LOOK_UP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+    const LOOK_UP: Timespec = Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    };
     let mut log = Log::default();
     // The first call is the harness's own start of the engine: nothing else is watched before it.
     let mut ours = true;
@@ -106,8 +115,11 @@ fn look(listener: BorrowedFd<'_>, notice: &Notice, log: &mut Log) {
     }
     match seen {
         Ok(Seen::Nothing) => {}
-        Ok(Seen::Deed(deed, words)) => log.saw(deed, &words.iter().map(Vec::as_slice).collect::<Vec<_>>()),
-        // Also where there seems to be nothing to read: some memory is open to nobody but its owner and the kernel.
+        Ok(Seen::Deed(deed, words)) => {
+            log.saw(deed, &words.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        }
+        // Also where there seems to be nothing to read: some memory is open to nobody but its owner
+        // and the kernel.
         Ok(Seen::TooLong) | Err(_) => log.missed(),
     }
 }
@@ -123,12 +135,19 @@ fn command(memory: &Memory, path: u64, argv: u64) -> io::Result<Seen> {
     let path = memory.text(path)?;
     let first = match argv {
         0 => Vec::new(),
-        argv => memory.pointers(argv, 1)?.first().map_or(Ok(Vec::new()), |at| memory.text(*at))?,
+        argv => memory
+            .pointers(argv, 1)?
+            .first()
+            .map_or(Ok(Vec::new()), |at| memory.text(*at))?,
     };
     if !attempt::is_worth_reading(&path, &first) {
         return Ok(Seen::Nothing);
     }
-    let pointers = if argv == 0 { Vec::new() } else { memory.pointers(argv, MAX_WORDS)? };
+    let pointers = if argv == 0 {
+        Vec::new()
+    } else {
+        memory.pointers(argv, MAX_WORDS)?
+    };
     let mut words = Vec::new();
     let mut bytes = 0;
     for at in &pointers {
@@ -152,7 +171,9 @@ fn command(memory: &Memory, path: u64, argv: u64) -> io::Result<Seen> {
 /// The words a process was started with; it can make them as long as it likes.
 fn words_of(task: u32) -> io::Result<Vec<u8>> {
     let mut words = Vec::new();
-    File::open(format!("/proc/{task}/cmdline"))?.take(MAX_BYTES as u64).read_to_end(&mut words)?;
+    File::open(format!("/proc/{task}/cmdline"))?
+        .take(MAX_BYTES as u64)
+        .read_to_end(&mut words)?;
     Ok(words)
 }
 
@@ -163,24 +184,34 @@ fn connection(memory: &Memory, socket: u64, address: u64, length: u64) -> io::Re
         return Ok(Seen::Nothing);
     }
     let bytes = memory.bytes(address, length.min(LARGEST) as usize)?;
-    let Some(to) = attempt::of_address(&bytes) else { return Ok(Seen::Nothing) };
+    let Some(to) = attempt::of_address(&bytes) else {
+        return Ok(Seen::Nothing);
+    };
     let (deed, kind) = match is_stream(memory.0, socket)? {
         Some(true) => (Deed::Connect, "stream"),
         Some(false) => (Deed::Datagram, "datagram"),
         None => return Ok(Seen::Nothing),
     };
-    let words = ["connect", kind, to.class, &format!("port {}", to.port)].map(|word| word.as_bytes().to_vec());
+    let words = ["connect", kind, to.class, &format!("port {}", to.port)]
+        .map(|word| word.as_bytes().to_vec());
     Ok(Seen::Deed(deed, words.to_vec()))
 }
 
 /// The head of a `msghdr`: where the address is, and how long it is.
 fn message(memory: &Memory, socket: u64, header: u64) -> io::Result<Seen> {
     let bytes = memory.bytes(header, 12)?;
-    let (Some(address), Some(length)) = (bytes.first_chunk::<8>(), bytes.get(8..).and_then(|rest| rest.first_chunk::<4>()))
-    else {
+    let (Some(address), Some(length)) = (
+        bytes.first_chunk::<8>(),
+        bytes.get(8..).and_then(|rest| rest.first_chunk::<4>()),
+    ) else {
         return Ok(Seen::Nothing);
     };
-    connection(memory, socket, u64::from_ne_bytes(*address), u32::from_ne_bytes(*length).into())
+    connection(
+        memory,
+        socket,
+        u64::from_ne_bytes(*address),
+        u32::from_ne_bytes(*length).into(),
+    )
 }
 
 /// None for a descriptor that is not there: the kernel will say so too.
@@ -188,10 +219,18 @@ fn is_stream(task: u32, socket: u64) -> io::Result<Option<bool>> {
     let gone = || io::Error::from_raw_os_error(libc::ESRCH);
     // A descriptor can be had of a process, and the notice may be of one of its threads.
     let status = std::fs::read_to_string(format!("/proc/{task}/status"))?;
-    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")).and_then(|id| id.trim().parse::<i32>().ok());
-    let pidfd = pidfd_open(process.and_then(Pid::from_raw).ok_or_else(gone)?, PidfdFlags::empty())?;
+    let process = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))
+        .and_then(|id| id.trim().parse::<i32>().ok());
+    let pidfd = pidfd_open(
+        process.and_then(Pid::from_raw).ok_or_else(gone)?,
+        PidfdFlags::empty(),
+    )?;
     match pidfd_getfd(pidfd, socket as i32, PidfdGetfdFlags::empty()) {
-        Ok(socket) => Ok(Some(rustix::net::sockopt::socket_type(socket)? != rustix::net::SocketType::DGRAM)),
+        Ok(socket) => Ok(Some(
+            rustix::net::sockopt::socket_type(socket)? != rustix::net::SocketType::DGRAM,
+        )),
         Err(rustix::io::Errno::BADF) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -206,7 +245,9 @@ impl Memory {
         let mut piece = vec![0u8; most.min(to_page_end)];
         let got = match sys::read_memory(self.0, address, &mut piece) {
             // Memory that may be written and not read: the kernel reads it in a call all the same.
-            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => self.by_force(address, &mut piece)?,
+            Err(error) if error.raw_os_error() == Some(libc::EFAULT) => {
+                self.by_force(address, &mut piece)?
+            }
             got => got?,
         };
         piece.truncate(got);
@@ -234,7 +275,11 @@ impl Memory {
         const FIRST: usize = 256;
         let mut out = Vec::new();
         while out.len() < MAX_WORD {
-            let most = if out.is_empty() { FIRST } else { MAX_WORD - out.len() };
+            let most = if out.is_empty() {
+                FIRST
+            } else {
+                MAX_WORD - out.len()
+            };
             let piece = self.piece(address.wrapping_add(out.len() as u64), most)?;
             match piece.iter().position(|b| *b == 0) {
                 Some(end) => {
@@ -258,7 +303,11 @@ impl Memory {
             let to_page_end = ((PAGE - at % PAGE) as usize).max(8);
             let bytes = self.bytes(at, wanted.min(to_page_end))?;
             let before = out.len();
-            for pointer in bytes.chunks_exact(8).filter_map(|chunk| chunk.first_chunk()).map(|chunk| u64::from_ne_bytes(*chunk)) {
+            for pointer in bytes
+                .chunks_exact(8)
+                .filter_map(|chunk| chunk.first_chunk())
+                .map(|chunk| u64::from_ne_bytes(*chunk))
+            {
                 if pointer == 0 {
                     return Ok(out);
                 }

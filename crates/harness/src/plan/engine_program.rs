@@ -1,5 +1,5 @@
-//! The program of an engine that is not this binary: which file it really is, and what a jail must be
-//! shown of it. Nothing is run to find out.
+//! The program of an engine that is not this binary: which file it really is, and what a jail must
+//! be shown of it. Nothing is run to find out.
 
 use std::path::{Path, PathBuf};
 
@@ -14,36 +14,73 @@ use crate::host::{Env, Home};
 const MAX_VERSION_FILE: u64 = 1 << 20;
 
 /// Resolves an admitted file, or says what is missing.
-pub fn resolve(path: &Path, invocation: &Invocation, env: &Env, home: &Home) -> Result<EngineUse, String> {
-    let real = path.canonicalize().map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
-    let interpreter = match invocation.interpreter.as_deref().map(|name| (name, toolchains::resolve(name, env, home))) {
+pub fn resolve(
+    path: &Path,
+    invocation: &Invocation,
+    env: &Env,
+    home: &Home,
+) -> Result<EngineUse, String> {
+    let real = path
+        .canonicalize()
+        .map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
+    let interpreter = match invocation
+        .interpreter
+        .as_deref()
+        .map(|name| (name, toolchains::resolve(name, env, home)))
+    {
         None | Some((_, Resolved::System(_))) => None,
         Some((_, Resolved::Toolchain(found))) => Some(found),
-        Some((name, Resolved::Missing)) => return Err(format!("{name} was not found on PATH, and the engine is written for it")),
+        Some((name, Resolved::Missing)) => {
+            return Err(format!(
+                "{name} was not found on PATH, and the engine is written for it"
+            ));
+        }
         Some((_, Resolved::Unusable(why))) => return Err(why),
     };
-    let packages = invocation.packages.as_deref().and_then(|name| outermost(&real, name));
+    let packages = invocation
+        .packages
+        .as_deref()
+        .and_then(|name| outermost(&real, name));
     let shown = packages.unwrap_or_else(|| real.clone());
     if home.root.starts_with(&shown) || home.runs.starts_with(&shown) {
         return Err("showing the engine its packages would show it the harness's own state".into());
     }
-    let text = |path: &Path| path.to_str().map(str::to_owned).ok_or("the engine lies below a directory whose name is not UTF-8");
+    let text = |path: &Path| {
+        path.to_str()
+            .map(str::to_owned)
+            .ok_or("the engine lies below a directory whose name is not UTF-8")
+    };
     Ok(EngineUse {
-        version: invocation.version_file.as_deref().and_then(|name| version(&real, name)),
+        version: invocation
+            .version_file
+            .as_deref()
+            .and_then(|name| version(&real, name)),
         program: text(&real)?,
-        mounts: if toolchains::is_system(&shown) { Vec::new() } else { vec![text(&shown)?] },
+        mounts: if toolchains::is_system(&shown) {
+            Vec::new()
+        } else {
+            vec![text(&shown)?]
+        },
         interpreter,
     })
 }
 
 /// The outermost directory of that name above a file: packages lie in each other.
 fn outermost(file: &Path, name: &str) -> Option<PathBuf> {
-    file.ancestors().skip(1).filter(|dir| dir.file_name().is_some_and(|have| have == name)).last().map(Path::to_owned)
+    file.ancestors()
+        .skip(1)
+        .filter(|dir| dir.file_name().is_some_and(|have| have == name))
+        .last()
+        .map(Path::to_owned)
 }
 
 /// The version the nearest such file above the program names.
 fn version(program: &Path, name: &str) -> Option<String> {
-    let file = program.ancestors().skip(1).map(|dir| dir.join(name)).find(|file| file.is_file())?;
+    let file = program
+        .ancestors()
+        .skip(1)
+        .map(|dir| dir.join(name))
+        .find(|file| file.is_file())?;
     let bytes = files::read_limited(&file, MAX_VERSION_FILE).ok()?;
     let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
     let version = value.get("version")?.as_str()?;
@@ -57,7 +94,10 @@ mod tests {
     use cto_core::engine::manifest::Manifest;
 
     fn invocation() -> Invocation {
-        let mut invocation = Manifest::parse("pi", include_str!("../../../../engines/pi.toml")).unwrap().invocation.unwrap();
+        let mut invocation = Manifest::parse("pi", include_str!("../../../../engines/pi.toml"))
+            .unwrap()
+            .invocation
+            .unwrap();
         // What this machine has of Node is not asked here.
         invocation.interpreter = None;
         invocation
@@ -69,20 +109,45 @@ mod tests {
         std::fs::create_dir_all(package.join("node_modules/inner/dist")).unwrap();
         std::fs::create_dir_all(package.join("dist")).unwrap();
         std::fs::write(package.join("dist/cli.js"), "#!/usr/bin/env node\n").unwrap();
-        std::fs::write(package.join("package.json"), r#"{"name": "pi", "version": "0.74.2"}"#).unwrap();
+        std::fs::write(
+            package.join("package.json"),
+            r#"{"name": "pi", "version": "0.74.2"}"#,
+        )
+        .unwrap();
         std::fs::create_dir_all(dir.path().join("opt/bin")).unwrap();
-        std::os::unix::fs::symlink("../node_modules/@x/pi/dist/cli.js", dir.path().join("opt/bin/pi")).unwrap();
-        let home = Home { root: dir.path().join("state"), runs: dir.path().join("state/harness-runs") };
+        std::os::unix::fs::symlink(
+            "../node_modules/@x/pi/dist/cli.js",
+            dir.path().join("opt/bin/pi"),
+        )
+        .unwrap();
+        let home = Home {
+            root: dir.path().join("state"),
+            runs: dir.path().join("state/harness-runs"),
+        };
         (dir, home)
     }
 
     #[test]
     fn a_package_is_shown_with_everything_it_was_installed_with() {
         let (dir, home) = lab();
-        let found = resolve(&dir.path().join("opt/bin/pi"), &invocation(), &Env::default(), &home).unwrap();
+        let found = resolve(
+            &dir.path().join("opt/bin/pi"),
+            &invocation(),
+            &Env::default(),
+            &home,
+        )
+        .unwrap();
         let real = dir.path().canonicalize().unwrap();
-        assert_eq!(found.program, real.join("opt/node_modules/@x/pi/dist/cli.js").display().to_string());
-        assert_eq!(found.mounts, [real.join("opt/node_modules").display().to_string()]);
+        assert_eq!(
+            found.program,
+            real.join("opt/node_modules/@x/pi/dist/cli.js")
+                .display()
+                .to_string()
+        );
+        assert_eq!(
+            found.mounts,
+            [real.join("opt/node_modules").display().to_string()]
+        );
         assert_eq!(found.version.as_deref(), Some("0.74.2"));
     }
 
@@ -92,16 +157,49 @@ mod tests {
         let alone = dir.path().join("pi");
         std::fs::write(&alone, "x").unwrap();
         let found = resolve(&alone, &invocation(), &Env::default(), &home).unwrap();
-        assert_eq!((found.mounts, found.version), (vec![alone.canonicalize().unwrap().display().to_string()], None));
-        assert!(resolve(&dir.path().join("gone"), &invocation(), &Env::default(), &home).unwrap_err().contains("no longer"));
-        let wanting = Invocation { interpreter: Some("surely-not-there".into()), ..invocation() };
-        assert!(resolve(&alone, &wanting, &Env::default(), &home).unwrap_err().contains("surely-not-there"));
+        assert_eq!(
+            (found.mounts, found.version),
+            (
+                vec![alone.canonicalize().unwrap().display().to_string()],
+                None
+            )
+        );
+        assert!(
+            resolve(
+                &dir.path().join("gone"),
+                &invocation(),
+                &Env::default(),
+                &home
+            )
+            .unwrap_err()
+            .contains("no longer")
+        );
+        let wanting = Invocation {
+            interpreter: Some("surely-not-there".into()),
+            ..invocation()
+        };
+        assert!(
+            resolve(&alone, &wanting, &Env::default(), &home)
+                .unwrap_err()
+                .contains("surely-not-there")
+        );
     }
 
     #[test]
     fn our_own_state_is_never_shown() {
         let (dir, _) = lab();
-        let home = Home { root: dir.path().join("opt/node_modules/state"), runs: dir.path().join("runs") };
-        assert!(resolve(&dir.path().join("opt/bin/pi"), &invocation(), &Env::default(), &home).is_err());
+        let home = Home {
+            root: dir.path().join("opt/node_modules/state"),
+            runs: dir.path().join("runs"),
+        };
+        assert!(
+            resolve(
+                &dir.path().join("opt/bin/pi"),
+                &invocation(),
+                &Env::default(),
+                &home
+            )
+            .is_err()
+        );
     }
 }

@@ -13,12 +13,16 @@ use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
-use cto_core::gate::{self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts};
+use cto_core::gate::{
+    self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts,
+};
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::blocker::Code;
 use cto_core::run::event::EventType;
 use cto_core::task::case_file::{self, ControlSource};
-use cto_core::task::contract::{self, Circumstances, Contract, ContractDocument, InvalidContract, Lane};
+use cto_core::task::contract::{
+    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
+};
 use cto_core::task::source::Looked;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::PathRule;
@@ -46,7 +50,8 @@ pub struct Planned {
     pub gates: GateReport,
     /// What records and environment say about a lane that needs admissions.
     pub lane: Seen<LaneFacts>,
-    /// The source as the first look found it; absent where none is copied or no gate let it be looked at.
+    /// The source as the first look found it; absent where none is copied or no gate let it be
+    /// looked at.
     pub source: Option<SourceView>,
     /// The way to the model, where one was needed and every gate before it let it be made.
     pub provider: Option<Provider>,
@@ -58,8 +63,17 @@ pub struct Planned {
 }
 
 /// Resolves a contract, or says everything that is wrong with it.
-pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>) -> ContractDocument {
-    let invalid = |errors| ContractDocument::Invalid(InvalidContract { invalid: true, errors });
+pub fn contract_of(
+    request: &Request,
+    own: &OwnProgram,
+    facts: &Seen<LaneFacts>,
+) -> ContractDocument {
+    let invalid = |errors| {
+        ContractDocument::Invalid(InvalidContract {
+            invalid: true,
+            errors,
+        })
+    };
     let case = match case_file::parse(&request.case.label, &request.case.text) {
         Ok(case) => case,
         Err(errors) => return invalid(errors),
@@ -68,8 +82,14 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
         Some(ControlSource::Patch(file)) => match request.case.beside.get(file) {
             Some(bytes) => Some(Digest::of(bytes)),
             None => {
-                let message = format!("verification_control: there is no file {file:?} beside the case file");
-                return invalid(vec![case_file::ContractIssue { file: request.case.label.clone(), line: 1, column: 1, message }]);
+                let message =
+                    format!("verification_control: there is no file {file:?} beside the case file");
+                return invalid(vec![case_file::ContractIssue {
+                    file: request.case.label.clone(),
+                    line: 1,
+                    column: 1,
+                    message,
+                }]);
             }
         },
         _ => None,
@@ -80,7 +100,9 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
             engine: request.manifest.id.clone(),
             executable_sha256: match (request.manifest.is_gated(), facts) {
                 (false, _) => Seen::Known(own.sha256),
-                (true, Seen::Known(facts)) => facts.binary_sha256().map_or(Seen::NotSeen, Seen::Known),
+                (true, Seen::Known(facts)) => {
+                    facts.binary_sha256().map_or(Seen::NotSeen, Seen::Known)
+                }
                 (true, Seen::NotSeen) => Seen::NotSeen,
             },
             model: facts.known().and_then(LaneFacts::pair_to_record),
@@ -88,7 +110,11 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
             target_head: Seen::Known("none".into()),
             script_sha256: request.script.as_deref().map(Digest::of),
             source_pin: facts.known().and_then(LaneFacts::source_pin),
-            terminal_event: request.manifest.invocation.as_ref().map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
+            terminal_event: request
+                .manifest
+                .invocation
+                .as_ref()
+                .map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
             // Where a source is copied, its tree decides; nobody has looked yet.
             containment: None,
         },
@@ -103,32 +129,54 @@ pub fn contract_of(request: &Request, own: &OwnProgram, facts: &Seen<LaneFacts>)
     };
     let mut contract = contract::resolve(case, circumstances);
     if request.source.is_none() {
-        contract.lane.containment = Some(confine(request.contain, &contract, &request.case.baseline()).policy);
+        contract.lane.containment =
+            Some(confine(request.contain, &contract, &request.case.baseline()).policy);
     }
     ContractDocument::Valid(Box::new(contract))
 }
 
 /// What the kernel will protect in a workspace that starts with this tree.
 fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
-    guard::decide(asked, tree, &contract.allowed_paths, &contract.forbidden_paths)
+    guard::decide(
+        asked,
+        tree,
+        &contract.allowed_paths,
+        &contract.forbidden_paths,
+    )
 }
 
-/// What is known of a lane that needs admissions. Records of an engine that is closed are not even looked for.
+/// What is known of a lane that needs admissions. Records of an engine that is closed are not even
+/// looked for.
 pub fn lane_of(request: &Request, env: &Env, home: &Home) -> Seen<LaneFacts> {
     match request.manifest.is_gated() && request.engine_opened {
-        true => Seen::Known(records::gather(&request.manifest.id, &request.records, request.origin, env, home)),
+        true => Seen::Known(records::gather(
+            &request.manifest.id,
+            &request.records,
+            request.origin,
+            env,
+            home,
+        )),
         false => Seen::NotSeen,
     }
 }
 
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
-pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, own: &OwnProgram) -> Planned {
+pub fn plan(
+    request: &Request,
+    approval_answered: bool,
+    env: &Env,
+    home: &Home,
+    own: &OwnProgram,
+) -> Planned {
     let lane = lane_of(request, env, home);
     let mut planned = Planned {
         contract: contract_of(request, own, &lane),
         lane,
         plan: None,
-        gates: GateReport { schema_version: 1, gates: Vec::new() },
+        gates: GateReport {
+            schema_version: 1,
+            gates: Vec::new(),
+        },
         source: None,
         provider: None,
         probe: None,
@@ -137,7 +185,9 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
     };
     let (mut host, mut looked, mut answer) = (Seen::NotSeen, Seen::NotSeen, Seen::NotSeen);
     let mut confinement = match (&request.source, planned.contract.valid()) {
-        (None, Some(contract)) => Some(confine(request.contain, contract, &request.case.baseline())),
+        (None, Some(contract)) => {
+            Some(confine(request.contain, contract, &request.case.baseline()))
+        }
         _ => None,
     };
     loop {
@@ -157,7 +207,13 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
         };
         match plan::next(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
-            Next::Ready(plan, gates) => return Planned { plan: Some(*plan), gates, ..planned },
+            Next::Ready(plan, gates) => {
+                return Planned {
+                    plan: Some(*plan),
+                    gates,
+                    ..planned
+                };
+            }
             Next::LookAtHost if host == Seen::NotSeen => {
                 let mut facts = look_at_host(&planned.contract, request, env, home);
                 engine_program(request, &planned.lane, env, home, &mut facts);
@@ -170,7 +226,8 @@ pub fn plan(request: &Request, approval_answered: bool, env: &Env, home: &Home, 
             Next::LookAtModel if answer == Seen::NotSeen => {
                 answer = Seen::Known(ask_the_model(&mut planned, request, env));
             }
-            // Asked for what was just supplied: an empty gate list judges as a missing event, never as a pass.
+            // Asked for what was just supplied: an empty gate list judges as a missing event, never
+            // as a pass.
             Next::LookAtHost | Next::LookAtSource | Next::LookAtModel => return planned,
         }
     }
@@ -182,15 +239,28 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     let (Some(facts), Some(contract)) = (planned.lane.known(), planned.contract.valid()) else {
         return could_not(Code::ModelNotAdmitted, "nothing is known of this lane");
     };
-    let Some(admission) = facts.model.known() else { return could_not(Code::ModelNotAdmitted, "no model is admitted") };
-    let Some(engine) = request.manifest.invocation.as_ref().and_then(|invocation| invocation.model.as_ref()) else {
+    let Some(admission) = facts.model.known() else {
+        return could_not(Code::ModelNotAdmitted, "no model is admitted");
+    };
+    let Some(engine) = request
+        .manifest
+        .invocation
+        .as_ref()
+        .and_then(|invocation| invocation.model.as_ref())
+    else {
         return could_not(Code::ModelNotAdmitted, "the engine has no model");
     };
     let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.records, env) else {
-        return could_not(Code::ProviderLocalConfigUnavailable, "no base URL was supplied for this run");
+        return could_not(
+            Code::ProviderLocalConfigUnavailable,
+            "no base URL was supplied for this run",
+        );
     };
     let Credential::Ready(way) = &facts.credential else {
-        return could_not(Code::ProviderAuthUnavailable, "the credential cannot be had");
+        return could_not(
+            Code::ProviderAuthUnavailable,
+            "the credential cannot be had",
+        );
     };
     let chosen = provider::Chosen {
         model: admission.model.clone(),
@@ -216,15 +286,32 @@ fn class_of(way: &CredentialWay) -> Option<CredentialClass> {
         CredentialWay::None => None,
         CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
         CredentialWay::File(path) => Some(CredentialClass::File(path.into())),
-        CredentialWay::Command(words) => Some(CredentialClass::Command(words.iter().map(Into::into).collect())),
+        CredentialWay::Command(words) => Some(CredentialClass::Command(
+            words.iter().map(Into::into).collect(),
+        )),
     }
 }
 
 /// The program of an engine that is not this binary. What is missing of it is missing of the lane.
-fn engine_program(request: &Request, lane: &Seen<LaneFacts>, env: &Env, home: &Home, facts: &mut HostFacts) {
-    let Some(invocation) = request.manifest.invocation.as_ref().filter(|own| own.program == Program::Admitted) else { return };
+fn engine_program(
+    request: &Request,
+    lane: &Seen<LaneFacts>,
+    env: &Env,
+    home: &Home,
+    facts: &mut HostFacts,
+) {
+    let Some(invocation) = request
+        .manifest
+        .invocation
+        .as_ref()
+        .filter(|own| own.program == Program::Admitted)
+    else {
+        return;
+    };
     let found = match lane.known().map(|lane| &lane.binary) {
-        Some(Binary::Found { path, .. }) => engine_program::resolve(Path::new(path), invocation, env, home),
+        Some(Binary::Found { path, .. }) => {
+            engine_program::resolve(Path::new(path), invocation, env, home)
+        }
         _ => Err("no admitted program is there to be run".to_owned()),
     };
     match found {
@@ -236,15 +323,26 @@ fn engine_program(request: &Request, lane: &Seen<LaneFacts>, env: &Env, home: &H
 /// An input stands beside the copied files, never over one.
 fn overlaps(input: &PathRule, tree: &Tree) -> bool {
     let input = input.as_str().trim_end_matches('/');
-    let above =
-        |path: &[u8], other: &[u8]| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
-    tree.keys().any(|path| above(path.as_bytes(), input.as_bytes()) || above(input.as_bytes(), path.as_bytes()))
+    let above = |path: &[u8], other: &[u8]| {
+        path.strip_prefix(other)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    tree.keys().any(|path| {
+        above(path.as_bytes(), input.as_bytes()) || above(input.as_bytes(), path.as_bytes())
+    })
 }
 
 /// Looks at the source, and fixes in the contract which commit and which tree it is.
-fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Home) -> (Looked, Option<Decision>) {
+fn look_at_source(
+    planned: &mut Planned,
+    request: &Request,
+    env: &Env,
+    home: &Home,
+) -> (Looked, Option<Decision>) {
     let unusable = |why: String| (Looked::Unusable(why), None);
-    let Some(asked) = &request.source else { return unusable("no source was named".into()) };
+    let Some(asked) = &request.source else {
+        return unusable("no source was named".into());
+    };
     let view = match source::look(&asked.path, env, home) {
         Ok(view) => view,
         Err(why) => return unusable(why),
@@ -260,14 +358,23 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
             planned.checkout = Checkout::find(home, &look.tree).map(Arc::new);
             // Where there is a checkout, an earlier run read every file of this very tree.
             let read = match &planned.checkout {
-                Some(checkout) => Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree)),
-                None => view.tree().map(|tree| (tree::digest(&tree), tree)).map(|(digest, tree)| (tree, digest)),
+                Some(checkout) => {
+                    Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree))
+                }
+                None => view
+                    .tree()
+                    .map(|tree| (tree::digest(&tree), tree))
+                    .map(|(digest, tree)| (tree, digest)),
             };
             match read {
                 Ok((tree, digest)) => {
                     planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
-                    if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree)) {
-                        return unusable(format!("the input {:?} is tracked, so the copy has it already", input.as_str()));
+                    if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree))
+                    {
+                        return unusable(format!(
+                            "the input {:?} is tracked, so the copy has it already",
+                            input.as_str()
+                        ));
                     }
                     contract.start_tree = Seen::Known(digest);
                     contract.name_directories(&tree);
@@ -285,25 +392,51 @@ fn look_at_source(planned: &mut Planned, request: &Request, env: &Env, home: &Ho
 
 /// A test may have any repository made into an overlay, or none: no release build looks.
 fn forced_files(env: &Env) -> Option<u64> {
-    let forced = env.get("CTO_TEST_WORKSPACE").filter(|_| cfg!(debug_assertions))?;
-    [("overlay", u64::MAX), ("copy", 0)].into_iter().find(|(kind, _)| forced == *kind).map(|(_, files)| files)
+    let forced = env
+        .get("CTO_TEST_WORKSPACE")
+        .filter(|_| cfg!(debug_assertions))?;
+    [("overlay", u64::MAX), ("copy", 0)]
+        .into_iter()
+        .find(|(kind, _)| forced == *kind)
+        .map(|(_, files)| files)
 }
 
 /// What the harness starts by itself, whatever the contract says.
 fn lane_missing(env: &Env) -> Vec<String> {
     let shell = Path::new(checks::SHELL);
     let found = [
-        (env.find_program("git").is_some(), "git was not found on PATH".to_owned()),
+        (
+            env.find_program("git").is_some(),
+            "git was not found on PATH".to_owned(),
+        ),
         (shell.is_file(), format!("{} is not there", shell.display())),
     ];
-    found.into_iter().filter(|(there, _)| !there).map(|(_, what)| what).collect()
+    found
+        .into_iter()
+        .filter(|(there, _)| !there)
+        .map(|(_, what)| what)
+        .collect()
 }
 
-fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home: &Home) -> HostFacts {
-    let mut facts = HostFacts { jail_missing: probe::missing(home), lane_missing: lane_missing(env), ..HostFacts::default() };
+fn look_at_host(
+    contract: &ContractDocument,
+    request: &Request,
+    env: &Env,
+    home: &Home,
+) -> HostFacts {
+    let mut facts = HostFacts {
+        jail_missing: probe::missing(home),
+        lane_missing: lane_missing(env),
+        ..HostFacts::default()
+    };
     // Only a repository is ever put below an overlay.
-    facts.overlay = request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
-    for name in contract.valid().map(gate::programs_needed).unwrap_or_default() {
+    facts.overlay =
+        request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
+    for name in contract
+        .valid()
+        .map(gate::programs_needed)
+        .unwrap_or_default()
+    {
         let place = match toolchains::resolve(&name, env, home) {
             Resolved::Missing => None,
             Resolved::System(path) => Some(path.display().to_string()),
@@ -319,11 +452,25 @@ fn look_at_host(contract: &ContractDocument, request: &Request, env: &Env, home:
         };
         facts.programs.insert(name, place);
     }
-    for rule in contract.valid().map(|contract| contract.inputs.as_slice()).unwrap_or_default() {
+    for rule in contract
+        .valid()
+        .map(|contract| contract.inputs.as_slice())
+        .unwrap_or_default()
+    {
         let path = rule.as_str().trim_end_matches('/');
-        match request.case.inputs.as_deref().and_then(|dir| input_at(dir, path)) {
-            Some(source) => facts.inputs.push(InputUse { source: source.display().to_string(), path: path.to_owned() }),
-            None => facts.unusable.push(format!("the input {path:?} is not there, or is a link")),
+        match request
+            .case
+            .inputs
+            .as_deref()
+            .and_then(|dir| input_at(dir, path))
+        {
+            Some(source) => facts.inputs.push(InputUse {
+                source: source.display().to_string(),
+                path: path.to_owned(),
+            }),
+            None => facts
+                .unusable
+                .push(format!("the input {path:?} is not there, or is a link")),
         }
     }
     facts

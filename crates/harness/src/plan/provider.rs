@@ -1,5 +1,6 @@
-//! The model of a run: the way to it, and one real request before anything is started. The address and the
-//! credential stay in this process; what leaves it is a door inside the jail and a token worth nothing elsewhere.
+//! The model of a run: the way to it, and one real request before anything is started. The address
+//! and the credential stay in this process; what leaves it is a door inside the jail and a token
+//! worth nothing elsewhere.
 
 use std::time::Duration;
 
@@ -35,20 +36,38 @@ pub struct Provider {
 }
 
 /// Makes the way. What is missing is a blocker; what cannot be done at all is a failure.
-pub fn prepare(chosen: &Chosen, engine: &ModelUse, limits: &Limits, env: &Env) -> Result<Result<Provider, Answer>, Failure> {
+pub fn prepare(
+    chosen: &Chosen,
+    engine: &ModelUse,
+    limits: &Limits,
+    env: &Env,
+) -> Result<Result<Provider, Answer>, Failure> {
     let refused = |code, why: String| Ok(Err(Answer::CouldNotAsk(code, why)));
     let spoken = match &chosen.protocol {
         None => engine.protocols.first(),
-        Some(name) => engine.protocols.iter().find(|protocol| protocol.wire == *name),
+        Some(name) => engine
+            .protocols
+            .iter()
+            .find(|protocol| protocol.wire == *name),
     };
-    let Some((spoken, Ok(protocol))) = spoken.map(|spoken| (spoken, spoken.wire.parse::<Protocol>())) else {
-        return refused(Code::ProviderLocalConfigUnavailable, "the engine does not speak the protocol that was asked for".into());
+    let Some((spoken, Ok(protocol))) =
+        spoken.map(|spoken| (spoken, spoken.wire.parse::<Protocol>()))
+    else {
+        return refused(
+            Code::ProviderLocalConfigUnavailable,
+            "the engine does not speak the protocol that was asked for".into(),
+        );
     };
     let endpoint = match Endpoint::parse(&chosen.base_url) {
         Ok(endpoint) => endpoint,
         Err(error) => return refused(Code::ProviderLocalConfigUnavailable, error.to_string()),
     };
-    let credential = match chosen.credential.as_ref().map(|class| Credential::load(class, env)).transpose() {
+    let credential = match chosen
+        .credential
+        .as_ref()
+        .map(|class| Credential::load(class, env))
+        .transpose()
+    {
         Ok(credential) => credential,
         Err(error) => return refused(Code::ProviderAuthUnavailable, error.to_string()),
     };
@@ -56,7 +75,10 @@ pub fn prepare(chosen: &Chosen, engine: &ModelUse, limits: &Limits, env: &Env) -
     route.aliases.clone_from(&chosen.aliases);
     route.budget = budget(limits);
     route.patience = patience(limits);
-    Ok(Ok(Provider { route, spoken: spoken.clone() }))
+    Ok(Ok(Provider {
+        route,
+        spoken: spoken.clone(),
+    }))
 }
 
 impl Provider {
@@ -67,7 +89,13 @@ impl Provider {
 
     /// What the redactor of the run must know to take it out.
     pub fn add_to(&self, secrets: &mut Secrets) {
-        secrets.add(self.route.endpoint.tells().into_iter().map(String::into_bytes));
+        secrets.add(
+            self.route
+                .endpoint
+                .tells()
+                .into_iter()
+                .map(String::into_bytes),
+        );
         secrets.add(self.route.credential.iter().map(Credential::known_value));
     }
 }
@@ -77,18 +105,26 @@ fn budget(limits: &Limits) -> Budget {
     Budget {
         calls: limits.model_calls.map_or(ordinary.calls, u64::from),
         tokens: limits.model_tokens.map_or(ordinary.tokens, u64::from),
-        wall_ms: ordinary.wall_ms.max(u64::from(limits.engine_wall_seconds) * 1000),
+        wall_ms: ordinary
+            .wall_ms
+            .max(u64::from(limits.engine_wall_seconds) * 1000),
         ..ordinary
     }
 }
 
-/// The gateway loses patience with a silent endpoint before the supervisor loses it with a silent engine:
-/// the one knows why.
+/// The gateway loses patience with a silent endpoint before the supervisor loses it with a silent
+/// engine: the one knows why.
 fn patience(limits: &Limits) -> Patience {
     let ordinary = Patience::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
-    let asked = limits.model_stall_seconds.map(|seconds| Duration::from_secs(seconds.into()));
-    Patience { stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4), connect: ordinary.connect.min(idle / 2), ..ordinary }
+    let asked = limits
+        .model_stall_seconds
+        .map(|seconds| Duration::from_secs(seconds.into()));
+    Patience {
+        stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4),
+        connect: ordinary.connect.min(idle / 2),
+        ..ordinary
+    }
 }
 
 #[cfg(test)]
@@ -119,24 +155,59 @@ mod tests {
     #[test]
     fn the_way_is_the_records_way() {
         let provider = prepared(&chosen()).ok().unwrap();
-        assert_eq!((provider.route.model.as_str(), provider.route.aliases.as_slice()), ("m", &["m-1".to_owned()][..]));
+        assert_eq!(
+            (
+                provider.route.model.as_str(),
+                provider.route.aliases.as_slice()
+            ),
+            ("m", &["m-1".to_owned()][..])
+        );
         assert_eq!(provider.spoken.name, "openai-completions");
-        let other = Chosen { protocol: Some("anthropic-messages".into()), ..chosen() };
-        assert_eq!(prepared(&other).ok().unwrap().route.protocol, Protocol::AnthropicMessages);
+        let other = Chosen {
+            protocol: Some("anthropic-messages".into()),
+            ..chosen()
+        };
+        assert_eq!(
+            prepared(&other).ok().unwrap().route.protocol,
+            Protocol::AnthropicMessages
+        );
     }
 
     #[test]
     fn what_is_missing_is_a_blocker_that_repeats_nothing() {
         for (bad, want) in [
-            (Chosen { base_url: "ftp://hidden".into(), ..chosen() }, Code::ProviderLocalConfigUnavailable),
-            (Chosen { base_url: "http://u:hidden@127.0.0.1/".into(), ..chosen() }, Code::ProviderLocalConfigUnavailable),
-            (Chosen { protocol: Some("gemini-generate".into()), ..chosen() }, Code::ProviderLocalConfigUnavailable),
             (
-                Chosen { credential: Some(CredentialClass::Environment("NOT_SET".into())), ..chosen() },
+                Chosen {
+                    base_url: "ftp://hidden".into(),
+                    ..chosen()
+                },
+                Code::ProviderLocalConfigUnavailable,
+            ),
+            (
+                Chosen {
+                    base_url: "http://u:hidden@127.0.0.1/".into(),
+                    ..chosen()
+                },
+                Code::ProviderLocalConfigUnavailable,
+            ),
+            (
+                Chosen {
+                    protocol: Some("gemini-generate".into()),
+                    ..chosen()
+                },
+                Code::ProviderLocalConfigUnavailable,
+            ),
+            (
+                Chosen {
+                    credential: Some(CredentialClass::Environment("NOT_SET".into())),
+                    ..chosen()
+                },
                 Code::ProviderAuthUnavailable,
             ),
         ] {
-            let Err(Answer::CouldNotAsk(code, why)) = prepared(&bad) else { panic!("let through") };
+            let Err(Answer::CouldNotAsk(code, why)) = prepared(&bad) else {
+                panic!("let through")
+            };
             assert_eq!(code, want);
             assert!(!why.contains("hidden"), "{why}");
         }
@@ -149,15 +220,25 @@ mod tests {
         let text = b"http://127.0.0.1:9/v1 and a-key-of-the-lab\n";
         let (clean, hits) = secrets.redact(text);
         let clean = String::from_utf8(clean).unwrap();
-        assert!(!clean.contains("127.0.0.1:9") && !clean.contains("a-key-of-the-lab"), "{clean}");
+        assert!(
+            !clean.contains("127.0.0.1:9") && !clean.contains("a-key-of-the-lab"),
+            "{clean}"
+        );
         assert!(hits.known >= 2);
     }
 
     #[test]
     fn the_gateway_gives_up_before_the_supervisor_does() {
-        let limits = Limits { engine_idle_seconds: 60, model_calls: Some(7), ..Limits::default() };
+        let limits = Limits {
+            engine_idle_seconds: 60,
+            model_calls: Some(7),
+            ..Limits::default()
+        };
         assert!(patience(&limits).stall < Duration::from_secs(60));
-        let asked = Limits { model_stall_seconds: Some(2), ..limits };
+        let asked = Limits {
+            model_stall_seconds: Some(2),
+            ..limits
+        };
         assert_eq!(patience(&asked).stall, Duration::from_secs(2));
         assert_eq!(budget(&limits).calls, 7);
         assert_eq!(budget(&Limits::default()).calls, Budget::default().calls);

@@ -22,7 +22,11 @@ pub struct SourceRequest {
 impl SourceRequest {
     /// What the contract says before anybody has looked.
     pub fn unseen(&self) -> Source {
-        Source { record: self.record.clone(), from_head: self.from_head, head: cto_core::values::seen::Seen::NotSeen }
+        Source {
+            record: self.record.clone(),
+            from_head: self.from_head,
+            head: cto_core::values::seen::Seen::NotSeen,
+        }
     }
 }
 
@@ -38,10 +42,19 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     let git = env.find_program("git").ok_or("git was not found on PATH")?;
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
-    let repo = SourceRepo::open(&git, path, &ours.0).map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
-    let excludes = env.path("HOME").and_then(|home| operators_excludes(&git, &home));
-    let look = repo.look(excludes.as_deref()).map_err(|error| words(&error))?;
-    Ok(SourceView { repo, look, _ours: ours })
+    let repo = SourceRepo::open(&git, path, &ours.0)
+        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
+    let excludes = env
+        .path("HOME")
+        .and_then(|home| operators_excludes(&git, &home));
+    let look = repo
+        .look(excludes.as_deref())
+        .map_err(|error| words(&error))?;
+    Ok(SourceView {
+        repo,
+        look,
+        _ours: ours,
+    })
 }
 
 /// The second look, after everything: what it finds is compared with the first.
@@ -57,10 +70,15 @@ impl SourceView {
     pub fn tree(&self) -> Result<Tree, String> {
         let mut tree = Tree::new();
         let mut take = |path: &TreePath, kind, content: &mut dyn io::Read| {
-            tree.insert(path.clone(), on_disk::digest_entry(kind, content, &mut io::sink())?);
+            tree.insert(
+                path.clone(),
+                on_disk::digest_entry(kind, content, &mut io::sink())?,
+            );
             Ok(())
         };
-        self.repo.each_file(&mut take).map_err(|error| crate::host::failure::chain(&error))?;
+        self.repo
+            .each_file(&mut take)
+            .map_err(|error| crate::host::failure::chain(&error))?;
         Ok(tree)
     }
 }
@@ -75,7 +93,9 @@ impl OwnDir {
 
     pub fn make(home: &Home) -> io::Result<Self> {
         let name = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
-        let dir = home.work().join(format!("{LOOK}{}-{name}", std::process::id()));
+        let dir = home
+            .work()
+            .join(format!("{LOOK}{}-{name}", std::process::id()));
         host::make_private_dir(&dir)?;
         Ok(Self(dir))
     }
@@ -92,9 +112,15 @@ const LOOK: &str = "look-";
 
 /// Removes what looks left behind whose process is gone.
 pub fn sweep(home: &Home) {
-    for entry in std::fs::read_dir(home.work()).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(home.work())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(LOOK).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        let owner = name
+            .strip_prefix(LOOK)
+            .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             let _ = on_disk::remove(&entry.path());
         }

@@ -1,5 +1,5 @@
-//! Trying a case out: looked over as it lies there, then its scripts and its untouched baseline through ordinary
-//! runs. What each must show is decided in core.
+//! Trying a case out: looked over as it lies there, then its scripts and its untouched baseline
+//! through ordinary runs. What each must show is decided in core.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,15 +28,30 @@ const BASELINE: &str = "baseline";
 /// What can be said without running anything.
 pub fn look_over(case: &Case) -> Vec<Line> {
     let parsed = case_file::parse(&case.label, &case.text);
-    let inputs = parsed.as_ref().map(|file| file.inputs.as_slice()).unwrap_or_default();
-    let is_there = |path: &str| case.inputs.as_ref().is_some_and(|dir| dir.join(path).exists());
-    let directory = Path::new(&case.label).parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    let inputs = parsed
+        .as_ref()
+        .map(|file| file.inputs.as_slice())
+        .unwrap_or_default();
+    let is_there = |path: &str| {
+        case.inputs
+            .as_ref()
+            .is_some_and(|dir| dir.join(path).exists())
+    };
+    let directory = Path::new(&case.label)
+        .parent()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
     case_check::look_over(&CaseFacts {
         directory: &directory,
         parsed: parsed.as_ref().map_err(Vec::as_slice),
         workspace: &case.baseline(),
         hidden_files: case.hidden.len(),
-        scripts: case.scripts.iter().map(|(name, bytes)| (name.as_str(), problem_of(bytes))).collect::<BTreeMap<_, _>>(),
+        scripts: case
+            .scripts
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), problem_of(bytes)))
+            .collect::<BTreeMap<_, _>>(),
         beside: case.beside.keys().map(String::as_str).collect(),
         missing_inputs: inputs
             .iter()
@@ -62,7 +77,12 @@ pub struct Attempt {
 pub fn attempts(case: &Case) -> Vec<Attempt> {
     let scripts = case.scripts.iter().filter_map(|(name, bytes)| {
         let trial = Trial::of_script(name)?;
-        Some(Attempt { name: name.clone(), trial, script: bytes.clone(), own_script: case.built_in })
+        Some(Attempt {
+            name: name.clone(),
+            trial,
+            script: bytes.clone(),
+            own_script: case.built_in,
+        })
     });
     let mut attempts: Vec<Attempt> = scripts.collect();
     attempts.extend(neutral_script(case).map(|script| Attempt {
@@ -101,8 +121,14 @@ fn neutral_script(case: &Case) -> Option<String> {
     let file = case_file::parse(&case.label, &case.text).ok()?;
     let quoted = |text: String| toml::Value::String(text).to_string();
     Some(match case_check::neutral_change(&file, &case.baseline())? {
-        Neutral::Mode { path, mode } => format!("[[step]]\ndo = \"chmod\"\npath = {}\nmode = {mode}\n", quoted(path)),
-        Neutral::Empty { path } => format!("[[step]]\ndo = \"write\"\npath = {}\ntext = \"\"\n", quoted(path)),
+        Neutral::Mode { path, mode } => format!(
+            "[[step]]\ndo = \"chmod\"\npath = {}\nmode = {mode}\n",
+            quoted(path)
+        ),
+        Neutral::Empty { path } => format!(
+            "[[step]]\ndo = \"write\"\npath = {}\ntext = \"\"\n",
+            quoted(path)
+        ),
     })
 }
 
@@ -114,16 +140,29 @@ pub fn judge(attempt: &Attempt, sealed: &SealedBundle) -> (Line, Vec<String>) {
     if line.mark == Mark::Ok {
         return (line, Vec::new());
     }
-    let mut told: Vec<String> = report.blockers.iter().filter_map(|blocker| blocker.detail.clone()).collect();
+    let mut told: Vec<String> = report
+        .blockers
+        .iter()
+        .filter_map(|blocker| blocker.detail.clone())
+        .collect();
     told.extend(end_of_log(&sealed.dir.join(bundle::TEST_LOG)));
     (line, told)
 }
 
-/// The bundle is gone with its temporary home: these lines are what is left to see why a check was red.
+/// The bundle is gone with its temporary home: these lines are what is left to see why a check was
+/// red.
 fn end_of_log(path: &Path) -> Vec<String> {
     const LINES: usize = 12;
-    let text = files::read_limited(path, 64 << 20).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let text = files::read_limited(path, 64 << 20)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
     let from = lines.len().saturating_sub(LINES);
-    lines[from..].iter().map(|line| format!("| {}", line.chars().take(200).collect::<String>())).collect()
+    lines[from..]
+        .iter()
+        .map(|line| format!("| {}", line.chars().take(200).collect::<String>()))
+        .collect()
 }

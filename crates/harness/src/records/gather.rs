@@ -1,4 +1,5 @@
-//! What records and environment say about a lane, gathered for the gates. Nothing is run and nothing is changed.
+//! What records and environment say about a lane, gathered for the gates. Nothing is run and
+//! nothing is changed.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -38,34 +39,69 @@ pub struct Asked {
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
 pub fn variable(engine: &EngineId, name: &str) -> String {
-    format!("CTO_HARNESS_{}_{name}", engine.as_str().to_uppercase().replace('-', "_"))
+    format!(
+        "CTO_HARNESS_{}_{name}",
+        engine.as_str().to_uppercase().replace('-', "_")
+    )
 }
 
 /// The protocol asked for, where anybody asked for one.
 pub fn protocol(engine: &EngineId, asked: &Asked, env: &Env) -> Option<String> {
-    asked.protocol.clone().or_else(|| text(env, engine, "MODEL_PROTOCOL"))
+    asked
+        .protocol
+        .clone()
+        .or_else(|| text(env, engine, "MODEL_PROTOCOL"))
 }
 
 fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
     // What is no text is no name of anything; it is kept so that it is refused, not passed over.
-    env.get(&variable(engine, name)).map(|value| value.to_string_lossy().into_owned())
+    env.get(&variable(engine, name))
+        .map(|value| value.to_string_lossy().into_owned())
 }
 
 /// Looks for every record of the lane and at everything the records name.
 pub fn gather(engine: &EngineId, asked: &Asked, by: Origin, env: &Env, home: &Home) -> LaneFacts {
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
-        flag.clone().or_else(|| env.path(&variable(engine, name))).unwrap_or_else(|| store.path(kind))
+        flag.clone()
+            .or_else(|| env.path(&variable(engine, name)))
+            .unwrap_or_else(|| store.path(kind))
     };
-    let model: Found<ModelAdmission> = find(&place(&asked.model_admission, "MODEL_ADMISSION_FILE", RecordKind::Model));
-    let executable: Found<ExecutableAdmission> =
-        find(&place(&asked.executable_admission, "EXECUTABLE_ADMISSION_FILE", RecordKind::Executable));
+    let model: Found<ModelAdmission> = find(&place(
+        &asked.model_admission,
+        "MODEL_ADMISSION_FILE",
+        RecordKind::Model,
+    ));
+    let executable: Found<ExecutableAdmission> = find(&place(
+        &asked.executable_admission,
+        "EXECUTABLE_ADMISSION_FILE",
+        RecordKind::Executable,
+    ));
     LaneFacts {
-        decision: find(&place(&asked.decision, "DECISION_FILE", RecordKind::Decision)),
-        source: find(&place(&asked.source_admission, "SOURCE_ADMISSION_FILE", RecordKind::Source)),
-        asked_provider: asked.provider.clone().or_else(|| text(env, engine, "MODEL_PROVIDER")),
+        decision: find(&place(
+            &asked.decision,
+            "DECISION_FILE",
+            RecordKind::Decision,
+        )),
+        source: find(&place(
+            &asked.source_admission,
+            "SOURCE_ADMISSION_FILE",
+            RecordKind::Source,
+        )),
+        asked_provider: asked
+            .provider
+            .clone()
+            .or_else(|| text(env, engine, "MODEL_PROVIDER")),
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
-        binary: binary(asked.bin.clone().or_else(|| env.path(&variable(engine, "BIN"))), &executable, env, home),
+        binary: binary(
+            asked
+                .bin
+                .clone()
+                .or_else(|| env.path(&variable(engine, "BIN"))),
+            &executable,
+            env,
+            home,
+        ),
         endpoint: match base_url(engine, asked, env) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
@@ -83,16 +119,31 @@ pub fn gather(engine: &EngineId, asked: &Asked, by: Origin, env: &Env, home: &Ho
 pub fn base_url(engine: &EngineId, asked: &Asked, env: &Env) -> Option<Result<String, String>> {
     let Some(file) = &asked.base_url_file else {
         let given = env.get(&variable(engine, "LOCAL_BASE_URL"))?;
-        return Some(given.to_str().map(str::to_owned).ok_or_else(|| "it is not text".to_owned()));
+        return Some(
+            given
+                .to_str()
+                .map(str::to_owned)
+                .ok_or_else(|| "it is not text".to_owned()),
+        );
     };
-    let bytes = file.canonicalize().and_then(|real| files::read_limited(&real, MAX_URL_FILE));
+    let bytes = file
+        .canonicalize()
+        .and_then(|real| files::read_limited(&real, MAX_URL_FILE));
     // The kind of error alone: a path may say more than it should.
     let text = bytes.map_err(|error| error.kind().to_string());
     Some(text.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not text".to_owned())))
 }
 
-fn binary(named: Option<PathBuf>, record: &Found<ExecutableAdmission>, env: &Env, home: &Home) -> Binary {
-    let Some(path) = named.or_else(|| record.known().map(|record| PathBuf::from(&record.path))) else { return Binary::NotNamed };
+fn binary(
+    named: Option<PathBuf>,
+    record: &Found<ExecutableAdmission>,
+    env: &Env,
+    home: &Home,
+) -> Binary {
+    let Some(path) = named.or_else(|| record.known().map(|record| PathBuf::from(&record.path)))
+    else {
+        return Binary::NotNamed;
+    };
     look_at(&path, env, home)
 }
 
@@ -105,7 +156,10 @@ pub fn look_at(path: &Path, env: &Env, home: &Home) -> Binary {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Binary::NotThere,
         kind => Binary::Unreadable(kind.to_string()),
     };
-    let (real, meta) = match path.canonicalize().and_then(|real| real.metadata().map(|meta| (real, meta))) {
+    let (real, meta) = match path
+        .canonicalize()
+        .and_then(|real| real.metadata().map(|meta| (real, meta)))
+    {
         Ok(found) => found,
         Err(error) => return unreadable(error),
     };
@@ -115,30 +169,57 @@ pub fn look_at(path: &Path, env: &Env, home: &Home) -> Binary {
     if meta.permissions().mode() & 0o111 == 0 {
         return Binary::NotExecutable;
     }
-    let Some(text) = real.to_str() else { return Binary::Unreadable("its path is not text".into()) };
+    let Some(text) = real.to_str() else {
+        return Binary::Unreadable("its path is not text".into());
+    };
     match digest_cache::digest(home, &real) {
-        Ok(sha256) => Binary::Found { path: text.to_owned(), sha256, is_temporary: is_temporary(&real, env) },
+        Ok(sha256) => Binary::Found {
+            path: text.to_owned(),
+            sha256,
+            is_temporary: is_temporary(&real, env),
+        },
         Err(error) => unreadable(error),
     }
 }
 
 fn is_temporary(path: &Path, env: &Env) -> bool {
     let own = env.path("TMPDIR").and_then(|dir| dir.canonicalize().ok());
-    TEMPORARY.iter().map(PathBuf::from).chain(own).any(|dir| path.starts_with(dir))
+    TEMPORARY
+        .iter()
+        .map(PathBuf::from)
+        .chain(own)
+        .any(|dir| path.starts_with(dir))
 }
 
 /// The way the credential comes: the record's own, or the one given where the record has words.
-pub fn credential_way(engine: &EngineId, asked: &Asked, env: &Env, model: Option<&ModelAdmission>) -> Credential {
-    let read = |text: &str| CredentialWay::read(text).map_err(|problem| Credential::Refused(problem.to_string()));
-    let recorded = match model.map(|model| read(&model.credential_source_class)).transpose() {
+pub fn credential_way(
+    engine: &EngineId,
+    asked: &Asked,
+    env: &Env,
+    model: Option<&ModelAdmission>,
+) -> Credential {
+    let read = |text: &str| {
+        CredentialWay::read(text).map_err(|problem| Credential::Refused(problem.to_string()))
+    };
+    let recorded = match model
+        .map(|model| read(&model.credential_source_class))
+        .transpose()
+    {
         Ok(way) => way.flatten(),
         Err(refused) => return refused,
     };
-    let given = asked.credential.clone().or_else(|| text(env, engine, "CREDENTIAL"));
+    let given = asked
+        .credential
+        .clone()
+        .or_else(|| text(env, engine, "CREDENTIAL"));
     let given = match given.as_deref().map(read).transpose() {
         Ok(None) => None,
         Ok(Some(Some(way))) => Some(way),
-        Ok(Some(None)) => return Credential::Refused("a way is none, env:NAME, file:/PATH or command:/PROGRAM".into()),
+        Ok(Some(None)) => {
+            return Credential::Refused(
+                "a way is none, env:NAME, file:/PATH or command:/PROGRAM".into(),
+            );
+        }
         Err(refused) => return refused,
     };
     match (recorded, given) {
@@ -148,21 +229,34 @@ pub fn credential_way(engine: &EngineId, asked: &Asked, env: &Env, model: Option
     }
 }
 
-fn credential(engine: &EngineId, asked: &Asked, env: &Env, model: Option<&ModelAdmission>) -> Credential {
+fn credential(
+    engine: &EngineId,
+    asked: &Asked,
+    env: &Env,
+    model: Option<&ModelAdmission>,
+) -> Credential {
     let way = match credential_way(engine, asked, env, model) {
         Credential::Ready(way) => way,
         other => return other,
     };
     let is_file = |path: &str, bits: u32| {
-        Path::new(path).metadata().is_ok_and(|meta| meta.is_file() && meta.len() > 0 && meta.permissions().mode() & bits != 0)
+        Path::new(path).metadata().is_ok_and(|meta| {
+            meta.is_file() && meta.len() > 0 && meta.permissions().mode() & bits != 0
+        })
     };
     let there = match &way {
         CredentialWay::None => true,
         CredentialWay::Variable(name) => env.get(name).is_some(),
         CredentialWay::File(path) => is_file(path, 0o444),
-        CredentialWay::Command(words) => words.first().is_some_and(|program| is_file(program, 0o111)),
+        CredentialWay::Command(words) => {
+            words.first().is_some_and(|program| is_file(program, 0o111))
+        }
     };
-    if there { Credential::Ready(way) } else { Credential::Missing(way) }
+    if there {
+        Credential::Ready(way)
+    } else {
+        Credential::Missing(way)
+    }
 }
 
 #[cfg(test)]
@@ -170,7 +264,10 @@ mod tests {
     use super::*;
 
     fn home(dir: &Path) -> Home {
-        Home { root: dir.join("state"), runs: dir.join("runs") }
+        Home {
+            root: dir.join("state"),
+            runs: dir.join("runs"),
+        }
     }
 
     #[test]
@@ -191,7 +288,9 @@ mod tests {
         assert_eq!(look(&at("")), Binary::NotRegular);
         assert_eq!(look("/dev/null"), Binary::NotRegular);
         assert_eq!(look(&at("plain")), Binary::NotExecutable);
-        let Binary::Found { path, .. } = look(&at("link")) else { panic!("not found") };
+        let Binary::Found { path, .. } = look(&at("link")) else {
+            panic!("not found")
+        };
         assert!(path.ends_with("/program"), "links are followed: {path}");
     }
 
@@ -208,7 +307,10 @@ mod tests {
         };
         let env = Env::from_pairs(&[("K", "v"), ("CTO_HARNESS_PI_CREDENTIAL", "env:K")]);
         let got = |class: &str, flag: Option<&str>, env: &Env| {
-            let asked = Asked { credential: flag.map(str::to_owned), ..Asked::default() };
+            let asked = Asked {
+                credential: flag.map(str::to_owned),
+                ..Asked::default()
+            };
             credential(&engine, &asked, env, Some(&record(class)))
         };
         let none = Env::default();
@@ -216,12 +318,30 @@ mod tests {
         assert_eq!(got("env:K", None, &env), ready("K"));
         assert_eq!(got("my words", None, &env), ready("K"));
         assert_eq!(got("env:L", None, &env), Credential::AnotherWay);
-        assert_eq!(got("env:L", None, &none), Credential::Missing(CredentialWay::Variable("L".into())));
+        assert_eq!(
+            got("env:L", None, &none),
+            Credential::Missing(CredentialWay::Variable("L".into()))
+        );
         assert_eq!(got("my words", None, &none), Credential::NoWay);
-        assert_eq!(got("my words", Some("none"), &env), Credential::Ready(CredentialWay::None));
-        assert!(matches!(got("my words", Some("env:A=B"), &none), Credential::Refused(_)));
-        assert!(matches!(got("my words", Some("words"), &none), Credential::Refused(_)));
-        assert_eq!(got("file:/nowhere/k", None, &none), Credential::Missing(CredentialWay::File("/nowhere/k".into())));
-        assert!(matches!(got("command:/bin/sh -c x", None, &none), Credential::Ready(CredentialWay::Command(_))));
+        assert_eq!(
+            got("my words", Some("none"), &env),
+            Credential::Ready(CredentialWay::None)
+        );
+        assert!(matches!(
+            got("my words", Some("env:A=B"), &none),
+            Credential::Refused(_)
+        ));
+        assert!(matches!(
+            got("my words", Some("words"), &none),
+            Credential::Refused(_)
+        ));
+        assert_eq!(
+            got("file:/nowhere/k", None, &none),
+            Credential::Missing(CredentialWay::File("/nowhere/k".into()))
+        );
+        assert!(matches!(
+            got("command:/bin/sh -c x", None, &none),
+            Credential::Ready(CredentialWay::Command(_))
+        ));
     }
 }

@@ -1,4 +1,5 @@
-//! What a program says about itself: asked once, in a jail, when it is admitted. No run ever asks again.
+//! What a program says about itself: asked once, in a jail, when it is admitted. No run ever asks
+//! again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,17 +30,29 @@ pub struct Said {
 /// Asks a program for its help and its version.
 pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
     let shown = shown(program, env, home)?;
-    let work = home.work().join(format!("identity-{}", host::random_name(8)?));
+    let work = home
+        .work()
+        .join(format!("identity-{}", host::random_name(8)?));
     let failed = |error: std::io::Error| {
-        Failure::internal("identity", "the program cannot be asked").because(&error).so("nothing was admitted")
+        Failure::internal("identity", "the program cannot be asked")
+            .because(&error)
+            .so("nothing was admitted")
     };
-    host::make_private_dir(&work.join("home")).and_then(|()| jail::hand_over(&work)).map_err(failed)?;
+    host::make_private_dir(&work.join("home"))
+        .and_then(|()| jail::hand_over(&work))
+        .map_err(failed)?;
     let one = |flag: &str| question(program, flag, &shown, &work);
     let answers = one("--help").and_then(|help| one("--version").map(|version| (help, version)));
     // Litter at most: nothing of ours was in it.
     let _ = crate::workspace::on_disk::remove(&work);
     let (help, version) = answers?;
-    let version = version.lines().next().unwrap_or_default().chars().take(200).collect();
+    let version = version
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(200)
+        .collect();
     Ok(Said { help, version })
 }
 
@@ -50,14 +63,29 @@ struct Shown {
 }
 
 fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
-    let mount = |path: PathBuf| Mount { target: path.clone(), source: path, writable: false, mapped: false, over: None };
-    let mut shown =
-        Shown { mounts: toolchains::shown_for(program, env, home).into_iter().map(mount).collect(), path: String::new() };
+    let mount = |path: PathBuf| Mount {
+        target: path.clone(),
+        source: path,
+        writable: false,
+        mapped: false,
+        over: None,
+    };
+    let mut shown = Shown {
+        mounts: toolchains::shown_for(program, env, home)
+            .into_iter()
+            .map(mount)
+            .collect(),
+        path: String::new(),
+    };
     if let Some(name) = interpreter(program) {
         match toolchains::resolve(&name, env, home) {
             Resolved::Toolchain(found) => {
-                shown.mounts.extend(found.mounts.iter().map(|path| mount(path.into())));
-                shown.path.extend(found.bin.iter().map(|bin| format!("{bin}:")));
+                shown
+                    .mounts
+                    .extend(found.mounts.iter().map(|path| mount(path.into())));
+                shown
+                    .path
+                    .extend(found.bin.iter().map(|bin| format!("{bin}:")));
             }
             Resolved::System(_) => {}
             Resolved::Missing | Resolved::Unusable(_) => {
@@ -81,7 +109,10 @@ fn interpreter(program: &Path) -> Option<String> {
     let text = std::str::from_utf8(&line).ok()?.trim();
     let mut words = text.strip_prefix("#!")?.split_whitespace();
     let first = words.next()?;
-    first.ends_with("/env").then(|| words.find(|word| !word.starts_with('-')).map(str::to_owned)).flatten()
+    first
+        .ends_with("/env")
+        .then(|| words.find(|word| !word.starts_with('-')).map(str::to_owned))
+        .flatten()
 }
 
 trait TakeLine {
@@ -96,46 +127,69 @@ impl<R: BufRead> TakeLine for R {
 }
 
 fn question(program: &Path, flag: &str, shown: &Shown, work: &Path) -> Result<String, Failure> {
-    let mut mounts =
-        vec![Mount { source: work.to_owned(), target: "/scratch".into(), writable: true, mapped: false, over: None }];
+    let mut mounts = vec![Mount {
+        source: work.to_owned(),
+        target: "/scratch".into(),
+        writable: true,
+        mapped: false,
+        over: None,
+    }];
     mounts.extend(shown.mounts.iter().cloned());
-    let env: BTreeMap<OsString, OsString> =
-        [("PATH", shown.path.as_str()), ("HOME", "/scratch/home"), ("TMPDIR", "/tmp"), ("LANG", "C.UTF-8"), ("NO_COLOR", "1")]
-            .map(|(name, value)| (name.into(), value.into()))
-            .into();
+    let env: BTreeMap<OsString, OsString> = [
+        ("PATH", shown.path.as_str()),
+        ("HOME", "/scratch/home"),
+        ("TMPDIR", "/tmp"),
+        ("LANG", "C.UTF-8"),
+        ("NO_COLOR", "1"),
+    ]
+    .map(|(name, value)| (name.into(), value.into()))
+    .into();
     let job = Job {
         program: program.to_owned(),
         args: vec![flag.into()],
         cwd: "/scratch".into(),
         env,
-        limits: Limits { wall: LONGEST, idle: LONGEST, memory_kib: MEMORY_KIB },
+        limits: Limits {
+            wall: LONGEST,
+            idle: LONGEST,
+            memory_kib: MEMORY_KIB,
+        },
         jail: Some(JailPlan::new(mounts)),
         inherit_output: false,
     };
     let mut said = Vec::new();
-    let cancel =
-        Cancel::on_signals().map_err(|error| Failure::internal("no_signals", "signals cannot be listened to").because(&error))?;
+    let cancel = Cancel::on_signals().map_err(|error| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&error)
+    })?;
     supervise::run(&job, &cancel, &mut |_, bytes| {
         let room = MOST_TEXT.saturating_sub(said.len());
         said.extend_from_slice(&bytes[..bytes.len().min(room)]);
     })
     .map_err(|error| {
-        Failure::internal("containment_unavailable", "the program cannot be asked in a jail on this host")
-            .because(&error)
-            .so("nothing was admitted")
-            .hint("`cto doctor` says what is missing and how to fix it")
+        Failure::internal(
+            "containment_unavailable",
+            "the program cannot be asked in a jail on this host",
+        )
+        .because(&error)
+        .so("nothing was admitted")
+        .hint("`cto doctor` says what is missing and how to fix it")
     })?;
     let text = String::from_utf8_lossy(&said);
-    let plain: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+    let plain: String = text
+        .chars()
+        .filter(|c| !c.is_control() || *c == '\n')
+        .collect();
     Ok(plain.trim().to_owned())
 }
 
 /// Does what a program said name the engine it is to be? A whole word, in any case.
 pub fn names(said: &Said, word: &str) -> bool {
     let word = word.to_lowercase();
-    [&said.help, &said.version]
-        .iter()
-        .any(|text| text.to_lowercase().split(|c: char| !c.is_alphanumeric() && c != '-').any(|found| found == word))
+    [&said.help, &said.version].iter().any(|text| {
+        text.to_lowercase()
+            .split(|c: char| !c.is_alphanumeric() && c != '-')
+            .any(|found| found == word)
+    })
 }
 
 #[cfg(test)]
@@ -144,7 +198,10 @@ mod tests {
 
     #[test]
     fn an_engine_is_named_by_a_whole_word() {
-        let said = |help: &str| Said { help: help.into(), version: "1.0".into() };
+        let said = |help: &str| Said {
+            help: help.into(),
+            version: "1.0".into(),
+        };
         assert!(names(&said("Pi - a coding agent"), "pi"));
         assert!(names(&said("usage: pi [options]"), "pi"));
         assert!(!names(&said("a pipe for everything"), "pi"));

@@ -1,7 +1,7 @@
 //! Records on disk: where each is looked for, and how one is changed.
 //!
-//! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command writes here, and
-//! what was there before stays beside it, numbered.
+//! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
+//! writes here, and what was there before stays beside it, numbered.
 
 pub mod identity;
 
@@ -40,7 +40,9 @@ pub struct Written {
 
 impl RecordStore {
     pub fn of(home: &Home, engine: &EngineId) -> Self {
-        Self { dir: home.root.join("records").join(engine.as_str()) }
+        Self {
+            dir: home.root.join("records").join(engine.as_str()),
+        }
     }
 
     pub fn path(&self, kind: RecordKind) -> PathBuf {
@@ -51,11 +53,19 @@ impl RecordStore {
     pub fn history(&self, kind: RecordKind) -> io::Result<Vec<PathBuf>> {
         let beginning = format!("{}.", kind.as_str());
         let mut found: Vec<PathBuf> = match fs::read_dir(self.dir.join(HISTORY)) {
-            Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?.into_iter().map(|entry| entry.path()).collect(),
+            Ok(entries) => entries
+                .collect::<io::Result<Vec<_>>>()?
+                .into_iter()
+                .map(|entry| entry.path())
+                .collect(),
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        found.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(&beginning)));
+        found.retain(|path| {
+            path.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with(&beginning))
+        });
         found.sort();
         Ok(found)
     }
@@ -72,20 +82,36 @@ impl RecordStore {
 
     fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
         host::make_private_dir(&self.dir.join(HISTORY))?;
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(self.dir.join(LOCK))?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.dir.join(LOCK))?;
         lock.lock()?;
         let path = self.path(kind);
         let previous = match path.symlink_metadata() {
             Ok(_) => {
-                let kept = self.dir.join(HISTORY).join(format!("{}.{:06}.json", kind.as_str(), self.history(kind)?.len() + 1));
+                let kept = self.dir.join(HISTORY).join(format!(
+                    "{}.{:06}.json",
+                    kind.as_str(),
+                    self.history(kind)?.len() + 1
+                ));
                 fs::hard_link(&path, &kept)?;
                 Some(kept)
             }
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let part = self.dir.join(format!(".{}.{}.part", kind.as_str(), std::process::id()));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&part)?;
+        let part = self
+            .dir
+            .join(format!(".{}.{}.part", kind.as_str(), std::process::id()));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&part)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&part, &path)?;
@@ -94,23 +120,29 @@ impl RecordStore {
     }
 }
 
-/// Reads a record. A file that is not there is no record; one that cannot be read, or that anybody may change,
-/// is one that cannot be believed.
+/// Reads a record. A file that is not there is no record; one that cannot be read, or that anybody
+/// may change, is one that cannot be believed.
 pub fn find<T: Record>(path: &Path) -> Found<T> {
     let invalid = |problem: String| Found::Invalid(vec![Issue::new("record", problem)]);
     let real = match path.canonicalize() {
         Ok(real) => real,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Found::Missing,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Found::Missing;
+        }
         Err(error) => return invalid(format!("cannot be read: {error}")),
     };
     match real.metadata() {
-        Ok(meta) if meta.permissions().mode() & 0o002 != 0 => return invalid("anybody may change its file (chmod o-w)".into()),
+        Ok(meta) if meta.permissions().mode() & 0o002 != 0 => {
+            return invalid("anybody may change its file (chmod o-w)".into());
+        }
         Ok(_) => {}
         Err(error) => return invalid(format!("cannot be read: {error}")),
     }
     match files::read_limited(&real, MAX_RECORD as u64) {
         Ok(bytes) => Found::of(&path.display().to_string(), &bytes),
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => invalid(format!("is larger than {MAX_RECORD} bytes")),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            invalid(format!("is larger than {MAX_RECORD} bytes"))
+        }
         Err(error) => invalid(format!("cannot be read: {error}")),
     }
 }
@@ -122,19 +154,43 @@ mod tests {
     #[test]
     fn a_changed_record_leaves_the_old_one_beside_it() {
         let dir = tempfile::tempdir().unwrap();
-        let home = Home { root: dir.path().join("state"), runs: dir.path().join("runs") };
+        let home = Home {
+            root: dir.path().join("state"),
+            runs: dir.path().join("runs"),
+        };
         let store = RecordStore::of(&home, &"pi".parse().unwrap());
         assert!(store.history(RecordKind::Model).unwrap().is_empty());
-        assert!(store.write(RecordKind::Model, b"one").unwrap().previous.is_none());
+        assert!(
+            store
+                .write(RecordKind::Model, b"one")
+                .unwrap()
+                .previous
+                .is_none()
+        );
         for (text, before) in [("two", "one"), ("three", "two")] {
             let written = store.write(RecordKind::Model, text.as_bytes()).unwrap();
-            assert_eq!(fs::read_to_string(written.previous.unwrap()).unwrap(), before);
+            assert_eq!(
+                fs::read_to_string(written.previous.unwrap()).unwrap(),
+                before
+            );
             assert_eq!(fs::read_to_string(&written.path).unwrap(), text);
-            assert_eq!(written.path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                written.path.metadata().unwrap().permissions().mode() & 0o777,
+                0o600
+            );
         }
         store.write(RecordKind::Decision, b"x").unwrap();
         assert_eq!(store.history(RecordKind::Model).unwrap().len(), 2);
-        assert_eq!(home.root.join("records").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            home.root
+                .join("records")
+                .metadata()
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o700
+        );
     }
 
     #[test]
@@ -147,6 +203,9 @@ mod tests {
         assert!(matches!(find::<ModelDecision>(&path), Found::Known(_)));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(matches!(find::<ModelDecision>(&path), Found::Invalid(_)));
-        assert!(matches!(find::<ModelDecision>(dir.path()), Found::Invalid(_)));
+        assert!(matches!(
+            find::<ModelDecision>(dir.path()),
+            Found::Invalid(_)
+        ));
     }
 }

@@ -1,5 +1,5 @@
-//! Proofs of earlier stages, found in the runs root. Each is a bundle that was verified here and now: nothing
-//! rests on an index.
+//! Proofs of earlier stages, found in the runs root. Each is a bundle that was verified here and
+//! now: nothing rests on an index.
 
 use std::path::Path;
 
@@ -18,13 +18,22 @@ use crate::bundles::verifier;
 use crate::evidence::keys::KeyStore;
 use crate::host::Home;
 
-/// The newest proof of every stage and lane of this engine. What cannot be read or verified proves nothing.
+/// The newest proof of every stage and lane of this engine. What cannot be read or verified proves
+/// nothing.
 pub fn proofs(engine: &EngineId, home: &Home, by: Origin) -> Vec<StageProof> {
-    let (Ok(runs), Ok(trust)) = (reader::all_runs(home), KeyStore::of(home).trust()) else { return Vec::new() };
+    let (Ok(runs), Ok(trust)) = (reader::all_runs(home), KeyStore::of(home).trust()) else {
+        return Vec::new();
+    };
     let mut found: Vec<StageProof> = Vec::new();
     for dir in runs.iter().rev().map(|run| home.runs.join(run.as_str())) {
-        let Some((stage, lane)) = looks_like_one(&dir).filter(|(_, lane)| lane.engine == *engine) else { continue };
-        if !found.iter().any(|proof| proof.stage == stage && proof.lane == lane) {
+        let Some((stage, lane)) = looks_like_one(&dir).filter(|(_, lane)| lane.engine == *engine)
+        else {
+            continue;
+        };
+        if !found
+            .iter()
+            .any(|proof| proof.stage == stage && proof.lane == lane)
+        {
             found.extend(proof_at(&dir, &trust, by));
         }
     }
@@ -33,7 +42,10 @@ pub fn proofs(engine: &EngineId, home: &Home, by: Origin) -> Vec<StageProof> {
 
 /// Cheap, and decides nothing: only whether the bundle is worth a verification.
 fn looks_like_one(dir: &Path) -> Option<(Stage, LaneKey)> {
-    if ![bundle::STAGE1_PROOF, bundle::STAGE2_COMPARISON].iter().any(|name| dir.join(name).is_file()) {
+    if ![bundle::STAGE1_PROOF, bundle::STAGE2_COMPARISON]
+        .iter()
+        .any(|name| dir.join(name).is_file())
+    {
         return None;
     }
     let contract = contract_of(&reader::document(dir, bundle::CONTRACT).ok()?)?;
@@ -54,7 +66,22 @@ fn proof_at(dir: &Path, trust: &Trust, by: Origin) -> Option<StageProof> {
     }
     let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
     let contract = contract_of(found.documents.get(bundle::CONTRACT)?)?;
-    let artifacts = found.files.iter().map(|(name, file)| (name.clone(), file.sha256)).collect();
-    let stage1: Option<Stage1Proof> = found.documents.get(bundle::STAGE1_PROOF).and_then(|bytes| json::read(bytes).ok());
-    proof_of(&Candidate { report: &report, contract: &contract, artifacts: &artifacts, stage1: stage1.as_ref() }, by)
+    let artifacts = found
+        .files
+        .iter()
+        .map(|(name, file)| (name.clone(), file.sha256))
+        .collect();
+    let stage1: Option<Stage1Proof> = found
+        .documents
+        .get(bundle::STAGE1_PROOF)
+        .and_then(|bytes| json::read(bytes).ok());
+    proof_of(
+        &Candidate {
+            report: &report,
+            contract: &contract,
+            artifacts: &artifacts,
+            stage1: stage1.as_ref(),
+        },
+        by,
+    )
 }

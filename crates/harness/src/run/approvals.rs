@@ -1,7 +1,8 @@
 //! Who answers when a contract needs an approval, and how question and answer are recorded.
 //!
-//! The operator's store is the one source of an ordinary run. A validator may bring an answer of its own,
-//! which counts in runs of that origin alone. An engine, a case file, a flag or a variable is never asked.
+//! The operator's store is the one source of an ordinary run. A validator may bring an answer of
+//! its own, which counts in runs of that origin alone. An engine, a case file, a flag or a variable
+//! is never asked.
 
 use cto_core::run::blocker::Code;
 use cto_core::run::event::{Approval, Event, Origin};
@@ -58,8 +59,13 @@ pub enum Settled {
     Denied,
 }
 
-/// Records the question and the answer, where the contract needs one. Nothing has been executed yet.
-pub fn settle(bundle: &mut OpenBundle, contract: &Contract, answer: Option<Answer>) -> Result<Settled, Stop> {
+/// Records the question and the answer, where the contract needs one. Nothing has been executed
+/// yet.
+pub fn settle(
+    bundle: &mut OpenBundle,
+    contract: &Contract,
+    answer: Option<Answer>,
+) -> Result<Settled, Stop> {
     if !contract.approval_required {
         return Ok(Settled::MayRun);
     }
@@ -78,8 +84,16 @@ pub fn settle(bundle: &mut OpenBundle, contract: &Contract, answer: Option<Answe
             Ok(Settled::MayRun)
         }
         Some(Answer::Denied { actor }) => {
-            close_gate(bundle, "approval", Code::ApprovalDenied, format!("denied by {actor}"))?;
-            bundle.emit(Event::ApprovalDenied(record(&actor, Some(Code::ApprovalDenied))))?;
+            close_gate(
+                bundle,
+                "approval",
+                Code::ApprovalDenied,
+                format!("denied by {actor}"),
+            )?;
+            bundle.emit(Event::ApprovalDenied(record(
+                &actor,
+                Some(Code::ApprovalDenied),
+            )))?;
             Ok(Settled::Denied)
         }
         // The gate let only an answered contract through; asked again, nobody answers.
@@ -97,7 +111,10 @@ mod tests {
 
     #[test]
     fn a_scripted_answer_counts_for_validators_alone() {
-        for answer in [Answer::Granted { actor: "a".into() }, Answer::Denied { actor: "a".into() }] {
+        for answer in [
+            Answer::Granted { actor: "a".into() },
+            Answer::Denied { actor: "a".into() },
+        ] {
             let scripted = Approvals::scripted(answer.clone());
             assert_eq!(scripted.answer(Origin::Validator), Some(answer));
             for origin in [Origin::Operator, Origin::Ci] {

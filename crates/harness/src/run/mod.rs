@@ -19,7 +19,8 @@ use cto_core::gate::plan::Plan;
 use cto_core::gate::{self, GateReport, GateVerdict, LaneFacts};
 use cto_core::run::blocker::Code;
 use cto_core::run::event::{
-    ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
+    ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd,
+    RunStarted,
 };
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
@@ -104,7 +105,11 @@ pub enum Stop {
     Finding(String, Code),
     /// A gate found closed when it was tried, before anything of the contract ran.
     #[error("{detail}")]
-    LateGate { gate: &'static str, code: Code, detail: String },
+    LateGate {
+        gate: &'static str,
+        code: Code,
+        detail: String,
+    },
     #[error(transparent)]
     Git(#[from] crate::workspace::git::GitError),
     #[error("the workspace could not be prepared or read")]
@@ -141,10 +146,13 @@ pub fn run_asking(
     let mut planned = plan::plan(request, answer.is_some(), env, home, &own);
     let baseline = stage_proof::baseline(&mut planned, request, env, home, cancel)?;
     let contract = planned.contract.clone();
-    let sealed_contract =
-        contract.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
+    let sealed_contract = contract.seal().map_err(|e| {
+        Failure::internal("contract_unwritable", "the contract cannot be written").because(&e)
+    })?;
     let started_at = host::now();
-    let (run_id, dir) = reserve_run_dir(home, |suffix| RunId::new(started_at, &request.case.id, suffix).ok())?;
+    let (run_id, dir) = reserve_run_dir(home, |suffix| {
+        RunId::new(started_at, &request.case.id, suffix).ok()
+    })?;
     progress.started(&run_id);
     let identity = RunIdentity {
         run_id: run_id.clone(),
@@ -152,25 +160,51 @@ pub fn run_asking(
         engine: engine_facts(request, &planned),
         stage: request.stage,
         origin: request.origin,
-        source_admitted: !request.manifest.is_gated() || planned.lane.known().is_some_and(LaneFacts::source_admitted),
+        source_admitted: !request.manifest.is_gated()
+            || planned.lane.known().is_some_and(LaneFacts::source_admitted),
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
     let mut secrets = Secrets::from_env(env);
-    planned.provider.iter().for_each(|provider| provider.add_to(&mut secrets));
-    let opening = Opening { identity, contract, sealed_contract, secrets, keys };
-    let mut bundle = OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
+    planned
+        .provider
+        .iter()
+        .for_each(|provider| provider.add_to(&mut secrets));
+    let opening = Opening {
+        identity,
+        contract,
+        sealed_contract,
+        secrets,
+        keys,
+    };
+    let mut bundle =
+        OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))?;
     let work = home.work().join(run_id.as_str());
     bundle.relies_on = stage_proof::reliances(&planned, baseline.as_ref());
-    let asked = Asked { request, planned: &planned, answer, home, baseline: baseline.as_ref() };
+    let asked = Asked {
+        request,
+        planned: &planned,
+        answer,
+        home,
+        baseline: baseline.as_ref(),
+    };
     let outcome = record_and_execute(&mut bundle, asked, env, cancel, &work, progress);
     let mut findings = findings_of(&mut bundle, outcome);
-    findings.extend(look_back(&mut bundle, request, &planned, &findings, env, home));
+    findings.extend(look_back(
+        &mut bundle,
+        request,
+        &planned,
+        &findings,
+        env,
+        home,
+    ));
     if !request.keep {
         remove_workspace(&mut bundle, &work);
     }
     progress.step("seal", "evidence");
-    let sealed = bundle.close(findings).map_err(|error| unsealed(&run_id, &error))?;
+    let sealed = bundle
+        .close(findings)
+        .map_err(|error| unsealed(&run_id, &error))?;
     if sealed.report.status == Status::Pass {
         // Kept only where there is something to look into; what stays is litter, not evidence.
         let _ = on_disk::remove(&work);
@@ -187,16 +221,27 @@ fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
     let version = match invocation.map(|invocation| &invocation.program) {
         None => None,
         Some(Program::Itself) => Some(env!("CARGO_PKG_VERSION").to_owned()),
-        Some(Program::Admitted) => planned.plan.as_ref().and_then(|plan| plan.engine.as_ref()).and_then(|e| e.version.clone()),
+        Some(Program::Admitted) => planned
+            .plan
+            .as_ref()
+            .and_then(|plan| plan.engine.as_ref())
+            .and_then(|e| e.version.clone()),
     };
-    let untested = invocation.filter(|own| planned.plan.is_some() && own.is_untested(version.as_deref()));
+    let untested =
+        invocation.filter(|own| planned.plan.is_some() && own.is_untested(version.as_deref()));
     let warning = |own: &Invocation| {
         let which = version.as_deref().unwrap_or("that is not known");
-        format!("version {which} was never tried with this harness; tried were {}", own.tested_versions.join(", "))
+        format!(
+            "version {which} was never tried with this harness; tried were {}",
+            own.tested_versions.join(", ")
+        )
     };
     EngineFacts {
         name: request.manifest.id.clone(),
-        executable_sha256: planned.contract.valid().map_or(Seen::NotSeen, |contract| contract.lane.executable_sha256),
+        executable_sha256: planned
+            .contract
+            .valid()
+            .map_or(Seen::NotSeen, |contract| contract.lane.executable_sha256),
         warnings: untested.map(warning).into_iter().collect(),
         version,
     }
@@ -212,8 +257,16 @@ fn cannot_sign(error: &SignError) -> Failure {
 
 /// An overlay shows nobody outside a jail its files: what is kept for a person is laid out.
 fn show_kept(planned: &Planned, home: &Home, work: &Path) {
-    let overlay = planned.plan.as_ref().filter(|plan| plan.workspace == WorkspaceKind::Overlay);
-    let Some(look) = overlay.and_then(|plan| plan.source.as_ref()).filter(|_| work.is_dir()) else { return };
+    let overlay = planned
+        .plan
+        .as_ref()
+        .filter(|plan| plan.workspace == WorkspaceKind::Overlay);
+    let Some(look) = overlay
+        .and_then(|plan| plan.source.as_ref())
+        .filter(|_| work.is_dir())
+    else {
+        return;
+    };
     if let Some(checkout) = Checkout::find(home, &look.tree) {
         // The run is sealed; a workspace that cannot be laid out is not named as kept.
         let _ = measure::lay_out_kept(Arc::new(checkout), work);
@@ -223,7 +276,12 @@ fn show_kept(planned: &Planned, home: &Home, work: &Path) {
 fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
     if let Err(error) = on_disk::remove(work) {
         // The bundle matters more than the litter, and says where it is.
-        let _ = bundle.trace("workspace.remove", TraceOutcome::Failed, Instant::now(), Some(error.to_string()));
+        let _ = bundle.trace(
+            "workspace.remove",
+            TraceOutcome::Failed,
+            Instant::now(),
+            Some(error.to_string()),
+        );
     }
 }
 
@@ -236,17 +294,39 @@ fn look_back(
     env: &Env,
     home: &Home,
 ) -> Vec<Finding> {
-    let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else { return Vec::new() };
+    let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else {
+        return Vec::new();
+    };
     let since = Instant::now();
     let facts = &bundle.folded().facts;
-    copied.copied_fixture_start_clean = facts.engine_events.contains(&EventType::EngineStarted).then_some(true);
-    let left_over = findings.iter().any(|finding| finding.code == Code::DirtyEndingTree);
+    copied.copied_fixture_start_clean = facts
+        .engine_events
+        .contains(&EventType::EngineStarted)
+        .then_some(true);
+    let left_over = findings
+        .iter()
+        .any(|finding| finding.code == Code::DirtyEndingTree);
     copied.copied_fixture_end_clean = facts.diff.is_some().then_some(!left_over);
-    let mut found: Vec<Finding> = copied.ended(&source::look_again(&asked.path, env, home)).into_iter().collect();
-    let outcome = if found.is_empty() { TraceOutcome::Ok } else { TraceOutcome::Failed };
-    let _ = bundle.trace("source.look_again", outcome, since, found.first().and_then(|finding| finding.detail.clone()));
+    let mut found: Vec<Finding> = copied
+        .ended(&source::look_again(&asked.path, env, home))
+        .into_iter()
+        .collect();
+    let outcome = if found.is_empty() {
+        TraceOutcome::Ok
+    } else {
+        TraceOutcome::Failed
+    };
+    let _ = bundle.trace(
+        "source.look_again",
+        outcome,
+        since,
+        found.first().and_then(|finding| finding.detail.clone()),
+    );
     if let Err(error) = bundle.write_json(bundle::SOURCE, &copied) {
-        found.push(Finding { code: Code::ArtifactWriteFailure, detail: Some(chain(&error)) });
+        found.push(Finding {
+            code: Code::ArtifactWriteFailure,
+            detail: Some(chain(&error)),
+        });
     }
     found
 }
@@ -289,7 +369,10 @@ fn record_question(
     if let Some(probe) = &planned.probe {
         bundle.write_json(bundle::MODEL_PROBE, probe)?;
     }
-    bundle.write(&format!("backend/{}-gate.log", request.manifest.id), gate_log(gates).as_bytes())?;
+    bundle.write(
+        &format!("backend/{}-gate.log", request.manifest.id),
+        gate_log(gates).as_bytes(),
+    )?;
     bundle.emit(Event::RunStarted(RunStarted {
         kind: Kind::Run,
         origin: request.origin,
@@ -299,10 +382,21 @@ fn record_question(
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         rules: Rules::NEWEST.number(),
     }))?;
-    let carried =
-        |event: EventType| blocked.iter().filter_map(|gate| gate.code).filter(|c| c.info().event == event).collect::<Vec<_>>();
-    let carries = |gate: &&gate::GateResult| gate.code.is_some_and(|code| code.info().event == EventType::TaskContractCreated);
-    let carried_detail = blocked.iter().find(carries).and_then(|gate| gate.detail.clone());
+    let carried = |event: EventType| {
+        blocked
+            .iter()
+            .filter_map(|gate| gate.code)
+            .filter(|c| c.info().event == event)
+            .collect::<Vec<_>>()
+    };
+    let carries = |gate: &&gate::GateResult| {
+        gate.code
+            .is_some_and(|code| code.info().event == EventType::TaskContractCreated)
+    };
+    let carried_detail = blocked
+        .iter()
+        .find(carries)
+        .and_then(|gate| gate.detail.clone());
     bundle.emit(Event::TaskContractCreated(ContractCreated {
         valid: bundle.contract.valid().is_some(),
         task_digest: bundle.sealed_contract.task_digest,
@@ -310,16 +404,35 @@ fn record_question(
         blockers: carried(EventType::TaskContractCreated),
         detail: carried_detail,
     }))?;
-    for gate in gates.gates.iter().filter(|gate| gate.result != GateVerdict::NotSeen) {
-        let outcome = if gate.result == GateVerdict::Blocked { TraceOutcome::Refused } else { TraceOutcome::Ok };
-        bundle.trace(&format!("gate.{}", gate.gate), outcome, since, gate.detail.clone())?;
+    for gate in gates
+        .gates
+        .iter()
+        .filter(|gate| gate.result != GateVerdict::NotSeen)
+    {
+        let outcome = if gate.result == GateVerdict::Blocked {
+            TraceOutcome::Refused
+        } else {
+            TraceOutcome::Ok
+        };
+        bundle.trace(
+            &format!("gate.{}", gate.gate),
+            outcome,
+            since,
+            gate.detail.clone(),
+        )?;
     }
     Ok(())
 }
 
 fn record_and_execute(
     bundle: &mut OpenBundle,
-    Asked { request, planned, answer, home, baseline }: Asked<'_>,
+    Asked {
+        request,
+        planned,
+        answer,
+        home,
+        baseline,
+    }: Asked<'_>,
     env: &Env,
     cancel: &Cancel,
     work: &Path,
@@ -337,11 +450,19 @@ fn record_and_execute(
         summary: plan.summary(),
         containment: plan.containment,
         approval_required: plan.contract.approval_required,
-        toolchains: plan.toolchains.iter().map(|toolchain| toolchain.record.clone()).collect(),
+        toolchains: plan
+            .toolchains
+            .iter()
+            .map(|toolchain| toolchain.record.clone())
+            .collect(),
         guard: plan.guard_plan(),
     }))?;
-    let git =
-        env.find_program("git").ok_or_else(|| Stop::Finding("git was not found on PATH".into(), Code::ProviderUnavailable))?;
+    let git = env.find_program("git").ok_or_else(|| {
+        Stop::Finding(
+            "git was not found on PATH".into(),
+            Code::ProviderUnavailable,
+        )
+    })?;
     let source = planned.source.as_ref().map(|view| &view.repo);
     let execution = Execution {
         env,
@@ -355,10 +476,11 @@ fn record_and_execute(
         work: work.to_owned(),
         git,
     };
-    let executed = approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
-        approvals::Settled::Denied => Ok(Vec::new()),
-        approvals::Settled::MayRun => execute(bundle, request, &execution, progress),
-    });
+    let executed =
+        approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
+            approvals::Settled::Denied => Ok(Vec::new()),
+            approvals::Settled::MayRun => execute(bundle, request, &execution, progress),
+        });
     match executed {
         Err(Stop::LateGate { gate, code, detail }) => {
             close_gate(bundle, gate, code, detail)?;
@@ -371,7 +493,12 @@ fn record_and_execute(
 }
 
 /// A gate that had let the plan through, found closed when it was tried: `gates.json` says so.
-pub fn close_gate(bundle: &mut OpenBundle, gate: &str, code: Code, detail: String) -> Result<(), Stop> {
+pub fn close_gate(
+    bundle: &mut OpenBundle,
+    gate: &str,
+    code: Code,
+    detail: String,
+) -> Result<(), Stop> {
     let mut gates = bundle.gates.clone();
     for row in gates.gates.iter_mut().filter(|row| row.gate == gate) {
         row.result = GateVerdict::Blocked;
@@ -381,9 +508,13 @@ pub fn close_gate(bundle: &mut OpenBundle, gate: &str, code: Code, detail: Strin
     Ok(bundle.write_gates(gates)?)
 }
 
-/// The events of a run that no gate let through: one a blocked gate, in the event its code belongs to.
-/// What belongs to `run.completed` is returned.
-fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::GateResult]) -> Result<Vec<Finding>, Stop> {
+/// The events of a run that no gate let through: one a blocked gate, in the event its code belongs
+/// to. What belongs to `run.completed` is returned.
+fn record_blocks(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    blocked: &[gate::GateResult],
+) -> Result<Vec<Finding>, Stop> {
     let mut findings = Vec::new();
     for gate in blocked {
         let Some(code) = gate.code else { continue };
@@ -393,20 +524,32 @@ fn record_blocks(bundle: &mut OpenBundle, request: &Request, blocked: &[gate::Ga
         }
         match code.info().event {
             EventType::VerificationCompleted => {
-                let reason = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
+                let reason = gate
+                    .detail
+                    .clone()
+                    .unwrap_or_else(|| code.info().sentence.to_owned());
                 checks::record_not_run(bundle, &reason, vec![code])?;
             }
             EventType::TaskContractCreated => {}
             EventType::RunCompleted => {
-                let detail = gate.detail.clone().unwrap_or_else(|| code.info().sentence.to_owned());
-                findings.push(Finding { code, detail: Some(detail) });
+                let detail = gate
+                    .detail
+                    .clone()
+                    .unwrap_or_else(|| code.info().sentence.to_owned());
+                findings.push(Finding {
+                    code,
+                    detail: Some(detail),
+                });
             }
             _ => bundle.emit(Event::BackendGateBlocked(GateBlocked {
                 backend: request.manifest.id.clone(),
                 gate: gate.gate.clone(),
                 reason: code,
                 detail: gate.detail.clone(),
-                mutation_mode: bundle.contract.valid().map(|contract| contract.mutation_mode),
+                mutation_mode: bundle
+                    .contract
+                    .valid()
+                    .map(|contract| contract.mutation_mode),
                 executed: false,
                 case_executed: (request.manifest.id.as_str() == "case").then_some(false),
             }))?,
@@ -423,8 +566,15 @@ fn gate_log(gates: &GateReport) -> String {
             GateVerdict::NotApplicable => "not applicable",
             GateVerdict::NotSeen => "not looked at",
         };
-        let code = gate.code.map(|code| format!(" {}", code.as_str())).unwrap_or_default();
-        let detail = gate.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let code = gate
+            .code
+            .map(|code| format!(" {}", code.as_str()))
+            .unwrap_or_default();
+        let detail = gate
+            .detail
+            .as_deref()
+            .map(|detail| format!(": {detail}"))
+            .unwrap_or_default();
         format!("{:<22} {verdict}{code}{detail}\n", gate.gate)
     };
     gates.gates.iter().map(line).collect()
@@ -440,7 +590,12 @@ fn execute(
     progress.step("workspace", "private copy");
     let since = Instant::now();
     let workspace = measure::Workspace::prepare(execution)?;
-    bundle.trace("workspace.prepare", TraceOutcome::Ok, since, Some(workspace.made.to_owned()))?;
+    bundle.trace(
+        "workspace.prepare",
+        TraceOutcome::Ok,
+        since,
+        Some(workspace.made.to_owned()),
+    )?;
     checks::set_up(bundle, execution, workspace.copy(), "setup")?;
     workspace.check_setup(execution)?;
     stop_if_cancelled(execution)?;
@@ -448,7 +603,10 @@ fn execute(
     progress.step("engine", request.manifest.id.as_str());
     let end = run_engine(bundle, request, execution, &workspace, progress)?;
     if let ProcessEnd::TimedOut { .. } = end {
-        bundle.write(bundle::TIMEOUT_NOTE, b"the engine reached a time limit and was ended\n")?;
+        bundle.write(
+            bundle::TIMEOUT_NOTE,
+            b"the engine reached a time limit and was ended\n",
+        )?;
     }
 
     progress.step("measure", "what really changed");
@@ -467,12 +625,19 @@ fn execute(
 }
 
 pub fn stop_if_cancelled(execution: &Execution<'_>) -> Result<(), Stop> {
-    if execution.cancel.requested() { Err(Stop::Cancelled) } else { Ok(()) }
+    if execution.cancel.requested() {
+        Err(Stop::Cancelled)
+    } else {
+        Ok(())
+    }
 }
 
 pub fn write_error(artifact: &str, error: &io::Error) -> EvidenceError {
     let source = io::Error::new(error.kind(), error.to_string());
-    EvidenceError::Write { artifact: artifact.to_owned(), source }
+    EvidenceError::Write {
+        artifact: artifact.to_owned(),
+        source,
+    }
 }
 
 /// What a stop means for the verdict. No road leads around the seal.
@@ -482,14 +647,26 @@ fn findings_of(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> 
         Err(stop) => stop,
     };
     let text = chain(&stop);
-    let _ = bundle.trace("run.stop", TraceOutcome::Failed, Instant::now(), Some(text.clone()));
+    let _ = bundle.trace(
+        "run.stop",
+        TraceOutcome::Failed,
+        Instant::now(),
+        Some(text.clone()),
+    );
     let code = match stop {
         Stop::Cancelled => Code::Interrupted,
         Stop::Finding(_, code) => code,
         // Recorded as its own event where it was caught; here only its recording can have failed.
         Stop::LateGate { .. } => Code::Interrupted,
-        Stop::Evidence(EvidenceError::Write { .. } | EvidenceError::Open { .. }) => Code::ArtifactWriteFailure,
-        Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => Code::Interrupted,
+        Stop::Evidence(EvidenceError::Write { .. } | EvidenceError::Open { .. }) => {
+            Code::ArtifactWriteFailure
+        }
+        Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => {
+            Code::Interrupted
+        }
     };
-    vec![Finding { code, detail: Some(text) }]
+    vec![Finding {
+        code,
+        detail: Some(text),
+    }]
 }

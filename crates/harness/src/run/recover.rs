@@ -60,8 +60,12 @@ pub fn recover_all(home: &Home) -> Vec<Recovered> {
 }
 
 fn recover_names(home: &Home, list: &Path) -> Vec<Recovered> {
-    let mut ids: Vec<RunId> =
-        fs::read_dir(list).into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let mut ids: Vec<RunId> = fs::read_dir(list)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
     ids.sort();
     ids.into_iter()
         .filter_map(|run_id| {
@@ -80,7 +84,9 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
         let _ = fs::remove_file(&open_entry);
         return Ok(None);
     }
-    let Some(lock) = RunLock::take(&dir)? else { return Ok(None) };
+    let Some(lock) = RunLock::take(&dir)? else {
+        return Ok(None);
+    };
     if liveness(&dir) == Liveness::Sealed {
         return Ok(None);
     }
@@ -91,23 +97,37 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     Ok(Some(()))
 }
 
-/// Rules the run was begun by, where this program does not know them: it could only judge it wrongly.
+/// Rules the run was begun by, where this program does not know them: it could only judge it
+/// wrongly.
 fn newer_rules(dir: &Path) -> Option<RulesNumber> {
     let bytes = fs::read(dir.join(bundle::EVENTS)).ok()?;
     let named = chain::named_rules(&bytes)?;
     Rules::of(named).is_none().then_some(named)
 }
 
-fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: RunLock) -> Result<(), RecoverError> {
-    let unsealed = [bundle::RESERVE, bundle::REPORT_TEMP, bundle::SUMS, bundle::REPORT_MD];
+fn close(
+    home: &Home,
+    run_id: &RunId,
+    dir: PathBuf,
+    open_entry: PathBuf,
+    lock: RunLock,
+) -> Result<(), RecoverError> {
+    let unsealed = [
+        bundle::RESERVE,
+        bundle::REPORT_TEMP,
+        bundle::SUMS,
+        bundle::REPORT_MD,
+    ];
     // A signature over a seal that was never finished says nothing.
     for leftover in unsealed.into_iter().chain(bundle::SIGNED) {
         remove_if_there(&dir.join(leftover))?;
     }
-    // Killed between making a document and filling it: what is torn says nothing and is written anew at the seal.
+    // Killed between making a document and filling it: what is torn says nothing and is written
+    // anew at the seal.
     for document in [bundle::GATES, bundle::ELIGIBILITY, bundle::SOURCE] {
         let path = dir.join(document);
-        let whole = files::read_limited(&path, 64 << 20).is_ok_and(|bytes| cto_core::values::json::parse_strict(&bytes).is_ok());
+        let whole = files::read_limited(&path, 64 << 20)
+            .is_ok_and(|bytes| cto_core::values::json::parse_strict(&bytes).is_ok());
         if !whole {
             remove_if_there(&path)?;
         }
@@ -119,7 +139,13 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
         remove_if_there(&dir.join(bundle::CONTAINMENT))?;
     }
     let identity = identity(run_id, &contract, &lines, &dir)?;
-    let opening = Opening { identity, contract, sealed_contract, secrets: Secrets::default(), keys: KeyStore::of(home) };
+    let opening = Opening {
+        identity,
+        contract,
+        sealed_contract,
+        secrets: Secrets::default(),
+        keys: KeyStore::of(home),
+    };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
     repair_trace(bundle.dir())?;
     tell_of_the_copy(&mut bundle)?;
@@ -129,15 +155,28 @@ fn close(home: &Home, run_id: &RunId, dir: PathBuf, open_entry: PathBuf, lock: R
         Some(line) => format!("the last event was {}", line.event.kind().as_str()),
         None => "no event had been written".to_owned(),
     };
-    bundle.close(vec![Finding { code: Code::Interrupted, detail: Some(detail) }])?;
+    bundle.close(vec![Finding {
+        code: Code::Interrupted,
+        detail: Some(detail),
+    }])?;
     Ok(())
 }
 
-/// An engine was started, so the copy was proven before: `source.json` says so only once a run has ended.
+/// An engine was started, so the copy was proven before: `source.json` says so only once a run has
+/// ended.
 fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
     let found = files::read_limited(&bundle.dir().join(bundle::SOURCE), 64 << 20).ok();
-    let Some(mut copied) = found.and_then(|bytes| cto_core::values::json::read::<CopiedRepo>(&bytes).ok()) else { return Ok(()) };
-    if bundle.folded().facts.engine_events.contains(&event::EventType::EngineStarted) {
+    let Some(mut copied) =
+        found.and_then(|bytes| cto_core::values::json::read::<CopiedRepo>(&bytes).ok())
+    else {
+        return Ok(());
+    };
+    if bundle
+        .folded()
+        .facts
+        .engine_events
+        .contains(&event::EventType::EngineStarted)
+    {
         copied.copied_fixture_start_clean = Some(true);
         bundle.write_json(bundle::SOURCE, &copied)?;
     }
@@ -147,13 +186,26 @@ fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
 /// Written while sealing, so it may tell of more than the part of the chain that reached the disk.
 fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
     let found = files::read_limited(&dir.join(bundle::CONTAINMENT), 64 << 20).ok();
-    let Some(shown) = found.and_then(|bytes| cto_core::values::json::read::<ContainmentReport>(&bytes).ok()) else {
+    let Some(shown) =
+        found.and_then(|bytes| cto_core::values::json::read::<ContainmentReport>(&bytes).ok())
+    else {
         return false;
     };
-    let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else { return false };
+    let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else {
+        return false;
+    };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
-    let started = folded.facts.engine_events.contains(&event::EventType::EngineStarted);
-    shown == ContainmentReport::summarise(planned, folded.facts.guard.as_ref(), shown.processes.clone(), started)
+    let started = folded
+        .facts
+        .engine_events
+        .contains(&event::EventType::EngineStarted);
+    shown
+        == ContainmentReport::summarise(
+            planned,
+            folded.facts.guard.as_ref(),
+            shown.processes.clone(),
+            started,
+        )
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
@@ -166,14 +218,21 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 /// The contract the run was opened with; one that never reached the disk is replaced by a note.
 fn contract(dir: &Path) -> Result<(ContractDocument, SealedContract), RecoverError> {
     let path = dir.join(bundle::CONTRACT);
-    let known = files::read_limited(&path, 64 << 20).ok().and_then(|bytes| ContractDocument::read(&bytes).ok());
+    let known = files::read_limited(&path, 64 << 20)
+        .ok()
+        .and_then(|bytes| ContractDocument::read(&bytes).ok());
     if let Some(pair) = known {
         return Ok(pair);
     }
     let message = "the run was interrupted before its contract was written".to_owned();
     let document = ContractDocument::Invalid(InvalidContract {
         invalid: true,
-        errors: vec![ContractIssue { file: bundle::CONTRACT.to_owned(), line: 1, column: 1, message }],
+        errors: vec![ContractIssue {
+            file: bundle::CONTRACT.to_owned(),
+            line: 1,
+            column: 1,
+            message,
+        }],
     });
     let sealed = document.seal().map_err(EvidenceError::from)?;
     fs::write(&path, &sealed.bytes)?;
@@ -181,7 +240,11 @@ fn contract(dir: &Path) -> Result<(ContractDocument, SealedContract), RecoverErr
 }
 
 /// The readable part of the chain. A torn last line is cut off; a broken chain is set aside whole.
-fn chain(dir: &Path, run_id: &RunId, contract: &SealedContract) -> Result<(Vec<EventLine>, Option<String>), RecoverError> {
+fn chain(
+    dir: &Path,
+    run_id: &RunId,
+    contract: &SealedContract,
+) -> Result<(Vec<EventLine>, Option<String>), RecoverError> {
     let path = dir.join(bundle::EVENTS);
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
@@ -195,12 +258,24 @@ fn chain(dir: &Path, run_id: &RunId, contract: &SealedContract) -> Result<(Vec<E
     match readable {
         Some((lines, end)) if end == bytes.len() => Ok((lines, None)),
         Some((lines, end)) => {
-            fs::OpenOptions::new().write(true).open(&path)?.set_len(end as u64)?;
-            Ok((lines, Some(format!("{} bytes of a torn event were cut off", bytes.len() - end))))
+            fs::OpenOptions::new()
+                .write(true)
+                .open(&path)?
+                .set_len(end as u64)?;
+            Ok((
+                lines,
+                Some(format!(
+                    "{} bytes of a torn event were cut off",
+                    bytes.len() - end
+                )),
+            ))
         }
         None => {
             fs::rename(&path, dir.join("backend/unreadable-events.bin"))?;
-            Ok((Vec::new(), Some("the event chain was unreadable and was set aside in backend/".into())))
+            Ok((
+                Vec::new(),
+                Some("the event chain was unreadable and was set aside in backend/".into()),
+            ))
         }
     }
 }
@@ -209,18 +284,33 @@ fn chain(dir: &Path, run_id: &RunId, contract: &SealedContract) -> Result<(Vec<E
 fn repair_trace(dir: &Path) -> io::Result<()> {
     let path = dir.join(bundle::TRACE);
     let bytes = fs::read(&path)?;
-    let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    let end = bytes
+        .iter()
+        .rposition(|b| *b == b'\n')
+        .map_or(0, |at| at + 1);
     if end < bytes.len() {
-        fs::OpenOptions::new().write(true).open(&path)?.set_len(end as u64)?;
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&path)?
+            .set_len(end as u64)?;
     }
     Ok(())
 }
 
 /// Who the run was, from its first event or, failing that, from its contract and name.
-fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], dir: &Path) -> Result<RunIdentity, RecoverError> {
+fn identity(
+    run_id: &RunId,
+    contract: &ContractDocument,
+    lines: &[EventLine],
+    dir: &Path,
+) -> Result<RunIdentity, RecoverError> {
     let lane = contract.valid().map(|contract| &contract.lane);
     let case_from_name = || {
-        let inner = run_id.as_str().get(17..).and_then(|rest| rest.rsplit_once('-')).map_or("unnamed-case", |(case, _)| case);
+        let inner = run_id
+            .as_str()
+            .get(17..)
+            .and_then(|rest| rest.rsplit_once('-'))
+            .map_or("unnamed-case", |(case, _)| case);
         inner.parse()
     };
     let started = match lines.first().map(|line| &line.event) {
@@ -228,7 +318,9 @@ fn identity(run_id: &RunId, contract: &ContractDocument, lines: &[EventLine], di
         _ => RunStarted {
             kind: event::Kind::Run,
             origin: Origin::Operator,
-            case_id: contract.valid().map_or_else(case_from_name, |contract| Ok(contract.case_id.clone()))?,
+            case_id: contract
+                .valid()
+                .map_or_else(case_from_name, |contract| Ok(contract.case_id.clone()))?,
             engine: lane.map_or_else(|| "fake".parse(), |lane| Ok(lane.engine.clone()))?,
             stage: lane.map_or(Stage::Two, |lane| lane.stage),
             harness_version: env!("CARGO_PKG_VERSION").to_owned(),

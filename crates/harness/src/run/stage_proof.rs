@@ -1,4 +1,5 @@
-//! What a run leaves behind for the next stage to stand on: written by the spine, from facts, before the seal.
+//! What a run leaves behind for the next stage to stand on: written by the spine, from facts,
+//! before the seal.
 
 use std::path::Path;
 
@@ -40,12 +41,14 @@ pub struct Baseline {
     sums: Digest,
 }
 
-/// Does this run owe a comparison? Only a case that is run for itself, at the stage that asks for it.
+/// Does this run owe a comparison? Only a case that is run for itself, at the stage that asks for
+/// it.
 fn owes_baseline(request: &Request) -> bool {
     request.manifest.is_gated() && request.stage == Stage::Two && request.label == Label::Case
 }
 
-/// Runs `fake` on the same case first. A baseline that does not pass closes the gate: nothing could stand on it.
+/// Runs `fake` on the same case first. A baseline that does not pass closes the gate: nothing could
+/// stand on it.
 pub fn baseline(
     planned: &mut Planned,
     request: &Request,
@@ -62,7 +65,12 @@ pub fn baseline(
         stage: Stage::Two,
         manifest,
         engine_opened: false,
-        script: request.case.scripts.get("oracle").cloned().or(Some(Vec::new())),
+        script: request
+            .case
+            .scripts
+            .get("oracle")
+            .cloned()
+            .or(Some(Vec::new())),
         own_script: false,
         limits: request.limits,
         contain: request.contain,
@@ -75,7 +83,13 @@ pub fn baseline(
     };
     let sealed = run::run(home, env, &own, cancel, &mut Quiet)?;
     if sealed.report.status != Status::Pass {
-        close(planned, format!("fake did not pass on this case, so there is no baseline: {}", sealed.report.run_id));
+        close(
+            planned,
+            format!(
+                "fake did not pass on this case, so there is no baseline: {}",
+                sealed.report.run_id
+            ),
+        );
         return Ok(None);
     }
     let sums = sums_of(&sealed.dir)?;
@@ -86,12 +100,19 @@ pub fn baseline(
 pub fn sums_of(dir: &Path) -> Result<Digest, Failure> {
     files::digest_file(&dir.join(bundle::SUMS))
         .map(|file| file.sha256)
-        .map_err(|error| Failure::internal("unreadable_bundle", "a sealed bundle cannot be read").because(&error))
+        .map_err(|error| {
+            Failure::internal("unreadable_bundle", "a sealed bundle cannot be read").because(&error)
+        })
 }
 
 fn close(planned: &mut Planned, detail: String) {
     planned.plan = None;
-    for row in planned.gates.gates.iter_mut().filter(|row| row.gate == "stage-proof") {
+    for row in planned
+        .gates
+        .gates
+        .iter_mut()
+        .filter(|row| row.gate == "stage-proof")
+    {
         row.result = GateVerdict::Blocked;
         row.code = Some(Code::StageNotProven);
         row.detail = Some(detail.clone());
@@ -100,11 +121,13 @@ fn close(planned: &mut Planned, detail: String) {
 
 /// What the run stands on: the proof of the stage before, and its baseline.
 pub fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
-    let before = proof_before(planned).filter(|_| planned.plan.is_some()).map(|proof| Reliance {
-        kind: RelianceKind::Proof,
-        id: format!("{}/{}", proof.run_id, proof.artifact),
-        sha256: proof.sha256,
-    });
+    let before = proof_before(planned)
+        .filter(|_| planned.plan.is_some())
+        .map(|proof| Reliance {
+            kind: RelianceKind::Proof,
+            id: format!("{}/{}", proof.run_id, proof.artifact),
+            sha256: proof.sha256,
+        });
     let baseline = baseline.map(|baseline| Reliance {
         kind: RelianceKind::Proof,
         id: baseline.sealed.report.run_id.to_string(),
@@ -116,51 +139,108 @@ pub fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance
 fn proof_before(planned: &Planned) -> Option<&StageProof> {
     let contract = planned.contract.valid()?;
     let facts = planned.lane.known()?;
-    match ladder::find(&facts.proofs, contract.lane.stage.number() - 1, &LaneKey::of(&contract.lane)) {
+    match ladder::find(
+        &facts.proofs,
+        contract.lane.stage.number() - 1,
+        &LaneKey::of(&contract.lane),
+    ) {
         ladder::Standing::Proven(proof) => Some(proof),
         ladder::Standing::Demoted(_) | ladder::Standing::Unproven => None,
     }
 }
 
 /// Writes the proof that was ordered, where the run bears it out: the stage alone stopped it.
-pub fn write_ordered(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -> Result<(), Stop> {
-    let Some(ProofOrder::Stage1 { refused }) = &request.proof else { return Ok(()) };
-    let codes: Vec<Code> = planned.gates.blocked().filter_map(|gate| gate.code).collect();
-    let Some(contract) = planned.contract.valid() else { return Ok(()) };
+pub fn write_ordered(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    planned: &Planned,
+) -> Result<(), Stop> {
+    let Some(ProofOrder::Stage1 { refused }) = &request.proof else {
+        return Ok(());
+    };
+    let codes: Vec<Code> = planned
+        .gates
+        .blocked()
+        .filter_map(|gate| gate.code)
+        .collect();
+    let Some(contract) = planned.contract.valid() else {
+        return Ok(());
+    };
     if request.stage == Stage::One && codes == [Code::StageGateClosed] {
-        let proof = Stage1Proof::new(contract.case_id.clone(), LaneKey::of(&contract.lane), refused.clone());
+        let proof = Stage1Proof::new(
+            contract.case_id.clone(),
+            LaneKey::of(&contract.lane),
+            refused.clone(),
+        );
         bundle.write_json(bundle::STAGE1_PROOF, &proof)?;
     }
     Ok(())
 }
 
 /// Writes the artifacts of stage 2 once the run is over and before it is sealed.
-pub fn write_stage2(bundle: &mut OpenBundle, request: &Request, baseline: Option<&Baseline>) -> Result<(), Stop> {
+pub fn write_stage2(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    baseline: Option<&Baseline>,
+) -> Result<(), Stop> {
     if !owes_baseline(request) {
         return Ok(());
     }
-    let Some(contract) = bundle.contract.valid().cloned() else { return Ok(()) };
-    let argv = request.manifest.invocation.as_ref().map(|invocation| invocation.argv.clone()).unwrap_or_default();
-    bundle.write_json(bundle::STAGE2_NO_TARGET, &stage2::no_target(&contract, &argv))?;
-    let Some(baseline) = baseline else { return Ok(()) };
-    let unreadable = |error: std::io::Error| Stop::Evidence(write_error(bundle::STAGE2_COMPARISON, &error));
+    let Some(contract) = bundle.contract.valid().cloned() else {
+        return Ok(());
+    };
+    let argv = request
+        .manifest
+        .invocation
+        .as_ref()
+        .map(|invocation| invocation.argv.clone())
+        .unwrap_or_default();
+    bundle.write_json(
+        bundle::STAGE2_NO_TARGET,
+        &stage2::no_target(&contract, &argv),
+    )?;
+    let Some(baseline) = baseline else {
+        return Ok(());
+    };
+    let unreadable =
+        |error: std::io::Error| Stop::Evidence(write_error(bundle::STAGE2_COMPARISON, &error));
     let theirs = reader::document(&baseline.sealed.dir, bundle::CONTRACT).map_err(unreadable)?;
-    let (ContractDocument::Valid(fake), _) = ContractDocument::read(&theirs).map_err(EvidenceError::from)? else { return Ok(()) };
+    let (ContractDocument::Valid(fake), _) =
+        ContractDocument::read(&theirs).map_err(EvidenceError::from)?
+    else {
+        return Ok(());
+    };
     let ours = events(bundle.dir(), bundle).map_err(unreadable)?;
-    let their_events = reader::event_lines(&baseline.sealed.dir).map_err(|failure| unreadable(std::io::Error::other(failure)))?;
+    let their_events = reader::event_lines(&baseline.sealed.dir)
+        .map_err(|failure| unreadable(std::io::Error::other(failure)))?;
     let their_events: Vec<Event> = their_events.into_iter().map(|line| line.event).collect();
     let report = &baseline.sealed.report;
-    let run = BaselineRun { run_id: report.run_id.clone(), sums_sha256: baseline.sums };
-    let engine = Side { contract: &contract, task_digest: bundle.sealed_contract.task_digest, events: &ours };
-    let fake = Side { contract: &fake, task_digest: report.task_digest, events: &their_events };
+    let run = BaselineRun {
+        run_id: report.run_id.clone(),
+        sums_sha256: baseline.sums,
+    };
+    let engine = Side {
+        contract: &contract,
+        task_digest: bundle.sealed_contract.task_digest,
+        events: &ours,
+    };
+    let fake = Side {
+        contract: &fake,
+        task_digest: report.task_digest,
+        events: &their_events,
+    };
     let compared = stage2::compare(&engine, &fake, report, run).map_err(EvidenceError::from)?;
     Ok(bundle.write_json(bundle::STAGE2_COMPARISON, &compared)?)
 }
 
 /// This run's own events, read back as a stranger would read them.
 fn events(dir: &Path, bundle: &OpenBundle) -> std::io::Result<Vec<Event>> {
-    let start = chain::chain_start(&bundle.identity.run_id, &bundle.sealed_contract.contract_digest);
+    let start = chain::chain_start(
+        &bundle.identity.run_id,
+        &bundle.sealed_contract.contract_digest,
+    );
     let bytes = reader::document(dir, bundle::EVENTS)?;
-    let lines = chain::read_chain(&bytes, start, &bundle.identity.run_id).map_err(std::io::Error::other)?;
+    let lines =
+        chain::read_chain(&bytes, start, &bundle.identity.run_id).map_err(std::io::Error::other)?;
     Ok(lines.into_iter().map(|line| line.event).collect())
 }

@@ -45,10 +45,23 @@ pub struct Output {
 }
 
 impl Output {
-    pub fn new(json: bool, command: Option<String>, home: Option<&Path>, runs_dir: Option<&Path>) -> Self {
-        let flag = |name: &str, dir: Option<&Path>| dir.map(|dir| format!(" {name} {}", quoted(dir))).unwrap_or_default();
+    pub fn new(
+        json: bool,
+        command: Option<String>,
+        home: Option<&Path>,
+        runs_dir: Option<&Path>,
+    ) -> Self {
+        let flag = |name: &str, dir: Option<&Path>| {
+            dir.map(|dir| format!(" {name} {}", quoted(dir)))
+                .unwrap_or_default()
+        };
         let state_flags = format!("{}{}", flag("--home", home), flag("--runs-dir", runs_dir));
-        Self { json, command, state_flags, lost: OnceLock::new() }
+        Self {
+            json,
+            command,
+            state_flags,
+            lost: OnceLock::new(),
+        }
     }
 
     /// A command that can be typed as it stands.
@@ -80,7 +93,10 @@ impl Output {
     }
 
     pub fn table(&self, table: &Table) {
-        table.lines(terminal::columns()).iter().for_each(|line| self.line(line));
+        table
+            .lines(terminal::columns())
+            .iter()
+            .for_each(|line| self.line(line));
     }
 
     /// Bytes as they are.
@@ -93,8 +109,9 @@ impl Output {
     }
 
     pub fn document<T: Serialize>(&self, value: &T) -> Result<(), Failure> {
-        let bytes = cto_core::values::json::pretty(value)
-            .map_err(|e| Failure::internal("unprintable", "the answer cannot be printed").because(&e))?;
+        let bytes = cto_core::values::json::pretty(value).map_err(|e| {
+            Failure::internal("unprintable", "the answer cannot be printed").because(&e)
+        })?;
         self.bytes(&bytes);
         Ok(())
     }
@@ -125,9 +142,11 @@ impl Output {
         self.arrived(io::stdout().flush());
         match self.lost.get() {
             None => Ok(()),
-            Some(error) => {
-                Err(Failure::internal("output_lost", "the answer could not be written to standard output").because(error))
-            }
+            Some(error) => Err(Failure::internal(
+                "output_lost",
+                "the answer could not be written to standard output",
+            )
+            .because(error)),
         }
     }
 }
@@ -161,7 +180,10 @@ pub fn dim() -> Style {
 
 /// How the person reached this program.
 fn own_command() -> String {
-    let typed = std::env::args_os().next().map(PathBuf::from).unwrap_or_else(|| "cto".into());
+    let typed = std::env::args_os()
+        .next()
+        .map(PathBuf::from)
+        .unwrap_or_else(|| "cto".into());
     if old_names::called_by(&typed).is_some() {
         return "cto".to_owned();
     }
@@ -169,7 +191,10 @@ fn own_command() -> String {
         return typed.display().to_string();
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let near = typed.strip_prefix(&here).ok().filter(|_| here.parent().is_some());
+    let near = typed
+        .strip_prefix(&here)
+        .ok()
+        .filter(|_| here.parent().is_some());
     let shown = near.map_or(typed.clone(), Path::to_owned);
     match shown.components().count() {
         1 => format!("./{}", shown.display()),

@@ -19,22 +19,44 @@ pub fn of_patch(path: &Path) -> Option<PatchStat> {
     reader.finish().ok()
 }
 
-/// One line a file and a last one with the sum; `columns` is the width of the terminal, if there is one.
+/// One line a file and a last one with the sum; `columns` is the width of the terminal, if there is
+/// one.
 pub fn lines(stat: &PatchStat, columns: Option<usize>) -> Vec<String> {
     let room = columns.unwrap_or(80).clamp(40, 120);
-    let numbers = stat.files.iter().map(|file| count(file).len()).max().unwrap_or(0);
-    let longest = stat.files.iter().map(|file| terminal::width(&name(file))).max().unwrap_or(0);
+    let numbers = stat
+        .files
+        .iter()
+        .map(|file| count(file).len())
+        .max()
+        .unwrap_or(0);
+    let longest = stat
+        .files
+        .iter()
+        .map(|file| terminal::width(&name(file)))
+        .max()
+        .unwrap_or(0);
     // ` NAME | COUNT BAR`
     let names = longest.min(room.saturating_sub(5 + numbers + NARROWEST_BAR));
     let bar = room.saturating_sub(5 + numbers + names);
-    let most = stat.files.iter().map(|file| file.added.saturating_add(file.removed)).max().unwrap_or(0);
+    let most = stat
+        .files
+        .iter()
+        .map(|file| file.added.saturating_add(file.removed))
+        .max()
+        .unwrap_or(0);
     let mut lines: Vec<String> = stat
         .files
         .iter()
         .map(|file| {
             let name = cut_front(&name(file), names);
             let pad = " ".repeat(names.saturating_sub(terminal::width(&name)));
-            format!(" {name}{pad} | {:>numbers$} {}", count(file), signs(file, most, bar)).trim_end().to_owned()
+            format!(
+                " {name}{pad} | {:>numbers$} {}",
+                count(file),
+                signs(file, most, bar)
+            )
+            .trim_end()
+            .to_owned()
         })
         .collect();
     lines.push(format!(" {}", stat.summary()));
@@ -46,7 +68,11 @@ fn name(file: &FileStat) -> String {
 }
 
 fn count(file: &FileStat) -> String {
-    if file.binary { "Bin".to_owned() } else { file.added.saturating_add(file.removed).to_string() }
+    if file.binary {
+        "Bin".to_owned()
+    } else {
+        file.added.saturating_add(file.removed).to_string()
+    }
 }
 
 /// As many signs as there are lines, or their share of the bar where they are too many.
@@ -54,10 +80,19 @@ fn signs(file: &FileStat, most: u64, bar: usize) -> String {
     let length = |lines: u64| match most <= bar as u64 {
         true => usize::try_from(lines).unwrap_or(bar),
         // Something is never nothing.
-        false => usize::try_from(u128::from(lines) * bar as u128 / u128::from(most)).unwrap_or(bar).max(usize::from(lines > 0)),
+        false => usize::try_from(u128::from(lines) * bar as u128 / u128::from(most))
+            .unwrap_or(bar)
+            .max(usize::from(lines > 0)),
     };
-    let (added, removed) = (length(file.added), length(file.removed).min(bar.saturating_sub(length(file.added))));
-    let (green, red, dim) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default(), dim());
+    let (added, removed) = (
+        length(file.added),
+        length(file.removed).min(bar.saturating_sub(length(file.added))),
+    );
+    let (green, red, dim) = (
+        AnsiColor::Green.on_default(),
+        AnsiColor::Red.on_default(),
+        dim(),
+    );
     let word = match file.change {
         ChangeKind::Modified => "",
         ChangeKind::Added => "new",
@@ -66,10 +101,21 @@ fn signs(file: &FileStat, most: u64, bar: usize) -> String {
         ChangeKind::TypeChanged => "type",
         ChangeKind::Unrecordable => "not recordable",
     };
-    let word =
-        if word.is_empty() || added + removed + word.len() + 1 > bar { String::new() } else { format!(" {dim}{word}{dim:#}") };
-    let text = format!("{green}{}{green:#}{red}{}{red:#}{word}", "+".repeat(added), "-".repeat(removed));
-    if added + removed == 0 { word.trim_start().to_owned() } else { text }
+    let word = if word.is_empty() || added + removed + word.len() + 1 > bar {
+        String::new()
+    } else {
+        format!(" {dim}{word}{dim:#}")
+    };
+    let text = format!(
+        "{green}{}{green:#}{red}{}{red:#}{word}",
+        "+".repeat(added),
+        "-".repeat(removed)
+    );
+    if added + removed == 0 {
+        word.trim_start().to_owned()
+    } else {
+        text
+    }
 }
 
 /// The end of a path says more than its beginning.
@@ -98,8 +144,15 @@ mod tests {
             })
             .collect();
         let sum = |count: fn(&FileStat) -> u64| files.iter().map(count).sum();
-        let stat = PatchStat { added: sum(|file| file.added), removed: sum(|file| file.removed), files };
-        lines(&stat, Some(columns)).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+        let stat = PatchStat {
+            added: sum(|file| file.added),
+            removed: sum(|file| file.removed),
+            files,
+        };
+        lines(&stat, Some(columns))
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect()
     }
 
     #[test]
@@ -134,8 +187,17 @@ mod tests {
                 ],
                 columns,
             );
-            assert!(lines.iter().take(3).all(|line| terminal::width(line) <= columns), "{columns}: {lines:#?}");
-            assert!(lines[0].contains("end.rs") && lines[0].contains('+'), "{lines:#?}");
+            assert!(
+                lines
+                    .iter()
+                    .take(3)
+                    .all(|line| terminal::width(line) <= columns),
+                "{columns}: {lines:#?}"
+            );
+            assert!(
+                lines[0].contains("end.rs") && lines[0].contains('+'),
+                "{lines:#?}"
+            );
             assert!(lines.iter().all(|line| !line.contains('\u{1b}')));
         }
     }

@@ -23,7 +23,10 @@ pub struct Cell {
 
 impl Cell {
     pub fn styled(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        Self {
+            text: text.into(),
+            style,
+        }
     }
 }
 
@@ -49,37 +52,67 @@ const NARROWEST: usize = 8;
 
 impl Table {
     pub fn new(columns: &[(&'static str, Fit)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self {
+            columns: columns.to_vec(),
+            rows: Vec::new(),
+        }
     }
 
     /// One row, a cell a column. Text from outside is tamed here.
     pub fn row(&mut self, cells: Vec<Cell>) {
-        self.rows.push(cells.into_iter().map(|cell| Cell { text: terminal::tame(&cell.text), ..cell }).collect());
+        self.rows.push(
+            cells
+                .into_iter()
+                .map(|cell| Cell {
+                    text: terminal::tame(&cell.text),
+                    ..cell
+                })
+                .collect(),
+        );
     }
 
     /// The lines to print; `columns` is the width of the terminal, if there is one.
     pub fn lines(&self, columns: Option<usize>) -> Vec<String> {
         let widths = self.widths(columns);
-        let head: Vec<Cell> = self.columns.iter().map(|(title, _)| Cell::styled(*title, dim())).collect();
+        let head: Vec<Cell> = self
+            .columns
+            .iter()
+            .map(|(title, _)| Cell::styled(*title, dim()))
+            .collect();
         let titled = self.columns.iter().any(|(title, _)| !title.is_empty());
-        titled.then_some(&head).into_iter().chain(&self.rows).map(|row| self.line(row, &widths)).collect()
+        titled
+            .then_some(&head)
+            .into_iter()
+            .chain(&self.rows)
+            .map(|row| self.line(row, &widths))
+            .collect()
     }
 
     /// What each column needs; then the widest that may be cut gives way until everything fits.
     fn widths(&self, columns: Option<usize>) -> Vec<usize> {
-        let cell = |row: &Vec<Cell>, at: usize| row.get(at).map_or(0, |cell| terminal::width(&cell.text));
+        let cell =
+            |row: &Vec<Cell>, at: usize| row.get(at).map_or(0, |cell| terminal::width(&cell.text));
         let mut widths: Vec<usize> = self
             .columns
             .iter()
             .enumerate()
-            .map(|(at, (title, _))| self.rows.iter().map(|row| cell(row, at)).max().unwrap_or(0).max(terminal::width(title)))
+            .map(|(at, (title, _))| {
+                self.rows
+                    .iter()
+                    .map(|row| cell(row, at))
+                    .max()
+                    .unwrap_or(0)
+                    .max(terminal::width(title))
+            })
             .collect();
         let Some(room) = columns else { return widths };
         let gaps = GAP * widths.len().saturating_sub(1);
         loop {
             let over = (widths.iter().sum::<usize>() + gaps).saturating_sub(room);
             let cuttable = |at: &usize| self.columns[*at].1 == Fit::Cut && widths[*at] > NARROWEST;
-            let widest = (0..widths.len()).filter(cuttable).max_by_key(|at| widths[*at]);
+            let widest = (0..widths.len())
+                .filter(cuttable)
+                .max_by_key(|at| widths[*at]);
             match widest {
                 Some(at) if over > 0 => widths[at] -= over.min(widths[at] - NARROWEST),
                 _ => return widths,
@@ -91,7 +124,11 @@ impl Table {
         let mut line = String::new();
         for (at, cell) in row.iter().enumerate().take(widths.len()) {
             let fit = self.columns[at].1;
-            let text = if fit == Fit::Cut { terminal::cut(&cell.text, widths[at]) } else { cell.text.clone() };
+            let text = if fit == Fit::Cut {
+                terminal::cut(&cell.text, widths[at])
+            } else {
+                cell.text.clone()
+            };
             let pad = " ".repeat(widths[at].saturating_sub(terminal::width(&text)));
             let style = cell.style;
             match fit {
@@ -114,20 +151,30 @@ mod tests {
 
     fn table() -> Table {
         let mut table = Table::new(&[("id", Fit::Whole), ("n", Fit::Right), ("words", Fit::Cut)]);
-        table.row(vec!["20260102T030405Z-demo-abcd".into(), "7".into(), "a long sentence that goes on and on".into()]);
+        table.row(vec![
+            "20260102T030405Z-demo-abcd".into(),
+            "7".into(),
+            "a long sentence that goes on and on".into(),
+        ]);
         table.row(vec!["x".into(), "12".into(), "\u{1b}[2J".into()]);
         table
     }
 
     fn plain(lines: &[String]) -> Vec<String> {
-        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+        lines
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect()
     }
 
     #[test]
     fn without_a_terminal_everything_is_whole() {
         let lines = plain(&table().lines(None));
         assert_eq!(lines[0], "id                           n  words");
-        assert_eq!(lines[1], "20260102T030405Z-demo-abcd   7  a long sentence that goes on and on");
+        assert_eq!(
+            lines[1],
+            "20260102T030405Z-demo-abcd   7  a long sentence that goes on and on"
+        );
         assert_eq!(lines[2], "x                           12  \u{fffd}[2J");
     }
 
@@ -136,15 +183,24 @@ mod tests {
         for columns in [20, 40, 45, 80] {
             let lines = table().lines(Some(columns));
             assert!(lines[1].contains("20260102T030405Z-demo-abcd"), "{columns}");
-            assert!(columns < 41 || lines.iter().all(|line| terminal::width(line) <= columns), "{columns}: {lines:?}");
+            assert!(
+                columns < 41 || lines.iter().all(|line| terminal::width(line) <= columns),
+                "{columns}: {lines:?}"
+            );
         }
-        assert_eq!(plain(&table().lines(Some(45)))[1], "20260102T030405Z-demo-abcd   7  a long sente…");
+        assert_eq!(
+            plain(&table().lines(Some(45)))[1],
+            "20260102T030405Z-demo-abcd   7  a long sente…"
+        );
     }
 
     #[test]
     fn the_widest_gives_way_first() {
         let mut table = Table::new(&[("", Fit::Cut), ("", Fit::Cut)]);
         table.row(vec!["short one".into(), "x".repeat(60).into()]);
-        assert_eq!(table.lines(Some(40))[0].split("  ").next(), Some("short one"));
+        assert_eq!(
+            table.lines(Some(40))[0].split("  ").next(),
+            Some("short one")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What a terminal may be shown and how much of it fits: taming, widths, wrapping. Nothing prints here.
+//! What a terminal may be shown and how much of it fits: taming, widths, wrapping. Nothing prints
+//! here.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -19,12 +20,22 @@ pub fn columns_of<S: AsFd + IsTerminal>(stream: &S) -> Option<usize> {
 
 /// Text from outside, safe for a terminal: one line, nothing that moves, hides or reverses.
 pub fn tame(text: &str) -> String {
-    text.chars().map(|c| if is_wild(c) { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| if is_wild(c) { '\u{fffd}' } else { c })
+        .collect()
 }
 
 /// Like [`tame`], but lines and tabs stay.
 pub fn tame_lines(text: &str) -> String {
-    text.chars().map(|c| if is_wild(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| {
+            if is_wild(c) && c != '\n' && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// Bytes from outside as visible text: what cannot be shown is spelled out, not dropped.
@@ -40,7 +51,10 @@ pub fn spell(bytes: &[u8]) -> String {
                 plain => out.push(plain),
             }
         }
-        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("<{byte:02X}>")));
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|byte| out.push_str(&format!("<{byte:02X}>")));
     }
     out
 }
@@ -67,10 +81,15 @@ pub fn width(text: &str) -> usize {
     columns
 }
 
-/// Good enough to keep columns straight: combining marks take none, East Asian letters and pictures two.
+/// Good enough to keep columns straight: combining marks take none, East Asian letters and pictures
+/// two.
 fn char_width(c: char) -> usize {
     match c {
-        '\u{300}'..='\u{36f}' | '\u{200c}' | '\u{200d}' | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{300}'..='\u{36f}'
+        | '\u{200c}'
+        | '\u{200d}'
+        | '\u{20d0}'..='\u{20ff}'
+        | '\u{fe00}'..='\u{fe0f}' => 0,
         '\u{1100}'..='\u{115f}'
         | '\u{2e80}'..='\u{a4cf}'
         | '\u{ac00}'..='\u{d7a3}'
@@ -104,7 +123,9 @@ pub fn cut(text: &str, columns: usize) -> String {
 
 /// Breaks plain text between words; a word that is too long stays whole.
 pub fn wrap(text: &str, columns: Option<usize>) -> Vec<String> {
-    let Some(columns) = columns else { return vec![text.to_owned()] };
+    let Some(columns) = columns else {
+        return vec![text.to_owned()];
+    };
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
     for word in text.split(' ') {
@@ -134,7 +155,10 @@ mod tests {
         let nasty = "a\u{1b}[2Jb\r\n\u{9b}c\u{202e}d\u{2066}e\u{7f}";
         assert!(!tame(nasty).chars().any(is_wild));
         assert_eq!(tame_lines("a\tb\n\u{1b}"), "a\tb\n\u{fffd}");
-        assert_eq!(spell(b"a\x1b[1m\tb\x7f\xff\xc3\xa9\xe2\x80\xae"), "a^[[1m\tb^?<FF>é<U+202E>");
+        assert_eq!(
+            spell(b"a\x1b[1m\tb\x7f\xff\xc3\xa9\xe2\x80\xae"),
+            "a^[[1m\tb^?<FF>é<U+202E>"
+        );
         assert_eq!(spell("\u{85}".as_bytes()), "<U+0085>");
     }
 
@@ -142,7 +166,10 @@ mod tests {
     fn widths_and_cuts() {
         assert_eq!(width("\u{1b}[1mab\u{1b}[0m"), 2);
         assert_eq!(width("日本e\u{301}"), 5);
-        assert_eq!((cut("abcdef", 6).as_str(), cut("abcdef", 4).as_str()), ("abcdef", "abc…"));
+        assert_eq!(
+            (cut("abcdef", 6).as_str(), cut("abcdef", 4).as_str()),
+            ("abcdef", "abc…")
+        );
         assert_eq!(cut("日本語", 4), "日…");
     }
 

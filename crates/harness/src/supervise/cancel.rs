@@ -1,5 +1,6 @@
 //! The one return arrow: Ctrl-C or SIGTERM asks a run to stop, and it stops by sealing what it has.
-//! One a process, shared by every run of it: nothing that one of them does may hide it from another.
+//! One a process, shared by every run of it: nothing that one of them does may hide it from
+//! another.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,7 +35,11 @@ impl Cancel {
         let (wake, other) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         other.set_nonblocking(true)?;
-        Ok(Self { signal: Arc::new(AtomicUsize::new(0)), wake, _other: other })
+        Ok(Self {
+            signal: Arc::new(AtomicUsize::new(0)),
+            wake,
+            _other: other,
+        })
     }
 
     pub fn requested(&self) -> bool {
@@ -46,7 +51,8 @@ impl Cancel {
         i32::try_from(self.signal.load(Ordering::SeqCst)).unwrap_or(i32::MAX)
     }
 
-    /// Readable from the first signal on, for everyone who waits on it. Whoever has seen it stops waiting on it.
+    /// Readable from the first signal on, for everyone who waits on it. Whoever has seen it stops
+    /// waiting on it.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }

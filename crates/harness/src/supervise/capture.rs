@@ -1,4 +1,5 @@
-//! Output to a capped file: redacted while it arrives, counted and digested whole, head and tail kept.
+//! Output to a capped file: redacted while it arrives, counted and digested whole, head and tail
+//! kept.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -48,7 +49,11 @@ impl<'a> Capture<'a> {
             hasher: Hasher::default(),
             error: None,
         };
-        Self { name: name.to_owned(), redactor: secrets.redactor(), store }
+        Self {
+            name: name.to_owned(),
+            redactor: secrets.redactor(),
+            store,
+        }
     }
 
     /// Takes raw bytes; `clean` sees what was kept of them after redaction.
@@ -61,15 +66,28 @@ impl<'a> Capture<'a> {
     }
 
     pub fn finish(self, clean: &mut dyn FnMut(&[u8])) -> Captured {
-        let Self { name, redactor, mut store } = self;
+        let Self {
+            name,
+            redactor,
+            mut store,
+        } = self;
         let hits = redactor.finish(&mut |out| {
             store.take(out);
             clean(out);
         });
         let kept_bytes = store.close();
-        let record =
-            OutputRecord { file: name, bytes: store.total, sha256: store.hasher.finish(), kept_bytes, redactions: hits.total() };
-        Captured { record, hits, error: store.error }
+        let record = OutputRecord {
+            file: name,
+            bytes: store.total,
+            sha256: store.hasher.finish(),
+            kept_bytes,
+            redactions: hits.total(),
+        };
+        Captured {
+            record,
+            hits,
+            error: store.error,
+        }
     }
 }
 
@@ -97,7 +115,10 @@ impl Store {
 
     fn close(&mut self) -> u64 {
         if self.dropped > 0 {
-            let note = format!("\n[cto: {} bytes not kept; length and digest of all are in the events]\n", self.dropped);
+            let note = format!(
+                "\n[cto: {} bytes not kept; length and digest of all are in the events]\n",
+                self.dropped
+            );
             self.write(note.as_bytes());
         }
         let tail: Vec<u8> = std::mem::take(&mut self.tail).into();
@@ -133,14 +154,20 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_head_and_tail_and_counts_all() {
-        let all: Vec<u8> = (0..100_000u32).flat_map(|n| format!("{n}\n").into_bytes()).collect();
+        let all: Vec<u8> = (0..100_000u32)
+            .flat_map(|n| format!("{n}\n").into_bytes())
+            .collect();
         let chunks: Vec<&[u8]> = all.chunks(1000).collect();
         let (done, file) = capture(4096, &chunks);
         assert_eq!(done.record.bytes, all.len() as u64);
         assert_eq!(done.record.sha256, Digest::of(&all));
         assert_eq!(done.record.kept_bytes, 4096);
         let text = String::from_utf8(file).unwrap();
-        assert!(text.starts_with("0\n1\n") && text.ends_with("99999\n") && text.contains("bytes not kept"));
+        assert!(
+            text.starts_with("0\n1\n")
+                && text.ends_with("99999\n")
+                && text.contains("bytes not kept")
+        );
         assert!(text.len() < 4300);
     }
 }

@@ -52,7 +52,15 @@ pub struct Watch {
 
 impl Watch {
     pub fn new(limits: Limits, now: Instant) -> Self {
-        Self { limits, started: now, last_output: now, ending: None, killed: false, exited: None, closed: false }
+        Self {
+            limits,
+            started: now,
+            last_output: now,
+            ending: None,
+            killed: false,
+            exited: None,
+            closed: false,
+        }
     }
 
     pub fn saw_output(&mut self, now: Instant) {
@@ -67,7 +75,11 @@ impl Watch {
         }
         if let Some(exited) = self.exited {
             let left = DRAIN.saturating_sub(now - exited);
-            return if self.closed || left.is_zero() { Decision::Finish } else { Decision::Wait(left) };
+            return if self.closed || left.is_zero() {
+                Decision::Finish
+            } else {
+                Decision::Wait(left)
+            };
         }
         if let Some((_, since)) = self.ending {
             let left = GRACE.saturating_sub(now - since);
@@ -105,9 +117,13 @@ impl Watch {
     pub fn verdict(&self, status: Option<(Option<i32>, Option<i32>)>) -> ProcessEnd {
         match (self.ending, status) {
             (Some((Cause::Time(limit), _)), _) => ProcessEnd::TimedOut { limit },
-            (Some((Cause::Memory, _)), _) => ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled },
+            (Some((Cause::Memory, _)), _) => ProcessEnd::MemoryLimit {
+                measured_by: MemoryMeter::Sampled,
+            },
             (Some((Cause::Cancel, _)), _) => ProcessEnd::Cancelled,
-            (None, Some((Some(code), _))) => u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code }),
+            (None, Some((Some(code), _))) => {
+                u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code })
+            }
             (None, Some((None, Some(signal)))) => ProcessEnd::Signalled { signal },
             (None, Some((None, None)) | None) => ProcessEnd::Lost,
         }
@@ -122,7 +138,17 @@ mod tests {
 
     fn watch() -> (Watch, Instant) {
         let t0 = Instant::now();
-        (Watch::new(Limits { wall: 10 * S, idle: 3 * S, memory_kib: u64::MAX }, t0), t0)
+        (
+            Watch::new(
+                Limits {
+                    wall: 10 * S,
+                    idle: 3 * S,
+                    memory_kib: u64::MAX,
+                },
+                t0,
+            ),
+            t0,
+        )
     }
 
     #[test]
@@ -132,12 +158,26 @@ mod tests {
         w.saw_output(t0 + 2 * S);
         assert_eq!(w.decide(t0 + 4 * S, Input::Tick), Decision::Wait(S));
         assert_eq!(w.decide(t0 + 5 * S, Input::Tick), Decision::Terminate);
-        assert!(matches!(w.decide(t0 + 5 * S, Input::Tick), Decision::Wait(_)));
+        assert!(matches!(
+            w.decide(t0 + 5 * S, Input::Tick),
+            Decision::Wait(_)
+        ));
         assert_eq!(w.decide(t0 + 6 * S, Input::Tick), Decision::Kill);
-        assert!(matches!(w.decide(t0 + 6 * S, Input::Tick), Decision::Wait(_)), "killed once");
-        assert!(matches!(w.decide(t0 + 6 * S, Input::Exited), Decision::Wait(_)));
+        assert!(
+            matches!(w.decide(t0 + 6 * S, Input::Tick), Decision::Wait(_)),
+            "killed once"
+        );
+        assert!(matches!(
+            w.decide(t0 + 6 * S, Input::Exited),
+            Decision::Wait(_)
+        ));
         assert_eq!(w.decide(t0 + 7 * S, Input::Tick), Decision::Finish);
-        assert_eq!(w.verdict(Some((Some(0), None))), ProcessEnd::TimedOut { limit: TimeLimit::Idle });
+        assert_eq!(
+            w.verdict(Some((Some(0), None))),
+            ProcessEnd::TimedOut {
+                limit: TimeLimit::Idle
+            }
+        );
     }
 
     #[test]
@@ -145,11 +185,19 @@ mod tests {
         let (mut w, t0) = watch();
         for n in 1..10 {
             w.saw_output(t0 + n * S);
-            assert!(matches!(w.decide(t0 + n * S, Input::Tick), Decision::Wait(_)));
+            assert!(matches!(
+                w.decide(t0 + n * S, Input::Tick),
+                Decision::Wait(_)
+            ));
         }
         w.saw_output(t0 + 10 * S);
         assert_eq!(w.decide(t0 + 10 * S, Input::Tick), Decision::Terminate);
-        assert_eq!(w.verdict(None), ProcessEnd::TimedOut { limit: TimeLimit::Wall });
+        assert_eq!(
+            w.verdict(None),
+            ProcessEnd::TimedOut {
+                limit: TimeLimit::Wall
+            }
+        );
     }
 
     #[test]
@@ -157,7 +205,10 @@ mod tests {
         let (mut w, t0) = watch();
         assert!(matches!(w.decide(t0, Input::Exited), Decision::Wait(_)));
         assert_eq!(w.decide(t0, Input::OutputClosed), Decision::Finish);
-        assert_eq!(w.verdict(Some((Some(7), None))), ProcessEnd::Exited { code: 7 });
+        assert_eq!(
+            w.verdict(Some((Some(7), None))),
+            ProcessEnd::Exited { code: 7 }
+        );
     }
 
     #[test]
@@ -171,7 +222,12 @@ mod tests {
     fn too_much_memory_ends_it() {
         let (mut w, t0) = watch();
         assert_eq!(w.decide(t0, Input::MemoryExceeded), Decision::Terminate);
-        assert_eq!(w.verdict(Some((None, Some(9)))), ProcessEnd::MemoryLimit { measured_by: MemoryMeter::Sampled });
+        assert_eq!(
+            w.verdict(Some((None, Some(9)))),
+            ProcessEnd::MemoryLimit {
+                measured_by: MemoryMeter::Sampled
+            }
+        );
     }
 
     #[test]
@@ -179,6 +235,9 @@ mod tests {
         let (w, _) = watch();
         assert_eq!(w.verdict(None), ProcessEnd::Lost);
         assert_eq!(w.verdict(Some((None, None))), ProcessEnd::Lost);
-        assert_eq!(w.verdict(Some((None, Some(9)))), ProcessEnd::Signalled { signal: 9 });
+        assert_eq!(
+            w.verdict(Some((None, Some(9)))),
+            ProcessEnd::Signalled { signal: 9 }
+        );
     }
 }

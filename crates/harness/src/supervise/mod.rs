@@ -117,19 +117,43 @@ pub struct Running {
 /// Starts a job. A jailed one is proven contained here, and waits inside for [`Running::finish`].
 pub fn start(job: &Job) -> Result<Running, SuperviseError> {
     let running = start_unproven(job)?;
-    let mut missing = running.jail.as_ref().map(|jail| unproven(&jail.report)).unwrap_or_default();
-    let asked = job.jail.as_ref().and_then(|plan| plan.guard.as_ref()).map(|guard| guard.places.mounts() as u64);
-    if asked != running.jail.as_ref().and_then(|jail| jail.report.guard).map(|guard| guard.asked) {
+    let mut missing = running
+        .jail
+        .as_ref()
+        .map(|jail| unproven(&jail.report))
+        .unwrap_or_default();
+    let asked = job
+        .jail
+        .as_ref()
+        .and_then(|plan| plan.guard.as_ref())
+        .map(|guard| guard.places.mounts() as u64);
+    if asked
+        != running
+            .jail
+            .as_ref()
+            .and_then(|jail| jail.report.guard)
+            .map(|guard| guard.asked)
+    {
         missing.push("guard: not the places that were asked for".into());
     }
     // Dropping `running` ends the jail; nothing of the contract was started in it.
-    if missing.is_empty() { Ok(running) } else { Err(SuperviseError::NotContained { missing }) }
+    if missing.is_empty() {
+        Ok(running)
+    } else {
+        Err(SuperviseError::NotContained { missing })
+    }
 }
 
 /// For experiments with single layers: no run ever starts this way.
 pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
     let started = Instant::now();
-    let output = || if job.inherit_output { Stdio::inherit() } else { Stdio::piped() };
+    let output = || {
+        if job.inherit_output {
+            Stdio::inherit()
+        } else {
+            Stdio::piped()
+        }
+    };
     let Some(plan) = &job.jail else {
         let child = Command::new(&job.program)
             .args(&job.args)
@@ -141,16 +165,47 @@ pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
             .stderr(output())
             .process_group(0)
             .spawn()
-            .map_err(|source| SuperviseError::Spawn { program: job.program.display().to_string(), source })?;
-        return Ok(Running { child, limits: job.limits, started, jail: None, door: None });
+            .map_err(|source| SuperviseError::Spawn {
+                program: job.program.display().to_string(),
+                source,
+            })?;
+        return Ok(Running {
+            child,
+            limits: job.limits,
+            started,
+            jail: None,
+            door: None,
+        });
     };
-    let ready = jail::prepare(plan, &job.program, &job.args, &job.cwd, &job.env, (output(), output()))?;
-    let jail = Jailed { control: ready.control, report: ready.report, census: ready.census, witness: ready.witness };
-    Ok(Running { child: ready.child, limits: job.limits, started, jail: Some(jail), door: ready.door })
+    let ready = jail::prepare(
+        plan,
+        &job.program,
+        &job.args,
+        &job.cwd,
+        &job.env,
+        (output(), output()),
+    )?;
+    let jail = Jailed {
+        control: ready.control,
+        report: ready.report,
+        census: ready.census,
+        witness: ready.witness,
+    };
+    Ok(Running {
+        child: ready.child,
+        limits: job.limits,
+        started,
+        jail: Some(jail),
+        door: ready.door,
+    })
 }
 
 /// Runs a job to its end; every byte it writes goes to `output` in order of arrival.
-pub fn run(job: &Job, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, SuperviseError> {
+pub fn run(
+    job: &Job,
+    cancel: &Cancel,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<Ended, SuperviseError> {
     start(job)?.finish(cancel, output)
 }
 
@@ -160,31 +215,61 @@ impl Running {
         self.door.take()
     }
 
-    pub fn finish(mut self, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> Result<Ended, SuperviseError> {
+    pub fn finish(
+        mut self,
+        cancel: &Cancel,
+        output: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Ended, SuperviseError> {
         let watched = |source| SuperviseError::Watch { source };
         if let Some(jail) = &self.jail {
             jail::go(&jail.control).map_err(watched)?;
         }
         let (end, peak) = watch(&mut self, cancel, output).map_err(watched)?;
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let Some(Jailed { control, report, census, witness }) = self.jail.take() else {
-            return Ok(Ended { end, duration_ms, contained: None, attempts: Err("it ran without containment".into()) });
+        let Some(Jailed {
+            control,
+            report,
+            census,
+            witness,
+        }) = self.jail.take()
+        else {
+            return Ok(Ended {
+                end,
+                duration_ms,
+                contained: None,
+                attempts: Err("it ran without containment".into()),
+            });
         };
-        // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before that.
+        // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before
+        // that.
         let word = jail::last_word(&control);
         drop(control);
         let survivors = census.tally().map_err(watched)?.alive;
         let end = match (end, word) {
-            (ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } | ProcessEnd::Lost, Some((word, _))) => from_word(word),
-            // Ended by us: what it left as a code does not matter. Ended without a word: nobody knows how.
-            (end @ (ProcessEnd::TimedOut { .. } | ProcessEnd::MemoryLimit { .. } | ProcessEnd::Cancelled), _) => end,
+            (
+                ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } | ProcessEnd::Lost,
+                Some((word, _)),
+            ) => from_word(word),
+            // Ended by us: what it left as a code does not matter. Ended without a word: nobody
+            // knows how.
+            (
+                end @ (ProcessEnd::TimedOut { .. }
+                | ProcessEnd::MemoryLimit { .. }
+                | ProcessEnd::Cancelled),
+                _,
+            ) => end,
             (_, None) => ProcessEnd::Lost,
         };
         let ended_with_it = word.map_or(0, |(_, count)| count);
         Ok(Ended {
             end,
             duration_ms,
-            contained: Some(Contained { jail: report, survivors, ended_with_it, peak_memory_kib: peak }),
+            contained: Some(Contained {
+                jail: report,
+                survivors,
+                ended_with_it,
+                peak_memory_kib: peak,
+            }),
             attempts: witness.and_then(Witness::finish),
         })
     }
@@ -192,7 +277,9 @@ impl Running {
 
 fn from_word(word: ExitWord) -> ProcessEnd {
     match word {
-        ExitWord::Exited(code) => u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code }),
+        ExitWord::Exited(code) => {
+            u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code })
+        }
         ExitWord::Signalled(signal) => ProcessEnd::Signalled { signal },
     }
 }
@@ -259,23 +346,46 @@ impl Sampler<'_> {
     }
 
     fn bound(&self, wait: Duration) -> Duration {
-        if self.census.is_some() { wait.min(SAMPLE) } else { wait }
+        if self.census.is_some() {
+            wait.min(SAMPLE)
+        } else {
+            wait
+        }
     }
 }
 
 /// Watches a process to its end; also tells the most memory that was seen.
-fn watch(running: &mut Running, cancel: &Cancel, output: &mut dyn FnMut(Stream, &[u8])) -> io::Result<(ProcessEnd, Option<u64>)> {
-    let Running { child, limits, jail, .. } = running;
+fn watch(
+    running: &mut Running,
+    cancel: &Cancel,
+    output: &mut dyn FnMut(Stream, &[u8]),
+) -> io::Result<(ProcessEnd, Option<u64>)> {
+    let Running {
+        child,
+        limits,
+        jail,
+        ..
+    } = running;
     let mut pipes = Pipes::of(child)?;
     let pid = Pid::from_child(child);
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    let reach = Reach { pid, control: jail.as_ref().map(|jail| &jail.control) };
-    let mut sampler = Sampler { census: jail.as_ref().map(|jail| &jail.census), last: Instant::now(), peak_kib: None };
+    let reach = Reach {
+        pid,
+        control: jail.as_ref().map(|jail| &jail.control),
+    };
+    let mut sampler = Sampler {
+        census: jail.as_ref().map(|jail| &jail.census),
+        last: Instant::now(),
+        peak_kib: None,
+    };
     let mut watch = Watch::new(*limits, Instant::now());
     let mut status: Option<ExitStatus> = None;
     loop {
         let now = Instant::now();
-        let too_much = status.is_none() && sampler.look(now).is_some_and(|memory| memory > limits.memory_kib);
+        let too_much = status.is_none()
+            && sampler
+                .look(now)
+                .is_some_and(|memory| memory > limits.memory_kib);
         let input = match (cancel.requested(), too_much) {
             (true, _) => Input::Cancelled,
             (false, true) => Input::MemoryExceeded,
@@ -307,7 +417,8 @@ fn watch(running: &mut Running, cancel: &Cancel, output: &mut dyn FnMut(Stream, 
                 Ready::Exit => {
                     status = child.try_wait()?;
                     if status.is_some() {
-                        // What a bare process left in its group holds the pipes open and must not outlive it.
+                        // What a bare process left in its group holds the pipes open and must not
+                        // outlive it.
                         if reach.control.is_none() {
                             reach.kill();
                         }

@@ -29,9 +29,14 @@ pub enum Ready {
 
 impl Pipes {
     pub fn of(child: &mut Child) -> io::Result<Self> {
-        let pipes = Self { stdout: child.stdout.take(), stderr: child.stderr.take(), buffer: vec![0u8; BUFFER] };
+        let pipes = Self {
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            buffer: vec![0u8; BUFFER],
+        };
         for (_, pipe) in pipes.open() {
-            // Fewer turns between writer and reader; where the kernel refuses, the usual size does as well.
+            // Fewer turns between writer and reader; where the kernel refuses, the usual size does
+            // as well.
             let _ = rustix::pipe::fcntl_setpipe_size(pipe, BUFFER);
             rustix::fs::fcntl_setfl(pipe, rustix::fs::OFlags::NONBLOCK)?;
         }
@@ -39,8 +44,14 @@ impl Pipes {
     }
 
     fn open(&self) -> impl Iterator<Item = (Ready, BorrowedFd<'_>)> {
-        let stdout = self.stdout.as_ref().map(|pipe| (Ready::Output(Stream::Stdout), pipe.as_fd()));
-        let stderr = self.stderr.as_ref().map(|pipe| (Ready::Output(Stream::Stderr), pipe.as_fd()));
+        let stdout = self
+            .stdout
+            .as_ref()
+            .map(|pipe| (Ready::Output(Stream::Stdout), pipe.as_fd()));
+        let stderr = self
+            .stderr
+            .as_ref()
+            .map(|pipe| (Ready::Output(Stream::Stderr), pipe.as_fd()));
         stdout.into_iter().chain(stderr)
     }
 
@@ -49,19 +60,39 @@ impl Pipes {
     }
 
     /// Waits for output or for one of `others`; an interrupted wait is an empty answer.
-    pub fn wait(&self, others: &[(Ready, BorrowedFd<'_>)], wait: Duration) -> io::Result<Vec<Ready>> {
+    pub fn wait(
+        &self,
+        others: &[(Ready, BorrowedFd<'_>)],
+        wait: Duration,
+    ) -> io::Result<Vec<Ready>> {
         let fds: Vec<(Ready, BorrowedFd<'_>)> = self.open().chain(others.iter().copied()).collect();
-        let mut polled: Vec<PollFd<'_>> = fds.iter().map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        let timeout = rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut polled: Vec<PollFd<'_>> = fds
+            .iter()
+            .map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+            .collect();
+        let timeout = rustix::event::Timespec {
+            tv_sec: wait.as_secs() as i64,
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        };
         match poll(&mut polled, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(fds.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty()).map(|((ready, _), _)| *ready).collect())
+        Ok(fds
+            .iter()
+            .zip(&polled)
+            .filter(|(_, polled)| !polled.revents().is_empty())
+            .map(|((ready, _), _)| *ready)
+            .collect())
     }
 
     /// Reads what is there; a pipe at its end is closed.
-    pub fn drain(&mut self, stream: Stream, output: &mut dyn FnMut(Stream, &[u8]), watch: &mut Watch) -> io::Result<()> {
+    pub fn drain(
+        &mut self,
+        stream: Stream,
+        output: &mut dyn FnMut(Stream, &[u8]),
+        watch: &mut Watch,
+    ) -> io::Result<()> {
         let read = match stream {
             Stream::Stdout => self.stdout.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
             Stream::Stderr => self.stderr.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
@@ -76,7 +107,11 @@ impl Pipes {
                 watch.saw_output(Instant::now());
                 output(stream, &self.buffer[..n]);
             }
-            Some(Err(error)) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Some(Err(error))
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             Some(Err(error)) => return Err(error),
         }
         Ok(())

@@ -7,15 +7,23 @@ fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) 
         args: vec!["-c".into(), script.into()],
         cwd: "/".into(),
         env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-        limits: Limits { wall: Duration::from_millis(wall_ms), idle: Duration::from_millis(idle_ms), memory_kib: u64::MAX },
+        limits: Limits {
+            wall: Duration::from_millis(wall_ms),
+            idle: Duration::from_millis(idle_ms),
+            memory_kib: u64::MAX,
+        },
         jail: None,
         inherit_output: false,
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let ended = run(&job, &Cancel::never().unwrap(), &mut |stream, bytes| match stream {
-        Stream::Stdout => out.extend_from_slice(bytes),
-        Stream::Stderr => err.extend_from_slice(bytes),
-    })
+    let ended = run(
+        &job,
+        &Cancel::never().unwrap(),
+        &mut |stream, bytes| match stream {
+            Stream::Stdout => out.extend_from_slice(bytes),
+            Stream::Stderr => err.extend_from_slice(bytes),
+        },
+    )
     .unwrap();
     (ended, out, err)
 }
@@ -23,7 +31,10 @@ fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) 
 #[test]
 fn output_and_code_come_back() {
     let (ended, out, err) = shell("echo hi; echo ho >&2; exit 7", 5000, 5000);
-    assert_eq!((ended.end, out.as_slice(), err.as_slice()), (ProcessEnd::Exited { code: 7 }, &b"hi\n"[..], &b"ho\n"[..]));
+    assert_eq!(
+        (ended.end, out.as_slice(), err.as_slice()),
+        (ProcessEnd::Exited { code: 7 }, &b"hi\n"[..], &b"ho\n"[..])
+    );
 }
 
 #[test]
@@ -35,16 +46,39 @@ fn nothing_is_inherited_and_stdin_is_closed() {
 
 #[test]
 fn a_signal_is_not_an_exit() {
-    assert_eq!(shell("kill -9 $$", 5000, 5000).0.end, ProcessEnd::Signalled { signal: 9 });
+    assert_eq!(
+        shell("kill -9 $$", 5000, 5000).0.end,
+        ProcessEnd::Signalled { signal: 9 }
+    );
 }
 
 #[test]
 fn limits_end_it_even_when_it_ignores_the_asking() {
-    assert_eq!(shell("trap '' TERM; sleep 60", 60_000, 150).0.end, ProcessEnd::TimedOut { limit: TimeLimit::Idle });
-    assert_eq!(shell("while :; do echo x; sleep 0.02; done", 200, 60_000).0.end, ProcessEnd::TimedOut { limit: TimeLimit::Wall });
     assert_eq!(
-        shell("trap 'exit 0' TERM; while :; do sleep 0.05; done", 150, 60_000).0.end,
-        ProcessEnd::TimedOut { limit: TimeLimit::Wall }
+        shell("trap '' TERM; sleep 60", 60_000, 150).0.end,
+        ProcessEnd::TimedOut {
+            limit: TimeLimit::Idle
+        }
+    );
+    assert_eq!(
+        shell("while :; do echo x; sleep 0.02; done", 200, 60_000)
+            .0
+            .end,
+        ProcessEnd::TimedOut {
+            limit: TimeLimit::Wall
+        }
+    );
+    assert_eq!(
+        shell(
+            "trap 'exit 0' TERM; while :; do sleep 0.05; done",
+            150,
+            60_000
+        )
+        .0
+        .end,
+        ProcessEnd::TimedOut {
+            limit: TimeLimit::Wall
+        }
     );
 }
 
@@ -53,7 +87,11 @@ fn a_background_child_neither_holds_us_nor_survives() {
     let dir = tempfile::tempdir().unwrap();
     let mark = dir.path().join("late");
     let started = Instant::now();
-    let (ended, ..) = shell(&format!("(sleep 2; touch {}) & echo started", mark.display()), 30_000, 30_000);
+    let (ended, ..) = shell(
+        &format!("(sleep 2; touch {}) & echo started", mark.display()),
+        30_000,
+        30_000,
+    );
     assert_eq!(ended.end, ProcessEnd::Exited { code: 0 });
     assert!(started.elapsed() < Duration::from_secs(2));
     std::thread::sleep(Duration::from_millis(2300));
@@ -67,11 +105,18 @@ fn a_missing_program_is_said_so() {
         args: vec![],
         cwd: "/".into(),
         env: BTreeMap::new(),
-        limits: Limits { wall: Duration::from_secs(1), idle: Duration::from_secs(1), memory_kib: u64::MAX },
+        limits: Limits {
+            wall: Duration::from_secs(1),
+            idle: Duration::from_secs(1),
+            memory_kib: u64::MAX,
+        },
         jail: None,
         inherit_output: false,
     };
-    assert!(matches!(run(&job, &Cancel::never().unwrap(), &mut |_, _| {}), Err(SuperviseError::Spawn { .. })));
+    assert!(matches!(
+        run(&job, &Cancel::never().unwrap(), &mut |_, _| {}),
+        Err(SuperviseError::Spawn { .. })
+    ));
 }
 
 /// Bare processes: nothing wakes their watchers but the signal itself, or an end that is far away.
@@ -87,15 +132,22 @@ fn one_cancel_ends_every_run_of_the_process() {
                 args: vec!["60".into()],
                 cwd: "/".into(),
                 env: BTreeMap::new(),
-                limits: Limits { wall: Duration::from_secs(60), idle: Duration::from_secs(60), memory_kib: u64::MAX },
+                limits: Limits {
+                    wall: Duration::from_secs(60),
+                    idle: Duration::from_secs(60),
+                    memory_kib: u64::MAX,
+                },
                 jail: None,
                 inherit_output: false,
             };
-            tell.send(run(&job, &cancel, &mut |_, _| {}).unwrap().end).unwrap();
+            tell.send(run(&job, &cancel, &mut |_, _| {}).unwrap().end)
+                .unwrap();
         });
     }
     std::thread::sleep(Duration::from_millis(300));
     cancel.pretend(2).unwrap();
-    let ends: Vec<Option<ProcessEnd>> = (0..4).map(|_| told.recv_timeout(Duration::from_secs(20)).ok()).collect();
+    let ends: Vec<Option<ProcessEnd>> = (0..4)
+        .map(|_| told.recv_timeout(Duration::from_secs(20)).ok())
+        .collect();
     assert_eq!(ends, [Some(ProcessEnd::Cancelled); 4]);
 }

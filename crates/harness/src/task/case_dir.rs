@@ -1,5 +1,5 @@
-//! Reading a case from a directory of the operator's: regular files and directories, nothing else, no more
-//! than fits, and every refusal with its place. What the files mean is decided elsewhere.
+//! Reading a case from a directory of the operator's: regular files and directories, nothing else,
+//! no more than fits, and every refusal with its place. What the files mean is decided elsewhere.
 
 use std::fs::Metadata;
 use std::io;
@@ -11,8 +11,8 @@ use crate::host::failure::Failure;
 use crate::host::files;
 use crate::task::cases::{CASE_FILE, Case, Loader};
 
-/// Directories beside the case file that are not read: what is too large or too local to copy, and the history
-/// of the case itself.
+/// Directories beside the case file that are not read: what is too large or too local to copy, and
+/// the history of the case itself.
 const NOT_READ: [&str; 2] = [INPUTS, ".git"];
 const INPUTS: &str = "inputs";
 
@@ -30,32 +30,60 @@ pub fn read(dir: &Path) -> Result<Case, Failure> {
         Ok(meta) if meta.is_file() => {}
         Ok(_) => return Err(refused(&case_file, "case.toml is not a regular file")),
         Err(error) if is_absent(&error) => {
-            return Err(Failure::usage("unknown_case", format!("{} is not a case: it has no case.toml", dir.display()))
-                .so("nothing ran")
-                .hint("`cto cases` lists the built-in cases; `cto case new NAME` begins one of your own"));
+            return Err(Failure::usage(
+                "unknown_case",
+                format!("{} is not a case: it has no case.toml", dir.display()),
+            )
+            .so("nothing ran")
+            .hint(
+                "`cto cases` lists the built-in cases; `cto case new NAME` begins one of your own",
+            ));
         }
         Err(error) => return Err(unreadable(&case_file, &error)),
     }
-    let real = dir.canonicalize().map_err(|error| unreadable(dir, &error))?;
-    let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let real = dir
+        .canonicalize()
+        .map_err(|error| unreadable(dir, &error))?;
+    let name = real
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     // A case with an unusable directory name still gets a run id, and its contract error a bundle.
-    let id = name.parse().or_else(|_| "unnamed-case".parse()).map_err(|error| unreadable(dir, &error))?;
-    let mut walk = Walk { root: &real, loader: Loader::default(), files: 0, bytes: 0, pending: vec![PathBuf::new()] };
+    let id = name
+        .parse()
+        .or_else(|_| "unnamed-case".parse())
+        .map_err(|error| unreadable(dir, &error))?;
+    let mut walk = Walk {
+        root: &real,
+        loader: Loader::default(),
+        files: 0,
+        bytes: 0,
+        pending: vec![PathBuf::new()],
+    };
     while let Some(below) = walk.pending.pop() {
         walk.directory(&below)?;
     }
-    let case = walk.loader.finish(id, false, format!("{name}/{CASE_FILE}"))?;
-    Ok(Case { inputs: Some(real.join(INPUTS)), ..case })
+    let case = walk
+        .loader
+        .finish(id, false, format!("{name}/{CASE_FILE}"))?;
+    Ok(Case {
+        inputs: Some(real.join(INPUTS)),
+        ..case
+    })
 }
 
 /// Names of the directories below `dir` that hold a case file, in order.
 pub fn names_in(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let bad = |place: &Path, error: &io::Error| {
-        Failure::usage("bad_cases_directory", "the directory of cases cannot be read")
-            .at(place.display().to_string())
-            .because(error)
-            .so("nothing ran")
-            .hint("--cases names a directory that holds one directory a case")
+        Failure::usage(
+            "bad_cases_directory",
+            "the directory of cases cannot be read",
+        )
+        .at(place.display().to_string())
+        .because(error)
+        .so("nothing ran")
+        .hint("--cases names a directory that holds one directory a case")
     };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(|error| bad(dir, &error))? {
@@ -71,15 +99,23 @@ pub fn names_in(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn unreadable(path: &Path, error: &dyn std::error::Error) -> Failure {
-    Failure::usage("unreadable_case", "the case cannot be read").at(path.display().to_string()).because(error).so("nothing ran")
+    Failure::usage("unreadable_case", "the case cannot be read")
+        .at(path.display().to_string())
+        .because(error)
+        .so("nothing ran")
 }
 
 fn refused(path: &Path, why: impl Into<String>) -> Failure {
-    Failure::usage("unreadable_case", why).at(path.display().to_string()).so("nothing ran")
+    Failure::usage("unreadable_case", why)
+        .at(path.display().to_string())
+        .so("nothing ran")
 }
 
 struct Walk<'a> {
@@ -99,15 +135,25 @@ impl Walk<'_> {
             if NOT_READ.iter().any(|name| relative == Path::new(name)) {
                 continue;
             }
-            let meta = path.symlink_metadata().map_err(|error| unreadable(&path, &error))?;
+            let meta = path
+                .symlink_metadata()
+                .map_err(|error| unreadable(&path, &error))?;
             let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
             if relative.components().any(is_git) {
-                return Err(refused(&path, "a case may not hold git metadata: every copy gets its own"));
+                return Err(refused(
+                    &path,
+                    "a case may not hold git metadata: every copy gets its own",
+                ));
             }
             match (meta.is_dir(), meta.is_file()) {
                 (true, _) => self.pending.push(relative),
                 (_, true) => self.file(&path, &relative, &meta)?,
-                (false, false) => return Err(refused(&path, "a case may hold only regular files and directories")),
+                (false, false) => {
+                    return Err(refused(
+                        &path,
+                        "a case may hold only regular files and directories",
+                    ));
+                }
             }
         }
         Ok(())
@@ -123,10 +169,15 @@ impl Walk<'_> {
         self.files += 1;
         self.bytes += bytes.len() as u64;
         if self.files > MAX_FILES || self.bytes > MAX_TOTAL {
-            let most = format!("a case may hold {MAX_FILES} files and {} MiB", MAX_TOTAL >> 20);
+            let most = format!(
+                "a case may hold {MAX_FILES} files and {} MiB",
+                MAX_TOTAL >> 20
+            );
             return Err(refused(self.root, most).hint("put what is too large to copy into inputs/"));
         }
         let executable = meta.permissions().mode() & 0o100 != 0;
-        self.loader.take(relative.as_os_str().as_bytes(), executable, bytes).map_err(|error| refused(path, error.to_string()))
+        self.loader
+            .take(relative.as_os_str().as_bytes(), executable, bytes)
+            .map_err(|error| refused(path, error.to_string()))
     }
 }

@@ -37,9 +37,12 @@ impl Language {
 /// Writes a new case below `parent` and returns its directory. Nothing that is there is touched.
 pub fn create(parent: &Path, name: &CaseId, language: Language) -> Result<PathBuf, Failure> {
     let dir = parent.join(name.as_str());
-    let template = TEMPLATES
-        .get_dir(language.directory())
-        .ok_or_else(|| Failure::internal("bad_template", "this program holds no template for the language"))?;
+    let template = TEMPLATES.get_dir(language.directory()).ok_or_else(|| {
+        Failure::internal(
+            "bad_template",
+            "this program holds no template for the language",
+        )
+    })?;
     let unwritable = |error: &io::Error| {
         Failure::usage("unwritable_case", "the case cannot be written")
             .at(dir.display().to_string())
@@ -50,10 +53,12 @@ pub fn create(parent: &Path, name: &CaseId, language: Language) -> Result<PathBu
     match DirBuilder::new().create(&dir) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(Failure::usage("case_exists", "there is something of this name already")
-                .at(dir.display().to_string())
-                .so("nothing was written")
-                .hint("choose another name, or another place with --dir DIR"));
+            return Err(
+                Failure::usage("case_exists", "there is something of this name already")
+                    .at(dir.display().to_string())
+                    .so("nothing was written")
+                    .hint("choose another name, or another place with --dir DIR"),
+            );
         }
         Err(error) => return Err(unwritable(&error).so("nothing was written")),
     }
@@ -62,7 +67,11 @@ pub fn create(parent: &Path, name: &CaseId, language: Language) -> Result<PathBu
         Err(error) => {
             // It was ours alone, and half a case is none.
             let gone = fs::remove_dir_all(&dir).is_ok();
-            Err(unwritable(&error).so(if gone { "nothing was left behind" } else { "what was written is incomplete" }))
+            Err(unwritable(&error).so(if gone {
+                "nothing was left behind"
+            } else {
+                "what was written is incomplete"
+            }))
         }
     }
 }
@@ -73,10 +82,19 @@ fn fill(template: &Dir<'_>, root: &Path, dir: &Path, name: &CaseId) -> io::Resul
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent)?;
         }
-        let text = file.contents_utf8().ok_or(io::ErrorKind::InvalidData)?.replace(NAME, name.as_str());
-        OpenOptions::new().write(true).create_new(true).open(place)?.write_all(text.as_bytes())?;
+        let text = file
+            .contents_utf8()
+            .ok_or(io::ErrorKind::InvalidData)?
+            .replace(NAME, name.as_str());
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(place)?
+            .write_all(text.as_bytes())?;
     }
-    template.dirs().try_for_each(|sub| fill(sub, root, dir, name))
+    template
+        .dirs()
+        .try_for_each(|sub| fill(sub, root, dir, name))
 }
 
 #[cfg(test)]
@@ -89,12 +107,20 @@ mod tests {
     #[test]
     fn every_template_is_a_sound_case() {
         let parent = tempfile::tempdir().unwrap();
-        for language in [Language::Python, Language::Sh, Language::Rust, Language::Node] {
+        for language in [
+            Language::Python,
+            Language::Sh,
+            Language::Rust,
+            Language::Node,
+        ] {
             let name: CaseId = format!("new-{}", language.directory()).parse().unwrap();
             let dir = create(parent.path(), &name, language).unwrap();
             let lines = case_trial::look_over(&case_dir::read(&dir).unwrap());
             assert!(lines.iter().all(|line| line.mark == Mark::Ok), "{lines:?}");
-            assert_eq!(create(parent.path(), &name, language).unwrap_err().code, "case_exists");
+            assert_eq!(
+                create(parent.path(), &name, language).unwrap_err().code,
+                "case_exists"
+            );
         }
     }
 }

@@ -46,18 +46,32 @@ pub struct FixtureFile {
 
 impl FixtureFile {
     pub fn entry(&self) -> Entry {
-        let kind = if self.executable { FileKind::Executable } else { FileKind::Regular };
-        Entry { kind, bytes: self.bytes.len() as u64, sha256: Digest::of(&self.bytes) }
+        let kind = if self.executable {
+            FileKind::Executable
+        } else {
+            FileKind::Regular
+        };
+        Entry {
+            kind,
+            bytes: self.bytes.len() as u64,
+            sha256: Digest::of(&self.bytes),
+        }
     }
 }
 
 impl Case {
     pub fn baseline(&self) -> Tree {
-        self.workspace.iter().map(|file| (file.path.clone(), file.entry())).collect()
+        self.workspace
+            .iter()
+            .map(|file| (file.path.clone(), file.entry()))
+            .collect()
     }
 
     pub fn hidden_digests(&self) -> BTreeMap<String, Digest> {
-        self.hidden.iter().map(|file| (file.path.to_string(), Digest::of(&file.bytes))).collect()
+        self.hidden
+            .iter()
+            .map(|file| (file.path.to_string(), Digest::of(&file.bytes)))
+            .collect()
     }
 }
 
@@ -78,7 +92,13 @@ pub fn find(name: &str, cases_dir: Option<&Path>) -> Result<Case, Failure> {
             let known = case_dir::names_in(dir)?;
             match known.iter().any(|found| found == Path::new(name)) {
                 true => case_dir::read(&dir.join(name)),
-                false => Err(unknown("--cases", known.iter().map(|name| name.display().to_string()).collect())),
+                false => Err(unknown(
+                    "--cases",
+                    known
+                        .iter()
+                        .map(|name| name.display().to_string())
+                        .collect(),
+                )),
             }
         }
     }
@@ -93,32 +113,54 @@ pub struct Listed {
 /// Every case, in order of name: the built-in ones, or those of a directory.
 pub fn all(cases_dir: Option<&Path>) -> Result<Vec<Listed>, Failure> {
     let Some(dir) = cases_dir else {
-        return Ok(built_in_names().into_iter().map(|name| Listed { case: find(&name, None), name }).collect());
+        return Ok(built_in_names()
+            .into_iter()
+            .map(|name| Listed {
+                case: find(&name, None),
+                name,
+            })
+            .collect());
     };
     let names = case_dir::names_in(dir)?;
     if names.is_empty() {
-        return Err(Failure::usage("no_cases", "there is no case in this directory")
-            .at(dir.display().to_string())
-            .so("nothing ran")
-            .hint("a case is a directory with a case.toml in it; `cto case new NAME` begins one"));
+        return Err(
+            Failure::usage("no_cases", "there is no case in this directory")
+                .at(dir.display().to_string())
+                .so("nothing ran")
+                .hint(
+                    "a case is a directory with a case.toml in it; `cto case new NAME` begins one",
+                ),
+        );
     }
-    let listed = |name: PathBuf| Listed { name: name.display().to_string(), case: case_dir::read(&dir.join(&name)) };
+    let listed = |name: PathBuf| Listed {
+        name: name.display().to_string(),
+        case: case_dir::read(&dir.join(&name)),
+    };
     Ok(names.into_iter().map(listed).collect())
 }
 
 pub fn built_in_names() -> Vec<String> {
-    let mut names: Vec<String> = BUILT_IN.dirs().map(|dir| dir.path().display().to_string()).collect();
+    let mut names: Vec<String> = BUILT_IN
+        .dirs()
+        .map(|dir| dir.path().display().to_string())
+        .collect();
     names.sort();
     names
 }
 
 fn built_in(name: &str) -> Result<Option<Case>, Failure> {
-    let Some(dir) = BUILT_IN.get_dir(name) else { return Ok(None) };
+    let Some(dir) = BUILT_IN.get_dir(name) else {
+        return Ok(None);
+    };
     let mut loader = Loader::default();
-    let bad = |error: &dyn std::error::Error| Failure::internal("bad_built_in", "a built-in case has a bad name").because(error);
+    let bad = |error: &dyn std::error::Error| {
+        Failure::internal("bad_built_in", "a built-in case has a bad name").because(error)
+    };
     embedded(dir, dir.path(), &mut loader).map_err(|error| bad(&error))?;
     let id = name.parse().map_err(|error| bad(&error))?;
-    loader.finish(id, true, format!("cases/{name}/{CASE_FILE}")).map(Some)
+    loader
+        .finish(id, true, format!("cases/{name}/{CASE_FILE}"))
+        .map(Some)
 }
 
 fn embedded(dir: &Dir<'_>, root: &Path, loader: &mut Loader) -> Result<(), OddName> {
@@ -148,14 +190,21 @@ pub struct OddName;
 impl Loader {
     pub fn take(&mut self, path: &[u8], executable: bool, bytes: Vec<u8>) -> Result<(), OddName> {
         let named = |name: &[u8]| String::from_utf8(name.to_vec()).map_err(|_| OddName);
-        let fixture = |path: &[u8], bytes| FixtureFile { path: TreePath::new(path), executable, bytes };
+        let fixture = |path: &[u8], bytes| FixtureFile {
+            path: TreePath::new(path),
+            executable,
+            bytes,
+        };
         if path == CASE_FILE.as_bytes() {
             self.text = Some(bytes);
         } else if let Some(inner) = path.strip_prefix(b"workspace/") {
             self.workspace.push(fixture(inner, bytes));
         } else if let Some(inner) = path.strip_prefix(b"hidden/") {
             self.hidden.push(fixture(inner, bytes));
-        } else if let Some(name) = path.strip_prefix(b"scripts/").and_then(|name| name.strip_suffix(b".toml")) {
+        } else if let Some(name) = path
+            .strip_prefix(b"scripts/")
+            .and_then(|name| name.strip_suffix(b".toml"))
+        {
             self.scripts.insert(named(name)?, bytes);
         } else {
             self.beside.insert(named(path)?, bytes);
@@ -166,7 +215,9 @@ impl Loader {
     pub fn finish(mut self, id: CaseId, built_in: bool, label: String) -> Result<Case, Failure> {
         self.workspace.sort_by(|a, b| a.path.cmp(&b.path));
         self.hidden.sort_by(|a, b| a.path.cmp(&b.path));
-        let text = self.text.ok_or_else(|| Failure::usage("unknown_case", format!("{id} has no case.toml")).so("nothing ran"))?;
+        let text = self.text.ok_or_else(|| {
+            Failure::usage("unknown_case", format!("{id} has no case.toml")).so("nothing ran")
+        })?;
         Ok(Case {
             id,
             built_in,
@@ -192,7 +243,10 @@ mod tests {
             let case = find(&name, None).unwrap();
             let parsed = cto_core::task::case_file::parse(&case.label, &case.text).unwrap();
             assert_eq!(parsed.task_id, case.id);
-            assert!(!case.workspace.is_empty() && !case.hidden.is_empty(), "{name}");
+            assert!(
+                !case.workspace.is_empty() && !case.hidden.is_empty(),
+                "{name}"
+            );
             for script in ["oracle", "nop", "cheat"] {
                 assert!(case.scripts.contains_key(script), "{name} has no {script}");
             }

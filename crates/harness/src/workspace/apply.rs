@@ -38,7 +38,11 @@ pub enum ApplyError {
     #[error("{path} could not be written; every path is as it was before")]
     Write { path: TreePath, source: io::Error },
     #[error("{path} could not be written, and these could not be put back: {stuck}")]
-    Torn { path: TreePath, stuck: String, source: io::Error },
+    Torn {
+        path: TreePath,
+        stuck: String,
+        source: io::Error,
+    },
     #[error("a private copy could not be made")]
     Aside(#[source] io::Error),
 }
@@ -52,7 +56,8 @@ pub struct Ready {
     paths: BTreeSet<TreePath>,
     /// Every path already is what it would become.
     pub is_applied: bool,
-    /// Held from the first look to the last rename. On the directory itself: nothing of ours lies in the tree.
+    /// Held from the first look to the last rename. On the directory itself: nothing of ours lies
+    /// in the tree.
     _lock: fs::File,
 }
 
@@ -88,22 +93,50 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
         host::make_private_dir(dir).map_err(ApplyError::Aside)?;
         let wanted = |path: &TreePath| order.paths.contains(path);
         let mut take = |path: &TreePath, kind, content: &mut dyn io::Read| {
-            before.insert(path.clone(), on_disk::write_entry(dir, path, kind, content)?);
+            before.insert(
+                path.clone(),
+                on_disk::write_entry(dir, path, kind, content)?,
+            );
             Ok(())
         };
-        source.files_of(order.tree, &wanted, &mut take).map_err(ApplyError::OtherRepository)?;
+        source
+            .files_of(order.tree, &wanted, &mut take)
+            .map_err(ApplyError::OtherRepository)?;
     }
-    let repo = HarnessRepo::init(order.git, &order.aside.join("harness.git")).map_err(ApplyError::Patch)?;
-    repo.apply(&new, &[order.patch]).map_err(ApplyError::Patch)?;
+    let repo = HarnessRepo::init(order.git, &order.aside.join("harness.git"))
+        .map_err(ApplyError::Patch)?;
+    repo.apply(&new, &[order.patch])
+        .map_err(ApplyError::Patch)?;
     let after = on_disk::walk(&new).map_err(ApplyError::Aside)?.tree;
-    let is_applied = order.paths.iter().all(|path| is_as(&source.top, path, after.get(path)));
+    let is_applied = order
+        .paths
+        .iter()
+        .all(|path| is_as(&source.top, path, after.get(path)));
     let (top, aside) = (source.top.clone(), order.aside.to_owned());
-    let ready = Ready { top, aside, before, after, paths: order.paths, is_applied, _lock: lock };
+    let ready = Ready {
+        top,
+        aside,
+        before,
+        after,
+        paths: order.paths,
+        is_applied,
+        _lock: lock,
+    };
     if is_applied {
         return Ok(ready);
     }
-    let mut changed: BTreeSet<TreePath> = source.dirty_among(&ready.paths).map_err(SourceError::from)?.into_iter().collect();
-    changed.extend(ready.paths.iter().filter(|path| !ready.is_as_before(path)).cloned());
+    let mut changed: BTreeSet<TreePath> = source
+        .dirty_among(&ready.paths)
+        .map_err(SourceError::from)?
+        .into_iter()
+        .collect();
+    changed.extend(
+        ready
+            .paths
+            .iter()
+            .filter(|path| !ready.is_as_before(path))
+            .cloned(),
+    );
     if !changed.is_empty() {
         return Err(ApplyError::Changed(names(&changed)));
     }
@@ -113,8 +146,17 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
 fn names(paths: &BTreeSet<TreePath>) -> String {
     const SHOWN: usize = 10;
     let more = paths.len().saturating_sub(SHOWN);
-    let first = paths.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    if more > 0 { format!("{first} and {more} more") } else { first }
+    let first = paths
+        .iter()
+        .take(SHOWN)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if more > 0 {
+        format!("{first} and {more} more")
+    } else {
+        first
+    }
 }
 
 /// Is this path exactly the entry, or exactly absent? A link on the way to it is neither.
@@ -129,8 +171,9 @@ fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
     };
     let Some(want) = want else { return false };
     match (found.is_symlink(), want.kind == FileKind::Symlink) {
-        (true, true) => fs::read_link(&place)
-            .is_ok_and(|text| cto_core::values::digest::Digest::of(text.as_os_str().as_bytes()) == want.sha256),
+        (true, true) => fs::read_link(&place).is_ok_and(|text| {
+            cto_core::values::digest::Digest::of(text.as_os_str().as_bytes()) == want.sha256
+        }),
         (false, false) => {
             let executable = found.permissions().mode() & 0o100 != 0;
             executable == (want.kind == FileKind::Executable)
@@ -141,12 +184,17 @@ fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
 }
 
 fn directories_only(top: &Path, place: &Path) -> bool {
-    let parents = place.ancestors().skip(1).take_while(|dir| dir.starts_with(top) && *dir != top);
-    parents.into_iter().all(|dir| match fs::symlink_metadata(dir) {
-        // A directory with a `.git` belongs to another repository.
-        Ok(meta) => meta.is_dir() && fs::symlink_metadata(dir.join(".git")).is_err(),
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    })
+    let parents = place
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| dir.starts_with(top) && *dir != top);
+    parents
+        .into_iter()
+        .all(|dir| match fs::symlink_metadata(dir) {
+            // A directory with a `.git` belongs to another repository.
+            Ok(meta) => meta.is_dir() && fs::symlink_metadata(dir.join(".git")).is_err(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        })
 }
 
 impl Ready {
@@ -154,7 +202,8 @@ impl Ready {
         &self.paths
     }
 
-    /// Is this path what the run started from? Where files go, a directory may come, and the other way round.
+    /// Is this path what the run started from? Where files go, a directory may come, and the other
+    /// way round.
     fn is_as_before(&self, path: &TreePath) -> bool {
         let place = on_disk::locate(&self.top, path);
         let entry = self.before.get(path);
@@ -162,24 +211,40 @@ impl Ready {
             return is_as(&self.top, path, entry);
         }
         let goes = |path: &TreePath| {
-            self.before.contains_key(path) && !self.after.contains_key(path) && is_as(&self.top, path, self.before.get(path))
+            self.before.contains_key(path)
+                && !self.after.contains_key(path)
+                && is_as(&self.top, path, self.before.get(path))
         };
-        let above = place.ancestors().skip(1).take_while(|dir| *dir != self.top).map(|dir| relative(&self.top, dir));
+        let above = place
+            .ancestors()
+            .skip(1)
+            .take_while(|dir| *dir != self.top)
+            .map(|dir| relative(&self.top, dir));
         if above.into_iter().any(|parent| goes(&parent)) {
             return true;
         }
-        let below = on_disk::walk(&place).map(|walked| walked.tree).unwrap_or_default();
+        let below = on_disk::walk(&place)
+            .map(|walked| walked.tree)
+            .unwrap_or_default();
         place.is_dir()
             && !below.is_empty()
-            && below.keys().all(|name| goes(&TreePath::new([path.as_bytes(), b"/", name.as_bytes()].concat())))
+            && below.keys().all(|name| {
+                goes(&TreePath::new(
+                    [path.as_bytes(), b"/", name.as_bytes()].concat(),
+                ))
+            })
     }
 
-    /// Puts every result in place; on the first failure, or when asked to stop, everything is put back.
+    /// Puts every result in place; on the first failure, or when asked to stop, everything is put
+    /// back.
     pub fn apply(&self, cancel: &Cancel) -> Result<(), ApplyError> {
         let new = self.aside.join("after");
         let mut done: Vec<Done<'_>> = Vec::new();
         // Removals first: a file may have become a directory.
-        let (kept, gone): (Vec<_>, Vec<_>) = self.paths.iter().partition(|path| self.after.contains_key(*path));
+        let (kept, gone): (Vec<_>, Vec<_>) = self
+            .paths
+            .iter()
+            .partition(|path| self.after.contains_key(*path));
         for path in gone.into_iter().chain(kept) {
             if cancel.requested() {
                 let stop = io::Error::from(io::ErrorKind::Interrupted);
@@ -214,8 +279,15 @@ impl Ready {
             .map(|done| done.path.to_string())
             .collect();
         match stuck.is_empty() {
-            true => ApplyError::Write { path: path.clone(), source },
-            false => ApplyError::Torn { path: path.clone(), stuck: stuck.join(", "), source },
+            true => ApplyError::Write {
+                path: path.clone(),
+                source,
+            },
+            false => ApplyError::Torn {
+                path: path.clone(),
+                stuck: stuck.join(", "),
+                source,
+            },
         }
     }
 }
@@ -227,11 +299,24 @@ struct Done<'a> {
 }
 
 fn relative(top: &Path, place: &Path) -> TreePath {
-    TreePath::new(place.strip_prefix(top).unwrap_or(place).as_os_str().as_bytes())
+    TreePath::new(
+        place
+            .strip_prefix(top)
+            .unwrap_or(place)
+            .as_os_str()
+            .as_bytes(),
+    )
 }
 
-/// Makes one path what `from` holds of it, or removes it. `like` is the file whose owner and mode it takes over.
-fn put(top: &Path, path: &TreePath, from: &Path, entry: Option<&Entry>, like: Option<&fs::Metadata>) -> io::Result<()> {
+/// Makes one path what `from` holds of it, or removes it. `like` is the file whose owner and mode
+/// it takes over.
+fn put(
+    top: &Path,
+    path: &TreePath,
+    from: &Path,
+    entry: Option<&Entry>,
+    like: Option<&fs::Metadata>,
+) -> io::Result<()> {
     let place = on_disk::locate(top, path);
     let Some(entry) = entry else {
         fs::remove_file(&place)?;
@@ -243,7 +328,8 @@ fn put(top: &Path, path: &TreePath, from: &Path, entry: Option<&Entry>, like: Op
     let name = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
     let temporary = parent.join(format!(".cto-apply-{name}"));
     let like = like.filter(|meta| meta.is_file());
-    let made = fill(&temporary, &on_disk::locate(from, path), like, entry.kind).and_then(|()| fs::rename(&temporary, &place));
+    let made = fill(&temporary, &on_disk::locate(from, path), like, entry.kind)
+        .and_then(|()| fs::rename(&temporary, &place));
     if made.is_err() {
         let _ = fs::remove_file(&temporary);
     }
@@ -252,27 +338,49 @@ fn put(top: &Path, path: &TreePath, from: &Path, entry: Option<&Entry>, like: Op
 
 /// Directories a new file needs, as their own next of kin's.
 fn make_parent(top: &Path, place: &Path) -> io::Result<()> {
-    let missing: Vec<&Path> = place.ancestors().skip(1).take_while(|dir| !dir.exists()).collect();
+    let missing: Vec<&Path> = place
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| !dir.exists())
+        .collect();
     on_disk::make_parent(top, place)?;
-    if let (true, Some(kin)) = (rustix::process::geteuid().is_root(), missing.last().and_then(|dir| dir.parent())) {
+    if let (true, Some(kin)) = (
+        rustix::process::geteuid().is_root(),
+        missing.last().and_then(|dir| dir.parent()),
+    ) {
         let owner = kin.metadata()?;
-        missing.iter().try_for_each(|dir| chown(dir, Some(owner.uid()), Some(owner.gid())))?;
+        missing
+            .iter()
+            .try_for_each(|dir| chown(dir, Some(owner.uid()), Some(owner.gid())))?;
     }
     Ok(())
 }
 
-fn fill(temporary: &Path, from: &Path, previous: Option<&fs::Metadata>, kind: FileKind) -> io::Result<()> {
+fn fill(
+    temporary: &Path,
+    from: &Path,
+    previous: Option<&fs::Metadata>,
+    kind: FileKind,
+) -> io::Result<()> {
     if kind == FileKind::Symlink {
         return symlink(fs::read_link(from)?, temporary);
     }
     let executable = kind == FileKind::Executable;
     // The operator's umask decides about new files, as it does for git.
     let mode = if executable { 0o777 } else { 0o666 };
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(temporary)?;
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(temporary)?;
     io::copy(&mut files::open_regular(from)?, &mut out)?;
     if let Some(previous) = previous {
         let bits = previous.permissions().mode() & 0o666;
-        let bits = if executable { bits | ((bits & 0o444) >> 2) } else { bits };
+        let bits = if executable {
+            bits | ((bits & 0o444) >> 2)
+        } else {
+            bits
+        };
         out.set_permissions(Permissions::from_mode(bits))?;
     }
     // Root working in somebody's tree leaves it theirs.
@@ -286,7 +394,11 @@ fn fill(temporary: &Path, from: &Path, previous: Option<&fs::Metadata>, kind: Fi
 
 /// As git does: a directory that holds nothing any more is gone.
 fn remove_empty_parents(top: &Path, place: &Path) {
-    for dir in place.ancestors().skip(1).take_while(|dir| *dir != top && dir.starts_with(top)) {
+    for dir in place
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| *dir != top && dir.starts_with(top))
+    {
         if fs::remove_dir(dir).is_err() {
             return;
         }
@@ -304,25 +416,47 @@ mod tests {
         let (top, aside, patch) = (dir.join("repo"), dir.join("aside"), dir.join("patch.diff"));
         fs::create_dir(&top).unwrap();
         let git = |args: &[&str]| {
-            let who = ["-c", "user.name=owner", "-c", "user.email=owner@example.invalid"];
-            let output = Command::new("git").args(who).args(args).current_dir(&top).output().unwrap();
+            let who = [
+                "-c",
+                "user.name=owner",
+                "-c",
+                "user.email=owner@example.invalid",
+            ];
+            let output = Command::new("git")
+                .args(who)
+                .args(args)
+                .current_dir(&top)
+                .output()
+                .unwrap();
             assert!(output.status.success(), "git {args:?}");
             String::from_utf8(output.stdout).unwrap()
         };
         git(&["init", "-q"]);
-        ["a", "b"].iter().for_each(|name| fs::write(top.join(name), "old\n").unwrap());
+        ["a", "b"]
+            .iter()
+            .for_each(|name| fs::write(top.join(name), "old\n").unwrap());
         fs::set_permissions(top.join("a"), Permissions::from_mode(0o600)).unwrap();
         git(&["add", "."]);
         git(&["commit", "-q", "-m", "start"]);
-        ["a", "b"].iter().for_each(|name| fs::write(top.join(name), "new\n").unwrap());
+        ["a", "b"]
+            .iter()
+            .for_each(|name| fs::write(top.join(name), "new\n").unwrap());
         fs::write(&patch, git(&["diff", "--full-index"])).unwrap();
         git(&["checkout", "-q", "."]);
         fs::set_permissions(top.join("a"), Permissions::from_mode(0o600)).unwrap();
         let tree = git(&["rev-parse", "HEAD^{tree}"]);
-        let program =
-            std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|dir| dir.join("git")).find(|git| git.is_file());
+        let program = std::env::split_paths(&std::env::var_os("PATH").unwrap())
+            .map(|dir| dir.join("git"))
+            .find(|git| git.is_file());
         let paths = ["a", "b"].map(TreePath::new).into();
-        let order = Order { git: &program.unwrap(), repository: &top, tree: tree.trim(), patch: &patch, paths, aside: &aside };
+        let order = Order {
+            git: &program.unwrap(),
+            repository: &top,
+            tree: tree.trim(),
+            patch: &patch,
+            paths,
+            aside: &aside,
+        };
         prepare(order).unwrap()
     }
 
@@ -336,10 +470,28 @@ mod tests {
         let ready = ready(dir.path());
         fs::write(ready.top.join("b"), "the owner was faster\n").unwrap();
         let refused = ready.apply(&Cancel::never().unwrap());
-        assert!(matches!(refused, Err(ApplyError::Write { .. })), "{refused:?}");
-        assert_eq!((text(&ready, "a"), text(&ready, "b")), ("old\n".into(), "the owner was faster\n".into()));
-        assert_eq!(fs::metadata(ready.top.join("a")).unwrap().permissions().mode() & 0o777, 0o600, "its mode came back too");
-        assert_eq!(fs::read_dir(&ready.top).unwrap().count(), 3, "nothing of ours is left");
+        assert!(
+            matches!(refused, Err(ApplyError::Write { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(
+            (text(&ready, "a"), text(&ready, "b")),
+            ("old\n".into(), "the owner was faster\n".into())
+        );
+        assert_eq!(
+            fs::metadata(ready.top.join("a"))
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600,
+            "its mode came back too"
+        );
+        assert_eq!(
+            fs::read_dir(&ready.top).unwrap().count(),
+            3,
+            "nothing of ours is left"
+        );
     }
 
     #[test]
@@ -348,8 +500,14 @@ mod tests {
         let (ready, cancel) = (ready(dir.path()), Cancel::never().unwrap());
         cancel.pretend(2).unwrap();
         assert!(matches!(ready.apply(&cancel), Err(ApplyError::Interrupted)));
-        assert_eq!((text(&ready, "a"), text(&ready, "b")), ("old\n".into(), "old\n".into()));
+        assert_eq!(
+            (text(&ready, "a"), text(&ready, "b")),
+            ("old\n".into(), "old\n".into())
+        );
         ready.apply(&Cancel::never().unwrap()).unwrap();
-        assert_eq!((text(&ready, "a"), text(&ready, "b")), ("new\n".into(), "new\n".into()));
+        assert_eq!(
+            (text(&ready, "a"), text(&ready, "b")),
+            ("new\n".into(), "new\n".into())
+        );
     }
 }

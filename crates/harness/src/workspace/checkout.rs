@@ -1,5 +1,6 @@
-//! Cached checkouts: a source's tree laid out once, under git's own name for it, for every later run to
-//! start from. Private like the harness's repositories: a jail sees one only as an overlay's lower half.
+//! Cached checkouts: a source's tree laid out once, under git's own name for it, for every later
+//! run to start from. Private like the harness's repositories: a jail sees one only as an overlay's
+//! lower half.
 
 use std::fs::{self, File};
 use std::io;
@@ -20,7 +21,8 @@ use crate::run::Stop;
 use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo, Submodule};
 use crate::workspace::on_disk::{self, Content};
 
-/// Raised when what lies in a checkout changes: the `.git` an engine gets, the layout, the manifest.
+/// Raised when what lies in a checkout changes: the `.git` an engine gets, the layout, the
+/// manifest.
 const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest";
 /// Holds how many bytes the files have; its time says when the checkout was last used.
@@ -52,14 +54,25 @@ impl Checkout {
         let dir = checkouts(home).join(name(git_tree)?);
         let in_use = held(&dir, FlockOperation::NonBlockingLockShared)?;
         let bytes = files::read_limited(&dir.join(MANIFEST), MAX_MANIFEST).ok()?;
-        let manifest = Manifest::decode(&bytes).ok().filter(|manifest| manifest.git_tree == git_tree)?;
+        let manifest = Manifest::decode(&bytes)
+            .ok()
+            .filter(|manifest| manifest.git_tree == git_tree)?;
         // When it was last used only matters to a prune.
         let _ = File::open(dir.join(USED)).and_then(|file| file.set_modified(SystemTime::now()));
-        Some(Self { dir, manifest, _in_use: in_use })
+        Some(Self {
+            dir,
+            manifest,
+            _in_use: in_use,
+        })
     }
 
     /// Finds the checkout, or makes it; `true` when it had to be made.
-    pub fn find_or_make(home: &Home, git: &Path, source: &SourceRepo, wanted: &Wanted<'_>) -> Result<(Self, bool), Stop> {
+    pub fn find_or_make(
+        home: &Home,
+        git: &Path,
+        source: &SourceRepo,
+        wanted: &Wanted<'_>,
+    ) -> Result<(Self, bool), Stop> {
         if let Some(found) = Self::find(home, wanted.git_tree) {
             return Ok((found, false));
         }
@@ -70,7 +83,8 @@ impl Checkout {
         sweep(&root);
         let aside = Aside::make(&root).map_err(Stop::Workspace)?;
         lay_out(&aside.0, git, source, wanted)?;
-        // One that is torn gives way; a whole one that somebody else made in the meantime is as good as ours.
+        // One that is torn gives way; a whole one that somebody else made in the meantime is as
+        // good as ours.
         if Self::find(home, wanted.git_tree).is_none() {
             remove(&root, &name);
         }
@@ -85,7 +99,17 @@ impl Checkout {
     pub fn of_tree(dir: PathBuf, tree: Tree) -> Self {
         let _in_use = File::open(&dir).unwrap();
         let (git_tree, commit, start_tree) = (String::new(), String::new(), tree::digest(&tree));
-        Self { dir, manifest: Manifest { git_tree, commit, start_tree, submodules: Vec::new(), tree }, _in_use }
+        Self {
+            dir,
+            manifest: Manifest {
+                git_tree,
+                commit,
+                start_tree,
+                submodules: Vec::new(),
+                tree,
+            },
+            _in_use,
+        }
     }
 
     /// The files, and the `.git` the engine gets.
@@ -104,7 +128,10 @@ impl Checkout {
     }
 
     pub fn commit(&self) -> Commit {
-        Commit { commit: self.manifest.commit.clone(), tree: self.manifest.git_tree.clone() }
+        Commit {
+            commit: self.manifest.commit.clone(),
+            tree: self.manifest.git_tree.clone(),
+        }
     }
 }
 
@@ -145,7 +172,9 @@ impl Drop for Aside {
 fn sweep(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(ASIDE).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        let owner = name
+            .strip_prefix(ASIDE)
+            .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             let _ = on_disk::remove(&entry.path());
         }
@@ -162,7 +191,9 @@ fn prune(root: &Path) {
 
 fn remove(root: &Path, name: &str) {
     let dir = root.join(name);
-    let Some(_alone) = held(&dir, FlockOperation::NonBlockingLockExclusive) else { return };
+    let Some(_alone) = held(&dir, FlockOperation::NonBlockingLockExclusive) else {
+        return;
+    };
     // Out of everybody's sight before the first file goes.
     let Ok(aside) = Aside::make(root) else { return };
     let _ = fs::rename(&dir, aside.0.join(name));
@@ -175,14 +206,35 @@ pub fn list(home: &Home) -> Vec<Kept> {
 
 fn kept(root: &Path) -> Vec<Kept> {
     let kept = |entry: fs::DirEntry| {
-        let name = entry.file_name().into_string().ok().filter(|name| !name.starts_with(ASIDE))?;
+        let name = entry
+            .file_name()
+            .into_string()
+            .ok()
+            .filter(|name| !name.starts_with(ASIDE))?;
         let used = entry.path().join(USED);
-        let time = fs::metadata(&used).and_then(|meta| meta.modified()).unwrap_or(UNIX_EPOCH);
-        let bytes = fs::read_to_string(&used).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        let used = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_millis();
-        Some(Kept { name, used: u64::try_from(used).unwrap_or(u64::MAX), bytes })
+        let time = fs::metadata(&used)
+            .and_then(|meta| meta.modified())
+            .unwrap_or(UNIX_EPOCH);
+        let bytes = fs::read_to_string(&used)
+            .ok()
+            .and_then(|text| text.trim().parse().ok())
+            .unwrap_or(0);
+        let used = time
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO)
+            .as_millis();
+        Some(Kept {
+            name,
+            used: u64::try_from(used).unwrap_or(u64::MAX),
+            bytes,
+        })
     };
-    fs::read_dir(root).into_iter().flatten().flatten().filter_map(kept).collect()
+    fs::read_dir(root)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(kept)
+        .collect()
 }
 
 /// Everything of a checkout, written and synced; it counts once it has its name.
@@ -194,7 +246,13 @@ fn lay_out(dir: &Path, git: &Path, source: &SourceRepo, wanted: &Wanted<'_>) -> 
     let rules = dir.join("rules");
     fs::create_dir(&rules).map_err(io)?;
     for (path, entry) in tree.iter().filter(|(path, _)| on_disk::holds_rules(path)) {
-        on_disk::write_entry(&rules, path, entry.kind, &mut Content::of(&place, path, entry.kind)).map_err(io)?;
+        on_disk::write_entry(
+            &rules,
+            path,
+            entry.kind,
+            &mut Content::of(&place, path, entry.kind),
+        )
+        .map_err(io)?;
     }
     on_disk::date_back(&place, &tree).map_err(io)?;
     repo.furnish(&place)?;
@@ -203,7 +261,10 @@ fn lay_out(dir: &Path, git: &Path, source: &SourceRepo, wanted: &Wanted<'_>) -> 
         git_tree: commit.tree,
         commit: commit.commit,
         start_tree: tree::digest(&tree),
-        submodules: submodules.into_iter().map(|module| (module.path, module.commit)).collect(),
+        submodules: submodules
+            .into_iter()
+            .map(|module| (module.path, module.commit))
+            .collect(),
         tree,
     };
     fs::write(dir.join(USED), manifest.bytes().to_string()).map_err(io)?;
@@ -219,7 +280,12 @@ pub fn copy_head(
     dir: &Path,
     wanted: &Wanted<'_>,
 ) -> Result<(Tree, Commit, Vec<Submodule>), Stop> {
-    let differs = || Stop::Finding("the copy is not what HEAD of the source holds".into(), Code::Interrupted);
+    let differs = || {
+        Stop::Finding(
+            "the copy is not what HEAD of the source holds".into(),
+            Code::Interrupted,
+        )
+    };
     fs::create_dir(dir).map_err(Stop::Workspace)?;
     let mut tree = Tree::new();
     let submodules: Vec<Submodule> = source.each_file(&mut |path, kind, content| {
@@ -233,19 +299,37 @@ pub fn copy_head(
     let mut edits = Vec::new();
     for (path, entry) in &tree {
         let content = Box::new(Content::of(dir, path, entry.kind));
-        edits.push((path, Edit::Write { kind: entry.kind, bytes: entry.bytes, content }));
+        edits.push((
+            path,
+            Edit::Write {
+                kind: entry.kind,
+                bytes: entry.bytes,
+                content,
+            },
+        ));
     }
-    edits.extend(submodules.iter().map(|module| (&module.path, Edit::Submodule { commit: &module.commit })));
+    edits.extend(submodules.iter().map(|module| {
+        (
+            &module.path,
+            Edit::Submodule {
+                commit: &module.commit,
+            },
+        )
+    }));
     let commit = repo.import_baseline(edits)?;
     if commit.tree != wanted.git_tree {
         return Err(differs());
     }
-    empty_directories(dir, submodules.iter().map(|module| &module.path)).map_err(Stop::Workspace)?;
+    empty_directories(dir, submodules.iter().map(|module| &module.path))
+        .map_err(Stop::Workspace)?;
     Ok((tree, commit, submodules))
 }
 
 /// As git itself leaves a submodule that is not checked out.
-pub fn empty_directories<'p>(dir: &Path, submodules: impl IntoIterator<Item = &'p TreePath>) -> io::Result<()> {
+pub fn empty_directories<'p>(
+    dir: &Path,
+    submodules: impl IntoIterator<Item = &'p TreePath>,
+) -> io::Result<()> {
     for path in submodules {
         let place = on_disk::locate(dir, path);
         on_disk::make_parent(dir, &place)?;

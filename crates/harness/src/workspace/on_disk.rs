@@ -24,7 +24,8 @@ pub struct Walked {
     pub unrecordable: Vec<TreePath>,
     /// Files and directories this user cannot read, or that no path can name.
     pub unreadable: Vec<TreePath>,
-    /// Files past what is measured; a file full of holes costs an engine nothing, and reading it hours.
+    /// Files past what is measured; a file full of holes costs an engine nothing, and reading it
+    /// hours.
     pub too_large: Vec<TreePath>,
     bytes: u64,
 }
@@ -32,25 +33,43 @@ pub struct Walked {
 impl Walked {
     /// A tree that is known already, for a walk over what differs from it.
     pub fn starting_with(tree: Tree) -> Self {
-        let of_files = tree.values().filter(|entry| entry.kind != FileKind::Symlink);
+        let of_files = tree
+            .values()
+            .filter(|entry| entry.kind != FileKind::Symlink);
         let bytes = of_files.fold(0u64, |sum, entry| sum.saturating_add(entry.bytes));
-        Self { tree, bytes, ..Self::default() }
+        Self {
+            tree,
+            bytes,
+            ..Self::default()
+        }
     }
 
     /// Takes out a path and everything below it.
     pub fn forget(&mut self, path: &TreePath) {
         let below = TreePath::new([path.as_bytes(), b"/"].concat());
         let within = self.tree.range(&below..).map(|(path, _)| path);
-        let mut gone: Vec<TreePath> = within.take_while(|path| path.as_bytes().starts_with(below.as_bytes())).cloned().collect();
+        let mut gone: Vec<TreePath> = within
+            .take_while(|path| path.as_bytes().starts_with(below.as_bytes()))
+            .cloned()
+            .collect();
         gone.push(path.clone());
         for entry in gone.iter().filter_map(|path| self.tree.remove(path)) {
-            let counted = if entry.kind == FileKind::Symlink { 0 } else { entry.bytes };
+            let counted = if entry.kind == FileKind::Symlink {
+                0
+            } else {
+                entry.bytes
+            };
             self.bytes = self.bytes.saturating_sub(counted);
         }
     }
 
     pub fn sort(&mut self) {
-        for list in [&mut self.nested_repositories, &mut self.unrecordable, &mut self.unreadable, &mut self.too_large] {
+        for list in [
+            &mut self.nested_repositories,
+            &mut self.unrecordable,
+            &mut self.unreadable,
+            &mut self.too_large,
+        ] {
             list.sort();
         }
     }
@@ -65,7 +84,11 @@ pub fn locate(dir: &Path, path: &TreePath) -> PathBuf {
 }
 
 /// Writes fixture files below `dir`; nothing that exists is overwritten unless `replace`.
-pub fn lay_out<'a>(dir: &Path, files: impl IntoIterator<Item = &'a FixtureFile>, replace: bool) -> io::Result<()> {
+pub fn lay_out<'a>(
+    dir: &Path,
+    files: impl IntoIterator<Item = &'a FixtureFile>,
+    replace: bool,
+) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(dir)?;
     let mut made = dir.to_owned();
     for file in files {
@@ -81,7 +104,11 @@ pub fn lay_out<'a>(dir: &Path, files: impl IntoIterator<Item = &'a FixtureFile>,
             }
         }
         let mode = if file.executable { 0o755 } else { 0o644 };
-        let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+        let mut out = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&path)?;
         out.write_all(&file.bytes)?;
         // The mode must not depend on the operator's umask.
         out.set_permissions(Permissions::from_mode(mode))?;
@@ -90,10 +117,20 @@ pub fn lay_out<'a>(dir: &Path, files: impl IntoIterator<Item = &'a FixtureFile>,
 }
 
 /// Writes one file or link of a stored tree below `dir`, and says what was written.
-pub fn write_entry(dir: &Path, path: &TreePath, kind: FileKind, content: &mut dyn io::Read) -> io::Result<Entry> {
-    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !git::is_dot_git(std::ffi::OsStr::from_bytes(part));
+pub fn write_entry(
+    dir: &Path,
+    path: &TreePath,
+    kind: FileKind,
+    content: &mut dyn io::Read,
+) -> io::Result<Entry> {
+    let is_name = |part: &[u8]| {
+        !matches!(part, b"" | b"." | b"..") && !git::is_dot_git(std::ffi::OsStr::from_bytes(part))
+    };
     if !path.as_bytes().split(|b| *b == b'/').all(is_name) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path} cannot be the name of a file")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{path} cannot be the name of a file"),
+        ));
     }
     let place = locate(dir, path);
     make_parent(dir, &place)?;
@@ -101,10 +138,22 @@ pub fn write_entry(dir: &Path, path: &TreePath, kind: FileKind, content: &mut dy
         let mut text = Vec::new();
         content.read_to_end(&mut text)?;
         std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&text), place)?;
-        return Ok(Entry { kind, bytes: text.len() as u64, sha256: Digest::of(&text) });
+        return Ok(Entry {
+            kind,
+            bytes: text.len() as u64,
+            sha256: Digest::of(&text),
+        });
     }
-    let mode = if kind == FileKind::Executable { 0o755 } else { 0o644 };
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(&place)?;
+    let mode = if kind == FileKind::Executable {
+        0o755
+    } else {
+        0o644
+    };
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&place)?;
     let entry = digest_entry(kind, content, &mut out)?;
     out.set_permissions(Permissions::from_mode(mode))?;
     Ok(entry)
@@ -115,15 +164,24 @@ pub fn holds_rules(path: &TreePath) -> bool {
     path.as_bytes().ends_with(b".gitignore")
 }
 
-/// Makes files older than the index that will be written over them: git reads again what is as young as its index.
+/// Makes files older than the index that will be written over them: git reads again what is as
+/// young as its index.
 pub fn date_back(dir: &Path, tree: &Tree) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
     const OLDER: std::time::Duration = std::time::Duration::from_secs(10);
-    let then = std::time::SystemTime::now().checked_sub(OLDER).and_then(|then| then.duration_since(std::time::UNIX_EPOCH).ok());
+    let then = std::time::SystemTime::now()
+        .checked_sub(OLDER)
+        .and_then(|then| then.duration_since(std::time::UNIX_EPOCH).ok());
     let seconds = i64::try_from(then.unwrap_or_default().as_secs()).unwrap_or_default();
     let times = Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec { tv_sec: seconds, tv_nsec: 0 },
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: seconds,
+            tv_nsec: 0,
+        },
     };
     for path in tree.keys() {
         utimensat(CWD, locate(dir, path), &times, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -132,12 +190,20 @@ pub fn date_back(dir: &Path, tree: &Tree) -> io::Result<()> {
 }
 
 /// Passes content on and says what it was.
-pub fn digest_entry(kind: FileKind, content: &mut dyn io::Read, out: &mut dyn Write) -> io::Result<Entry> {
+pub fn digest_entry(
+    kind: FileKind,
+    content: &mut dyn io::Read,
+    out: &mut dyn Write,
+) -> io::Result<Entry> {
     let (mut hasher, mut bytes, mut buffer) = (Hasher::default(), 0u64, [0u8; 1 << 14]);
     loop {
         let count = content.read(&mut buffer)?;
         if count == 0 {
-            return Ok(Entry { kind, bytes, sha256: hasher.finish() });
+            return Ok(Entry {
+                kind,
+                bytes,
+                sha256: hasher.finish(),
+            });
         }
         hasher.update(&buffer[..count]);
         out.write_all(&buffer[..count])?;
@@ -145,17 +211,27 @@ pub fn digest_entry(kind: FileKind, content: &mut dyn io::Read, out: &mut dyn Wr
     }
 }
 
-/// Makes the directories between `dir` and `path`, and refuses a link among them: in a copy that holds an
-/// engine's result, it may lead anywhere on the host.
+/// Makes the directories between `dir` and `path`, and refuses a link among them: in a copy that
+/// holds an engine's result, it may lead anywhere on the host.
 pub fn make_parent(dir: &Path, path: &Path) -> io::Result<()> {
-    let below = path.parent().and_then(|parent| parent.strip_prefix(dir).ok()).ok_or(io::ErrorKind::InvalidInput)?;
+    let below = path
+        .parent()
+        .and_then(|parent| parent.strip_prefix(dir).ok())
+        .ok_or(io::ErrorKind::InvalidInput)?;
     let mut place = dir.to_owned();
     for part in below.components() {
         place.push(part);
         match fs::symlink_metadata(&place) {
             Ok(meta) if meta.is_dir() && matches!(part, std::path::Component::Normal(_)) => {}
-            Ok(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, format!("{} is no directory", below.display()))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => DirBuilder::new().mode(0o755).create(&place)?,
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotADirectory,
+                    format!("{} is no directory", below.display()),
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                DirBuilder::new().mode(0o755).create(&place)?
+            }
             Err(error) => return Err(error),
         }
     }
@@ -164,7 +240,10 @@ pub fn make_parent(dir: &Path, path: &Path) -> io::Result<()> {
 
 /// Closed to us, or so deep that no path names it.
 pub fn cannot_be_looked_into(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename)
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidFilename
+    )
 }
 
 /// Measures a tree. The top-level `.git` is left out: it is the engine's, and hostile.
@@ -203,17 +282,33 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
     Ok(found)
 }
 
-/// May this user list a directory and reach what is in it? One without the other shows names and no more.
+/// May this user list a directory and reach what is in it? One without the other shows names and no
+/// more.
 pub fn may_enter(dir: &Path) -> bool {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
-    accessat(CWD, dir, Access::READ_OK | Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    accessat(
+        CWD,
+        dir,
+        Access::READ_OK | Access::EXEC_OK,
+        AtFlags::EACCESS,
+    )
+    .is_ok()
 }
 
 /// Measures one entry that is no directory.
-pub fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metadata) -> io::Result<()> {
+pub fn measure(
+    found: &mut Walked,
+    path: &Path,
+    name: TreePath,
+    meta: &fs::Metadata,
+) -> io::Result<()> {
     if meta.is_symlink() {
         let text = fs::read_link(path)?.into_os_string().into_vec();
-        let entry = Entry { kind: FileKind::Symlink, bytes: text.len() as u64, sha256: Digest::of(&text) };
+        let entry = Entry {
+            kind: FileKind::Symlink,
+            bytes: text.len() as u64,
+            sha256: Digest::of(&text),
+        };
         found.tree.insert(name, entry);
         return Ok(());
     }
@@ -229,10 +324,23 @@ pub fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metad
     }
     match files::scan_file(path, |_| {}) {
         Ok(file) => {
-            let kind = if meta.permissions().mode() & 0o100 != 0 { FileKind::Executable } else { FileKind::Regular };
-            found.tree.insert(name, Entry { kind, bytes: file.bytes, sha256: file.sha256 });
+            let kind = if meta.permissions().mode() & 0o100 != 0 {
+                FileKind::Executable
+            } else {
+                FileKind::Regular
+            };
+            found.tree.insert(
+                name,
+                Entry {
+                    kind,
+                    bytes: file.bytes,
+                    sha256: file.sha256,
+                },
+            );
         }
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => found.unreadable.push(name),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            found.unreadable.push(name)
+        }
         Err(error) => return Err(error),
     }
     Ok(())
@@ -240,15 +348,19 @@ pub fn measure(found: &mut Walked, path: &Path, name: TreePath, meta: &fs::Metad
 
 /// The top has no name of its own.
 pub fn name_of_dir(below: &Path) -> TreePath {
-    if below.as_os_str().is_empty() { TreePath::new(".") } else { tree_path(below) }
+    if below.as_os_str().is_empty() {
+        TreePath::new(".")
+    } else {
+        tree_path(below)
+    }
 }
 
 fn tree_path(path: &Path) -> TreePath {
     TreePath::new(path.as_os_str().as_bytes())
 }
 
-/// Removes a tree, also one whose directories were made unreadable, or that is deeper than a path or a table of open
-/// files is long.
+/// Removes a tree, also one whose directories were made unreadable, or that is deeper than a path
+/// or a table of open files is long.
 pub fn remove(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Ok(()) => Ok(()),
@@ -257,7 +369,8 @@ pub fn remove(dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves every directory up to the top before it is emptied: no path grows long, and nothing is held open on the way.
+/// Moves every directory up to the top before it is emptied: no path grows long, and nothing is
+/// held open on the way.
 fn take_apart(dir: &Path) -> io::Result<()> {
     // Failure shows in what follows.
     let open_up = |dir: &Path| drop(fs::set_permissions(dir, Permissions::from_mode(0o700)));
@@ -289,8 +402,8 @@ fn take_apart(dir: &Path) -> io::Result<()> {
     fs::remove_dir(dir)
 }
 
-/// The content of a measured path, for git: file bytes or link text. Opened when first read, so that a
-/// tree of any size needs one descriptor at a time.
+/// The content of a measured path, for git: file bytes or link text. Opened when first read, so
+/// that a tree of any size needs one descriptor at a time.
 pub struct Content {
     place: PathBuf,
     kind: FileKind,
@@ -299,7 +412,11 @@ pub struct Content {
 
 impl Content {
     pub fn of(dir: &Path, path: &TreePath, kind: FileKind) -> Self {
-        Self { place: locate(dir, path), kind, open: None }
+        Self {
+            place: locate(dir, path),
+            kind,
+            open: None,
+        }
     }
 }
 
@@ -308,8 +425,12 @@ impl io::Read for Content {
         let open = match self.open.take() {
             Some(open) => open,
             None => match self.kind {
-                FileKind::Symlink => Box::new(io::Cursor::new(fs::read_link(&self.place)?.into_os_string().into_vec())),
-                FileKind::Regular | FileKind::Executable => Box::new(files::open_regular(&self.place)?) as Box<dyn io::Read>,
+                FileKind::Symlink => Box::new(io::Cursor::new(
+                    fs::read_link(&self.place)?.into_os_string().into_vec(),
+                )),
+                FileKind::Regular | FileKind::Executable => {
+                    Box::new(files::open_regular(&self.place)?) as Box<dyn io::Read>
+                }
             },
         };
         self.open.insert(open).read(buffer)
@@ -336,9 +457,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let fixture = files(&[("a.py", "x", false), ("bin/run", "y", true)]);
         lay_out(dir.path(), &fixture, false).unwrap();
-        let want: Tree = fixture.iter().map(|f| (f.path.clone(), f.entry())).collect();
+        let want: Tree = fixture
+            .iter()
+            .map(|f| (f.path.clone(), f.entry()))
+            .collect();
         assert_eq!(walk(dir.path()).unwrap().tree, want);
-        assert!(lay_out(dir.path(), &fixture, false).is_err(), "nothing is overwritten by accident");
+        assert!(
+            lay_out(dir.path(), &fixture, false).is_err(),
+            "nothing is overwritten by accident"
+        );
         lay_out(dir.path(), &fixture, true).unwrap();
     }
 
@@ -352,12 +479,19 @@ mod tests {
         fs::write(at("sub/.git/config"), "x").unwrap();
         fs::create_dir(at(".git")).unwrap();
         fs::create_dir(at(".GIT")).unwrap();
-        std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+        std::process::Command::new("mkfifo")
+            .arg(at("pipe"))
+            .status()
+            .unwrap();
         fs::write(dir.path().join(std::ffi::OsStr::from_bytes(b"\xff\n")), "z").unwrap();
         let found = walk(dir.path()).unwrap();
         let names: Vec<String> = found.tree.keys().map(ToString::to_string).collect();
         assert_eq!(names, ["dirlink", "loop", "\"\\377\\012\""]);
-        let nested: Vec<String> = found.nested_repositories.iter().map(ToString::to_string).collect();
+        let nested: Vec<String> = found
+            .nested_repositories
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(nested, [".GIT", "sub/.git"]);
         assert_eq!(found.unrecordable, [TreePath::new("pipe")]);
     }
@@ -380,7 +514,13 @@ mod tests {
         let found = walk(dir.path()).unwrap().unreadable;
         fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
         let closed = !crate::jail::is_root();
-        assert_eq!(found, closed.then(|| TreePath::new(".")).into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            found,
+            closed
+                .then(|| TreePath::new("."))
+                .into_iter()
+                .collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -388,10 +528,21 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
         let name = "n".repeat(200);
-        let mut inside = rustix::fs::open(dir.path(), rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap();
+        let mut inside = rustix::fs::open(
+            dir.path(),
+            rustix::fs::OFlags::PATH,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
         let below = |at: &std::os::fd::OwnedFd, name: &str| {
             rustix::fs::mkdirat(at, name, rustix::fs::Mode::RWXU).unwrap();
-            rustix::fs::openat(at, name, rustix::fs::OFlags::PATH, rustix::fs::Mode::empty()).unwrap()
+            rustix::fs::openat(
+                at,
+                name,
+                rustix::fs::OFlags::PATH,
+                rustix::fs::Mode::empty(),
+            )
+            .unwrap()
         };
         inside = below(&inside, "top");
         // Names that the removal itself would choose.

@@ -1,4 +1,5 @@
-//! A private copy, whichever way it is made: what a jail mounts, what is read of it, what is put into it.
+//! A private copy, whichever way it is made: what a jail mounts, what is read of it, what is put
+//! into it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,13 @@ impl PrivateCopy {
     /// The copy as a jail mounts it.
     pub fn mount(&self, target: &Path) -> Mount {
         match self {
-            Self::Plain(dir) => {
-                Mount { source: dir.clone(), target: target.to_owned(), writable: true, mapped: false, over: None }
-            }
+            Self::Plain(dir) => Mount {
+                source: dir.clone(),
+                target: target.to_owned(),
+                writable: true,
+                mapped: false,
+                over: None,
+            },
             Self::Over(overlay) => overlay.mount(target),
         }
     }
@@ -37,7 +42,8 @@ impl PrivateCopy {
         }
     }
 
-    /// Gives what is the copy's own to the uid that will work in it. A checkout below is shown as that uid's instead.
+    /// Gives what is the copy's own to the uid that will work in it. A checkout below is shown as
+    /// that uid's instead.
     pub fn hand_over(&self) -> io::Result<()> {
         jail::hand_over(&self.changed_dir())
     }
@@ -50,7 +56,8 @@ impl PrivateCopy {
         }
     }
 
-    /// Which of these names in the copy's `.git` are there. A checkout has none of what is asked for.
+    /// Which of these names in the copy's `.git` are there. A checkout has none of what is asked
+    /// for.
     pub fn in_dot_git<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
         let there = |name: &&str| {
             let path = Path::new(".git").join(name);
@@ -63,7 +70,10 @@ impl PrivateCopy {
     }
 
     /// Which of these files a process in the copy no longer finds with this content.
-    pub fn no_longer<'t>(&self, files: impl Iterator<Item = (&'t TreePath, &'t Entry)>) -> Vec<TreePath> {
+    pub fn no_longer<'t>(
+        &self,
+        files: impl Iterator<Item = (&'t TreePath, &'t Entry)>,
+    ) -> Vec<TreePath> {
         let walked = match self {
             Self::Plain(_) => None,
             Self::Over(overlay) => overlay.walk().ok(),
@@ -75,14 +85,19 @@ impl PrivateCopy {
             }
             Self::Over(_) => {
                 let found = walked.as_ref().and_then(|walked| walked.tree.get(path));
-                found.is_some_and(|found| found.kind != FileKind::Symlink && found.sha256 == wanted.sha256)
+                found.is_some_and(|found| {
+                    found.kind != FileKind::Symlink && found.sha256 == wanted.sha256
+                })
             }
         };
-        files.filter(|(path, wanted)| !same(path, wanted)).map(|(path, _)| path.clone()).collect()
+        files
+            .filter(|(path, wanted)| !same(path, wanted))
+            .map(|(path, _)| path.clone())
+            .collect()
     }
 
-    /// Runs `change` on a directory in which these paths are what a process in the copy would see, and no others
-    /// may be touched.
+    /// Runs `change` on a directory in which these paths are what a process in the copy would see,
+    /// and no others may be touched.
     pub fn edit<R>(&self, paths: &[TreePath], change: impl FnOnce(&Path) -> R) -> io::Result<R> {
         match self {
             Self::Plain(dir) => Ok(change(dir)),

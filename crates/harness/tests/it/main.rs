@@ -1,7 +1,11 @@
-//! One integration binary: a module a command, then the failure matrix, cheats, faults and tidiness.
-//! Every test lives in its own house and runs the real `cto`.
+//! One integration binary: a module a command, then the failure matrix, cheats, faults and
+//! tidiness. Every test lives in its own house and runs the real `cto`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "test code: a broken premise must stop the test at once")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code: a broken premise must stop the test at once"
+)]
 
 mod checks;
 mod engines;
@@ -31,12 +35,17 @@ pub fn passed() -> (House, Bundle) {
     (house, bundle)
 }
 
-/// Trust in whoever signed a bundle, read without any check: what is refused then is not refused for its key.
+/// Trust in whoever signed a bundle, read without any check: what is refused then is not refused
+/// for its key.
 pub fn trusting(dir: &Path) -> Trust {
     let mut trust = Trust::default();
-    let envelope = std::fs::read(dir.join("attestation.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let envelope = std::fs::read(dir.join("attestation.json"))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let statement = cto_testkit::payload(&envelope.unwrap_or_default());
-    let key = statement["predicate"]["signer"]["public_key"].as_str().map(PublicKey::from_base64);
+    let key = statement["predicate"]["signer"]["public_key"]
+        .as_str()
+        .map(PublicKey::from_base64);
     if let Some(Ok(key)) = key {
         trust.named(&key, "whoever signed it");
     }
@@ -63,6 +72,9 @@ pub fn assert_good(bundle: &Bundle) {
 pub fn assert_bad(bundle: &Bundle, what: &str) -> Verification {
     let found = verdict(bundle);
     assert_eq!(found.standing, Standing::Bad, "{what}: taken for good");
-    assert!(!found.problems.is_empty() && found.status.is_none(), "{what}: no reason named");
+    assert!(
+        !found.problems.is_empty() && found.status.is_none(),
+        "{what}: no reason named"
+    );
     found
 }

@@ -1,7 +1,7 @@
 //! The same facts in the words of others: SLSA provenance v1 and in-toto test-result v0.1.
 //!
-//! They add nothing to `attestation.json`, which binds their bytes; they let a tool that knows those
-//! words, and not ours, read who made a change and how its tests ended.
+//! They add nothing to `attestation.json`, which binds their bytes; they let a tool that knows
+//! those words, and not ours, read who made a change and how its tests ended.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,10 @@ const TEST_RESULT_TYPE: &str = "https://in-toto.io/attestation/test-result/v0.1"
 const BUILD_TYPE: &str = "urn:cto-harness:run:v1";
 
 /// Both companions by file name, as they are signed.
-pub fn statements(sealed: &Sealed<'_>, signer: &PublicKey) -> [(&'static str, Statement<Value>); 2] {
+pub fn statements(
+    sealed: &Sealed<'_>,
+    signer: &PublicKey,
+) -> [(&'static str, Statement<Value>); 2] {
     let about = |predicate_type: &str, predicate| Statement {
         kind: STATEMENT_TYPE.to_owned(),
         subject: change(sealed),
@@ -27,28 +30,47 @@ pub fn statements(sealed: &Sealed<'_>, signer: &PublicKey) -> [(&'static str, St
         predicate,
     };
     [
-        (PROVENANCE, about(PROVENANCE_TYPE, provenance(sealed, signer))),
+        (
+            PROVENANCE,
+            about(PROVENANCE_TYPE, provenance(sealed, signer)),
+        ),
         (TEST_RESULT, about(TEST_RESULT_TYPE, test_result(sealed))),
     ]
 }
 
 /// What a run makes: a change, as a patch and as a tree.
 fn change(sealed: &Sealed<'_>) -> Vec<Subject> {
-    files(sealed, &[bundle::PATCH]).chain(result_subjects(sealed.report)).collect()
+    files(sealed, &[bundle::PATCH])
+        .chain(result_subjects(sealed.report))
+        .collect()
 }
 
 fn files<'a>(sealed: &'a Sealed<'_>, names: &'a [&str]) -> impl Iterator<Item = Subject> + 'a {
-    names.iter().filter_map(|name| sealed.sums.get(*name).map(|digest| Subject::file(name, *digest)))
+    names.iter().filter_map(|name| {
+        sealed
+            .sums
+            .get(*name)
+            .map(|digest| Subject::file(name, *digest))
+    })
 }
 
 fn provenance(sealed: &Sealed<'_>, signer: &PublicKey) -> Value {
     let report = sealed.report;
     let mut inputs: Vec<Subject> = files(sealed, &[bundle::CONTRACT]).collect();
     if let Seen::Known(executable) = report.engine.executable_sha256 {
-        inputs.push(Subject::file(&format!("engine {}", report.backend), executable));
+        inputs.push(Subject::file(
+            &format!("engine {}", report.backend),
+            executable,
+        ));
     }
-    inputs.extend(report.toolchains.iter().map(|tool| Subject::file(&format!("toolchain {}", tool.name), tool.sha256)));
-    let byproducts: Vec<Subject> = files(sealed, &[bundle::EVENTS, bundle::TEST_LOG, bundle::REPORT]).collect();
+    inputs.extend(
+        report
+            .toolchains
+            .iter()
+            .map(|tool| Subject::file(&format!("toolchain {}", tool.name), tool.sha256)),
+    );
+    let byproducts: Vec<Subject> =
+        files(sealed, &[bundle::EVENTS, bundle::TEST_LOG, bundle::REPORT]).collect();
     json!({
         "buildDefinition": {
             "buildType": BUILD_TYPE,
@@ -80,7 +102,10 @@ fn provenance(sealed: &Sealed<'_>, signer: &PublicKey) -> Value {
 fn test_result(sealed: &Sealed<'_>) -> Value {
     let report = sealed.report;
     let named = |passed: bool| {
-        let lines = report.verification.iter().filter(|line| line.passed == passed);
+        let lines = report
+            .verification
+            .iter()
+            .filter(|line| line.passed == passed);
         lines
             .map(|line| match line.kind {
                 CheckKind::Visible => line.command.clone(),

@@ -1,7 +1,7 @@
 //! DSSE, version 1: the envelope around a signed payload, and the bytes that are signed.
 //!
-//! The signature covers type and payload (`pae`), never the JSON around them. What lies in a bundle must
-//! also be in the one canonical spelling, so that no byte of it can change unnoticed.
+//! The signature covers type and payload (`pae`), never the JSON around them. What lies in a bundle
+//! must also be in the one canonical spelling, so that no byte of it can change unnoticed.
 
 use base64ct::{Base64, Base64Url, Encoding};
 use schemars::JsonSchema;
@@ -54,16 +54,24 @@ pub struct Opened {
     signature: Vec<u8>,
 }
 
-/// DSSE's pre-authentication encoding: lengths before contents, so that no two pairs have the same bytes.
+/// DSSE's pre-authentication encoding: lengths before contents, so that no two pairs have the same
+/// bytes.
 pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
-    let mut out = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
+    let mut out = format!(
+        "DSSEv1 {} {payload_type} {} ",
+        payload_type.len(),
+        payload.len()
+    )
+    .into_bytes();
     out.extend_from_slice(payload);
     out
 }
 
 /// Either alphabet, as the specification demands of readers.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
-    Base64::decode_vec(text).or_else(|_| Base64Url::decode_vec(text)).ok()
+    Base64::decode_vec(text)
+        .or_else(|_| Base64Url::decode_vec(text))
+        .ok()
 }
 
 impl Envelope {
@@ -72,7 +80,10 @@ impl Envelope {
         Self {
             payload: Base64::encode_string(payload),
             payload_type: PAYLOAD_TYPE.to_owned(),
-            signatures: vec![EnvelopeSignature { keyid: key_id.to_hex(), sig: Base64::encode_string(signature) }],
+            signatures: vec![EnvelopeSignature {
+                keyid: key_id.to_hex(),
+                sig: Base64::encode_string(signature),
+            }],
         }
     }
 
@@ -84,16 +95,27 @@ impl Envelope {
     pub fn open(bytes: &[u8]) -> Result<Opened, EnvelopeError> {
         let envelope: Self = json::read(bytes)?;
         if envelope.payload_type != PAYLOAD_TYPE {
-            return Err(EnvelopeError::PayloadType(envelope.payload_type.chars().take(80).collect()));
+            return Err(EnvelopeError::PayloadType(
+                envelope.payload_type.chars().take(80).collect(),
+            ));
         }
-        let [one] = envelope.signatures.as_slice() else { return Err(EnvelopeError::Signatures(envelope.signatures.len())) };
+        let [one] = envelope.signatures.as_slice() else {
+            return Err(EnvelopeError::Signatures(envelope.signatures.len()));
+        };
         // The standard alphabet here: the other would be a second spelling.
-        let payload = Base64::decode_vec(&envelope.payload).map_err(|_| EnvelopeError::Base64("payload"))?;
-        let signature = Base64::decode_vec(&one.sig).map_err(|_| EnvelopeError::Base64("signature"))?;
+        let payload =
+            Base64::decode_vec(&envelope.payload).map_err(|_| EnvelopeError::Base64("payload"))?;
+        let signature =
+            Base64::decode_vec(&one.sig).map_err(|_| EnvelopeError::Base64("signature"))?;
         if envelope.to_bytes()? != bytes {
             return Err(EnvelopeError::NotCanonical);
         }
-        Ok(Opened { signed: pae(PAYLOAD_TYPE, &payload), payload, key_id: one.keyid.clone(), signature })
+        Ok(Opened {
+            signed: pae(PAYLOAD_TYPE, &payload),
+            payload,
+            key_id: one.keyid.clone(),
+            signature,
+        })
     }
 }
 
@@ -117,9 +139,18 @@ mod tests {
         );
         let text = r#"{"payload": "aGVsbG8gd29ybGQ=", "payloadType": "http://example.com/HelloWorld", "signatures": [{"keyid": "66301bbf", "sig": "A3JqsQGtVsJ2O2xqrI5IcnXip5GToJ3F+FnZ+O88SjtR6rDAajabZKciJTfUiHqJPcIAriEGAHTVeCUjW2JIZA=="}]}"#;
         let envelope: Envelope = json::read(text.as_bytes()).unwrap();
-        assert_eq!(decode(&envelope.payload).as_deref(), Some(b"hello world".as_slice()));
-        assert_eq!(decode(&envelope.signatures[0].sig).map(|sig| sig.len()), Some(64));
-        assert!(matches!(Envelope::open(text.as_bytes()), Err(EnvelopeError::PayloadType(_))));
+        assert_eq!(
+            decode(&envelope.payload).as_deref(),
+            Some(b"hello world".as_slice())
+        );
+        assert_eq!(
+            decode(&envelope.signatures[0].sig).map(|sig| sig.len()),
+            Some(64)
+        );
+        assert!(matches!(
+            Envelope::open(text.as_bytes()),
+            Err(EnvelopeError::PayloadType(_))
+        ));
     }
 
     #[test]
@@ -138,7 +169,9 @@ mod tests {
     }
 
     fn whole() -> Vec<u8> {
-        Envelope::seal(b"{\"a\":1}", Digest::of(b"key"), &[7; 64]).to_bytes().unwrap()
+        Envelope::seal(b"{\"a\":1}", Digest::of(b"key"), &[7; 64])
+            .to_bytes()
+            .unwrap()
     }
 
     #[test]
@@ -147,15 +180,37 @@ mod tests {
         assert!(Envelope::open(text.as_bytes()).is_ok());
         for (what, changed, reason) in [
             ("space", text.replacen(":", ": ", 1), "canonical"),
-            ("unknown field", text.replacen('{', "{\"a\":1,", 1), "canonical"),
+            (
+                "unknown field",
+                text.replacen('{', "{\"a\":1,", 1),
+                "canonical",
+            ),
             ("line end", format!("{text}\n"), "canonical"),
-            ("type", text.replacen("in-toto+json", "in-toto+jsox", 1), "payload type"),
-            ("no signature", text.split("[{").next().unwrap().to_owned() + "[]}", "0 signatures"),
+            (
+                "type",
+                text.replacen("in-toto+json", "in-toto+jsox", 1),
+                "payload type",
+            ),
+            (
+                "no signature",
+                text.split("[{").next().unwrap().to_owned() + "[]}",
+                "0 signatures",
+            ),
             ("cut", text[..text.len() / 2].to_owned(), "JSON"),
-            ("duplicate", text.replacen('{', "{\"payload\":\"\",", 1), "duplicate key"),
-            ("payload", text.replacen("\"payload\":\"", "\"payload\":\"*", 1), "payload is not base64"),
+            (
+                "duplicate",
+                text.replacen('{', "{\"payload\":\"\",", 1),
+                "duplicate key",
+            ),
+            (
+                "payload",
+                text.replacen("\"payload\":\"", "\"payload\":\"*", 1),
+                "payload is not base64",
+            ),
         ] {
-            let error = Envelope::open(changed.as_bytes()).expect_err(what).to_string();
+            let error = Envelope::open(changed.as_bytes())
+                .expect_err(what)
+                .to_string();
             assert!(error.contains(reason), "{what}: {error}");
         }
     }

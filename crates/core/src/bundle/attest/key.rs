@@ -1,5 +1,5 @@
-//! Ed25519 public keys: read from what people have (PEM, an OpenSSH line), named by a digest, and asked
-//! whether a signature is theirs.
+//! Ed25519 public keys: read from what people have (PEM, an OpenSSH line), named by a digest, and
+//! asked whether a signature is theirs.
 
 use std::fmt;
 
@@ -9,13 +9,17 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use crate::values::digest::Digest;
 
 /// DER of a SubjectPublicKeyInfo for Ed25519 (RFC 8410), up to the 32 bytes of the key.
-const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+const SPKI_PREFIX: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
 const PEM_LABEL: &str = "PUBLIC KEY";
 const SSH_KIND: &str = "ssh-ed25519";
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    #[error("is not an Ed25519 public key in PEM (`BEGIN PUBLIC KEY`) or OpenSSH form (`ssh-ed25519 …`)")]
+    #[error(
+        "is not an Ed25519 public key in PEM (`BEGIN PUBLIC KEY`) or OpenSSH form (`ssh-ed25519 …`)"
+    )]
     NotAKey,
     #[error("is a private key; give the public one")]
     Private,
@@ -30,7 +34,8 @@ pub struct PublicKey(VerifyingKey);
 impl PublicKey {
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Weak)?;
-        // Decoding accepts a point in several spellings; a key has one name, so it has one spelling.
+        // Decoding accepts a point in several spellings; a key has one name, so it has one
+        // spelling.
         if key.is_weak() || key.to_edwards().compress().to_bytes() != *bytes {
             return Err(KeyError::Weak);
         }
@@ -57,7 +62,9 @@ impl PublicKey {
 
     fn from_pem(text: &str) -> Result<Self, KeyError> {
         let der = pem_body(text, PEM_LABEL).ok_or(KeyError::NotAKey)?;
-        let raw = der.strip_prefix(SPKI_PREFIX.as_slice()).ok_or(KeyError::NotAKey)?;
+        let raw = der
+            .strip_prefix(SPKI_PREFIX.as_slice())
+            .ok_or(KeyError::NotAKey)?;
         Self::from_bytes(raw.try_into().map_err(|_| KeyError::NotAKey)?)
     }
 
@@ -97,8 +104,12 @@ impl PublicKey {
 
     /// Strictly by RFC 8032: no second spelling of a signature, no weak point in it.
     pub fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
-        let Ok(bytes) = <[u8; 64]>::try_from(signature) else { return false };
-        self.0.verify_strict(message, &Signature::from_bytes(&bytes)).is_ok()
+        let Ok(bytes) = <[u8; 64]>::try_from(signature) else {
+            return false;
+        };
+        self.0
+            .verify_strict(message, &Signature::from_bytes(&bytes))
+            .is_ok()
     }
 }
 
@@ -111,14 +122,20 @@ impl fmt::Debug for PublicKey {
 /// One PEM block and nothing else.
 pub fn pem_body(text: &str, label: &str) -> Option<Vec<u8>> {
     let text = text.trim();
-    let body = text.strip_prefix(&format!("-----BEGIN {label}-----"))?.strip_suffix(&format!("-----END {label}-----"))?;
+    let body = text
+        .strip_prefix(&format!("-----BEGIN {label}-----"))?
+        .strip_suffix(&format!("-----END {label}-----"))?;
     let body: String = body.split_ascii_whitespace().collect();
     Base64::decode_vec(&body).ok()
 }
 
 pub fn pem(label: &str, der: &[u8]) -> String {
     let body = Base64::encode_string(der);
-    let lines = body.as_bytes().chunks(64).map(|line| String::from_utf8_lossy(line) + "\n").collect::<String>();
+    let lines = body
+        .as_bytes()
+        .chunks(64)
+        .map(|line| String::from_utf8_lossy(line) + "\n")
+        .collect::<String>();
     format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
@@ -153,7 +170,10 @@ mod tests {
     ];
 
     fn hex(text: &str) -> Vec<u8> {
-        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+        (0..text.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+            .collect()
     }
 
     fn key(text: &str) -> PublicKey {
@@ -174,7 +194,8 @@ mod tests {
         }
     }
 
-    /// S + L is the same scalar: a verifier that does not look takes a second signature for the first.
+    /// S + L is the same scalar: a verifier that does not look takes a second signature for the
+    /// first.
     #[test]
     fn a_signature_has_one_spelling() {
         let order = hex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
@@ -210,7 +231,11 @@ mod tests {
         }
         let mut off = [0u8; 32];
         off[0] = 2;
-        assert_eq!(PublicKey::from_bytes(&off), Err(KeyError::Weak), "not on the curve");
+        assert_eq!(
+            PublicKey::from_bytes(&off),
+            Err(KeyError::Weak),
+            "not on the curve"
+        );
     }
 
     #[test]
@@ -221,16 +246,27 @@ mod tests {
         let ssh = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINdamAGCsQq31Uv+08lkBzoO4XLz2qYjJa8CGmj3B1Ea someone@somewhere";
         assert_eq!(PublicKey::from_text(ssh), Ok(key.clone()));
         // openssl pkey -pubin -outform DER | sha256sum
-        assert_eq!(key.id().to_hex(), "06e3fd8fda29bb60ab59557de61edb0aecdb231134be30e75b455f8e1b792fa9");
+        assert_eq!(
+            key.id().to_hex(),
+            "06e3fd8fda29bb60ab59557de61edb0aecdb231134be30e75b455f8e1b792fa9"
+        );
     }
 
     #[test]
     fn refusals() {
-        let private = format!("-----BEGIN {0}-----\nAAAA\n-----END {0}-----\n", "PRIVATE KEY");
+        let private = format!(
+            "-----BEGIN {0}-----\nAAAA\n-----END {0}-----\n",
+            "PRIVATE KEY"
+        );
         assert_eq!(PublicKey::from_text(&private), Err(KeyError::Private));
-        for bad in
-            ["", "hello", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAA", "-----BEGIN PUBLIC KEY-----"]
-        {
+        for bad in [
+            "",
+            "hello",
+            "ssh-ed25519",
+            "ssh-ed25519 AAAA",
+            "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAA",
+            "-----BEGIN PUBLIC KEY-----",
+        ] {
             assert_eq!(PublicKey::from_text(bad), Err(KeyError::NotAKey), "{bad:?}");
         }
     }

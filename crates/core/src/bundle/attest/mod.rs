@@ -1,8 +1,8 @@
 //! What a bundle's signature says: an in-toto statement about every artifact, in a DSSE envelope.
 //!
 //! Here are the bytes that are signed and the meaning of a signature; who holds a key and where it
-//! lies is the shell's business. Everything a statement says is derived from the report and the sums,
-//! so a verifier makes it again and compares.
+//! lies is the shell's business. Everything a statement says is derived from the report and the
+//! sums, so a verifier makes it again and compares.
 
 pub mod companions;
 pub mod dsse;

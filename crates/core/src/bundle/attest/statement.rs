@@ -44,18 +44,26 @@ pub struct Subject {
 
 impl Subject {
     pub fn file(name: &str, sha256: Digest) -> Self {
-        Self { name: name.to_owned(), digest: BTreeMap::from([("sha256".to_owned(), sha256.to_hex())]) }
+        Self {
+            name: name.to_owned(),
+            digest: BTreeMap::from([("sha256".to_owned(), sha256.to_hex())]),
+        }
     }
 
     fn git(name: &str, algorithm: &str, id: &str) -> Self {
-        Self { name: name.to_owned(), digest: BTreeMap::from([(algorithm.to_owned(), id.to_owned())]) }
+        Self {
+            name: name.to_owned(),
+            digest: BTreeMap::from([(algorithm.to_owned(), id.to_owned())]),
+        }
     }
 }
 
-/// Predicate of `attestation.json`. All but the last three fields repeat the report; the verifier makes them again.
+/// Predicate of `attestation.json`. All but the last three fields repeat the report; the verifier
+/// makes them again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// Version of the bundle format, so that a signed bundle cannot be passed off as one of another.
+    /// Version of the bundle format, so that a signed bundle cannot be passed off as one of
+    /// another.
     pub bundle_format: u32,
     pub kind: Kind,
     pub origin: Origin,
@@ -83,7 +91,8 @@ pub struct Verdict {
     pub signer: Signer,
 }
 
-/// The key that signs, inside what it signs. It says which key to look for, not that the key is to be trusted.
+/// The key that signs, inside what it signs. It says which key to look for, not that the key is to
+/// be trusted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Signer {
     pub algorithm: String,
@@ -94,18 +103,28 @@ pub struct Signer {
 
 impl Signer {
     pub fn of(key: &PublicKey) -> Self {
-        Self { algorithm: "ed25519".to_owned(), key_id: key.id(), public_key: key.to_base64() }
+        Self {
+            algorithm: "ed25519".to_owned(),
+            key_id: key.id(),
+            public_key: key.to_base64(),
+        }
     }
 
     /// The key, if it is one and has this name.
     pub fn key(&self) -> Option<PublicKey> {
-        PublicKey::from_base64(&self.public_key).ok().filter(|key| *self == Self::of(key))
+        PublicKey::from_base64(&self.public_key)
+            .ok()
+            .filter(|key| *self == Self::of(key))
     }
 }
 
 /// Every artifact, the sums themselves, and the result as git knows it.
 pub fn subjects(sealed: &Sealed<'_>) -> Vec<Subject> {
-    let mut out: Vec<Subject> = sealed.sums.iter().map(|(name, digest)| Subject::file(name, *digest)).collect();
+    let mut out: Vec<Subject> = sealed
+        .sums
+        .iter()
+        .map(|(name, digest)| Subject::file(name, *digest))
+        .collect();
     out.push(Subject::file(bundle::SUMS, sealed.sums_sha256));
     out.sort();
     out.extend(result_subjects(sealed.report));
@@ -113,9 +132,14 @@ pub fn subjects(sealed: &Sealed<'_>) -> Vec<Subject> {
 }
 
 pub(super) fn result_subjects(report: &Report) -> Vec<Subject> {
-    let Some(result) = &report.result else { return Vec::new() };
+    let Some(result) = &report.result else {
+        return Vec::new();
+    };
     let tree = Subject::git(RESULT_TREE, "gitTree", &result.tree);
-    let commit = result.commit.as_ref().map(|commit| Subject::git(RESULT_COMMIT, "gitCommit", commit));
+    let commit = result
+        .commit
+        .as_ref()
+        .map(|commit| Subject::git(RESULT_COMMIT, "gitCommit", commit));
     [tree].into_iter().chain(commit).collect()
 }
 

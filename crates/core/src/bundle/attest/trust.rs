@@ -110,12 +110,20 @@ pub enum Standing<'a> {
 impl Trust {
     /// A key the caller trusts by naming it.
     pub fn named(&mut self, key: &PublicKey, label: &str) {
-        let known = Known { label: label.to_owned(), source: KeySource::Operator, state: KeyState::Trusted };
+        let known = Known {
+            label: label.to_owned(),
+            source: KeySource::Operator,
+            state: KeyState::Trusted,
+        };
         self.insert(key.id(), known);
     }
 
     pub fn record(&mut self, record: &KeyRecord) {
-        let known = Known { label: record.label.clone(), source: record.source, state: record.state.clone() };
+        let known = Known {
+            label: record.label.clone(),
+            source: record.source,
+            state: record.state.clone(),
+        };
         self.insert(record.key_id, known);
     }
 
@@ -134,28 +142,40 @@ impl Trust {
 
     /// Only what is known against keys: a caller who names keys replaces trust, never a revocation.
     pub fn only_revocations(mut self) -> Self {
-        self.0.retain(|_, known| matches!(known.state, KeyState::Revoked { .. }));
+        self.0
+            .retain(|_, known| matches!(known.state, KeyState::Revoked { .. }));
         self
     }
 
     pub fn is_empty(&self) -> bool {
-        !self.0.values().any(|known| !matches!(known.state, KeyState::Revoked { .. }))
+        !self
+            .0
+            .values()
+            .any(|known| !matches!(known.state, KeyState::Revoked { .. }))
     }
 
     /// Does a signature with this key, said to be of this time, count?
     pub fn standing(&self, key: Digest, signed_at: Utc) -> Standing<'_> {
         match self.0.get(&key) {
-            None if self.is_empty() => Standing::Open(format!("signed by key {}, and no key is trusted here", key.short())),
-            None => Standing::Open(format!("signed by key {}, which is not trusted here", key.short())),
+            None if self.is_empty() => Standing::Open(format!(
+                "signed by key {}, and no key is trusted here",
+                key.short()
+            )),
+            None => Standing::Open(format!(
+                "signed by key {}, which is not trusted here",
+                key.short()
+            )),
             Some(known) => match &known.state {
                 KeyState::Trusted => Standing::Counts(known),
                 KeyState::Rotated { at } if signed_at <= *at => Standing::Counts(known),
-                KeyState::Rotated { at } => {
-                    Standing::Open(format!("says it was signed at {signed_at}, after key {} was retired at {at}", key.short()))
-                }
-                KeyState::Revoked { at, reason } => {
-                    Standing::Refused(format!("signed by key {}, which was revoked at {at}: {reason}", key.short()))
-                }
+                KeyState::Rotated { at } => Standing::Open(format!(
+                    "says it was signed at {signed_at}, after key {} was retired at {at}",
+                    key.short()
+                )),
+                KeyState::Revoked { at, reason } => Standing::Refused(format!(
+                    "signed by key {}, which was revoked at {at}: {reason}",
+                    key.short()
+                )),
             },
         }
     }
@@ -175,46 +195,99 @@ mod tests {
     }
 
     fn record(seed: u8, state: KeyState) -> KeyRecord {
-        KeyRecord { state, ..KeyRecord::new(&key(seed), "a key", KeySource::Operator, at(0)) }
+        KeyRecord {
+            state,
+            ..KeyRecord::new(&key(seed), "a key", KeySource::Operator, at(0))
+        }
     }
 
     #[test]
     fn standings() {
         let mut trust = Trust::default();
-        assert!(matches!(trust.standing(key(1).id(), at(0)), Standing::Open(why) if why.contains("no key is trusted")));
+        assert!(
+            matches!(trust.standing(key(1).id(), at(0)), Standing::Open(why) if why.contains("no key is trusted"))
+        );
         trust.record(&record(1, KeyState::Trusted));
         trust.record(&record(2, KeyState::Rotated { at: at(10) }));
-        trust.record(&record(3, KeyState::Revoked { at: at(10), reason: "lost".into() }));
-        assert!(matches!(trust.standing(key(1).id(), at(99)), Standing::Counts(_)));
-        assert!(matches!(trust.standing(key(2).id(), at(10)), Standing::Counts(_)));
-        assert!(matches!(trust.standing(key(2).id(), at(11)), Standing::Open(why) if why.contains("retired")));
-        assert!(matches!(trust.standing(key(3).id(), at(0)), Standing::Refused(why) if why.contains("lost")));
-        assert!(matches!(trust.standing(key(4).id(), at(0)), Standing::Open(why) if why.contains("not trusted here")));
+        trust.record(&record(
+            3,
+            KeyState::Revoked {
+                at: at(10),
+                reason: "lost".into(),
+            },
+        ));
+        assert!(matches!(
+            trust.standing(key(1).id(), at(99)),
+            Standing::Counts(_)
+        ));
+        assert!(matches!(
+            trust.standing(key(2).id(), at(10)),
+            Standing::Counts(_)
+        ));
+        assert!(
+            matches!(trust.standing(key(2).id(), at(11)), Standing::Open(why) if why.contains("retired"))
+        );
+        assert!(
+            matches!(trust.standing(key(3).id(), at(0)), Standing::Refused(why) if why.contains("lost"))
+        );
+        assert!(
+            matches!(trust.standing(key(4).id(), at(0)), Standing::Open(why) if why.contains("not trusted here"))
+        );
     }
 
     #[test]
     fn a_revocation_outlives_every_other_word() {
-        let revoked = record(1, KeyState::Revoked { at: at(10), reason: "lost".into() });
+        let revoked = record(
+            1,
+            KeyState::Revoked {
+                at: at(10),
+                reason: "lost".into(),
+            },
+        );
         let mut trust = Trust::default();
         trust.record(&revoked);
         let mut trust = trust.only_revocations();
         assert!(trust.is_empty());
         trust.named(&key(1), "named after all");
-        assert!(matches!(trust.standing(key(1).id(), at(0)), Standing::Refused(_)));
+        assert!(matches!(
+            trust.standing(key(1).id(), at(0)),
+            Standing::Refused(_)
+        ));
         let mut other = Trust::default();
         other.named(&key(1), "first");
         other.record(&revoked);
-        assert!(matches!(other.standing(key(1).id(), at(0)), Standing::Refused(_)));
+        assert!(matches!(
+            other.standing(key(1).id(), at(0)),
+            Standing::Refused(_)
+        ));
     }
 
     #[test]
     fn records_read_back_and_name_their_own_key() {
-        let good = record(1, KeyState::Revoked { at: at(10), reason: "lost".into() });
+        let good = record(
+            1,
+            KeyState::Revoked {
+                at: at(10),
+                reason: "lost".into(),
+            },
+        );
         let bytes = json::pretty(&good).unwrap();
         assert_eq!(KeyRecord::read(&bytes).unwrap(), (good.clone(), key(1)));
-        let other = KeyRecord { key_id: key(2).id(), ..good.clone() };
-        assert!(matches!(KeyRecord::read(&json::pretty(&other).unwrap()), Err(RecordError::Name)));
-        let newer = KeyRecord { schema_version: 2, ..good };
-        assert!(matches!(KeyRecord::read(&json::pretty(&newer).unwrap()), Err(RecordError::Version(2))));
+        let other = KeyRecord {
+            key_id: key(2).id(),
+            ..good.clone()
+        };
+        assert!(matches!(
+            KeyRecord::read(&json::pretty(&other).unwrap()),
+            Err(RecordError::Name)
+        ));
+        let newer = KeyRecord {
+            schema_version: 2,
+            ..good
+        };
+        assert!(matches!(
+            KeyRecord::read(&json::pretty(&newer).unwrap()),
+            Err(RecordError::Version(2))
+        ));
     }
 }

@@ -3,7 +3,9 @@
 use serde::Deserialize;
 
 use super::{Said, tame};
-use crate::run::event::{EngineFileChange, EngineResult, EngineReview, EngineText, EngineToolCall, Event};
+use crate::run::event::{
+    EngineFileChange, EngineResult, EngineReview, EngineText, EngineToolCall, Event,
+};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -17,16 +19,28 @@ enum Line {
 }
 
 pub fn line(line: &[u8]) -> Said {
-    let Ok(parsed) = serde_json::from_slice::<Line>(line) else { return Said::Unknown };
+    let Ok(parsed) = serde_json::from_slice::<Line>(line) else {
+        return Said::Unknown;
+    };
     Said::one(match parsed {
         Line::Message { text } => Event::EngineMessage(EngineText { text: tame(&text) }),
         Line::Plan { text } => Event::EnginePlan(EngineText { text: tame(&text) }),
-        Line::Tool { tool, target } => Event::EngineToolCall(EngineToolCall { tool: tame(&tool), target: tame(&target) }),
-        Line::FileChange { path } => Event::EngineFileChange(EngineFileChange { path: tame(&path) }),
-        Line::Review { accepted, summary } => Event::EngineReview(EngineReview { accepted, summary: tame(&summary) }),
-        Line::Result { status, summary } => {
-            Event::EngineResult(EngineResult { claimed: tame(&status), summary: tame(&summary), failed: false })
+        Line::Tool { tool, target } => Event::EngineToolCall(EngineToolCall {
+            tool: tame(&tool),
+            target: tame(&target),
+        }),
+        Line::FileChange { path } => {
+            Event::EngineFileChange(EngineFileChange { path: tame(&path) })
         }
+        Line::Review { accepted, summary } => Event::EngineReview(EngineReview {
+            accepted,
+            summary: tame(&summary),
+        }),
+        Line::Result { status, summary } => Event::EngineResult(EngineResult {
+            claimed: tame(&status),
+            summary: tame(&summary),
+            failed: false,
+        }),
     })
 }
 
@@ -41,11 +55,24 @@ mod tests {
         let hear = |line: &[u8]| Ear::new(Dialect::Fake).hear(line);
         assert_eq!(
             hear(br#"{"type":"result","status":"completed","summary":"done"}"#),
-            Said::one(Event::EngineResult(EngineResult { claimed: "completed".into(), summary: "done".into(), failed: false }))
+            Said::one(Event::EngineResult(EngineResult {
+                claimed: "completed".into(),
+                summary: "done".into(),
+                failed: false
+            }))
         );
         assert_eq!(hear(b"  \r"), Said::Nothing);
-        assert!(matches!(hear(br#"  {"type":"message","text":"hi"}"#), Said::Events(_)));
-        for unknown in [&b"hello"[..], b"{\"type\":\"run.completed\"}", b"{\"type\":\"result\"}", b"\xff\xff", b"[]"] {
+        assert!(matches!(
+            hear(br#"  {"type":"message","text":"hi"}"#),
+            Said::Events(_)
+        ));
+        for unknown in [
+            &b"hello"[..],
+            b"{\"type\":\"run.completed\"}",
+            b"{\"type\":\"result\"}",
+            b"\xff\xff",
+            b"[]",
+        ] {
             assert_eq!(hear(unknown), Said::Unknown, "{unknown:?}");
         }
     }

@@ -59,8 +59,17 @@ impl Ear {
 
 /// Text from an engine, made safe to print: no control characters, bounded length.
 pub fn tame(text: &str) -> String {
-    let mut out: String =
-        text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).take(TEXT_LIMIT).collect();
+    let mut out: String = text
+        .chars()
+        .map(|c| {
+            if c.is_control() && c != '\n' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
+        .take(TEXT_LIMIT)
+        .collect();
     if text.chars().nth(TEXT_LIMIT).is_some() {
         out.push('…');
     }

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Said, tame};
-use crate::run::event::{EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event};
+use crate::run::event::{
+    EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event,
+};
 
 /// Calls of tools whose end is awaited; more than this at a time is no conversation.
 const MAX_PENDING: usize = 64;
@@ -77,12 +79,20 @@ struct EndLine {
 
 impl Pi {
     pub fn line(&mut self, line: &[u8]) -> Said {
-        let Some(kind) = kind(line) else { return Said::Unknown };
+        let Some(kind) = kind(line) else {
+            return Said::Unknown;
+        };
         match kind.as_str() {
-            "message_end" => serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.message(parsed)),
-            "tool_execution_start" => serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.tool_begins(&parsed)),
-            "tool_execution_end" => serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.tool_ends(&parsed)),
-            // Holds the whole conversation, so it may be cut off at its end; its name alone says enough.
+            "message_end" => {
+                serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.message(parsed))
+            }
+            "tool_execution_start" => serde_json::from_slice(line)
+                .map_or(Said::Unknown, |parsed| self.tool_begins(&parsed)),
+            "tool_execution_end" => {
+                serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.tool_ends(&parsed))
+            }
+            // Holds the whole conversation, so it may be cut off at its end; its name alone says
+            // enough.
             "agent_end" => match serde_json::from_slice(line) {
                 Ok(EndLine { will_retry: true }) => Said::Nothing,
                 Ok(EndLine { will_retry: false }) | Err(_) => self.result(),
@@ -90,7 +100,9 @@ impl Pi {
             "agent_settled" if self.settled => Said::Nothing,
             "agent_settled" => self.result(),
             "auto_retry_start" | "compaction_start" => {
-                Said::one(Event::EngineMessage(EngineText { text: tame(&kind.replace('_', " ")) }))
+                Said::one(Event::EngineMessage(EngineText {
+                    text: tame(&kind.replace('_', " ")),
+                }))
             }
             "session"
             | "agent_start"
@@ -126,37 +138,53 @@ impl Pi {
         add(&mut self.tokens.cache_write, "cacheWrite");
         self.tokens.messages = self.tokens.messages.saturating_add(1).min(MAX_COUNT);
         self.settled = false;
-        self.last = Last { text: tame(&text), stop: message.stop_reason, error: message.error_message };
+        self.last = Last {
+            text: tame(&text),
+            stop: message.stop_reason,
+            error: message.error_message,
+        };
         match text.trim().is_empty() {
             true => Said::Nothing,
-            false => Said::one(Event::EngineMessage(EngineText { text: self.last.text.clone() })),
+            false => Said::one(Event::EngineMessage(EngineText {
+                text: self.last.text.clone(),
+            })),
         }
     }
 
     fn tool_begins(&mut self, tool: &ToolLine) -> Said {
         let named = |name: &str| tool.args.get(name).and_then(Value::as_str);
         let path = named("path").or_else(|| named("file_path"));
-        let target = path.or_else(|| named("command")).or_else(|| named("pattern")).unwrap_or_default();
+        let target = path
+            .or_else(|| named("command"))
+            .or_else(|| named("pattern"))
+            .unwrap_or_default();
         if let (Some(path), true) = (path, changes_files(&tool.tool_name)) {
             if self.pending.len() == MAX_PENDING {
                 self.pending.pop_front();
             }
-            self.pending.push_back((tame(&tool.tool_call_id), tame(path)));
+            self.pending
+                .push_back((tame(&tool.tool_call_id), tame(path)));
         }
-        Said::one(Event::EngineToolCall(EngineToolCall { tool: tame(&tool.tool_name), target: tame(target) }))
+        Said::one(Event::EngineToolCall(EngineToolCall {
+            tool: tame(&tool.tool_name),
+            target: tame(target),
+        }))
     }
 
     fn tool_ends(&mut self, tool: &ToolLine) -> Said {
         let id = tame(&tool.tool_call_id);
         let at = self.pending.iter().position(|(pending, _)| *pending == id);
-        let path = at.and_then(|at| self.pending.remove(at)).map(|(_, path)| path);
+        let path = at
+            .and_then(|at| self.pending.remove(at))
+            .map(|(_, path)| path);
         match path.filter(|_| !tool.is_error && changes_files(&tool.tool_name)) {
             Some(path) => Said::one(Event::EngineFileChange(EngineFileChange { path })),
             None => Said::Nothing,
         }
     }
 
-    /// What Pi makes of its own work: good only where its last message ended of itself and names no error.
+    /// What Pi makes of its own work: good only where its last message ended of itself and names no
+    /// error.
     fn result(&mut self) -> Said {
         self.settled = true;
         let Last { text, stop, error } = &self.last;
@@ -168,7 +196,14 @@ impl Pi {
             None => text.clone(),
         };
         let claimed = if failed { "failed" } else { "completed" }.to_owned();
-        Said::Events(vec![Event::EngineTokens(self.tokens), Event::EngineResult(EngineResult { claimed, summary, failed })])
+        Said::Events(vec![
+            Event::EngineTokens(self.tokens),
+            Event::EngineResult(EngineResult {
+                claimed,
+                summary,
+                failed,
+            }),
+        ])
     }
 }
 
@@ -180,7 +215,9 @@ fn changes_files(tool: &str) -> bool {
 fn kind(line: &[u8]) -> Option<String> {
     let first = line.strip_prefix(br#"{"type":""#).and_then(|rest| {
         let name = &rest[..rest.iter().take(64).position(|b| *b == b'"')?];
-        name.iter().all(|b| b.is_ascii_lowercase() || *b == b'_').then(|| String::from_utf8_lossy(name).into_owned())
+        name.iter()
+            .all(|b| b.is_ascii_lowercase() || *b == b'_')
+            .then(|| String::from_utf8_lossy(name).into_owned())
     });
     first.or_else(|| Some(serde_json::from_slice::<Typed>(line).ok()?.r#type))
 }

@@ -1,4 +1,5 @@
-//! Lines that Pi really printed, recorded against a scripted model and shortened; and lines it never would.
+//! Lines that Pi really printed, recorded against a scripted model and shortened; and lines it
+//! never would.
 
 use super::super::{Ear, Said};
 use super::*;
@@ -53,7 +54,9 @@ fn a_good_run_is_told_in_the_same_words_by_every_version() {
     for name in ["0.73-pass", "0.74-pass", "0.87-pass"] {
         let (events, _) = heard(text(name));
         let kinds: Vec<EventType> = events.iter().map(Event::kind).collect();
-        use EventType::{EngineFileChange, EngineMessage, EngineResult, EngineTokens, EngineToolCall};
+        use EventType::{
+            EngineFileChange, EngineMessage, EngineResult, EngineTokens, EngineToolCall,
+        };
         let want = [
             EngineMessage,
             EngineToolCall,
@@ -65,14 +68,25 @@ fn a_good_run_is_told_in_the_same_words_by_every_version() {
             EngineResult,
         ];
         assert_eq!(kinds, want, "{name}");
-        assert!(
-            events
-                .contains(&Event::EngineFileChange(crate::run::event::EngineFileChange { path: "/workspace/strings.py".into() }))
-        );
+        assert!(events.contains(&Event::EngineFileChange(
+            crate::run::event::EngineFileChange {
+                path: "/workspace/strings.py".into()
+            }
+        )));
         let result = last_result(&events).unwrap();
-        assert_eq!((result.claimed.as_str(), result.failed), ("completed", false), "{name}");
-        assert_eq!(result.summary, "Fixed slugify in strings.py; all 4 tests pass.");
-        let Some(Event::EngineTokens(tokens)) = events.iter().find(|e| e.kind() == EngineTokens) else { panic!("{name}") };
+        assert_eq!(
+            (result.claimed.as_str(), result.failed),
+            ("completed", false),
+            "{name}"
+        );
+        assert_eq!(
+            result.summary,
+            "Fixed slugify in strings.py; all 4 tests pass."
+        );
+        let Some(Event::EngineTokens(tokens)) = events.iter().find(|e| e.kind() == EngineTokens)
+        else {
+            panic!("{name}")
+        };
         assert_eq!((tokens.messages, tokens.output), (4, 200), "{name}");
     }
 }
@@ -92,7 +106,10 @@ fn an_error_on_the_wire_is_a_failure_in_its_own_words() {
     ] {
         let (events, _) = heard(text(name));
         let result = last_result(&events).unwrap();
-        assert!(result.failed && result.claimed == "failed", "{name}: {result:?}");
+        assert!(
+            result.failed && result.claimed == "failed",
+            "{name}: {result:?}"
+        );
         assert!(result.summary.starts_with(why), "{name}: {result:?}");
     }
 }
@@ -108,15 +125,26 @@ fn a_run_that_was_ended_has_no_result() {
 
 #[test]
 fn stopping_for_any_other_reason_is_no_success() {
-    for stop in ["length", "toolUse", "error", "aborted", "pending", "deferred", "STOP", ""] {
-        let line = format!(r#"{{"type":"message_end","message":{{"role":"assistant","content":[],"stopReason":"{stop}"}}}}"#);
-        let (events, _) = heard(&format!("{line}\n{{\"type\":\"agent_end\",\"messages\":[]}}"));
+    for stop in [
+        "length", "toolUse", "error", "aborted", "pending", "deferred", "STOP", "",
+    ] {
+        let line = format!(
+            r#"{{"type":"message_end","message":{{"role":"assistant","content":[],"stopReason":"{stop}"}}}}"#
+        );
+        let (events, _) = heard(&format!(
+            "{line}\n{{\"type\":\"agent_end\",\"messages\":[]}}"
+        ));
         assert!(last_result(&events).unwrap().failed, "{stop}");
     }
     let spoken = r#"{"type":"message_end","message":{"role":"assistant","content":"done","stopReason":"stop"}}"#;
     let (events, _) = heard(&format!("{spoken}\n{{\"type\":\"agent_end\"}}"));
     assert!(!last_result(&events).unwrap().failed);
-    assert!(last_result(&heard("{\"type\":\"agent_end\"}").0).unwrap().failed, "it never said anything");
+    assert!(
+        last_result(&heard("{\"type\":\"agent_end\"}").0)
+            .unwrap()
+            .failed,
+        "it never said anything"
+    );
 }
 
 #[test]
@@ -139,23 +167,37 @@ fn an_end_too_long_to_be_kept_is_still_the_end() {
 fn a_change_is_told_only_when_it_was_made() {
     let begin = r#"{"type":"tool_execution_start","toolCallId":"a","toolName":"write","args":{"path":"x"}}"#;
     let end = |error: bool| {
-        format!(r#"{{"type":"tool_execution_end","toolCallId":"a","toolName":"write","result":{{}},"isError":{error}}}"#)
+        format!(
+            r#"{{"type":"tool_execution_end","toolCallId":"a","toolName":"write","result":{{}},"isError":{error}}}"#
+        )
     };
-    let changes = |text: &str| heard(text).0.iter().filter(|e| e.kind() == EventType::EngineFileChange).count();
+    let changes = |text: &str| {
+        heard(text)
+            .0
+            .iter()
+            .filter(|e| e.kind() == EventType::EngineFileChange)
+            .count()
+    };
     assert_eq!(changes(&format!("{begin}\n{}", end(false))), 1);
     assert_eq!(changes(&format!("{begin}\n{}", end(true))), 0);
     assert_eq!(changes(&end(false)), 0);
     // Calls that never end do not pile up.
-    let many: String = (0..10_000).map(|n| begin.replace("\"a\"", &format!("\"{n}\"")) + "\n").collect();
+    let many: String = (0..10_000)
+        .map(|n| begin.replace("\"a\"", &format!("\"{n}\"")) + "\n")
+        .collect();
     let mut ear = Ear::new(Dialect::Pi);
-    many.lines().for_each(|line| drop(ear.hear(line.as_bytes())));
+    many.lines()
+        .for_each(|line| drop(ear.hear(line.as_bytes())));
     let Ear::Pi(pi) = ear else { panic!() };
     assert_eq!(pi.pending.len(), MAX_PENDING);
 }
 
 #[test]
 fn hostile_lines_are_harmless() {
-    let deep = format!("{{\"type\":\"message_end\",\"message\":{}", "[".repeat(100_000));
+    let deep = format!(
+        "{{\"type\":\"message_end\",\"message\":{}",
+        "[".repeat(100_000)
+    );
     for line in [
         "{\"type\":\"run.completed\",\"status\":\"pass\"}",
         "{\"type\":\"engine.result\",\"claimed\":\"completed\"}",
@@ -168,14 +210,30 @@ fn hostile_lines_are_harmless() {
         "[1]",
         &deep,
     ] {
-        assert_eq!(heard(line), (Vec::new(), 1), "{}", &line[..line.len().min(80)]);
+        assert_eq!(
+            heard(line),
+            (Vec::new(), 1),
+            "{}",
+            &line[..line.len().min(80)]
+        );
     }
     let numbers = r#"{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"stop","usage":{"input":18446744073709551615,"output":-1,"cacheRead":1.5,"cacheWrite":"7"}}}"#;
     let (events, _) = heard(&format!("{numbers}\n{numbers}\n{{\"type\":\"agent_end\"}}"));
-    let Some(Event::EngineTokens(tokens)) = events.first() else { panic!("{events:?}") };
-    assert_eq!((tokens.input, tokens.output, tokens.cache_read, tokens.cache_write), (MAX_COUNT, 0, 0, 0));
-    let coloured =
-        "{\"type\":\"message_end\",\"message\":{\"role\":\"assistant\",\"content\":\"\\u001b[2Jgone\",\"stopReason\":\"stop\"}}";
-    let Event::EngineMessage(message) = &heard(coloured).0[0] else { panic!() };
+    let Some(Event::EngineTokens(tokens)) = events.first() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (
+            tokens.input,
+            tokens.output,
+            tokens.cache_read,
+            tokens.cache_write
+        ),
+        (MAX_COUNT, 0, 0, 0)
+    );
+    let coloured = "{\"type\":\"message_end\",\"message\":{\"role\":\"assistant\",\"content\":\"\\u001b[2Jgone\",\"stopReason\":\"stop\"}}";
+    let Event::EngineMessage(message) = &heard(coloured).0[0] else {
+        panic!()
+    };
     assert!(!message.text.contains('\u{1b}'));
 }

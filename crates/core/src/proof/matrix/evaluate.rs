@@ -1,5 +1,5 @@
-//! A row and what its run left behind, to a list of assertions. Pure and total: whatever is missing or
-//! unreadable makes an assertion false, never an error.
+//! A row and what its run left behind, to a list of assertions. Pure and total: whatever is missing
+//! or unreadable makes an assertion false, never an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,19 +37,36 @@ pub struct BundleSeen {
 pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     let mut sheet = Sheet::default();
     let wanted = row.exit;
-    sheet.must("exit", format!("cto ends with {wanted}"), evidence.exit_code == Some(wanted), || {
-        evidence.exit_code.map_or("it was killed".into(), |code| format!("it ended with {code}"))
-    });
+    sheet.must(
+        "exit",
+        format!("cto ends with {wanted}"),
+        evidence.exit_code == Some(wanted),
+        || {
+            evidence.exit_code.map_or("it was killed".into(), |code| {
+                format!("it ended with {code}")
+            })
+        },
+    );
     let untouched = match row.touches.as_slice() {
         [] => "nothing outside the bundle changed".to_owned(),
-        touches => format!("outside the bundle nothing but this: {}", touches.join(", ")),
+        touches => format!(
+            "outside the bundle nothing but this: {}",
+            touches.join(", ")
+        ),
     };
-    sheet.must("untouched", untouched, evidence.touched == row.touches, || match evidence.touched.as_slice() {
-        [] => "nothing changed".to_owned(),
-        touched => touched.join(", "),
-    });
+    sheet.must(
+        "untouched",
+        untouched,
+        evidence.touched == row.touches,
+        || match evidence.touched.as_slice() {
+            [] => "nothing changed".to_owned(),
+            touched => touched.join(", "),
+        },
+    );
     let [seen] = evidence.bundles.as_slice() else {
-        sheet.must("bundle", "one run, one bundle".into(), false, || format!("{} bundles", evidence.bundles.len()));
+        sheet.must("bundle", "one run, one bundle".into(), false, || {
+            format!("{} bundles", evidence.bundles.len())
+        });
         return sheet.0;
     };
     let bundle = Bundle::read(seen);
@@ -61,11 +78,21 @@ pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
         sheet.must("shows", show.to_string(), holds, || found);
     }
     if row.reads_back {
-        let obeyed = evidence.printed.chars().find(|c| *c != '\n' && moves_a_terminal(*c));
+        let obeyed = evidence
+            .printed
+            .chars()
+            .find(|c| *c != '\n' && moves_a_terminal(*c));
         let holds = obeyed.is_none() && !evidence.printed.is_empty();
-        sheet.must("printed", "nothing shown of the run moves a terminal".into(), holds, || {
-            obeyed.map_or("nothing was shown".into(), |c| format!("it holds U+{:04X}", u32::from(c)))
-        });
+        sheet.must(
+            "printed",
+            "nothing shown of the run moves a terminal".into(),
+            holds,
+            || {
+                obeyed.map_or("nothing was shown".into(), |c| {
+                    format!("it holds U+{:04X}", u32::from(c))
+                })
+            },
+        );
     }
     sheet.0
 }
@@ -79,10 +106,16 @@ fn moves_a_terminal(c: char) -> bool {
 pub fn children_ms(seen: &BundleSeen) -> u64 {
     let bundle = Bundle::read(seen);
     let of = |value: &Value| value["duration_ms"].as_u64().unwrap_or(0);
-    let all = |list: &Value| list.as_array().map_or(0, |checks| checks.iter().map(of).sum::<u64>());
+    let all = |list: &Value| {
+        list.as_array()
+            .map_or(0, |checks| checks.iter().map(of).sum::<u64>())
+    };
     let engine = bundle.event(EventType::EngineEnded).map_or(0, of);
     let done = bundle.event(EventType::VerificationCompleted);
-    engine + done.map_or(0, |done| all(&done["checks"]) + all(&done["control"]["checks"]))
+    engine
+        + done.map_or(0, |done| {
+            all(&done["checks"]) + all(&done["control"]["checks"])
+        })
 }
 
 #[derive(Default)]
@@ -90,7 +123,12 @@ struct Sheet(Vec<Assertion>);
 
 impl Sheet {
     fn must(&mut self, check: &str, want: String, holds: bool, found: impl FnOnce() -> String) {
-        self.0.push(Assertion { check: check.to_owned(), want, holds, found: (!holds).then(found) });
+        self.0.push(Assertion {
+            check: check.to_owned(),
+            want,
+            holds,
+            found: (!holds).then(found),
+        });
     }
 }
 
@@ -106,47 +144,84 @@ impl<'a> Bundle<'a> {
     fn read(seen: &'a BundleSeen) -> Self {
         let lines = |name: &str| {
             let bytes = seen.files.get(name).map(Vec::as_slice).unwrap_or_default();
-            bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+            bytes
+                .split(|b| *b == b'\n')
+                .filter_map(|line| serde_json::from_slice(line).ok())
+                .collect()
         };
-        Self { report: json(seen, bundle::REPORT), events: lines(bundle::EVENTS), trace: lines(bundle::TRACE), seen }
+        Self {
+            report: json(seen, bundle::REPORT),
+            events: lines(bundle::EVENTS),
+            trace: lines(bundle::TRACE),
+            seen,
+        }
     }
 
     fn text(&self, name: &str) -> Option<String> {
-        self.seen.files.get(name).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        self.seen
+            .files
+            .get(name)
+            .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
     /// The data of the last event of a type.
     fn event(&self, kind: EventType) -> Option<&Value> {
-        self.events.iter().rev().find(|event| event["type"] == kind.as_str()).map(|event| &event["data"])
+        self.events
+            .iter()
+            .rev()
+            .find(|event| event["type"] == kind.as_str())
+            .map(|event| &event["data"])
     }
 
     /// The data of the event of a type that carries a code.
     fn event_with(&self, kind: EventType, code: Code) -> Option<&Value> {
-        let mut of_kind = self.events.iter().filter(|event| event["type"] == kind.as_str()).map(|event| &event["data"]);
+        let mut of_kind = self
+            .events
+            .iter()
+            .filter(|event| event["type"] == kind.as_str())
+            .map(|event| &event["data"]);
         of_kind.find(|data| carries(data, code))
     }
 
     fn event_types(&self) -> Vec<&str> {
-        self.events.iter().filter_map(|event| event["type"].as_str()).collect()
+        self.events
+            .iter()
+            .filter_map(|event| event["type"].as_str())
+            .collect()
     }
 
     fn codes(&self) -> Vec<&str> {
-        let blockers = self.report["blockers"].as_array().map(Vec::as_slice).unwrap_or_default();
-        blockers.iter().filter_map(|blocker| blocker["code"].as_str()).collect()
+        let blockers = self.report["blockers"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        blockers
+            .iter()
+            .filter_map(|blocker| blocker["code"].as_str())
+            .collect()
     }
 
     fn blocker(&self, code: Code) -> Option<&Value> {
-        self.report["blockers"].as_array()?.iter().find(|blocker| blocker["code"] == code.as_str())
+        self.report["blockers"]
+            .as_array()?
+            .iter()
+            .find(|blocker| blocker["code"] == code.as_str())
     }
 }
 
 fn json(seen: &BundleSeen, name: &str) -> Value {
-    seen.files.get(name).and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or(Value::Null)
+    seen.files
+        .get(name)
+        .and_then(|bytes| serde_json::from_slice(bytes).ok())
+        .unwrap_or(Value::Null)
 }
 
 /// Does an event's data carry this code?
 fn carries(data: &Value, code: Code) -> bool {
-    let listed = |list: &Value| list.as_array().is_some_and(|codes| codes.iter().any(|found| found == code.as_str()));
+    let listed = |list: &Value| {
+        list.as_array()
+            .is_some_and(|codes| codes.iter().any(|found| found == code.as_str()))
+    };
     data["reason"] == code.as_str() || listed(&data["blockers"])
 }
 
@@ -154,48 +229,101 @@ fn carries(data: &Value, code: Code) -> bool {
 fn verdict(sheet: &mut Sheet, row: &Row, bundle: &Bundle<'_>) {
     let report = &bundle.report;
     let status = row.status.as_str();
-    sheet.must("status", format!("the report says {status}"), report["status"] == status, || report["status"].to_string());
+    sheet.must(
+        "status",
+        format!("the report says {status}"),
+        report["status"] == status,
+        || report["status"].to_string(),
+    );
     let completed = bundle.event(EventType::RunCompleted);
-    let said = completed.map(|data| &data["status"]).unwrap_or(&Value::Null);
-    sheet.must("status", format!("run.completed says {status}"), said == status, || said.to_string());
-    sheet.must("origin", "the run is a validator's".into(), report["origin"] == "validator", || report["origin"].to_string());
+    let said = completed
+        .map(|data| &data["status"])
+        .unwrap_or(&Value::Null);
+    sheet.must(
+        "status",
+        format!("run.completed says {status}"),
+        said == status,
+        || said.to_string(),
+    );
+    sheet.must(
+        "origin",
+        "the run is a validator's".into(),
+        report["origin"] == "validator",
+        || report["origin"].to_string(),
+    );
 
     let mut wanted: Vec<&str> = row.codes().iter().map(|code| code.as_str()).collect();
     let mut found = bundle.codes();
     wanted.sort_unstable();
     found.sort_unstable();
-    let want = if wanted.is_empty() { "no blocker".to_owned() } else { format!("blockers are {}", wanted.join(", ")) };
+    let want = if wanted.is_empty() {
+        "no blocker".to_owned()
+    } else {
+        format!("blockers are {}", wanted.join(", "))
+    };
     sheet.must("blocker", want, found == wanted, || found.join(", "));
-    let (Some(code), Some(event)) = (row.blocker, row.event) else { return };
+    let (Some(code), Some(event)) = (row.blocker, row.event) else {
+        return;
+    };
     let headline = bundle.blocker(code).unwrap_or(&Value::Null);
     let reason = &report["failure_reason"];
     let heads = reason.is_string() && *reason == headline["message"];
-    sheet.must("blocker", format!("{} is the headline", code.as_str()), heads, || reason.to_string());
+    sheet.must(
+        "blocker",
+        format!("{} is the headline", code.as_str()),
+        heads,
+        || reason.to_string(),
+    );
     let named = headline["event"] == event.as_str();
-    sheet.must("event", format!("{} belongs to {}", code.as_str(), event.as_str()), named, || headline["event"].to_string());
+    sheet.must(
+        "event",
+        format!("{} belongs to {}", code.as_str(), event.as_str()),
+        named,
+        || headline["event"].to_string(),
+    );
     for carrier in BTreeSet::from([event, EventType::RunCompleted]) {
         // Several gates may be closed at once, each in an event of its own.
-        let data = bundle.event_with(carrier, code).or_else(|| bundle.event(carrier));
+        let data = bundle
+            .event_with(carrier, code)
+            .or_else(|| bundle.event(carrier));
         let holds = data.is_some_and(|data| carries(data, code));
         let want = format!("{} carries {}", carrier.as_str(), code.as_str());
-        sheet.must("event", want, holds, || data.map_or("there is no such event".into(), Value::to_string));
+        sheet.must("event", want, holds, || {
+            data.map_or("there is no such event".into(), Value::to_string)
+        });
     }
 }
 
 /// Every artifact is there, and the bundle holds up to the verifier.
 fn whole(sheet: &mut Sheet, bundle: &Bundle<'_>) {
     let files = &bundle.seen.files;
-    let missing: Vec<&str> = bundle::ALWAYS.into_iter().filter(|name| !files.contains_key(*name)).collect();
-    sheet.must("artifacts", "every artifact is there".into(), missing.is_empty(), || format!("missing: {}", missing.join(", ")));
+    let missing: Vec<&str> = bundle::ALWAYS
+        .into_iter()
+        .filter(|name| !files.contains_key(*name))
+        .collect();
+    sheet.must(
+        "artifacts",
+        "every artifact is there".into(),
+        missing.is_empty(),
+        || format!("missing: {}", missing.join(", ")),
+    );
     let verification = &bundle.seen.verification;
     let good = verification.standing == Standing::Good;
     sheet.must("digests", "the bundle verifies".into(), good, || {
-        let problems = verification.problems.iter().map(|p| format!("{}: {}", p.artifact, p.message));
+        let problems = verification
+            .problems
+            .iter()
+            .map(|p| format!("{}: {}", p.artifact, p.message));
         problems.collect::<Vec<_>>().join("; ")
     });
     let again = verification.status.map(Status::as_str);
     let same = again.is_some() && again == bundle.report["status"].as_str();
-    sheet.must("digests", "the verdict can be derived again".into(), same, || again.unwrap_or("it cannot").to_owned());
+    sheet.must(
+        "digests",
+        "the verdict can be derived again".into(),
+        same,
+        || again.unwrap_or("it cannot").to_owned(),
+    );
 }
 
 /// An engine ran and its words were kept, or none did and nothing was changed.
@@ -203,17 +331,34 @@ fn execution(sheet: &mut Sheet, row: &Row, bundle: &Bundle<'_>) {
     let started = bundle.event(EventType::EngineStarted).is_some();
     let reported = bundle.report["process_started"] == true;
     let log = bundle.seen.files.contains_key(bundle::STDOUT_LOG);
-    let found = || format!("engine.started: {started}, process_started: {reported}, raw log: {log}");
+    let found =
+        || format!("engine.started: {started}, process_started: {reported}, raw log: {log}");
     match row.runs {
         true => {
-            sheet.must("execution", "an engine ran and its raw log is kept".into(), started && reported && log, found);
+            sheet.must(
+                "execution",
+                "an engine ran and its raw log is kept".into(),
+                started && reported && log,
+                found,
+            );
         }
         false => {
-            sheet.must("execution", "no engine was started".into(), !started && !reported && !log, found);
-            let unchanged = bundle.report["changed_files"].as_array().is_some_and(Vec::is_empty)
+            sheet.must(
+                "execution",
+                "no engine was started".into(),
+                !started && !reported && !log,
+                found,
+            );
+            let unchanged = bundle.report["changed_files"]
+                .as_array()
+                .is_some_and(Vec::is_empty)
                 && bundle.report["result"].is_null()
-                && bundle.text(bundle::PATCH).is_some_and(|patch| patch.is_empty());
-            sheet.must("execution", "nothing was changed".into(), unchanged, || bundle.report["changed_files"].to_string());
+                && bundle
+                    .text(bundle::PATCH)
+                    .is_some_and(|patch| patch.is_empty());
+            sheet.must("execution", "nothing was changed".into(), unchanged, || {
+                bundle.report["changed_files"].to_string()
+            });
         }
     }
 }
@@ -243,9 +388,15 @@ fn shown(show: &Show, row: &Row, bundle: &Bundle<'_>) -> (bool, String) {
             let said = bundle.text(bundle::STDOUT_LOG).unwrap_or_default();
             (said.lines().any(|found| found == line), brief(&said))
         }
-        Show::Stopped(tried) => stopped(tried, &bundle.text(bundle::STDOUT_LOG).unwrap_or_default()),
+        Show::Stopped(tried) => {
+            stopped(tried, &bundle.text(bundle::STDOUT_LOG).unwrap_or_default())
+        }
         Show::Nowhere(text) => {
-            let holds = |bytes: &&Vec<u8>| bytes.windows(text.len().max(1)).any(|window| window == text.as_bytes());
+            let holds = |bytes: &&Vec<u8>| {
+                bytes
+                    .windows(text.len().max(1))
+                    .any(|window| window == text.as_bytes())
+            };
             let count = bundle.seen.files.values().filter(holds).count();
             (count == 0, format!("{count} file(s) hold it"))
         }
@@ -257,22 +408,47 @@ fn shown(show: &Show, row: &Row, bundle: &Bundle<'_>) -> (bool, String) {
         Show::Never(event) => (bundle.event(*event).is_none(), "it is there".into()),
         Show::Order(events) => {
             let found = bundle.event_types();
-            (found.iter().eq(events.iter().map(|event| event.as_str()).collect::<Vec<_>>().iter()), found.join(" → "))
+            (
+                found.iter().eq(events
+                    .iter()
+                    .map(|event| event.as_str())
+                    .collect::<Vec<_>>()
+                    .iter()),
+                found.join(" → "),
+            )
         }
         Show::Trace(traced) => {
-            let lines = bundle.trace.iter().filter(|line| line["action"] == traced.action.as_str());
+            let lines = bundle
+                .trace
+                .iter()
+                .filter(|line| line["action"] == traced.action.as_str());
             let details: Vec<&str> = lines.filter_map(|line| line["detail"].as_str()).collect();
-            (details.iter().any(|detail| detail.contains(&traced.holds)), brief(&details.join("; ")))
+            (
+                details.iter().any(|detail| detail.contains(&traced.holds)),
+                brief(&details.join("; ")),
+            )
         }
         Show::Detail(text) => {
-            let detail = row.blocker.and_then(|code| bundle.blocker(code)?["detail"].as_str()).unwrap_or_default();
+            let detail = row
+                .blocker
+                .and_then(|code| bundle.blocker(code)?["detail"].as_str())
+                .unwrap_or_default();
             (detail.contains(text.as_str()), brief(detail))
         }
         Show::Gate(gate) => {
             let gates = json(bundle.seen, bundle::GATES);
-            let rows = gates["gates"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let found = rows.iter().find(|row| row["gate"] == gate.of.as_str()).map_or(&Value::Null, |row| &row["result"]);
-            (serde_json::to_value(gate.result).is_ok_and(|want| want == *found), found.to_string())
+            let rows = gates["gates"]
+                .as_array()
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            let found = rows
+                .iter()
+                .find(|row| row["gate"] == gate.of.as_str())
+                .map_or(&Value::Null, |row| &row["result"]);
+            (
+                serde_json::to_value(gate.result).is_ok_and(|want| want == *found),
+                found.to_string(),
+            )
         }
     }
 }
@@ -280,18 +456,29 @@ fn shown(show: &Show, row: &Row, bundle: &Bundle<'_>) -> (bool, String) {
 /// Every attempt is told, and none as one that got through.
 fn stopped(tried: &Tried, said: &str) -> (bool, String) {
     let began = |start: String| said.lines().any(|line| line.starts_with(&start));
-    let told = |number: &u64| began(Tried::stopped(&tried.attack, *number)) && !began(Tried::through(&tried.attack, *number));
+    let told = |number: &u64| {
+        began(Tried::stopped(&tried.attack, *number))
+            && !began(Tried::through(&tried.attack, *number))
+    };
     match (0..tried.times).find(|number| !told(number)) {
         None => (tried.times > 0, "nothing was tried".into()),
         Some(number) => {
-            let about = |line: &&str| line.starts_with(&format!("attack {} {number}:", tried.attack));
-            (false, said.lines().find(about).map_or(format!("attempt {number} was never made"), brief))
+            let about =
+                |line: &&str| line.starts_with(&format!("attack {} {number}:", tried.attack));
+            (
+                false,
+                said.lines()
+                    .find(about)
+                    .map_or(format!("attempt {number} was never made"), brief),
+            )
         }
     }
 }
 
 fn at<T>(place: &Place<T>, document: &Value) -> (bool, String) {
-    let Some(found) = document.pointer(&place.at) else { return (false, format!("there is no {}", place.at)) };
+    let Some(found) = document.pointer(&place.at) else {
+        return (false, format!("there is no {}", place.at));
+    };
     let holds = match &place.is {
         Some(text) => serde_json::from_str::<Value>(text).is_ok_and(|want| want == *found),
         None => !(found.is_null() || *found == "" || *found == serde_json::json!([])),

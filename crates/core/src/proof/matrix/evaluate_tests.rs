@@ -36,7 +36,8 @@ fn row() -> Row {
     toml::from_str(text).unwrap()
 }
 
-/// Where the row's status were Pass the sample would contradict itself; the evaluation believes the row alone.
+/// Where the row's status were Pass the sample would contradict itself; the evaluation believes the
+/// row alone.
 fn evidence() -> Evidence {
     let report = json!({
         "status": "blocked", "origin": "validator", "failure_reason": "slow", "process_started": true,
@@ -53,9 +54,18 @@ fn evidence() -> Evidence {
     ];
     let trace = json!({"action": "engine.run", "detail": "time limit reached"});
     let gates = json!({"gates": [{"gate": "engine", "result": "pass"}]});
-    let mut files: BTreeMap<String, Vec<u8>> = bundle::ALWAYS.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
+    let mut files: BTreeMap<String, Vec<u8>> = bundle::ALWAYS
+        .iter()
+        .map(|name| ((*name).to_owned(), Vec::new()))
+        .collect();
     files.insert(bundle::REPORT.into(), report.to_string().into_bytes());
-    files.insert(bundle::EVENTS.into(), events.map(|event| format!("{event}\n")).concat().into_bytes());
+    files.insert(
+        bundle::EVENTS.into(),
+        events
+            .map(|event| format!("{event}\n"))
+            .concat()
+            .into_bytes(),
+    );
     files.insert(bundle::TRACE.into(), format!("{trace}\n").into_bytes());
     files.insert(bundle::GATES.into(), gates.to_string().into_bytes());
     files.insert(bundle::TEST_LOG.into(), b"it said so\n".to_vec());
@@ -65,7 +75,12 @@ fn evidence() -> Evidence {
         rules: None,
         schema_version: 1,
         standing: Standing::Good,
-        signature: Signature { standing: SignatureStanding::Own, key_id: None, label: None, signed_at: None },
+        signature: Signature {
+            standing: SignatureStanding::Own,
+            key_id: None,
+            label: None,
+            signed_at: None,
+        },
         run_id: None,
         status: Some(Status::Blocked),
         checked: Vec::new(),
@@ -74,14 +89,21 @@ fn evidence() -> Evidence {
     };
     Evidence {
         exit_code: Some(3),
-        bundles: vec![BundleSeen { files, verification }],
+        bundles: vec![BundleSeen {
+            files,
+            verification,
+        }],
         touched: Vec::new(),
         printed: "shown\n".into(),
     }
 }
 
 fn wrong(row: &Row, evidence: &Evidence) -> Vec<String> {
-    evaluate(row, evidence).into_iter().filter(|a| !a.holds).map(|a| format!("{}: {}", a.check, a.want)).collect()
+    evaluate(row, evidence)
+        .into_iter()
+        .filter(|a| !a.holds)
+        .map(|a| format!("{}: {}", a.check, a.want))
+        .collect()
 }
 
 fn replaced(file: &str, from: &str, to: &str) -> Evidence {
@@ -112,7 +134,13 @@ fn file(name: &str, bytes: Option<&[u8]>) -> Evidence {
 #[test]
 fn a_flawless_bundle_is_green() {
     assert_eq!(wrong(&row(), &evidence()), Vec::<String>::new());
-    assert_eq!(evaluate(&row(), &evidence()).iter().filter(|a| a.check == "shows").count(), row().shows.len());
+    assert_eq!(
+        evaluate(&row(), &evidence())
+            .iter()
+            .filter(|a| a.check == "shows")
+            .count(),
+        row().shows.len()
+    );
 }
 
 const CLIMB: &str = "shows: climb was tried 2 times and stopped each time";
@@ -121,22 +149,75 @@ const PRINTED: &str = "printed: nothing shown of the run moves a terminal";
 /// One flaw, and the assertion that sees it.
 #[test]
 fn every_flaw_is_seen_by_the_check_it_belongs_to() {
-    let problem = Problem { check: "sums".into(), artifact: "x".into(), message: "y".into() };
+    let problem = Problem {
+        check: "sums".into(),
+        artifact: "x".into(),
+        message: "y".into(),
+    };
     let report = bundle::REPORT;
     let rows: Vec<(&str, Evidence)> = vec![
         ("exit: cto ends with 3", changed(|e| e.exit_code = Some(0))),
         ("exit: cto ends with 3", changed(|e| e.exit_code = None)),
-        ("untouched: nothing outside the bundle changed", changed(|e| e.touched.push("home/.profile".into()))),
-        ("bundle: one run, one bundle", changed(|e| e.bundles.clear())),
-        ("bundle: one run, one bundle", changed(|e| e.bundles.push(e.bundles[0].clone()))),
-        ("status: run.completed says blocked", replaced(bundle::EVENTS, "\"status\":\"blocked\"", "\"status\":\"pass\"")),
-        ("origin: the run is a validator's", replaced(report, "validator", "operator")),
-        ("blocker: blockers are no_diff, timeout", replaced(report, "\"code\":\"no_diff\"", "\"code\":\"stale_artifact\"")),
-        ("blocker: timeout is the headline", replaced(report, "\"failure_reason\":\"slow\"", "\"failure_reason\":\"nothing\"")),
-        ("blocker: timeout is the headline", replaced(report, "\"failure_reason\":\"slow\"", "\"failure_reason\":null")),
-        ("event: timeout belongs to run.completed", replaced(report, "\"event\":\"run.completed\"", "\"event\":null")),
-        ("event: run.completed carries timeout", replaced(bundle::EVENTS, "\"timeout\"", "\"no_diff\"")),
-        ("artifacts: every artifact is there", file(bundle::ELIGIBILITY, None)),
+        (
+            "untouched: nothing outside the bundle changed",
+            changed(|e| e.touched.push("home/.profile".into())),
+        ),
+        (
+            "bundle: one run, one bundle",
+            changed(|e| e.bundles.clear()),
+        ),
+        (
+            "bundle: one run, one bundle",
+            changed(|e| e.bundles.push(e.bundles[0].clone())),
+        ),
+        (
+            "status: run.completed says blocked",
+            replaced(
+                bundle::EVENTS,
+                "\"status\":\"blocked\"",
+                "\"status\":\"pass\"",
+            ),
+        ),
+        (
+            "origin: the run is a validator's",
+            replaced(report, "validator", "operator"),
+        ),
+        (
+            "blocker: blockers are no_diff, timeout",
+            replaced(
+                report,
+                "\"code\":\"no_diff\"",
+                "\"code\":\"stale_artifact\"",
+            ),
+        ),
+        (
+            "blocker: timeout is the headline",
+            replaced(
+                report,
+                "\"failure_reason\":\"slow\"",
+                "\"failure_reason\":\"nothing\"",
+            ),
+        ),
+        (
+            "blocker: timeout is the headline",
+            replaced(
+                report,
+                "\"failure_reason\":\"slow\"",
+                "\"failure_reason\":null",
+            ),
+        ),
+        (
+            "event: timeout belongs to run.completed",
+            replaced(report, "\"event\":\"run.completed\"", "\"event\":null"),
+        ),
+        (
+            "event: run.completed carries timeout",
+            replaced(bundle::EVENTS, "\"timeout\"", "\"no_diff\""),
+        ),
+        (
+            "artifacts: every artifact is there",
+            file(bundle::ELIGIBILITY, None),
+        ),
         (
             "digests: the bundle verifies",
             changed(|e| {
@@ -144,32 +225,97 @@ fn every_flaw_is_seen_by_the_check_it_belongs_to() {
                 e.bundles[0].verification.problems.push(problem);
             }),
         ),
-        ("digests: the verdict can be derived again", changed(|e| e.bundles[0].verification.status = None)),
-        ("digests: the verdict can be derived again", changed(|e| e.bundles[0].verification.status = Some(Status::Pass))),
+        (
+            "digests: the verdict can be derived again",
+            changed(|e| e.bundles[0].verification.status = None),
+        ),
+        (
+            "digests: the verdict can be derived again",
+            changed(|e| e.bundles[0].verification.status = Some(Status::Pass)),
+        ),
         (
             "execution: an engine ran and its raw log is kept",
-            replaced(report, "\"process_started\":true", "\"process_started\":false"),
+            replaced(
+                report,
+                "\"process_started\":true",
+                "\"process_started\":false",
+            ),
         ),
-        ("shows: changed_files is a", replaced(report, "[\"a\"]", "[\"a\",\"b\"]")),
-        ("shows: patch.diff is empty", file(bundle::PATCH, Some(b"x"))),
-        ("shows: test.log holds \"said\"", replaced(bundle::TEST_LOG, "said", "thought")),
-        ("shows: test.log does not hold \"shouted\"", replaced(bundle::TEST_LOG, "so", "shouted")),
-        ("shows: the engine says \"a whole line\"", replaced(bundle::STDOUT_LOG, "a whole line", "a whole line.")),
-        (CLIMB, replaced(bundle::STDOUT_LOG, "climb 1: stopped", "climb 1: THROUGH")),
-        (CLIMB, replaced(bundle::STDOUT_LOG, "climb 0: stopped", "climb 2: stopped")),
-        (CLIMB, replaced(bundle::STDOUT_LOG, "climb 0: stopped: no\n", "climb 0: stopped: no\nattack climb 0: THROUGH\n")),
+        (
+            "shows: changed_files is a",
+            replaced(report, "[\"a\"]", "[\"a\",\"b\"]"),
+        ),
+        (
+            "shows: patch.diff is empty",
+            file(bundle::PATCH, Some(b"x")),
+        ),
+        (
+            "shows: test.log holds \"said\"",
+            replaced(bundle::TEST_LOG, "said", "thought"),
+        ),
+        (
+            "shows: test.log does not hold \"shouted\"",
+            replaced(bundle::TEST_LOG, "so", "shouted"),
+        ),
+        (
+            "shows: the engine says \"a whole line\"",
+            replaced(bundle::STDOUT_LOG, "a whole line", "a whole line."),
+        ),
+        (
+            CLIMB,
+            replaced(bundle::STDOUT_LOG, "climb 1: stopped", "climb 1: THROUGH"),
+        ),
+        (
+            CLIMB,
+            replaced(bundle::STDOUT_LOG, "climb 0: stopped", "climb 2: stopped"),
+        ),
+        (
+            CLIMB,
+            replaced(
+                bundle::STDOUT_LOG,
+                "climb 0: stopped: no\n",
+                "climb 0: stopped: no\nattack climb 0: THROUGH\n",
+            ),
+        ),
         (PRINTED, changed(|e| e.printed.clear())),
         (PRINTED, changed(|e| e.printed.push('\u{1b}'))),
         (PRINTED, changed(|e| e.printed.push('\u{202e}'))),
-        ("shows: the secret is in no file", file("backend/x", Some(b"psst hush-hush"))),
-        ("shows: report.json /tests_passed is false", replaced(report, "\"tests_passed\":false", "\"tests_passed\":null")),
-        ("shows: report.json /tests_passed is false", replaced(report, "\"tests_passed\":false,", "")),
-        ("shows: engine.started /engine says something", replaced(bundle::EVENTS, "\"fake\"", "\"\"")),
-        ("shows: trace: engine.run says \"limit\"", replaced(bundle::TRACE, "limit", "end")),
-        ("shows: trace: engine.run says \"limit\"", replaced(bundle::TRACE, "engine.run", "engine.ran")),
-        ("shows: the blocker names \"wall\"", replaced(report, "the wall limit", "a limit")),
-        ("shows: gate engine is pass", replaced(bundle::GATES, "\"pass\"", "\"not_seen\"")),
-        ("shows: gate engine is pass", replaced(bundle::GATES, "\"engine\"", "\"engines\"")),
+        (
+            "shows: the secret is in no file",
+            file("backend/x", Some(b"psst hush-hush")),
+        ),
+        (
+            "shows: report.json /tests_passed is false",
+            replaced(report, "\"tests_passed\":false", "\"tests_passed\":null"),
+        ),
+        (
+            "shows: report.json /tests_passed is false",
+            replaced(report, "\"tests_passed\":false,", ""),
+        ),
+        (
+            "shows: engine.started /engine says something",
+            replaced(bundle::EVENTS, "\"fake\"", "\"\""),
+        ),
+        (
+            "shows: trace: engine.run says \"limit\"",
+            replaced(bundle::TRACE, "limit", "end"),
+        ),
+        (
+            "shows: trace: engine.run says \"limit\"",
+            replaced(bundle::TRACE, "engine.run", "engine.ran"),
+        ),
+        (
+            "shows: the blocker names \"wall\"",
+            replaced(report, "the wall limit", "a limit"),
+        ),
+        (
+            "shows: gate engine is pass",
+            replaced(bundle::GATES, "\"pass\"", "\"not_seen\""),
+        ),
+        (
+            "shows: gate engine is pass",
+            replaced(bundle::GATES, "\"engine\"", "\"engines\""),
+        ),
     ];
     for (want, evidence) in rows {
         assert_eq!(wrong(&row(), &evidence), [want]);
@@ -185,9 +331,26 @@ fn flaws_that_more_than_one_check_sees() {
         "{\"type\":\"approval.granted\",\"data\":{}}\n{\"type\":\"engine.started\"",
     );
     assert_eq!(wrong(&row(), &extra), ["shows: no approval.granted", order]);
-    let said = ["status: the report says blocked", "digests: the verdict can be derived again"];
-    assert_eq!(wrong(&row(), &replaced(bundle::REPORT, "\"status\":\"blocked\"", "\"status\":\"fail\"")), said);
-    let silent = ["execution: an engine ran and its raw log is kept", "shows: the engine says \"a whole line\"", CLIMB];
+    let said = [
+        "status: the report says blocked",
+        "digests: the verdict can be derived again",
+    ];
+    assert_eq!(
+        wrong(
+            &row(),
+            &replaced(
+                bundle::REPORT,
+                "\"status\":\"blocked\"",
+                "\"status\":\"fail\""
+            )
+        ),
+        said
+    );
+    let silent = [
+        "execution: an engine ran and its raw log is kept",
+        "shows: the engine says \"a whole line\"",
+        CLIMB,
+    ];
     assert_eq!(wrong(&row(), &file(bundle::STDOUT_LOG, None)), silent);
     let kept = ["shows: test.log is kept", "shows: test.log holds \"said\""];
     assert_eq!(wrong(&row(), &file(bundle::TEST_LOG, Some(b""))), kept);
@@ -198,13 +361,25 @@ fn what_must_not_run_leaves_no_trace_of_running() {
     let mut row = row();
     (row.runs, row.reads_back) = (false, false);
     row.shows.clear();
-    assert_eq!(wrong(&row, &evidence()), ["execution: no engine was started", "execution: nothing was changed"]);
-    let mut quiet = replaced(bundle::REPORT, "\"process_started\":true", "\"process_started\":false");
+    assert_eq!(
+        wrong(&row, &evidence()),
+        [
+            "execution: no engine was started",
+            "execution: nothing was changed"
+        ]
+    );
+    let mut quiet = replaced(
+        bundle::REPORT,
+        "\"process_started\":true",
+        "\"process_started\":false",
+    );
     let files = &mut quiet.bundles[0].files;
     files.remove(bundle::STDOUT_LOG);
     let text = |name: &str| String::from_utf8(files[name].clone()).unwrap();
-    let (report, events) =
-        (text(bundle::REPORT).replace("[\"a\"]", "[]"), text(bundle::EVENTS).replace("engine.started", "plan.updated"));
+    let (report, events) = (
+        text(bundle::REPORT).replace("[\"a\"]", "[]"),
+        text(bundle::EVENTS).replace("engine.started", "plan.updated"),
+    );
     files.insert(bundle::REPORT.into(), report.clone().into_bytes());
     files.insert(bundle::EVENTS.into(), events.into_bytes());
     assert_eq!(wrong(&row, &quiet), Vec::<String>::new());
@@ -212,10 +387,15 @@ fn what_must_not_run_leaves_no_trace_of_running() {
     for (name, bytes) in [
         (bundle::PATCH, "x".to_owned()),
         (bundle::REPORT, report.replace("[]", "[\"a\"]")),
-        (bundle::REPORT, report.replace("\"result\":null", "\"result\":{}")),
+        (
+            bundle::REPORT,
+            report.replace("\"result\":null", "\"result\":{}"),
+        ),
     ] {
         let mut evidence = quiet.clone();
-        evidence.bundles[0].files.insert(name.into(), bytes.into_bytes());
+        evidence.bundles[0]
+            .files
+            .insert(name.into(), bytes.into_bytes());
         assert_eq!(wrong(&row, &evidence), changed, "{name}");
     }
 }
@@ -233,8 +413,16 @@ fn a_bundle_of_garbage_is_red_and_nothing_worse() {
 #[test]
 fn a_reason_carries_a_code() {
     assert!(carries(&json!({"reason": "timeout"}), Code::Timeout));
-    assert!(carries(&json!({"blockers": ["no_diff", "timeout"]}), Code::Timeout));
-    for data in [json!({"reason": "no_diff"}), json!({"blockers": []}), json!({"detail": "timeout"}), json!(null)] {
+    assert!(carries(
+        &json!({"blockers": ["no_diff", "timeout"]}),
+        Code::Timeout
+    ));
+    for data in [
+        json!({"reason": "no_diff"}),
+        json!({"blockers": []}),
+        json!({"detail": "timeout"}),
+        json!(null),
+    ] {
         assert!(!carries(&data, Code::Timeout), "{data}");
     }
 }

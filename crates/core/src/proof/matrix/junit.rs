@@ -25,23 +25,39 @@ pub fn junit(report: &MatrixReport) -> String {
 
 fn test_case(out: &mut String, row: &RowOutcome) {
     let class = escaped(&format!("cto.matrix.{}", row.engine));
-    let head =
-        format!("    <testcase classname=\"{class}\" name=\"{}\" time=\"{}\"", escaped(&row.row), seconds(row.duration_ms));
+    let head = format!(
+        "    <testcase classname=\"{class}\" name=\"{}\" time=\"{}\"",
+        escaped(&row.row),
+        seconds(row.duration_ms)
+    );
     // Writing to a string cannot fail.
     let _ = match row.verdict {
         RowVerdict::Green => writeln!(out, "{head}/>"),
         RowVerdict::NotApplicable => {
             let reason = escaped(row.reason.as_deref().unwrap_or("not applicable"));
-            writeln!(out, "{head}>\n      <skipped message=\"{reason}\"/>\n    </testcase>")
+            writeln!(
+                out,
+                "{head}>\n      <skipped message=\"{reason}\"/>\n    </testcase>"
+            )
         }
         RowVerdict::Red => {
             let wrong: Vec<String> = row
                 .wrong()
-                .map(|w| format!("{}: {}, but: {}", w.check, w.want, w.found.as_deref().unwrap_or("it is not so")))
+                .map(|w| {
+                    format!(
+                        "{}: {}, but: {}",
+                        w.check,
+                        w.want,
+                        w.found.as_deref().unwrap_or("it is not so")
+                    )
+                })
                 .collect();
             let first = escaped(wrong.first().map_or("nothing was asserted", String::as_str));
             let all = escaped(&wrong.join("\n"));
-            writeln!(out, "{head}>\n      <failure type=\"matrix\" message=\"{first}\">{all}</failure>\n    </testcase>")
+            writeln!(
+                out,
+                "{head}>\n      <failure type=\"matrix\" message=\"{first}\">{all}</failure>\n    </testcase>"
+            )
         }
     };
 }
@@ -75,8 +91,14 @@ mod tests {
 
     #[test]
     fn nothing_ends_its_attribute_and_control_characters_are_dropped() {
-        assert_eq!(escaped("a<b>\"c\"&'d'"), "a&lt;b&gt;&quot;c&quot;&amp;&apos;d&apos;");
-        assert_eq!(escaped("x\u{0}\u{1b}[31my\u{7f}\u{9f}\u{ffff}\n]]>"), "x[31my&#10;]]&gt;");
+        assert_eq!(
+            escaped("a<b>\"c\"&'d'"),
+            "a&lt;b&gt;&quot;c&quot;&amp;&apos;d&apos;"
+        );
+        assert_eq!(
+            escaped("x\u{0}\u{1b}[31my\u{7f}\u{9f}\u{ffff}\n]]>"),
+            "x[31my&#10;]]&gt;"
+        );
         assert_eq!(seconds(0), "0.000");
         assert_eq!(seconds(61_007), "61.007");
     }

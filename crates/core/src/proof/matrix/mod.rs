@@ -196,46 +196,81 @@ impl Row {
 
     /// What the scripted engine plays.
     pub fn script_text(&self, words: &Words) -> Result<String, MatrixError> {
-        let steps: Vec<toml::Value> = self.steps.iter().cloned().map(|step| spoken(step.into(), words)).collect();
-        self.written(&toml::Table::from_iter([("silent".into(), self.silent.into()), ("step".into(), steps.into())]))
+        let steps: Vec<toml::Value> = self
+            .steps
+            .iter()
+            .cloned()
+            .map(|step| spoken(step.into(), words))
+            .collect();
+        self.written(&toml::Table::from_iter([
+            ("silent".into(), self.silent.into()),
+            ("step".into(), steps.into()),
+        ]))
     }
 
     fn written(&self, table: &toml::Table) -> Result<String, MatrixError> {
-        toml::to_string(table).map_err(|error| MatrixError::Case(self.name.clone(), Box::new(error)))
+        toml::to_string(table)
+            .map_err(|error| MatrixError::Case(self.name.clone(), Box::new(error)))
     }
 
     /// Why this row says nothing about this engine on this host, if it does not.
     pub fn not_applicable(&self, manifest: &Manifest, jail_missing: &[String]) -> Option<String> {
-        let plays_scripts = manifest.invocation.as_ref().map(|invocation| invocation.dialect == Dialect::Fake);
+        let plays_scripts = manifest
+            .invocation
+            .as_ref()
+            .map(|invocation| invocation.dialect == Dialect::Fake);
         match (self.lanes, plays_scripts, jail_missing) {
-            (Lanes::Any | Lanes::Gated | Lanes::Opened, _, _) | (Lanes::Runnable, Some(true), []) => None,
-            (Lanes::Runnable, None, _) => Some(format!("this version knows {} but cannot run it", manifest.id)),
-            (Lanes::Runnable, Some(false), _) => Some(format!("no scripted model speaks for {} yet", manifest.id)),
-            (Lanes::Runnable, Some(true), missing) => {
-                Some(format!("this host cannot contain a run, `cto doctor` says why: {}", missing.join(", ")))
+            (Lanes::Any | Lanes::Gated | Lanes::Opened, _, _)
+            | (Lanes::Runnable, Some(true), []) => None,
+            (Lanes::Runnable, None, _) => Some(format!(
+                "this version knows {} but cannot run it",
+                manifest.id
+            )),
+            (Lanes::Runnable, Some(false), _) => {
+                Some(format!("no scripted model speaks for {} yet", manifest.id))
             }
+            (Lanes::Runnable, Some(true), missing) => Some(format!(
+                "this host cannot contain a run, `cto doctor` says why: {}",
+                missing.join(", ")
+            )),
         }
     }
 
     /// A name of the row, of the matrix row it is a form of, or of its theme.
     pub fn is_called(&self, name: &str) -> bool {
-        self.name == name || self.fixture.as_deref() == Some(name) || self.theme.as_deref() == Some(name)
+        self.name == name
+            || self.fixture.as_deref() == Some(name)
+            || self.theme.as_deref() == Some(name)
     }
 
     /// Every code the report must have, in no order.
     pub fn codes(&self) -> Vec<Code> {
-        self.blocker.into_iter().chain(self.also.iter().copied()).collect()
+        self.blocker
+            .into_iter()
+            .chain(self.also.iter().copied())
+            .collect()
     }
 }
 
 /// A value with every word in it replaced.
 fn spoken(value: toml::Value, words: &Words) -> toml::Value {
     match value {
-        toml::Value::String(text) => {
-            words.iter().fold(text, |text, (word, meant)| text.replace(&format!("{{{word}}}"), meant)).into()
-        }
-        toml::Value::Array(all) => all.into_iter().map(|one| spoken(one, words)).collect::<Vec<_>>().into(),
-        toml::Value::Table(all) => all.into_iter().map(|(key, one)| (key, spoken(one, words))).collect::<toml::Table>().into(),
+        toml::Value::String(text) => words
+            .iter()
+            .fold(text, |text, (word, meant)| {
+                text.replace(&format!("{{{word}}}"), meant)
+            })
+            .into(),
+        toml::Value::Array(all) => all
+            .into_iter()
+            .map(|one| spoken(one, words))
+            .collect::<Vec<_>>()
+            .into(),
+        toml::Value::Table(all) => all
+            .into_iter()
+            .map(|(key, one)| (key, spoken(one, words)))
+            .collect::<toml::Table>()
+            .into(),
         other => other,
     }
 }
@@ -249,15 +284,35 @@ mod tests {
     fn every_row_of_the_matrix_is_there_once_by_name() {
         let matrix = built_in().unwrap();
         for fixture in FIXTURES {
-            assert!(matrix.rows.iter().any(|row| row.fixture.as_deref() == Some(fixture)), "{fixture}");
+            assert!(
+                matrix
+                    .rows
+                    .iter()
+                    .any(|row| row.fixture.as_deref() == Some(fixture)),
+                "{fixture}"
+            );
         }
         let names: BTreeSet<&str> = matrix.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names.len(), matrix.rows.len());
         for row in &matrix.rows {
-            assert!(row.fixture.as_deref().is_none_or(|name| FIXTURES.contains(&name)), "{}", row.name);
-            assert!(row.name.parse::<crate::values::ids::CaseId>().is_ok(), "{}", row.name);
+            assert!(
+                row.fixture
+                    .as_deref()
+                    .is_none_or(|name| FIXTURES.contains(&name)),
+                "{}",
+                row.name
+            );
+            assert!(
+                row.name.parse::<crate::values::ids::CaseId>().is_ok(),
+                "{}",
+                row.name
+            );
             assert!(row.name.len() <= 22, "{} does not fit its column", row.name);
-            assert!(!row.shows.is_empty() && !row.trigger.is_empty(), "{}", row.name);
+            assert!(
+                !row.shows.is_empty() && !row.trigger.is_empty(),
+                "{}",
+                row.name
+            );
         }
     }
 
@@ -271,10 +326,17 @@ mod tests {
         for row in rows {
             let runnable = row.lanes == Lanes::Runnable;
             assert_eq!(row.not_applicable(&fake, &[]), None, "{}", row.name);
-            for (manifest, missing, word) in [(&fake, jailless.as_slice(), "seccomp"), (&pi, &[], "cannot run it")] {
+            for (manifest, missing, word) in [
+                (&fake, jailless.as_slice(), "seccomp"),
+                (&pi, &[], "cannot run it"),
+            ] {
                 let reason = row.not_applicable(manifest, missing);
                 assert_eq!(reason.is_some(), runnable, "{}", row.name);
-                assert!(reason.is_none_or(|reason| reason.contains(word)), "{}", row.name);
+                assert!(
+                    reason.is_none_or(|reason| reason.contains(word)),
+                    "{}",
+                    row.name
+                );
             }
         }
     }
@@ -284,12 +346,27 @@ mod tests {
     fn rows_and_blockers_agree() {
         for row in built_in().unwrap().rows {
             let Some(code) = row.blocker else {
-                assert_eq!((row.status, row.exit, row.event), (Status::Pass, 0, None), "{}", row.name);
+                assert_eq!(
+                    (row.status, row.exit, row.event),
+                    (Status::Pass, 0, None),
+                    "{}",
+                    row.name
+                );
                 continue;
             };
-            assert_eq!(row.exit, if row.status == Status::Fail { 1 } else { 3 }, "{}", row.name);
+            assert_eq!(
+                row.exit,
+                if row.status == Status::Fail { 1 } else { 3 },
+                "{}",
+                row.name
+            );
             let info = code.info();
-            assert_eq!((Some(info.event), info.status), (row.event, row.status), "{}", row.name);
+            assert_eq!(
+                (Some(info.event), info.status),
+                (row.event, row.status),
+                "{}",
+                row.name
+            );
         }
     }
 
@@ -299,7 +376,12 @@ mod tests {
         for row in &matrix.rows {
             let text = row.case_text(&matrix.fixture).unwrap();
             let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
-            assert_eq!(parsed.is_err(), row.blocker == Some(Code::ContractInvalid), "{}: {parsed:?}", row.name);
+            assert_eq!(
+                parsed.is_err(),
+                row.blocker == Some(Code::ContractInvalid),
+                "{}: {parsed:?}",
+                row.name
+            );
             assert!(row.script_text(&Words::new()).is_ok(), "{}", row.name);
         }
     }

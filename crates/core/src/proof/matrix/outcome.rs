@@ -12,8 +12,8 @@ use crate::values::ids::EngineId;
 /// One thing that was demanded of a row.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assertion {
-    /// Which kind: `exit`, `untouched`, `bundle`, `status`, `origin`, `blocker`, `event`, `artifacts`, `digests`,
-    /// `execution`, `shows`, `printed`.
+    /// Which kind: `exit`, `untouched`, `bundle`, `status`, `origin`, `blocker`, `event`,
+    /// `artifacts`, `digests`, `execution`, `shows`, `printed`.
     pub check: String,
     pub want: String,
     pub holds: bool,
@@ -77,13 +77,27 @@ impl RowOutcome {
     }
 
     pub fn not_applicable(row: &Row, engine: &EngineId, reason: impl Into<String>) -> Self {
-        Self { reason: Some(reason.into()), ..Self::of(row, engine, RowVerdict::NotApplicable) }
+        Self {
+            reason: Some(reason.into()),
+            ..Self::of(row, engine, RowVerdict::NotApplicable)
+        }
     }
 
     /// Green when something was demanded and all of it holds.
     pub fn judged(row: &Row, engine: &EngineId, assertions: Vec<Assertion>) -> Self {
         let green = !assertions.is_empty() && assertions.iter().all(|assertion| assertion.holds);
-        Self { assertions, ..Self::of(row, engine, if green { RowVerdict::Green } else { RowVerdict::Red }) }
+        Self {
+            assertions,
+            ..Self::of(
+                row,
+                engine,
+                if green {
+                    RowVerdict::Green
+                } else {
+                    RowVerdict::Red
+                },
+            )
+        }
     }
 
     pub fn wrong(&self) -> impl Iterator<Item = &Assertion> {
@@ -109,7 +123,9 @@ pub struct Time {
 
 impl Time {
     pub fn share_in_children(&self) -> u64 {
-        (self.children_ms * 100).checked_div(self.rows_ms).unwrap_or(0)
+        (self.children_ms * 100)
+            .checked_div(self.rows_ms)
+            .unwrap_or(0)
     }
 }
 
@@ -136,7 +152,11 @@ impl MatrixReport {
             not_applicable: count(RowVerdict::NotApplicable),
         };
         let sum = |field: fn(&RowOutcome) -> u64| rows.iter().map(field).sum();
-        let time = Time { wall_ms, rows_ms: sum(|row| row.duration_ms), children_ms: sum(|row| row.children_ms) };
+        let time = Time {
+            wall_ms,
+            rows_ms: sum(|row| row.duration_ms),
+            children_ms: sum(|row| row.children_ms),
+        };
         Self {
             schema_version: 1,
             command: "matrix".into(),
@@ -150,10 +170,13 @@ impl MatrixReport {
     }
 }
 
-/// Red is 1. Nothing red and nothing of the matrix proven is 3: gates that hold say nothing about how an engine fails.
+/// Red is 1. Nothing red and nothing of the matrix proven is 3: gates that hold say nothing about
+/// how an engine fails.
 fn exit_code(rows: &[RowOutcome], interrupted: bool) -> u8 {
     let asked_for_matrix = rows.iter().any(|row| row.fixture.is_some());
-    let proves = |row: &&RowOutcome| row.verdict == RowVerdict::Green && (row.fixture.is_some() || !asked_for_matrix);
+    let proves = |row: &&RowOutcome| {
+        row.verdict == RowVerdict::Green && (row.fixture.is_some() || !asked_for_matrix)
+    };
     if rows.iter().any(|row| row.verdict == RowVerdict::Red) {
         Status::Fail.exit_code()
     } else if !interrupted && rows.iter().any(|row| proves(&row)) {
@@ -168,7 +191,12 @@ mod tests {
     use super::*;
 
     fn outcome(fixture: bool, verdict: RowVerdict) -> RowOutcome {
-        let row = super::super::built_in().unwrap().rows.into_iter().find(|row| row.fixture.is_some() == fixture).unwrap();
+        let row = super::super::built_in()
+            .unwrap()
+            .rows
+            .into_iter()
+            .find(|row| row.fixture.is_some() == fixture)
+            .unwrap();
         RowOutcome::of(&row, &"fake".parse().unwrap(), verdict)
     }
 
@@ -186,8 +214,16 @@ mod tests {
             (vec![(false, Green)], 0),
             (vec![(false, NotApplicable)], 3),
         ] {
-            let rows: Vec<RowOutcome> = rows.iter().map(|(fixture, verdict)| outcome(*fixture, *verdict)).collect();
-            assert_eq!(exit_code(&rows, false), want, "{:?}", rows.iter().map(|row| row.verdict).collect::<Vec<_>>());
+            let rows: Vec<RowOutcome> = rows
+                .iter()
+                .map(|(fixture, verdict)| outcome(*fixture, *verdict))
+                .collect();
+            assert_eq!(
+                exit_code(&rows, false),
+                want,
+                "{:?}",
+                rows.iter().map(|row| row.verdict).collect::<Vec<_>>()
+            );
         }
         assert_eq!(exit_code(&[outcome(true, Green)], true), 3);
         assert_eq!(exit_code(&[outcome(true, Red)], true), 1);
@@ -197,15 +233,37 @@ mod tests {
     fn nothing_demanded_is_not_green() {
         let row = super::super::built_in().unwrap().rows.remove(0);
         let engine = "fake".parse().unwrap();
-        assert_eq!(RowOutcome::judged(&row, &engine, Vec::new()).verdict, RowVerdict::Red);
-        let assertion = |holds| Assertion { check: "x".into(), want: "y".into(), holds, found: None };
-        assert_eq!(RowOutcome::judged(&row, &engine, vec![assertion(true)]).verdict, RowVerdict::Green);
-        assert_eq!(RowOutcome::judged(&row, &engine, vec![assertion(true), assertion(false)]).verdict, RowVerdict::Red);
+        assert_eq!(
+            RowOutcome::judged(&row, &engine, Vec::new()).verdict,
+            RowVerdict::Red
+        );
+        let assertion = |holds| Assertion {
+            check: "x".into(),
+            want: "y".into(),
+            holds,
+            found: None,
+        };
+        assert_eq!(
+            RowOutcome::judged(&row, &engine, vec![assertion(true)]).verdict,
+            RowVerdict::Green
+        );
+        assert_eq!(
+            RowOutcome::judged(&row, &engine, vec![assertion(true), assertion(false)]).verdict,
+            RowVerdict::Red
+        );
     }
 
     #[test]
     fn the_share_in_children_has_no_division_by_nothing() {
         assert_eq!(Time::default().share_in_children(), 0);
-        assert_eq!(Time { wall_ms: 5, rows_ms: 8, children_ms: 2 }.share_in_children(), 25);
+        assert_eq!(
+            Time {
+                wall_ms: 5,
+                rows_ms: 8,
+                children_ms: 2
+            }
+            .share_in_children(),
+            25
+        );
     }
 }

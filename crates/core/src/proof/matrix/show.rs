@@ -93,7 +93,10 @@ pub struct GateSeen {
 
 impl fmt::Display for Show {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is = |is: &Option<String>| is.as_ref().map_or("says something".to_owned(), |value| format!("is {value}"));
+        let is = |is: &Option<String>| {
+            is.as_ref()
+                .map_or("says something".to_owned(), |value| format!("is {value}"))
+        };
         match self {
             Self::Changed(paths) if paths.is_empty() => write!(f, "changed_files is empty"),
             Self::Changed(paths) => write!(f, "changed_files is {}", paths.join(", ")),
@@ -102,14 +105,28 @@ impl fmt::Display for Show {
             Self::Text(held) => write!(f, "{} holds {:?}", held.file, held.holds.trim()),
             Self::Lacks(held) => write!(f, "{} does not hold {:?}", held.file, held.holds),
             Self::Line(line) => write!(f, "the engine says {line:?}"),
-            Self::Stopped(tried) if tried.times == 1 => write!(f, "{} was tried and stopped", tried.attack),
-            Self::Stopped(tried) => write!(f, "{} was tried {} times and stopped each time", tried.attack, tried.times),
+            Self::Stopped(tried) if tried.times == 1 => {
+                write!(f, "{} was tried and stopped", tried.attack)
+            }
+            Self::Stopped(tried) => write!(
+                f,
+                "{} was tried {} times and stopped each time",
+                tried.attack, tried.times
+            ),
             Self::Nowhere(_) => write!(f, "the secret is in no file"),
             Self::Value(place) => write!(f, "{} {} {}", place.of, place.at, is(&place.is)),
             Self::Event(place) => write!(f, "{} {} {}", place.of.as_str(), place.at, is(&place.is)),
             Self::Never(event) => write!(f, "no {}", event.as_str()),
             Self::Order(events) => {
-                write!(f, "events are {}", events.iter().map(|e| e.as_str()).collect::<Vec<_>>().join(" → "))
+                write!(
+                    f,
+                    "events are {}",
+                    events
+                        .iter()
+                        .map(|e| e.as_str())
+                        .collect::<Vec<_>>()
+                        .join(" → ")
+                )
             }
             Self::Trace(traced) => write!(f, "trace: {} says {:?}", traced.action, traced.holds),
             Self::Detail(text) => write!(f, "the blocker names {text:?}"),

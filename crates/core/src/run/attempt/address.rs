@@ -1,5 +1,5 @@
-//! Where a connect would have gone: loopback is nothing; of anything else its class and port are told, never the
-//! address itself.
+//! Where a connect would have gone: loopback is nothing; of anything else its class and port are
+//! told, never the address itself.
 
 // Addresses as values; nothing of `core::net` can reach a network.
 use core::net::{Ipv4Addr, Ipv6Addr};
@@ -59,19 +59,37 @@ mod tests {
 
     fn v4(ip: &str, port: u16) -> Vec<u8> {
         let ip: Ipv4Addr = ip.parse().unwrap();
-        [&INET.to_ne_bytes()[..], &port.to_be_bytes(), &ip.octets(), &[0; 8]].concat()
+        [
+            &INET.to_ne_bytes()[..],
+            &port.to_be_bytes(),
+            &ip.octets(),
+            &[0; 8],
+        ]
+        .concat()
     }
 
     fn v6(ip: &str, port: u16) -> Vec<u8> {
         let ip: Ipv6Addr = ip.parse().unwrap();
-        [&INET6.to_ne_bytes()[..], &port.to_be_bytes(), &[0; 4], &ip.octets(), &[0; 4]].concat()
+        [
+            &INET6.to_ne_bytes()[..],
+            &port.to_be_bytes(),
+            &[0; 4],
+            &ip.octets(),
+            &[0; 4],
+        ]
+        .concat()
     }
 
     #[test]
     fn loopback_is_nothing_and_the_rest_has_a_class() {
-        for here in
-            [v4("127.0.0.1", 80), v4("127.9.9.9", 1), v4("0.0.0.0", 80), v6("::1", 80), v6("::", 80), v6("::ffff:127.0.0.1", 80)]
-        {
+        for here in [
+            v4("127.0.0.1", 80),
+            v4("127.9.9.9", 1),
+            v4("0.0.0.0", 80),
+            v6("::1", 80),
+            v6("::", 80),
+            v6("::ffff:127.0.0.1", 80),
+        ] {
             assert_eq!(of_address(&here), None);
         }
         for (there, class) in [
@@ -91,7 +109,14 @@ mod tests {
 
     #[test]
     fn other_families_and_short_addresses_lead_nowhere() {
-        for bytes in [&b""[..], &[2], &[2, 0, 0, 80], &[1, 0, b'/', b'x'], &[0, 0, 0, 0, 8, 8, 8, 8], &[10, 0, 0, 80, 1, 2, 3]] {
+        for bytes in [
+            &b""[..],
+            &[2],
+            &[2, 0, 0, 80],
+            &[1, 0, b'/', b'x'],
+            &[0, 0, 0, 0, 8, 8, 8, 8],
+            &[10, 0, 0, 80, 1, 2, 3],
+        ] {
             assert_eq!(of_address(bytes), None, "{bytes:?}");
         }
     }

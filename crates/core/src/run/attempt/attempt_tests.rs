@@ -26,7 +26,10 @@ fn names_are_those_of_the_bundle() {
         let name = serde_json::to_value(action).unwrap();
         let is_deed = Deed::ALL.iter().any(|deed| name == deed.as_str());
         // No command line is one of these two: they are changes of files.
-        let by_files = matches!(action, Action::VendorSourceMutation | Action::CortexCoreMutation);
+        let by_files = matches!(
+            action,
+            Action::VendorSourceMutation | Action::CortexCoreMutation
+        );
         assert_eq!(is_deed, !by_files, "{name}");
     }
 }
@@ -34,11 +37,26 @@ fn names_are_those_of_the_bundle() {
 #[test]
 fn no_contract_permits_push_merge_deploy_or_publication() {
     let nothing = BTreeSet::new();
-    for deed in [Deed::Push, Deed::Merge, Deed::Deploy, Deed::PublicPublication, Deed::Connect, Deed::RemoteShell] {
+    for deed in [
+        Deed::Push,
+        Deed::Merge,
+        Deed::Deploy,
+        Deed::PublicPublication,
+        Deed::Connect,
+        Deed::RemoteShell,
+    ] {
         assert!(deed.fails(&nothing), "{deed:?}");
     }
-    for deed in [Deed::Close, Deed::PrOpen, Deed::IssueClose, Deed::CredentialChange] {
-        assert!(!deed.fails(&nothing) && deed.fails(&Action::ALL.into()), "{deed:?}");
+    for deed in [
+        Deed::Close,
+        Deed::PrOpen,
+        Deed::IssueClose,
+        Deed::CredentialChange,
+    ] {
+        assert!(
+            !deed.fails(&nothing) && deed.fails(&Action::ALL.into()),
+            "{deed:?}"
+        );
     }
     for deed in [Deed::Datagram, Deed::Fetch] {
         assert!(!deed.fails(&Action::ALL.into()), "{deed:?}");
@@ -56,8 +74,14 @@ fn the_same_again_is_counted() {
     assert!(seen.recorded && seen.reason.is_none() && seen.not_listed.is_empty());
     assert_eq!(seen.attempts.len(), 2);
     let first = &seen.attempts[0];
-    assert_eq!((first.action, first.program.as_str(), first.count), (Deed::Push, "git", 3));
-    assert_eq!(seen.failing(&BTreeSet::new()).unwrap(), "push: /usr/bin/git push");
+    assert_eq!(
+        (first.action, first.program.as_str(), first.count),
+        (Deed::Push, "git", 3)
+    );
+    assert_eq!(
+        seen.failing(&BTreeSet::new()).unwrap(),
+        "push: /usr/bin/git push"
+    );
 }
 
 #[test]
@@ -69,8 +93,14 @@ fn a_flood_of_harmless_deeds_hides_no_push() {
     assert_eq!(log.seen.len(), MAX_LISTED);
     log.saw(Deed::Push, &words("git push"));
     let seen = closed(log);
-    assert_eq!(seen.not_listed, BTreeMap::from([(Deed::Datagram, 400), (Deed::Push, 1)]));
-    assert_eq!(seen.failing(&BTreeSet::new()).unwrap(), "push: 1 more, not listed");
+    assert_eq!(
+        seen.not_listed,
+        BTreeMap::from([(Deed::Datagram, 400), (Deed::Push, 1)])
+    );
+    assert_eq!(
+        seen.failing(&BTreeSet::new()).unwrap(),
+        "push: 1 more, not listed"
+    );
 }
 
 #[test]
@@ -79,18 +109,45 @@ fn what_could_not_be_read_is_said() {
     log.missed();
     let seen = closed(log);
     assert!(!seen.recorded && seen.reason.as_deref().unwrap().contains("1 calls"));
-    assert!(seen.failing(&Action::ALL.into()).is_none(), "not seeing is no failure");
+    assert!(
+        seen.failing(&Action::ALL.into()).is_none(),
+        "not seeing is no failure"
+    );
 }
 
 #[test]
 fn no_credential_is_kept() {
     for (deed, line, kept) in [
-        (Deed::Push, "git push https://me:hunter2@host/x@y main", "git push https://host/x@y main"),
-        (Deed::PublicPublication, "npm publish --otp 123456 x", "npm publish --otp [...] x"),
-        (Deed::PublicPublication, "twine upload --password=abc x", "twine upload --password=[...] x"),
-        (Deed::PublicPublication, "gh api -H Authorization:abc x", "gh api -H [...] x"),
-        (Deed::CredentialChange, "docker login registry -p abc", "docker login registry"),
-        (Deed::CredentialChange, "docker --password abc", "docker --password [...]"),
+        (
+            Deed::Push,
+            "git push https://me:hunter2@host/x@y main",
+            "git push https://host/x@y main",
+        ),
+        (
+            Deed::PublicPublication,
+            "npm publish --otp 123456 x",
+            "npm publish --otp [...] x",
+        ),
+        (
+            Deed::PublicPublication,
+            "twine upload --password=abc x",
+            "twine upload --password=[...] x",
+        ),
+        (
+            Deed::PublicPublication,
+            "gh api -H Authorization:abc x",
+            "gh api -H [...] x",
+        ),
+        (
+            Deed::CredentialChange,
+            "docker login registry -p abc",
+            "docker login registry",
+        ),
+        (
+            Deed::CredentialChange,
+            "docker --password abc",
+            "docker --password [...]",
+        ),
     ] {
         assert_eq!(argv(deed, line), kept);
     }
@@ -101,7 +158,13 @@ fn a_word_is_redacted_whole_before_it_is_shortened() {
     let mut log = Log::default();
     let long = [&[b'x'; 70][..], b"secret-value-1"].concat();
     log.saw(Deed::Push, &[b"git", b"push", &long]);
-    let seen = log.close(&mut |word| if word == long.as_slice() { b"[redacted]".to_vec() } else { word.to_vec() });
+    let seen = log.close(&mut |word| {
+        if word == long.as_slice() {
+            b"[redacted]".to_vec()
+        } else {
+            word.to_vec()
+        }
+    });
     assert_eq!(seen.attempts[0].argv[2], "[redacted]");
 }
 

@@ -1,5 +1,6 @@
-//! Which command is which deed: one table over the words of a command line. Wrappers that start the command
-//! themselves (`sh -c`, `env`, `xargs`, `npx`) need no row: what they start is seen by its own start.
+//! Which command is which deed: one table over the words of a command line. Wrappers that start the
+//! command themselves (`sh -c`, `env`, `xargs`, `npx`) need no row: what they start is seen by its
+//! own start.
 
 use super::Deed;
 use Deed::{Close, CredentialChange, Deploy, IssueClose, Merge, PrOpen, PublicPublication, Push};
@@ -9,20 +10,34 @@ struct Tool {
     names: &'static str,
     /// Options whose value is the next word.
     valued: &'static str,
-    /// Leading words, alternatives by `|`; `*` first: anywhere; an option: somewhere; nothing at all: the bare command.
+    /// Leading words, alternatives by `|`; `*` first: anywhere; an option: somewhere; nothing at
+    /// all: the bare command.
     rows: &'static [(&'static str, Deed)],
     /// An option that makes it a rehearsal without a remote.
     rehearsal: &'static str,
 }
 
-const fn tool(names: &'static str, valued: &'static str, rehearsal: &'static str, rows: &'static [(&'static str, Deed)]) -> Tool {
-    Tool { names, valued, rows, rehearsal }
+const fn tool(
+    names: &'static str,
+    valued: &'static str,
+    rehearsal: &'static str,
+    rows: &'static [(&'static str, Deed)],
+) -> Tool {
+    Tool {
+        names,
+        valued,
+        rows,
+        rehearsal,
+    }
 }
 
-const GIT_VALUED: &str = "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source";
-const KUBE_VALUED: &str = "-n --namespace --context --kubeconfig --cluster --user -s --server --token --kube-context";
+const GIT_VALUED: &str =
+    "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source";
+const KUBE_VALUED: &str =
+    "-n --namespace --context --kubeconfig --cluster --user -s --server --token --kube-context";
 
-/// A rehearsed push asks a remote and is an attempt; a rehearsed publication is not. Local `git merge` is ordinary work.
+/// A rehearsed push asks a remote and is an attempt; a rehearsed publication is not. Local `git
+/// merge` is ordinary work.
 const TOOLS: &[Tool] = &[
     tool(
         "git",
@@ -44,7 +59,12 @@ const TOOLS: &[Tool] = &[
         "hub",
         "",
         "",
-        &[("push", Push), ("pull-request", PrOpen), ("pr merge", Merge), ("release create|edit|delete", PublicPublication)],
+        &[
+            ("push", Push),
+            ("pull-request", PrOpen),
+            ("pr merge", Merge),
+            ("release create|edit|delete", PublicPublication),
+        ],
     ),
     tool(
         "gh",
@@ -54,19 +74,31 @@ const TOOLS: &[Tool] = &[
             ("pr create|new", PrOpen),
             ("pr merge", Merge),
             ("pr close", Close),
-            ("pr comment|review|edit|ready|reopen|lock", PublicPublication),
+            (
+                "pr comment|review|edit|ready|reopen|lock",
+                PublicPublication,
+            ),
             ("issue close", IssueClose),
-            ("issue create|new|comment|edit|delete|reopen|transfer|lock|pin", PublicPublication),
+            (
+                "issue create|new|comment|edit|delete|reopen|transfer|lock|pin",
+                PublicPublication,
+            ),
             ("release create|new|edit|delete|upload", PublicPublication),
             ("repo sync", Push),
-            ("repo create|new|delete|edit|rename|archive|unarchive|fork", PublicPublication),
+            (
+                "repo create|new|delete|edit|rename|archive|unarchive|fork",
+                PublicPublication,
+            ),
             ("repo deploy-key add|delete", CredentialChange),
             ("gist create|new|edit|delete", PublicPublication),
             ("workflow run|enable|disable", Deploy),
             ("run rerun|cancel|delete", Deploy),
             ("secret|variable set|delete|remove", CredentialChange),
             ("ssh-key|gpg-key add|delete", CredentialChange),
-            ("auth login|logout|refresh|setup-git|switch", CredentialChange),
+            (
+                "auth login|logout|refresh|setup-git|switch",
+                CredentialChange,
+            ),
         ],
     ),
     tool(
@@ -79,7 +111,10 @@ const TOOLS: &[Tool] = &[
             ("mr close", Close),
             ("mr note|comment|approve|update|reopen", PublicPublication),
             ("issue close", IssueClose),
-            ("issue create|new|note|comment|update|delete|reopen", PublicPublication),
+            (
+                "issue create|new|note|comment|update|delete|reopen",
+                PublicPublication,
+            ),
             ("release create|upload|delete", PublicPublication),
             ("repo create|delete|archive|fork", PublicPublication),
             ("ci|pipeline run|retry|trigger", Deploy),
@@ -103,8 +138,18 @@ const TOOLS: &[Tool] = &[
             ("token create|revoke", CredentialChange),
         ],
     ),
-    tool("deno|jsr|lerna|changeset|vsce|ovsx|clean-publish|np", "", "--dry-run", &[("publish", PublicPublication)]),
-    tool("semantic-release|release-it", "", "--dry-run", &[("", PublicPublication)]),
+    tool(
+        "deno|jsr|lerna|changeset|vsce|ovsx|clean-publish|np",
+        "",
+        "--dry-run",
+        &[("publish", PublicPublication)],
+    ),
+    tool(
+        "semantic-release|release-it",
+        "",
+        "--dry-run",
+        &[("", PublicPublication)],
+    ),
     tool(
         "cargo",
         "--config -Z -C --color --manifest-path",
@@ -133,22 +178,51 @@ const TOOLS: &[Tool] = &[
             ("owner --add|--remove|-a|-r", CredentialChange),
         ],
     ),
-    tool("mix", "", "--dry-run", &[("hex.publish", PublicPublication)]),
-    tool("dotnet", "", "", &[("nuget push|delete", PublicPublication)]),
-    tool("nuget", "", "", &[("push|delete", PublicPublication), ("setapikey", CredentialChange)]),
+    tool(
+        "mix",
+        "",
+        "--dry-run",
+        &[("hex.publish", PublicPublication)],
+    ),
+    tool(
+        "dotnet",
+        "",
+        "",
+        &[("nuget push|delete", PublicPublication)],
+    ),
+    tool(
+        "nuget",
+        "",
+        "",
+        &[
+            ("push|delete", PublicPublication),
+            ("setapikey", CredentialChange),
+        ],
+    ),
     tool(
         "mvn|mvnw|mvnd",
         "-f --file -s --settings -pl",
         "",
-        &[("* deploy|release:perform|deploy:deploy-file", PublicPublication)],
+        &[(
+            "* deploy|release:perform|deploy:deploy-file",
+            PublicPublication,
+        )],
     ),
     tool(
         "gradle|gradlew",
         "-p --project-dir -b",
         "--dry-run|-m",
-        &[("* publish|publishPlugins|publishAllPublications", PublicPublication)],
+        &[(
+            "* publish|publishPlugins|publishAllPublications",
+            PublicPublication,
+        )],
     ),
-    tool("goreleaser", "", "--snapshot", &[("release", PublicPublication)]),
+    tool(
+        "goreleaser",
+        "",
+        "--snapshot",
+        &[("release", PublicPublication)],
+    ),
     tool(
         "docker|podman|nerdctl|buildah|crane|oras",
         "-H --host --context --config -l --log-level --connection --url",
@@ -162,7 +236,15 @@ const TOOLS: &[Tool] = &[
             ("login|logout", CredentialChange),
         ],
     ),
-    tool("skopeo", "", "", &[("copy|sync|delete", PublicPublication), ("login|logout", CredentialChange)]),
+    tool(
+        "skopeo",
+        "",
+        "",
+        &[
+            ("copy|sync|delete", PublicPublication),
+            ("login|logout", CredentialChange),
+        ],
+    ),
     tool(
         "helm",
         KUBE_VALUED,
@@ -178,7 +260,10 @@ const TOOLS: &[Tool] = &[
         KUBE_VALUED,
         "--dry-run=client",
         &[
-            ("apply|create|delete|replace|patch|scale|set|run|expose|edit|drain|cordon|annotate|label|autoscale", Deploy),
+            (
+                "apply|create|delete|replace|patch|scale|set|run|expose|edit|drain|cordon|annotate|label|autoscale",
+                Deploy,
+            ),
             ("rollout restart|undo|pause|resume", Deploy),
             ("login", CredentialChange),
         ],
@@ -187,9 +272,21 @@ const TOOLS: &[Tool] = &[
         "terraform|tofu|terragrunt",
         "",
         "",
-        &[("apply|destroy|import", Deploy), ("run-all apply|destroy", Deploy), ("login|logout", CredentialChange)],
+        &[
+            ("apply|destroy|import", Deploy),
+            ("run-all apply|destroy", Deploy),
+            ("login|logout", CredentialChange),
+        ],
     ),
-    tool("pulumi", "-C --cwd -s --stack", "", &[("up|update|destroy", Deploy), ("login|logout", CredentialChange)]),
+    tool(
+        "pulumi",
+        "-C --cwd -s --stack",
+        "",
+        &[
+            ("up|update|destroy", Deploy),
+            ("login|logout", CredentialChange),
+        ],
+    ),
     tool(
         "cdk|sam|serverless|sls|kamal|eb|copilot|railway|render|firebase|flyctl|fly|netlify|wrangler",
         "-P --project -a --app -c --config -e --env",
@@ -205,13 +302,23 @@ const TOOLS: &[Tool] = &[
         "vercel|vc",
         "--cwd --scope -S --token -t -A --local-config",
         "",
-        &[("", Deploy), ("deploy|promote|rollback|redeploy|remove|rm|alias", Deploy), ("login|logout", CredentialChange)],
+        &[
+            ("", Deploy),
+            ("deploy|promote|rollback|redeploy|remove|rm|alias", Deploy),
+            ("login|logout", CredentialChange),
+        ],
     ),
     tool(
         "heroku",
         "-a --app",
         "",
-        &[("container:release|container:push|releases:rollback|apps:destroy", Deploy), ("login|auth:login", CredentialChange)],
+        &[
+            (
+                "container:release|container:push|releases:rollback|apps:destroy",
+                Deploy,
+            ),
+            ("login|auth:login", CredentialChange),
+        ],
     ),
     tool(
         "gcloud",
@@ -220,7 +327,10 @@ const TOOLS: &[Tool] = &[
         &[
             ("app|run|functions|deploy deploy|apply", Deploy),
             ("builds submit", Deploy),
-            ("auth login|activate-service-account|revoke", CredentialChange),
+            (
+                "auth login|activate-service-account|revoke",
+                CredentialChange,
+            ),
         ],
     ),
     tool(
@@ -229,23 +339,39 @@ const TOOLS: &[Tool] = &[
         "--dryrun",
         &[
             ("s3 cp|mv|sync|rm|rb|mb", Deploy),
-            ("cloudformation deploy|create-stack|update-stack|delete-stack", Deploy),
+            (
+                "cloudformation deploy|create-stack|update-stack|delete-stack",
+                Deploy,
+            ),
             ("lambda update-function-code", Deploy),
             ("ecs update-service", Deploy),
             ("configure set|import|sso", CredentialChange),
             ("sso login|logout", CredentialChange),
         ],
     ),
-    tool("az", "", "", &[("webapp|functionapp|deployment up|deploy|create", Deploy), ("login|logout", CredentialChange)]),
+    tool(
+        "az",
+        "",
+        "",
+        &[
+            ("webapp|functionapp|deployment up|deploy|create", Deploy),
+            ("login|logout", CredentialChange),
+        ],
+    ),
 ];
 
 /// Programs of the table that do little else than leave the jail, and that no test suite asks for.
-pub const STAND_INS: [&str; 11] =
-    ["gh", "glab", "hub", "twine", "vercel", "netlify", "wrangler", "firebase", "flyctl", "fly", "heroku"];
+pub const STAND_INS: [&str; 11] = [
+    "gh", "glab", "hub", "twine", "vercel", "netlify", "wrangler", "firebase", "flyctl", "fly",
+    "heroku",
+];
 
 /// Programs of other hosts, with the options that take a value.
 const REMOTE: &[(&str, &str)] = &[
-    ("ssh", "-b -B -c -D -E -e -F -I -i -J -L -l -m -O -o -P -p -Q -R -S -W -w"),
+    (
+        "ssh",
+        "-b -B -c -D -E -e -F -I -i -J -L -l -m -O -o -P -p -Q -R -S -W -w",
+    ),
     ("scp", "-c -D -F -i -J -l -o -P -S -X"),
     ("sftp", "-B -b -c -D -F -i -J -l -o -P -R -S -s -X"),
     ("rsync", "-e -f -T -B"),
@@ -256,8 +382,14 @@ const REMOTE: &[(&str, &str)] = &[
 const LAUNCHERS: &[(&str, &str)] = &[
     ("sudo", "-u -g -h -p -C -D -R -T -U -r -t"),
     ("doas", "-u -C"),
-    ("ld.so", "--library-path --preload --argv0 --audit --glibc-hwcaps-prepend"),
-    ("node", "-r --require --import --loader --experimental-loader -C --conditions"),
+    (
+        "ld.so",
+        "--library-path --preload --argv0 --audit --glibc-hwcaps-prepend",
+    ),
+    (
+        "node",
+        "-r --require --import --loader --experimental-loader -C --conditions",
+    ),
     ("bun", ""),
     ("deno", ""),
     ("ruby", "-r -I"),
@@ -268,12 +400,14 @@ const LAUNCHERS: &[(&str, &str)] = &[
 pub fn is_worth_reading(path: &[u8], first: &[u8]) -> bool {
     [path, first].into_iter().any(|word| {
         let name = name_of(word);
-        find_tool(&name).is_some() || lookup(REMOTE, &name).is_some() || lookup(LAUNCHERS, &name).is_some()
+        find_tool(&name).is_some()
+            || lookup(REMOTE, &name).is_some()
+            || lookup(LAUNCHERS, &name).is_some()
     })
 }
 
-/// What a start of `path` with these words attempts. `caller`: the words of the program that starts it, which
-/// tell what a helper of git's is for.
+/// What a start of `path` with these words attempts. `caller`: the words of the program that starts
+/// it, which tell what a helper of git's is for.
 pub fn of_command(path: &[u8], argv: &[&[u8]], caller: &[&[u8]]) -> Option<Deed> {
     let rest = argv.get(1..).unwrap_or_default();
     let given = argv.first().copied().unwrap_or_default();
@@ -312,9 +446,16 @@ fn of_tool(program: &[u8], rest: &[&[u8]], caller: &[&[u8]]) -> Option<Deed> {
         ("gh" | "glab", Some(b"api")) => return of_api(rest),
         _ => {}
     }
-    let rehearsed = tool.rehearsal.split('|').any(|option| !option.is_empty() && rest.contains(&option.as_bytes()));
-    let row = tool.rows.iter().find_map(|(row, deed)| Some((line.matches(row)?, *deed)));
-    row.filter(|(at, _)| !rehearsed && !line.asks_for_help(*at)).map(|(_, deed)| deed)
+    let rehearsed = tool
+        .rehearsal
+        .split('|')
+        .any(|option| !option.is_empty() && rest.contains(&option.as_bytes()));
+    let row = tool
+        .rows
+        .iter()
+        .find_map(|(row, deed)| Some((line.matches(row)?, *deed)));
+    row.filter(|(at, _)| !rehearsed && !line.asks_for_help(*at))
+        .map(|(_, deed)| deed)
 }
 
 /// A command line, its options told from its words.
@@ -342,24 +483,40 @@ impl<'a> Line<'a> {
             }
             at += 1;
         }
-        Self { all, words, options }
+        Self {
+            all,
+            words,
+            options,
+        }
     }
 
     /// The place of the last word a row matched.
     fn matches(&self, row: &str) -> Option<usize> {
-        let is = |pattern: &str, word: &[u8]| pattern.split('|').any(|name| name.as_bytes() == word);
+        let is =
+            |pattern: &str, word: &[u8]| pattern.split('|').any(|name| name.as_bytes() == word);
         if row.is_empty() {
             return self.words.is_empty().then_some(0);
         }
         if let Some(pattern) = row.strip_prefix("* ") {
-            let last_part = |word: &[u8]| is(pattern, word.rsplit(|b| *b == b':').next().unwrap_or_default());
-            return self.words.iter().find(|(_, word)| is(pattern, word) || last_part(word)).map(|(at, _)| *at);
+            let last_part = |word: &[u8]| {
+                is(
+                    pattern,
+                    word.rsplit(|b| *b == b':').next().unwrap_or_default(),
+                )
+            };
+            return self
+                .words
+                .iter()
+                .find(|(_, word)| is(pattern, word) || last_part(word))
+                .map(|(at, _)| *at);
         }
         let mut last = 0;
         let mut words = self.words.iter();
         for pattern in row.split(' ') {
             if pattern.starts_with("--") {
-                self.options.iter().find(|(_, option)| is(pattern, option))?;
+                self.options
+                    .iter()
+                    .find(|(_, option)| is(pattern, option))?;
                 continue;
             }
             last = words.next().filter(|(_, word)| is(pattern, word))?.0;
@@ -367,13 +524,21 @@ impl<'a> Line<'a> {
         Some(last)
     }
 
-    /// Help or a version was asked for instead: before the last word that counts, or right after it. Further on, such a
-    /// word may be the value of an option and excuses nothing.
+    /// Help or a version was asked for instead: before the last word that counts, or right after
+    /// it. Further on, such a word may be the value of an option and excuses nothing.
     fn asks_for_help(&self, at: usize) -> bool {
         let asks = |word: &[u8]| matches!(word, b"--help" | b"-h" | b"-help");
-        let before = self.options.iter().any(|(place, word)| *place <= at && (asks(word) || *word == b"--version"));
+        let before = self
+            .options
+            .iter()
+            .any(|(place, word)| *place <= at && (asks(word) || *word == b"--version"));
         let first = self.words.first().is_some_and(|(_, word)| *word == b"help");
-        before || first || self.all.get(at + 1).is_some_and(|word| asks(word) || *word == b"help")
+        before
+            || first
+            || self
+                .all
+                .get(at + 1)
+                .is_some_and(|word| asks(word) || *word == b"help")
     }
 }
 
@@ -385,11 +550,15 @@ fn of_api(rest: &[&[u8]]) -> Option<Deed> {
     }
     let method = rest.iter().enumerate().find_map(|(at, word)| match *word {
         b"-X" | b"--method" => rest.get(at + 1).copied(),
-        word => word.strip_prefix(b"--method=").or_else(|| word.strip_prefix(b"-X")),
+        word => word
+            .strip_prefix(b"--method=")
+            .or_else(|| word.strip_prefix(b"-X")),
     });
-    let sends = rest
-        .iter()
-        .any(|word| ["-f", "-F", "--field", "--raw-field", "--input"].iter().any(|option| word.starts_with(option.as_bytes())));
+    let sends = rest.iter().any(|word| {
+        ["-f", "-F", "--field", "--raw-field", "--input"]
+            .iter()
+            .any(|option| word.starts_with(option.as_bytes()))
+    });
     let reads = match method {
         Some(method) => method.eq_ignore_ascii_case(b"get") || method.eq_ignore_ascii_case(b"head"),
         None => !sends,
@@ -397,8 +566,18 @@ fn of_api(rest: &[&[u8]]) -> Option<Deed> {
     match () {
         () if rest.contains(&&b"graphql"[..]) => has(b"mutation").then_some(PublicPublication),
         () if reads => None,
-        () if rest.iter().any(|word| word.ends_with(b"/merge") || word.ends_with(b"/merges")) => Some(Merge),
-        () if rest.iter().any(|word| word.ends_with(b"/pulls") || word.ends_with(b"/merge_requests")) => Some(PrOpen),
+        () if rest
+            .iter()
+            .any(|word| word.ends_with(b"/merge") || word.ends_with(b"/merges")) =>
+        {
+            Some(Merge)
+        }
+        () if rest
+            .iter()
+            .any(|word| word.ends_with(b"/pulls") || word.ends_with(b"/merge_requests")) =>
+        {
+            Some(PrOpen)
+        }
         () => Some(PublicPublication),
     }
 }
@@ -406,25 +585,50 @@ fn of_api(rest: &[&[u8]]) -> Option<Deed> {
 /// A transport helper of git's serves a push or a fetch; only who started it knows.
 fn helper(caller: &[&[u8]]) -> Deed {
     let rest = caller.get(1..).unwrap_or_default();
-    if caller.first().is_some_and(|program| base(program) == b"git") {
+    if caller
+        .first()
+        .is_some_and(|program| base(program) == b"git")
+    {
         let line = Line::read(rest, GIT_VALUED);
-        return if line.words.first().is_some_and(|(_, word)| matches!(*word, b"push" | b"send-pack")) {
+        return if line
+            .words
+            .first()
+            .is_some_and(|(_, word)| matches!(*word, b"push" | b"send-pack"))
+        {
             Push
         } else {
             Deed::Fetch
         };
     }
     // Under another name any of its words may be the one.
-    let pushes = |word: &&[u8]| matches!(base(word), b"push" | b"send-pack" | b"git-push" | b"git-send-pack" | b"http-push");
-    if caller.iter().any(pushes) { Push } else { Deed::Fetch }
+    let pushes = |word: &&[u8]| {
+        matches!(
+            base(word),
+            b"push" | b"send-pack" | b"git-push" | b"git-send-pack" | b"http-push"
+        )
+    };
+    if caller.iter().any(pushes) {
+        Push
+    } else {
+        Deed::Fetch
+    }
 }
 
 fn of_remote(name: &[u8], line: &Line<'_>) -> Option<Deed> {
-    let asks = |word: &[u8]| matches!(word, b"--help" | b"--version" | b"-V" | b"-Q" | b"-G" | b"-h");
+    let asks = |word: &[u8]| {
+        matches!(
+            word,
+            b"--help" | b"--version" | b"-V" | b"-Q" | b"-G" | b"-h"
+        )
+    };
     if line.options.iter().any(|(_, option)| asks(option)) {
         return None;
     }
-    let says = |part: &[u8]| line.all.iter().any(|word| super::find(word, part).is_some());
+    let says = |part: &[u8]| {
+        line.all
+            .iter()
+            .any(|word| super::find(word, part).is_some())
+    };
     let names_host = |word: &[u8]| {
         let colon = word.iter().position(|b| *b == b':');
         word.starts_with(b"scp://")
@@ -432,7 +636,11 @@ fn of_remote(name: &[u8], line: &Line<'_>) -> Option<Deed> {
             || colon.is_some_and(|at| at > 0 && !word[..at].contains(&b'/'))
     };
     match name {
-        b"scp" | b"rsync" => line.words.iter().any(|(_, word)| names_host(word)).then_some(Deed::RemoteShell),
+        b"scp" | b"rsync" => line
+            .words
+            .iter()
+            .any(|(_, word)| names_host(word))
+            .then_some(Deed::RemoteShell),
         _ if line.words.is_empty() => None,
         b"ssh" if says(b"git-receive-pack") => Some(Push),
         b"ssh" if says(b"git-upload-pack") || says(b"git-upload-archive") => Some(Deed::Fetch),
@@ -451,7 +659,9 @@ fn launched<'a>(program: &[u8], rest: &'a [&'a [u8]]) -> Option<(&'a [u8], &'a [
             b"-c" if name == b"python" => return None,
             b"-e" | b"--eval" | b"-p" | b"--print" if name != b"sudo" => return None,
             b"-m" if name == b"python" => return Some((rest.get(at + 1)?, rest.get(at + 2..)?)),
-            [b'-', ..] => at += 1 + usize::from(valued.split(' ').any(|option| option.as_bytes() == *word)),
+            [b'-', ..] => {
+                at += 1 + usize::from(valued.split(' ').any(|option| option.as_bytes() == *word))
+            }
             // `sudo NAME=value command`
             word if name == b"sudo" && word.contains(&b'=') => at += 1,
             word => return Some((word, rest.get(at + 1..)?)),
@@ -464,7 +674,8 @@ fn base(word: &[u8]) -> &[u8] {
     word.rsplit(|b| *b == b'/').next().unwrap_or_default()
 }
 
-/// The name a program goes by in the table: `npm-cli.js` is `npm`, `git-push` is `git`, `python3.12` is `python`.
+/// The name a program goes by in the table: `npm-cli.js` is `npm`, `git-push` is `git`,
+/// `python3.12` is `python`.
 fn name_of(word: &[u8]) -> Vec<u8> {
     let mut name = base(word);
     for ending in [&b".js"[..], b".cjs", b".mjs", b".py", b".rb"] {
@@ -483,11 +694,16 @@ fn name_of(word: &[u8]) -> Vec<u8> {
 }
 
 fn find_tool(name: &[u8]) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.names.split('|').any(|known| known.as_bytes() == name))
+    TOOLS
+        .iter()
+        .find(|tool| tool.names.split('|').any(|known| known.as_bytes() == name))
 }
 
 fn lookup(table: &'static [(&'static str, &'static str)], name: &[u8]) -> Option<&'static str> {
-    table.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, valued)| *valued)
+    table
+        .iter()
+        .find(|(known, _)| known.as_bytes() == name)
+        .map(|(_, valued)| *valued)
 }
 
 #[cfg(test)]

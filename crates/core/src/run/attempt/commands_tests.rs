@@ -15,7 +15,10 @@ fn attempts_by_version_control_and_forges() {
         ("git push", Push),
         ("/usr/bin/git push origin main", Push),
         ("/usr/lib/git-core/git-push x", Push),
-        ("git -C /elsewhere -c alias.x=y --git-dir=/x push --dry-run", Push),
+        (
+            "git -C /elsewhere -c alias.x=y --git-dir=/x push --dry-run",
+            Push,
+        ),
         ("git --git-dir /x --no-pager push", Push),
         ("git send-pack host:x", Push),
         ("git-receive-pack /workspace/other.git", Push),
@@ -55,17 +58,32 @@ fn attempts_by_packages_images_and_hosts() {
     use Deed::{Fetch, RemoteShell};
     for (line, deed) in [
         ("npm publish", PublicPublication),
-        ("npm --registry x publish --access public", PublicPublication),
+        (
+            "npm --registry x publish --access public",
+            PublicPublication,
+        ),
         ("yarn npm publish", PublicPublication),
         ("pnpm --filter a publish", PublicPublication),
         ("bun publish", PublicPublication),
         ("npm login", CredentialChange),
-        ("node /usr/lib/node_modules/npm/bin/npm-cli.js publish", PublicPublication),
-        ("node --no-warnings -r x /a/.yarn/releases/yarn-4.1.0.cjs npm publish", PublicPublication),
-        ("/usr/bin/python3.12 -u -m twine upload dist/x", PublicPublication),
+        (
+            "node /usr/lib/node_modules/npm/bin/npm-cli.js publish",
+            PublicPublication,
+        ),
+        (
+            "node --no-warnings -r x /a/.yarn/releases/yarn-4.1.0.cjs npm publish",
+            PublicPublication,
+        ),
+        (
+            "/usr/bin/python3.12 -u -m twine upload dist/x",
+            PublicPublication,
+        ),
         ("python3 /usr/bin/twine upload x", PublicPublication),
         ("sudo -u bob A=b git push", Push),
-        ("/lib64/ld-linux-x86-64.so.2 --library-path /x /usr/bin/git push", Push),
+        (
+            "/lib64/ld-linux-x86-64.so.2 --library-path /x /usr/bin/git push",
+            Push,
+        ),
         ("cargo publish", PublicPublication),
         ("cargo +nightly publish", PublicPublication),
         ("cargo yank x", PublicPublication),
@@ -163,34 +181,76 @@ fn ordinary_work() {
 #[test]
 fn either_name_tells() {
     assert_eq!(of_command(b"/tmp/x", &[b"git", b"push"], &[]), Some(Push));
-    assert_eq!(of_command(b"/usr/bin/git", &[b"x", b"push"], &[]), Some(Push));
-    assert_eq!(of_command(b"", &[b"git", b"push"], &[]), Some(Push), "by descriptor");
+    assert_eq!(
+        of_command(b"/usr/bin/git", &[b"x", b"push"], &[]),
+        Some(Push)
+    );
+    assert_eq!(
+        of_command(b"", &[b"git", b"push"], &[]),
+        Some(Push),
+        "by descriptor"
+    );
     assert_eq!(of_command(b"/usr/bin/git", &[], &[]), None);
-    assert_eq!(of_command(b"/tmp/x", &[b"x", b"push"], &[]), None, "neither: only its helper tells");
+    assert_eq!(
+        of_command(b"/tmp/x", &[b"x", b"push"], &[]),
+        None,
+        "neither: only its helper tells"
+    );
 }
 
 #[test]
 fn a_helper_serves_whoever_started_it() {
     let helper: [&[u8]; 3] = [b"git", b"remote-https", b"origin"];
-    assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"./x", b"push", b"origin"]), Some(Push));
-    assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"git", b"-c", b"a=b", b"push"]), Some(Push));
-    assert_eq!(of_command(b"/usr/bin/git", &helper, &[b"git", b"fetch", b"origin", b"push"]), Some(Deed::Fetch));
-    assert_eq!(of_command(b"/usr/lib/git-core/git-remote-https", &[b"x"], &[b"/p/git-send-pack"]), Some(Push));
+    assert_eq!(
+        of_command(b"/usr/bin/git", &helper, &[b"./x", b"push", b"origin"]),
+        Some(Push)
+    );
+    assert_eq!(
+        of_command(b"/usr/bin/git", &helper, &[b"git", b"-c", b"a=b", b"push"]),
+        Some(Push)
+    );
+    assert_eq!(
+        of_command(
+            b"/usr/bin/git",
+            &helper,
+            &[b"git", b"fetch", b"origin", b"push"]
+        ),
+        Some(Deed::Fetch)
+    );
+    assert_eq!(
+        of_command(
+            b"/usr/lib/git-core/git-remote-https",
+            &[b"x"],
+            &[b"/p/git-send-pack"]
+        ),
+        Some(Push)
+    );
 }
 
 #[test]
 fn every_name_of_the_table_is_worth_reading() {
     for tool in TOOLS {
         for name in tool.names.split('|') {
-            assert!(is_worth_reading(b"/x", format!("/usr/bin/{name}").as_bytes()), "{name}");
-            assert!(tool.rows.iter().all(|(row, _)| !row.starts_with(' ') && !row.ends_with(' ')), "{name}");
+            assert!(
+                is_worth_reading(b"/x", format!("/usr/bin/{name}").as_bytes()),
+                "{name}"
+            );
+            assert!(
+                tool.rows
+                    .iter()
+                    .all(|(row, _)| !row.starts_with(' ') && !row.ends_with(' ')),
+                "{name}"
+            );
         }
     }
     for name in STAND_INS {
         assert!(find_tool(name.as_bytes()).is_some(), "{name}");
     }
     for name in ["sh", "bash", "ls", "cc", "make", "env", "xargs", "cto", ""] {
-        assert!(!is_worth_reading(name.as_bytes(), name.as_bytes()), "{name}");
+        assert!(
+            !is_worth_reading(name.as_bytes(), name.as_bytes()),
+            "{name}"
+        );
     }
 }
 

@@ -1,5 +1,6 @@
-//! What an engine tried that its contract forbids: which deeds there are, which of them fail a run, and the
-//! bounded list of what was seen. Which command is which deed is in `commands.rs`, which address in `address.rs`.
+//! What an engine tried that its contract forbids: which deeds there are, which of them fail a run,
+//! and the bounded list of what was seen. Which command is which deed is in `commands.rs`, which
+//! address in `address.rs`.
 //!
 //! Seeing refuses nothing: the jail does. A deed seen can only make a verdict worse.
 
@@ -23,7 +24,9 @@ const MAX_WORDS: usize = 16;
 const MAX_CHARS: usize = 80;
 
 /// One kind of thing that was tried.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
     Push,
@@ -77,8 +80,8 @@ impl Deed {
         }
     }
 
-    /// Does it fail a run under a contract that forbids these? No contract can permit push, merge, deploy or
-    /// publication, and none can permit leaving the jail.
+    /// Does it fail a run under a contract that forbids these? No contract can permit push, merge,
+    /// deploy or publication, and none can permit leaving the jail.
     pub fn fails(self, forbidden: &BTreeSet<Action>) -> bool {
         let action = match self {
             Self::Push => Action::Push,
@@ -96,7 +99,8 @@ impl Deed {
     }
 }
 
-/// One thing that was tried, as often as it was. The words are the engine's own: redacted, bounded, display data.
+/// One thing that was tried, as often as it was. The words are the engine's own: redacted, bounded,
+/// display data.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     pub action: Deed,
@@ -120,20 +124,37 @@ pub struct ActionsSeen {
 
 impl ActionsSeen {
     pub fn unseen(reason: impl Into<String>) -> Self {
-        Self { recorded: false, reason: Some(reason.into()), attempts: Vec::new(), not_listed: BTreeMap::new() }
+        Self {
+            recorded: false,
+            reason: Some(reason.into()),
+            attempts: Vec::new(),
+            not_listed: BTreeMap::new(),
+        }
     }
 
     /// What of it fails a run, in words; `None` when nothing does.
     pub fn failing(&self, forbidden: &BTreeSet<Action>) -> Option<String> {
         const SHOWN: usize = 5;
-        let listed: Vec<&Attempt> = self.attempts.iter().filter(|attempt| attempt.action.fails(forbidden)).collect();
-        let mut words: Vec<String> =
-            listed.iter().take(SHOWN).map(|attempt| format!("{}: {}", attempt.action.as_str(), attempt.argv.join(" "))).collect();
+        let listed: Vec<&Attempt> = self
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.action.fails(forbidden))
+            .collect();
+        let mut words: Vec<String> = listed
+            .iter()
+            .take(SHOWN)
+            .map(|attempt| format!("{}: {}", attempt.action.as_str(), attempt.argv.join(" ")))
+            .collect();
         if listed.len() > SHOWN {
             words.push(format!("{} more", listed.len() - SHOWN));
         }
-        let beyond = self.not_listed.iter().filter(|(deed, _)| deed.fails(forbidden));
-        words.extend(beyond.map(|(deed, count)| format!("{}: {count} more, not listed", deed.as_str())));
+        let beyond = self
+            .not_listed
+            .iter()
+            .filter(|(deed, _)| deed.fails(forbidden));
+        words.extend(
+            beyond.map(|(deed, count)| format!("{}: {count} more, not listed", deed.as_str())),
+        );
         (!words.is_empty()).then(|| words.join("; "))
     }
 }
@@ -150,7 +171,11 @@ impl Log {
     /// `words`: the command as it was given, or what is known of a connection.
     pub fn saw(&mut self, deed: Deed, words: &[&[u8]]) {
         let kept = kept(deed, words);
-        if let Some((_, _, count)) = self.seen.iter_mut().find(|(known, words, _)| *known == deed && *words == kept) {
+        if let Some((_, _, count)) = self
+            .seen
+            .iter_mut()
+            .find(|(known, words, _)| *known == deed && *words == kept)
+        {
             *count += 1;
         } else if self.seen.len() < MAX_LISTED {
             self.seen.push((deed, kept, 1));
@@ -168,18 +193,37 @@ impl Log {
     pub fn close(self, redact: &mut dyn FnMut(&[u8]) -> Vec<u8>) -> ActionsSeen {
         let attempts = self.seen.into_iter().map(|(action, words, count)| {
             let argv: Vec<String> = words.iter().map(|word| shown(&redact(word))).collect();
-            let program = argv.first().map(|word| word.rsplit('/').next().unwrap_or_default().to_owned()).unwrap_or_default();
-            Attempt { action, program, argv, count }
+            let program = argv
+                .first()
+                .map(|word| word.rsplit('/').next().unwrap_or_default().to_owned())
+                .unwrap_or_default();
+            Attempt {
+                action,
+                program,
+                argv,
+                count,
+            }
         });
-        let reason = (self.unread > 0).then(|| format!("the arguments of {} calls could not be read", self.unread));
-        ActionsSeen { recorded: self.unread == 0, reason, attempts: attempts.collect(), not_listed: self.not_listed }
+        let reason = (self.unread > 0)
+            .then(|| format!("the arguments of {} calls could not be read", self.unread));
+        ActionsSeen {
+            recorded: self.unread == 0,
+            reason,
+            attempts: attempts.collect(),
+            not_listed: self.not_listed,
+        }
     }
 }
 
-/// The words worth keeping: not what follows an option that names a secret, and of a log-in nothing but its name.
+/// The words worth keeping: not what follows an option that names a secret, and of a log-in nothing
+/// but its name.
 fn kept(deed: Deed, words: &[&[u8]]) -> Vec<Vec<u8>> {
     const HIDDEN: &[u8] = b"[...]";
-    let most = if deed == Deed::CredentialChange { 3 } else { MAX_WORDS };
+    let most = if deed == Deed::CredentialChange {
+        3
+    } else {
+        MAX_WORDS
+    };
     let mut out: Vec<Vec<u8>> = Vec::new();
     let mut hide_next = false;
     for word in words.iter().take(most) {
@@ -197,8 +241,14 @@ fn kept(deed: Deed, words: &[&[u8]]) -> Vec<Vec<u8>> {
 }
 
 fn names_a_secret(option: &[u8]) -> bool {
-    let name = option.split(|b| *b == b'=').next().unwrap_or_default().to_ascii_lowercase();
-    ["token", "pass", "secret", "otp", "auth", "key"].iter().any(|part| find(&name, part.as_bytes()).is_some())
+    let name = option
+        .split(|b| *b == b'=')
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    ["token", "pass", "secret", "otp", "auth", "key"]
+        .iter()
+        .any(|part| find(&name, part.as_bytes()).is_some())
 }
 
 fn names_a_header(word: &[u8]) -> bool {
@@ -207,8 +257,13 @@ fn names_a_header(word: &[u8]) -> bool {
 
 /// An address without the user and password before its host.
 fn without_user(word: &[u8]) -> Vec<u8> {
-    let Some(start) = find(word, b"://").map(|at| at + 3) else { return word.to_vec() };
-    let end = word[start..].iter().position(|b| *b == b'/').map_or(word.len(), |at| start + at);
+    let Some(start) = find(word, b"://").map(|at| at + 3) else {
+        return word.to_vec();
+    };
+    let end = word[start..]
+        .iter()
+        .position(|b| *b == b'/')
+        .map_or(word.len(), |at| start + at);
     match word[start..end].iter().rposition(|b| *b == b'@') {
         Some(at) => [&word[..start], &word[start + at + 1..]].concat(),
         None => word.to_vec(),
@@ -222,7 +277,11 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
 /// A word as it may be shown: no control characters, bounded length.
 fn shown(word: &[u8]) -> String {
     let text = String::from_utf8_lossy(word);
-    let mut out: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(MAX_CHARS).collect();
+    let mut out: String = text
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .take(MAX_CHARS)
+        .collect();
     if text.chars().nth(MAX_CHARS).is_some() {
         out.push('…');
     }

@@ -10,7 +10,10 @@ fn read(protocol: Protocol, stream: bool, pieces: &[&[u8]]) -> Answer {
 }
 
 fn events(lines: &[&str]) -> String {
-    lines.iter().map(|line| format!("data: {line}\n\n")).collect()
+    lines
+        .iter()
+        .map(|line| format!("data: {line}\n\n"))
+        .collect()
 }
 
 fn chat_stream() -> String {
@@ -70,10 +73,17 @@ fn streams_are_understood() {
     for (protocol, text, finish) in streams() {
         let answer = read(protocol, true, &[text.as_bytes()]);
         assert_eq!(answer.models, ["m"], "{protocol:?}");
-        assert!(answer.content && answer.reasoning && answer.ended && !answer.garbled, "{protocol:?} {answer:?}");
+        assert!(
+            answer.content && answer.reasoning && answer.ended && !answer.garbled,
+            "{protocol:?} {answer:?}"
+        );
         assert_eq!(answer.tool_calls, 1, "{protocol:?}");
         assert_eq!(answer.finish_reason.as_deref(), Some(finish));
-        assert_eq!((answer.tokens.input, answer.tokens.output), (Seen::Known(10), Seen::Known(5)), "{protocol:?}");
+        assert_eq!(
+            (answer.tokens.input, answer.tokens.output),
+            (Seen::Known(10), Seen::Known(5)),
+            "{protocol:?}"
+        );
         assert_eq!(outcome_of(200, &answer, true, true), (Outcome::Ok, None));
         assert_eq!(answer.error, None);
     }
@@ -100,11 +110,26 @@ fn documents_are_understood() {
         ),
     ] {
         let answer = read(protocol, false, &[text.as_bytes()]);
-        assert!(answer.content && answer.ended && answer.finish_reason.is_some(), "{protocol:?} {answer:?}");
-        assert_eq!((answer.tokens.input, answer.tokens.output), (Seen::Known(10), Seen::Known(5)), "{protocol:?}");
-        assert_eq!(outcome_of(200, &answer, true, true), (Outcome::Ok, None), "{protocol:?}");
+        assert!(
+            answer.content && answer.ended && answer.finish_reason.is_some(),
+            "{protocol:?} {answer:?}"
+        );
+        assert_eq!(
+            (answer.tokens.input, answer.tokens.output),
+            (Seen::Known(10), Seen::Known(5)),
+            "{protocol:?}"
+        );
+        assert_eq!(
+            outcome_of(200, &answer, true, true),
+            (Outcome::Ok, None),
+            "{protocol:?}"
+        );
         let cut = read(protocol, false, &[&text.as_bytes()[..text.len() - 1]]);
-        assert_eq!(outcome_of(200, &cut, false, true).0, Outcome::Truncated, "{protocol:?}");
+        assert_eq!(
+            outcome_of(200, &cut, false, true).0,
+            Outcome::Truncated,
+            "{protocol:?}"
+        );
     }
 }
 
@@ -112,15 +137,37 @@ fn documents_are_understood() {
 fn a_cut_stream_is_truncated() {
     for (protocol, text, _) in streams() {
         // Up to the end of the first event: a name, and no end.
-        let cut = text.match_indices("\n\n").map(|(at, _)| at + 2).nth(1).unwrap().min(text.len() - 1);
+        let cut = text
+            .match_indices("\n\n")
+            .map(|(at, _)| at + 2)
+            .nth(1)
+            .unwrap()
+            .min(text.len() - 1);
         let answer = read(protocol, true, &[&text.as_bytes()[..cut]]);
         let outcome = outcome_of(200, &answer, true, true).0;
-        let want = if answer.ended { Outcome::Ok } else { Outcome::Truncated };
+        let want = if answer.ended {
+            Outcome::Ok
+        } else {
+            Outcome::Truncated
+        };
         assert_eq!(outcome, want, "{protocol:?}");
-        assert_eq!(outcome_of(200, &read(protocol, true, &[text.as_bytes()]), false, true).0, Outcome::Truncated);
+        assert_eq!(
+            outcome_of(200, &read(protocol, true, &[text.as_bytes()]), false, true).0,
+            Outcome::Truncated
+        );
     }
-    let two = events(&[r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"modelVersion":"m"}"#]);
-    assert_eq!(outcome_of(200, &read(GeminiGenerate, true, &[two.as_bytes()]), true, true).0, Outcome::Truncated);
+    let two =
+        events(&[r#"{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"modelVersion":"m"}"#]);
+    assert_eq!(
+        outcome_of(
+            200,
+            &read(GeminiGenerate, true, &[two.as_bytes()]),
+            true,
+            true
+        )
+        .0,
+        Outcome::Truncated
+    );
 }
 
 #[test]
@@ -156,26 +203,62 @@ fn reasoning_alone_is_told_apart() {
         ),
     ] {
         let answer = read(protocol, true, &[text.as_bytes()]);
-        assert_eq!(outcome_of(200, &answer, true, true).0, Outcome::ReasoningOnly, "{protocol:?} {answer:?}");
+        assert_eq!(
+            outcome_of(200, &answer, true, true).0,
+            Outcome::ReasoningOnly,
+            "{protocol:?} {answer:?}"
+        );
     }
 }
 
 #[test]
 fn errors_inside_an_answer_have_a_class() {
     for (protocol, text, want) in [
-        (OpenaiChat, r#"{"error":{"message":"x","type":"server_error"}}"#, Outcome::ServerError),
-        (OpenaiChat, r#"{"error":{"message":"x","code":429}}"#, Outcome::RateLimit),
-        (OpenaiChat, r#"{"error":{"message":"x","type":"invalid_request_error"}}"#, Outcome::ModelError),
+        (
+            OpenaiChat,
+            r#"{"error":{"message":"x","type":"server_error"}}"#,
+            Outcome::ServerError,
+        ),
+        (
+            OpenaiChat,
+            r#"{"error":{"message":"x","code":429}}"#,
+            Outcome::RateLimit,
+        ),
+        (
+            OpenaiChat,
+            r#"{"error":{"message":"x","type":"invalid_request_error"}}"#,
+            Outcome::ModelError,
+        ),
         (
             OpenaiResponses,
             r#"{"type":"response.failed","response":{"model":"m","error":{"code":"server_error"}}}"#,
             Outcome::ServerError,
         ),
-        (OpenaiResponses, r#"{"type":"error","code":"rate_limit_exceeded","message":"x"}"#, Outcome::RateLimit),
-        (AnthropicMessages, r#"{"type":"error","error":{"type":"overloaded_error"}}"#, Outcome::ServerError),
-        (AnthropicMessages, r#"{"type":"error","error":{"type":"authentication_error"}}"#, Outcome::Auth),
-        (GeminiGenerate, r#"{"error":{"code":503,"status":"UNAVAILABLE"}}"#, Outcome::ServerError),
-        (GeminiGenerate, r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}"#, Outcome::RateLimit),
+        (
+            OpenaiResponses,
+            r#"{"type":"error","code":"rate_limit_exceeded","message":"x"}"#,
+            Outcome::RateLimit,
+        ),
+        (
+            AnthropicMessages,
+            r#"{"type":"error","error":{"type":"overloaded_error"}}"#,
+            Outcome::ServerError,
+        ),
+        (
+            AnthropicMessages,
+            r#"{"type":"error","error":{"type":"authentication_error"}}"#,
+            Outcome::Auth,
+        ),
+        (
+            GeminiGenerate,
+            r#"{"error":{"code":503,"status":"UNAVAILABLE"}}"#,
+            Outcome::ServerError,
+        ),
+        (
+            GeminiGenerate,
+            r#"{"error":{"code":429,"status":"RESOURCE_EXHAUSTED"}}"#,
+            Outcome::RateLimit,
+        ),
     ] {
         let answer = read(protocol, true, &[events(&[text]).as_bytes()]);
         assert_eq!(outcome_of(200, &answer, true, true).0, want, "{text}");
@@ -203,33 +286,69 @@ fn names_and_garbage() {
     let unnamed = read(
         OpenaiChat,
         true,
-        &[events(&[r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#, "[DONE]"]).as_bytes()],
+        &[events(&[
+            r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#,
+            "[DONE]",
+        ])
+        .as_bytes()],
     );
-    assert_eq!(outcome_of(200, &unnamed, true, true), (Outcome::WrongModel, Some(Why::NoName)));
+    assert_eq!(
+        outcome_of(200, &unnamed, true, true),
+        (Outcome::WrongModel, Some(Why::NoName))
+    );
     let garbage = read(OpenaiChat, false, &[b"<html>"]);
-    assert_eq!(outcome_of(200, &garbage, true, true), (Outcome::Transport, Some(Why::Garbled)));
-    let late = read(OpenaiChat, true, &[b"data: {\"model\":\"m\"}\n\ndata: <x>\n\n"]);
-    assert_eq!(outcome_of(200, &late, true, true), (Outcome::Truncated, None));
-    let two = read(OpenaiChat, true, &[events(&[r#"{"model":"m"}"#, r#"{"model":"n"}"#]).as_bytes()]);
+    assert_eq!(
+        outcome_of(200, &garbage, true, true),
+        (Outcome::Transport, Some(Why::Garbled))
+    );
+    let late = read(
+        OpenaiChat,
+        true,
+        &[b"data: {\"model\":\"m\"}\n\ndata: <x>\n\n"],
+    );
+    assert_eq!(
+        outcome_of(200, &late, true, true),
+        (Outcome::Truncated, None)
+    );
+    let two = read(
+        OpenaiChat,
+        true,
+        &[events(&[r#"{"model":"m"}"#, r#"{"model":"n"}"#]).as_bytes()],
+    );
     assert!(two.other_model("m", &[]) && !two.other_model("m", &["n".into()]));
     assert!(read(OpenaiChat, false, &[br#"{"model":["m"]}"#]).other_model("m", &[]));
     assert!(read(OpenaiChat, false, &[br#"{"model":"n","model":"m"}"#]).other_model("m", &[]));
     assert!(read(OpenaiChat, false, &[br#"{"model":"M"}"#]).other_model("m", &[]));
-    let nested = read(OpenaiChat, false, &[br#"{"model":"m","choices":[{"message":{"model":"n"}}]}"#]);
+    let nested = read(
+        OpenaiChat,
+        false,
+        &[br#"{"model":"m","choices":[{"message":{"model":"n"}}]}"#],
+    );
     assert!(!nested.other_model("m", &[]));
-    let flood: String = (0..100).map(|n| format!("data: {{\"model\":\"m{n}\"}}\n\n")).collect();
-    assert_eq!(read(OpenaiChat, true, &[flood.as_bytes()]).models.len(), MAX_NAMES);
+    let flood: String = (0..100)
+        .map(|n| format!("data: {{\"model\":\"m{n}\"}}\n\n"))
+        .collect();
+    assert_eq!(
+        read(OpenaiChat, true, &[flood.as_bytes()]).models.len(),
+        MAX_NAMES
+    );
 }
 
 #[test]
 fn the_end_mark_is_no_json() {
-    for (data, ended, garbled) in
-        [("[DONE]", true, false), ("[DON", false, true), ("[DONE] x", false, true), ("[]", false, false)]
-    {
+    for (data, ended, garbled) in [
+        ("[DONE]", true, false),
+        ("[DON", false, true),
+        ("[DONE] x", false, true),
+        ("[]", false, false),
+    ] {
         let answer = read(OpenaiChat, true, &[events(&[data]).as_bytes()]);
         assert_eq!((answer.ended, answer.garbled), (ended, garbled), "{data}");
     }
-    assert!(read(OpenaiChat, true, &[b"data: [DONE]"]).ended, "without the last empty line");
+    assert!(
+        read(OpenaiChat, true, &[b"data: [DONE]"]).ended,
+        "without the last empty line"
+    );
 }
 
 proptest! {

@@ -1,5 +1,5 @@
-//! What an answer holds, read as it passes: which model gave it, whether there is content, how it ended. The
-//! bytes themselves are not kept. The paths of each protocol are in `readings.rs`.
+//! What an answer holds, read as it passes: which model gave it, whether there is content, how it
+//! ended. The bytes themselves are not kept. The paths of each protocol are in `readings.rs`.
 
 pub mod readings;
 
@@ -48,9 +48,29 @@ impl ErrorKind {
         let word = word.to_ascii_lowercase();
         let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
         match () {
-            () if has(&["rate_limit", "resource_exhausted", "quota"]) || word == "429" => Some(Self::RateLimit),
-            () if has(&["authentication", "permission", "invalid_api_key", "unauthenticated"]) => Some(Self::Auth),
-            () if has(&["server_error", "overloaded", "unavailable", "internal", "api_error", "timeout"]) => Some(Self::Server),
+            () if has(&["rate_limit", "resource_exhausted", "quota"]) || word == "429" => {
+                Some(Self::RateLimit)
+            }
+            () if has(&[
+                "authentication",
+                "permission",
+                "invalid_api_key",
+                "unauthenticated",
+            ]) =>
+            {
+                Some(Self::Auth)
+            }
+            () if has(&[
+                "server_error",
+                "overloaded",
+                "unavailable",
+                "internal",
+                "api_error",
+                "timeout",
+            ]) =>
+            {
+                Some(Self::Server)
+            }
             () if word.len() == 3 && word.starts_with('5') => Some(Self::Server),
             () => None,
         }
@@ -69,13 +89,18 @@ impl ErrorKind {
 impl Answer {
     pub(super) fn named(&mut self, name: &str) {
         // An empty name is what some servers send before they know it.
-        if !name.is_empty() && self.models.len() < MAX_NAMES && !self.models.iter().any(|model| model == name) {
+        if !name.is_empty()
+            && self.models.len() < MAX_NAMES
+            && !self.models.iter().any(|model| model == name)
+        {
             self.models.push(name.to_owned());
         }
     }
 
     pub(super) fn tool_call(&mut self, id: &str) {
-        let hash = id.bytes().fold(17u64, |hash, byte| hash.wrapping_mul(0x0000_0100_0000_01b3) ^ u64::from(byte));
+        let hash = id.bytes().fold(17u64, |hash, byte| {
+            hash.wrapping_mul(0x0000_0100_0000_01b3) ^ u64::from(byte)
+        });
         if self.ids.len() < MAX_IDS && !self.ids.contains(&hash) {
             self.ids.push(hash);
             self.tool_calls += 1;
@@ -88,7 +113,9 @@ impl Answer {
 
     /// Is every name that was given the admitted one or an alias?
     pub fn other_model(&self, admitted: &str, aliases: &[String]) -> bool {
-        self.models.iter().any(|name| name != admitted && !aliases.iter().any(|alias| alias == name))
+        self.models
+            .iter()
+            .any(|name| name != admitted && !aliases.iter().any(|alias| alias == name))
     }
 }
 
@@ -116,16 +143,33 @@ struct Marker {
 impl AnswerReader {
     pub fn new(protocol: Protocol, event_stream: bool) -> Self {
         let form = match event_stream {
-            true => Form::Stream { events: Events::default(), done: Marker::default() },
+            true => Form::Stream {
+                events: Events::default(),
+                done: Marker::default(),
+            },
             false => Form::Document,
         };
-        Self { protocol, form, scanner: Scanner::new(Rigour::Plain), event: Event::default(), answer: Answer::default() }
+        Self {
+            protocol,
+            form,
+            scanner: Scanner::new(Rigour::Plain),
+            event: Event::default(),
+            answer: Answer::default(),
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        let Self { protocol, form, scanner, event, answer } = self;
+        let Self {
+            protocol,
+            form,
+            scanner,
+            event,
+            answer,
+        } = self;
         let read = |scanner: &mut Scanner, event: &mut Event, answer: &mut Answer, bytes: &[u8]| {
-            let found = scanner.push(bytes, &mut |path, value| readings::see(*protocol, path, &value, event, answer));
+            let found = scanner.push(bytes, &mut |path, value| {
+                readings::see(*protocol, path, &value, event, answer)
+            });
             answer.garbled |= found.is_err();
         };
         match form {
@@ -151,10 +195,20 @@ impl AnswerReader {
 
     /// The body has ended, well or not.
     pub fn finish(&mut self) {
-        let Self { protocol, form, scanner, event, answer } = self;
+        let Self {
+            protocol,
+            form,
+            scanner,
+            event,
+            answer,
+        } = self;
         match form {
             Form::Document => {
-                let whole = scanner.finish(&mut |path, value| readings::see(*protocol, path, &value, event, answer)).is_ok();
+                let whole = scanner
+                    .finish(&mut |path, value| {
+                        readings::see(*protocol, path, &value, event, answer)
+                    })
+                    .is_ok();
                 readings::event_ended(*protocol, event, answer);
                 answer.ended = whole;
             }
@@ -178,7 +232,11 @@ impl Marker {
         if self.is_other {
             return read(data);
         }
-        let same = data.iter().zip(&DONE[self.matched..]).take_while(|(a, b)| a == b).count();
+        let same = data
+            .iter()
+            .zip(&DONE[self.matched..])
+            .take_while(|(a, b)| a == b)
+            .count();
         if same == data.len() {
             self.matched += same;
             return;
@@ -196,7 +254,12 @@ impl Marker {
 }
 
 /// How a call ended whose answer's body came to an end of some kind.
-pub fn outcome_of(status: u16, answer: &Answer, body_is_whole: bool, needs_model: bool) -> (Outcome, Option<Why>) {
+pub fn outcome_of(
+    status: u16,
+    answer: &Answer,
+    body_is_whole: bool,
+    needs_model: bool,
+) -> (Outcome, Option<Why>) {
     match status {
         401 | 403 => return (Outcome::Auth, None),
         429 => return (Outcome::RateLimit, None),
@@ -209,7 +272,11 @@ pub fn outcome_of(status: u16, answer: &Answer, body_is_whole: bool, needs_model
         return (kind.outcome(), None);
     }
     if !needs_model {
-        return if body_is_whole { (Outcome::Ok, None) } else { (Outcome::Truncated, None) };
+        return if body_is_whole {
+            (Outcome::Ok, None)
+        } else {
+            (Outcome::Truncated, None)
+        };
     }
     let unnamed = answer.models.is_empty();
     match () {

@@ -1,5 +1,5 @@
-//! Where each protocol keeps what is of interest. An event's fields may come in any order, so what depends on
-//! two of them is decided at its end.
+//! Where each protocol keeps what is of interest. An event's fields may come in any order, so what
+//! depends on two of them is decided at its end.
 
 use crate::values::seen::Seen;
 use crate::wire::Protocol;
@@ -20,13 +20,24 @@ pub struct Event {
 
 const MAX_REASON: usize = 64;
 
-pub fn see(protocol: Protocol, path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answer) {
+pub fn see(
+    protocol: Protocol,
+    path: &str,
+    value: &Value<'_>,
+    event: &mut Event,
+    answer: &mut Answer,
+) {
     match protocol {
         Protocol::OpenaiChat => chat(path, value, answer),
         Protocol::OpenaiResponses => responses(path, value, event, answer),
         Protocol::AnthropicMessages => messages(path, value, event, answer),
         // A stream that is not of events is one array.
-        Protocol::GeminiGenerate => gemini(path.strip_prefix("*.").unwrap_or(path), value, event, answer),
+        Protocol::GeminiGenerate => gemini(
+            path.strip_prefix("*.").unwrap_or(path),
+            value,
+            event,
+            answer,
+        ),
     }
 }
 
@@ -77,7 +88,9 @@ fn count(slot: &mut Seen<u64>, value: &Value<'_>) {
 /// An error object, and what its words say.
 fn error(path: &str, value: &Value<'_>, answer: &mut Answer) {
     match path {
-        "error" if matches!(value, Value::ObjectBegins | Value::Text { .. }) => answer.failed(ErrorKind::Model),
+        "error" if matches!(value, Value::ObjectBegins | Value::Text { .. }) => {
+            answer.failed(ErrorKind::Model)
+        }
         "error.type" | "error.code" | "error.status" => {
             let word = match value {
                 Value::Text { text, .. } | Value::Number(text) => text,
@@ -93,11 +106,18 @@ fn error(path: &str, value: &Value<'_>, answer: &mut Answer) {
 
 fn chat(path: &str, value: &Value<'_>, answer: &mut Answer) {
     if let Some(rest) = path.strip_prefix("choices.*.") {
-        let rest = rest.strip_prefix("delta.").or_else(|| rest.strip_prefix("message.")).unwrap_or(rest);
+        let rest = rest
+            .strip_prefix("delta.")
+            .or_else(|| rest.strip_prefix("message."))
+            .unwrap_or(rest);
         match rest {
             "content" | "content.*.text" | "refusal" => answer.content |= value.has_text(),
-            "reasoning_content" | "reasoning" | "thinking" | "reasoning_details.*.text" => answer.reasoning |= value.has_text(),
-            "tool_calls.*.id" | "function_call.name" if value.has_text() => answer.tool_call(value.text().unwrap_or_default()),
+            "reasoning_content" | "reasoning" | "thinking" | "reasoning_details.*.text" => {
+                answer.reasoning |= value.has_text()
+            }
+            "tool_calls.*.id" | "function_call.name" if value.has_text() => {
+                answer.tool_call(value.text().unwrap_or_default())
+            }
             "finish_reason" => finish(answer, value),
             _ => {}
         }
@@ -107,7 +127,9 @@ fn chat(path: &str, value: &Value<'_>, answer: &mut Answer) {
         "model" => name(answer, value),
         "usage.prompt_tokens" => count(&mut answer.tokens.input, value),
         "usage.completion_tokens" => count(&mut answer.tokens.output, value),
-        "usage.completion_tokens_details.reasoning_tokens" => count(&mut answer.tokens.reasoning, value),
+        "usage.completion_tokens_details.reasoning_tokens" => {
+            count(&mut answer.tokens.reasoning, value)
+        }
         _ => error(path, value, answer),
     }
 }
@@ -120,19 +142,27 @@ fn responses(path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answ
         "delta" => event.delta |= value.has_text(),
         // The top of an event of kind `error`.
         "code" => error("error.code", value, answer),
-        _ => responses_body(path.strip_prefix("response.").unwrap_or(path), value, answer),
+        _ => responses_body(
+            path.strip_prefix("response.").unwrap_or(path),
+            value,
+            answer,
+        ),
     }
 }
 
 fn responses_body(path: &str, value: &Value<'_>, answer: &mut Answer) {
     match path {
         "model" => name(answer, value),
-        "output.*.content.*.type" => answer.content |= value.is_text("output_text") || value.is_text("refusal"),
+        "output.*.content.*.type" => {
+            answer.content |= value.is_text("output_text") || value.is_text("refusal")
+        }
         "output.*.type" if value.is_text("reasoning") => answer.reasoning = true,
         "output.*.call_id" => answer.tool_call(value.text().unwrap_or_default()),
         "usage.input_tokens" => count(&mut answer.tokens.input, value),
         "usage.output_tokens" => count(&mut answer.tokens.output, value),
-        "usage.output_tokens_details.reasoning_tokens" => count(&mut answer.tokens.reasoning, value),
+        "usage.output_tokens_details.reasoning_tokens" => {
+            count(&mut answer.tokens.reasoning, value)
+        }
         "status" => finish(answer, value),
         "incomplete_details.reason" => finish(answer, value),
         _ => error(path, value, answer),
@@ -149,7 +179,9 @@ fn responses_event(event: &Event, answer: &mut Answer) {
         "error" => answer.failed(ErrorKind::Model),
         "response.output_text.delta" | "response.refusal.delta" => answer.content |= event.delta,
         "response.output_item.done" if event.item == "reasoning" => answer.reasoning = true,
-        "response.output_item.done" if event.item.ends_with("_call") => answer.tool_call(&event.call_id),
+        "response.output_item.done" if event.item.ends_with("_call") => {
+            answer.tool_call(&event.call_id)
+        }
         kind if kind.starts_with("response.reasoning") => answer.reasoning |= event.delta,
         _ => {}
     }
@@ -175,7 +207,9 @@ fn messages(path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answe
         "content.*.id" => answer.tool_call(value.text().unwrap_or_default()),
         "stop_reason" => finish(answer, value),
         // Read from a cache or written to one: tokens of the input all the same.
-        "usage.input_tokens" | "usage.cache_creation_input_tokens" | "usage.cache_read_input_tokens" => {
+        "usage.input_tokens"
+        | "usage.cache_creation_input_tokens"
+        | "usage.cache_read_input_tokens" => {
             if let Some(count) = value.count() {
                 event.input = Some(event.input.unwrap_or(0).saturating_add(count));
             }
@@ -191,15 +225,22 @@ fn gemini(path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answer)
         "candidates.*.content.parts.*.text" => event.text |= value.has_text(),
         "candidates.*.content.parts.*.thought" => event.thought |= *value == Value::Bool(true),
         "candidates.*.content.parts.*" if *value == Value::ObjectEnds => {
-            let (text, thought) = (std::mem::take(&mut event.text), std::mem::take(&mut event.thought));
+            let (text, thought) = (
+                std::mem::take(&mut event.text),
+                std::mem::take(&mut event.thought),
+            );
             answer.content |= text && !thought;
             answer.reasoning |= text && thought;
         }
-        "candidates.*.content.parts.*.functionCall" if *value == Value::ObjectBegins => answer.tool_calls += 1,
+        "candidates.*.content.parts.*.functionCall" if *value == Value::ObjectBegins => {
+            answer.tool_calls += 1
+        }
         "candidates.*.finishReason" | "promptFeedback.blockReason" => finish(answer, value),
         "usageMetadata" if *value == Value::ObjectBegins => answer.tokens.output = Seen::NotSeen,
         "usageMetadata.promptTokenCount" => count(&mut answer.tokens.input, value),
-        "usageMetadata.candidatesTokenCount" => add(&mut answer.tokens.output, value.count().unwrap_or(0)),
+        "usageMetadata.candidatesTokenCount" => {
+            add(&mut answer.tokens.output, value.count().unwrap_or(0))
+        }
         "usageMetadata.thoughtsTokenCount" => {
             count(&mut answer.tokens.reasoning, value);
             add(&mut answer.tokens.output, value.count().unwrap_or(0));

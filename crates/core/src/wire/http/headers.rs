@@ -1,7 +1,8 @@
-//! Which headers pass, in either direction: an allow-list, because a header can name an account, a proxy or
-//! another model as well as a body can.
+//! Which headers pass, in either direction: an allow-list, because a header can name an account, a
+//! proxy or another model as well as a body can.
 
-/// To the endpoint. What is left out is answered for by the gateway: host, length, credential, connection.
+/// To the endpoint. What is left out is answered for by the gateway: host, length, credential,
+/// connection.
 pub fn passes_up(name: &str) -> bool {
     const PASS: [&str; 7] = [
         "accept",
@@ -17,8 +18,16 @@ pub fn passes_up(name: &str) -> bool {
 
 /// To the engine. No cookies, no organisation, no names of hosts or of requests.
 pub fn passes_down(name: &str) -> bool {
-    const PASS: [&str; 5] = ["cache-control", "content-type", "retry-after", "retry-after-ms", "x-should-retry"];
-    PASS.contains(&name) || name.starts_with("x-ratelimit-") || name.starts_with("anthropic-ratelimit-")
+    const PASS: [&str; 5] = [
+        "cache-control",
+        "content-type",
+        "retry-after",
+        "retry-after-ms",
+        "x-should-retry",
+    ];
+    PASS.contains(&name)
+        || name.starts_with("x-ratelimit-")
+        || name.starts_with("anthropic-ratelimit-")
 }
 
 #[cfg(test)]
@@ -67,10 +76,20 @@ mod tests {
         ] {
             assert!(!passes_down(name), "{name}");
         }
-        for name in ["content-type", "anthropic-beta", "anthropic-version", "user-agent", "x-stainless-lang"] {
+        for name in [
+            "content-type",
+            "anthropic-beta",
+            "anthropic-version",
+            "user-agent",
+            "x-stainless-lang",
+        ] {
             assert!(passes_up(name), "{name}");
         }
-        for name in ["content-type", "retry-after", "x-ratelimit-remaining-tokens"] {
+        for name in [
+            "content-type",
+            "retry-after",
+            "x-ratelimit-remaining-tokens",
+        ] {
             assert!(passes_down(name), "{name}");
         }
     }

@@ -9,19 +9,30 @@ fn request(text: &str) -> Parsed<RequestHead> {
 fn heads_are_read() {
     let text = "POST /v1/x?y=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nX-A:  b \r\n\r\nhello";
     let (head, used) = request(text).unwrap().unwrap();
-    assert_eq!((head.method.as_str(), head.target.as_str(), head.body), ("POST", "/v1/x?y=1", Framing::Length(5)));
+    assert_eq!(
+        (head.method.as_str(), head.target.as_str(), head.body),
+        ("POST", "/v1/x?y=1", Framing::Length(5))
+    );
     assert_eq!(head.headers.one("x-a"), Some("b"));
     assert_eq!(&text[used..], "hello");
     assert!(head.keeps_alive());
     let (old, _) = request("GET / HTTP/1.0\r\n\r\n").unwrap().unwrap();
     assert!(!old.keeps_alive() && old.body == Framing::Empty);
-    let (answer, _) = response_head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n").unwrap().unwrap();
+    let (answer, _) = response_head(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n")
+        .unwrap()
+        .unwrap();
     assert_eq!((answer.status, answer.body), (200, Framing::Chunked));
     let (bare, _) = response_head(b"HTTP/1.1 500\r\n\r\n").unwrap().unwrap();
-    assert_eq!((bare.status, bare.body, bare.keeps_alive()), (500, Framing::UntilClose, false));
+    assert_eq!(
+        (bare.status, bare.body, bare.keeps_alive()),
+        (500, Framing::UntilClose, false)
+    );
     let (none, _) = response_head(b"HTTP/1.1 204 No\r\n\r\n").unwrap().unwrap();
     assert_eq!(none.body, Framing::Empty);
-    let (stream, _) = response_head(b"HTTP/1.0 200 OK\r\ncontent-type: Text/Event-Stream; charset=x\r\n\r\n").unwrap().unwrap();
+    let (stream, _) =
+        response_head(b"HTTP/1.0 200 OK\r\ncontent-type: Text/Event-Stream; charset=x\r\n\r\n")
+            .unwrap()
+            .unwrap();
     assert!(stream.is_event_stream());
 }
 
@@ -49,12 +60,24 @@ fn what_two_readers_could_read_differently_is_refused() {
     ] {
         assert_eq!(request(bad), Err(HeadError::Malformed), "{bad:?}");
     }
-    let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(200));
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+        "x: y\r\n".repeat(200)
+    );
     assert_eq!(request(&many), Err(HeadError::Malformed));
     assert_eq!(request(&"a".repeat(MAX_HEAD)), Err(HeadError::TooLong));
     assert_eq!(request("POST / HTTP/1.1\r\nHost: a\r\n"), Ok(None));
-    for bad in ["HTTP/1.1 99 x\r\n\r\n", "HTTP/1.1 0200 x\r\n\r\n", "HTTP/1.1 +20 x\r\n\r\n", "ICY 200 OK\r\n\r\n"] {
-        assert_eq!(response_head(bad.as_bytes()), Err(HeadError::Malformed), "{bad:?}");
+    for bad in [
+        "HTTP/1.1 99 x\r\n\r\n",
+        "HTTP/1.1 0200 x\r\n\r\n",
+        "HTTP/1.1 +20 x\r\n\r\n",
+        "ICY 200 OK\r\n\r\n",
+    ] {
+        assert_eq!(
+            response_head(bad.as_bytes()),
+            Err(HeadError::Malformed),
+            "{bad:?}"
+        );
     }
 }
 
@@ -69,12 +92,29 @@ fn body(framing: Framing, pieces: &[&[u8]]) -> Result<(Vec<u8>, usize, bool), Ba
 
 #[test]
 fn bodies_end_where_they_say() {
-    assert_eq!(body(Framing::Length(3), &[b"ab", b"cd"]), Ok((b"abc".to_vec(), 3, true)));
+    assert_eq!(
+        body(Framing::Length(3), &[b"ab", b"cd"]),
+        Ok((b"abc".to_vec(), 3, true))
+    );
     assert_eq!(body(Framing::Empty, &[b"ab"]), Ok((vec![], 0, true)));
-    assert_eq!(body(Framing::UntilClose, &[b"ab"]), Ok((b"ab".to_vec(), 2, false)));
+    assert_eq!(
+        body(Framing::UntilClose, &[b"ab"]),
+        Ok((b"ab".to_vec(), 2, false))
+    );
     let text = b"3;x=y\r\nabc\r\n2 \r\nde\r\n0\r\nT: v\r\n\r\nnext";
-    assert_eq!(body(Framing::Chunked, &[text]), Ok((b"abcde".to_vec(), text.len() - 4, true)));
-    for bad in [&b"x\r\n"[..], b"\r\n", b"1\nab", b"1\r\nabc\r\n", b"-1\r\n", b"fffffffffffffffff\r\n", b"1\r\na\r\r\n"] {
+    assert_eq!(
+        body(Framing::Chunked, &[text]),
+        Ok((b"abcde".to_vec(), text.len() - 4, true))
+    );
+    for bad in [
+        &b"x\r\n"[..],
+        b"\r\n",
+        b"1\nab",
+        b"1\r\nabc\r\n",
+        b"-1\r\n",
+        b"fffffffffffffffff\r\n",
+        b"1\r\na\r\r\n",
+    ] {
         assert_eq!(body(Framing::Chunked, &[bad]), Err(BadChunk), "{bad:?}");
     }
     assert_eq!(body(Framing::Chunked, &[&[b'0'; 5000]]), Err(BadChunk));

@@ -1,5 +1,5 @@
-//! HTTP/1.x without sockets: heads, body framing, chunks. Both sides may be hostile, so only one reading of any
-//! byte is accepted: what two programs could read differently is refused.
+//! HTTP/1.x without sockets: heads, body framing, chunks. Both sides may be hostile, so only one
+//! reading of any byte is accepted: what two programs could read differently is refused.
 
 pub mod headers;
 pub mod path;
@@ -26,15 +26,24 @@ pub struct Headers(Vec<(String, String)>);
 impl Headers {
     /// Headers of our own making.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self(pairs.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect())
+        Self(
+            pairs
+                .into_iter()
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+                .collect(),
+        )
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
-        self.iter().filter(move |(n, _)| *n == name).map(|(_, value)| value)
+        self.iter()
+            .filter(move |(n, _)| *n == name)
+            .map(|(_, value)| value)
     }
 
     /// The value, when it stands there once.
@@ -49,7 +58,9 @@ impl Headers {
 
     /// Does a list such as `Connection` hold this word?
     pub fn lists(&self, name: &str, word: &str) -> bool {
-        self.all(name).flat_map(|value| value.split(',')).any(|item| item.trim().eq_ignore_ascii_case(word))
+        self.all(name)
+            .flat_map(|value| value.split(','))
+            .any(|item| item.trim().eq_ignore_ascii_case(word))
     }
 }
 
@@ -82,12 +93,18 @@ pub struct ResponseHead {
 
 impl ResponseHead {
     pub fn keeps_alive(&self) -> bool {
-        self.version == Version::Http11 && !self.headers.lists("connection", "close") && self.body != Framing::UntilClose
+        self.version == Version::Http11
+            && !self.headers.lists("connection", "close")
+            && self.body != Framing::UntilClose
     }
 
     pub fn is_event_stream(&self) -> bool {
         let kind = self.headers.one("content-type").unwrap_or_default();
-        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+        kind.split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .eq_ignore_ascii_case("text/event-stream")
     }
 }
 
@@ -121,42 +138,78 @@ impl HeadError {
 type Parsed<T> = Result<Option<(T, usize)>, HeadError>;
 
 pub fn request_head(bytes: &[u8]) -> Parsed<RequestHead> {
-    let Some((first, headers, used)) = lines_of(bytes)? else { return Ok(None) };
+    let Some((first, headers, used)) = lines_of(bytes)? else {
+        return Ok(None);
+    };
     let mut words = first.split(' ');
-    let (Some(method), Some(target), Some(version), None) = (words.next(), words.next(), words.next(), words.next()) else {
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
         return Err(HeadError::Malformed);
     };
     let version = version_of(version)?;
-    let well_formed = !method.is_empty() && method.bytes().all(is_token) && target.bytes().all(|b| b.is_ascii_graphic());
+    let well_formed = !method.is_empty()
+        && method.bytes().all(is_token)
+        && target.bytes().all(|b| b.is_ascii_graphic());
     // Without exactly one host, two servers in a row may not agree whose request it is.
     let hosts = headers.all("host").count();
-    if !well_formed || target.is_empty() || hosts > 1 || (version == Version::Http11 && hosts == 0) {
+    if !well_formed || target.is_empty() || hosts > 1 || (version == Version::Http11 && hosts == 0)
+    {
         return Err(HeadError::Malformed);
     }
     let body = framing_of(&headers, version)?.unwrap_or(Framing::Empty);
-    Ok(Some((RequestHead { method: method.into(), target: target.into(), version, headers, body }, used)))
+    Ok(Some((
+        RequestHead {
+            method: method.into(),
+            target: target.into(),
+            version,
+            headers,
+            body,
+        },
+        used,
+    )))
 }
 
 pub fn response_head(bytes: &[u8]) -> Parsed<ResponseHead> {
-    let Some((first, headers, used)) = lines_of(bytes)? else { return Ok(None) };
+    let Some((first, headers, used)) = lines_of(bytes)? else {
+        return Ok(None);
+    };
     let mut words = first.splitn(3, ' ');
-    let (Some(version), Some(code)) = (words.next(), words.next()) else { return Err(HeadError::Malformed) };
+    let (Some(version), Some(code)) = (words.next(), words.next()) else {
+        return Err(HeadError::Malformed);
+    };
     let version = version_of(version)?;
     let digits = code.len() == 3 && code.bytes().all(|b| b.is_ascii_digit());
-    let status = code.parse::<u16>().ok().filter(|status| digits && (100..600).contains(status)).ok_or(HeadError::Malformed)?;
+    let status = code
+        .parse::<u16>()
+        .ok()
+        .filter(|status| digits && (100..600).contains(status))
+        .ok_or(HeadError::Malformed)?;
     let body = match framing_of(&headers, version)? {
         _ if status < 200 || status == 204 || status == 304 => Framing::Empty,
         Some(framing) => framing,
         None => Framing::UntilClose,
     };
-    Ok(Some((ResponseHead { status, version, headers, body }, used)))
+    Ok(Some((
+        ResponseHead {
+            status,
+            version,
+            headers,
+            body,
+        },
+        used,
+    )))
 }
 
 /// The first line and the headers, once the empty line has come.
 fn lines_of(bytes: &[u8]) -> Result<Option<(&str, Headers, usize)>, HeadError> {
     let window = &bytes[..bytes.len().min(MAX_HEAD)];
     let Some(end) = memchr::memmem::find(window, b"\r\n\r\n") else {
-        return if bytes.len() >= MAX_HEAD { Err(HeadError::TooLong) } else { Ok(None) };
+        return if bytes.len() >= MAX_HEAD {
+            Err(HeadError::TooLong)
+        } else {
+            Ok(None)
+        };
     };
     let text = std::str::from_utf8(&window[..end]).map_err(|_| HeadError::Malformed)?;
     let mut lines = text.split("\r\n");
@@ -165,11 +218,15 @@ fn lines_of(bytes: &[u8]) -> Result<Option<(&str, Headers, usize)>, HeadError> {
     for line in lines {
         let (name, value) = line.split_once(':').ok_or(HeadError::Malformed)?;
         let value = value.trim_matches([' ', '\t']);
-        let clean = !name.is_empty() && name.bytes().all(is_token) && !value.chars().any(|c| c.is_control() && c != '\t');
+        let clean = !name.is_empty()
+            && name.bytes().all(is_token)
+            && !value.chars().any(|c| c.is_control() && c != '\t');
         if !clean || headers.0.len() >= MAX_HEADERS {
             return Err(HeadError::Malformed);
         }
-        headers.0.push((name.to_ascii_lowercase(), value.to_owned()));
+        headers
+            .0
+            .push((name.to_ascii_lowercase(), value.to_owned()));
     }
     if first.chars().any(char::is_control) {
         return Err(HeadError::Malformed);
@@ -202,8 +259,16 @@ fn framing_of(headers: &Headers, version: Version) -> Result<Option<Framing>, He
         (false, true) => {
             let value = headers.one("content-length").ok_or(HeadError::Malformed)?;
             let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
-            let length = value.parse().ok().filter(|_| digits).ok_or(HeadError::Malformed)?;
-            Ok(Some(if length == 0 { Framing::Empty } else { Framing::Length(length) }))
+            let length = value
+                .parse()
+                .ok()
+                .filter(|_| digits)
+                .ok_or(HeadError::Malformed)?;
+            Ok(Some(if length == 0 {
+                Framing::Empty
+            } else {
+                Framing::Length(length)
+            }))
         }
         _ => Err(HeadError::Malformed),
     }
@@ -248,7 +313,11 @@ impl BodyReader {
         let state = match framing {
             Framing::Empty => BodyState::Done,
             Framing::Length(length) => BodyState::Length(length),
-            Framing::Chunked => BodyState::Chunks(Chunks { at: ChunkAt::Size, line: Vec::new(), trailers: 0 }),
+            Framing::Chunked => BodyState::Chunks(Chunks {
+                at: ChunkAt::Size,
+                line: Vec::new(),
+                trailers: 0,
+            }),
             Framing::UntilClose => BodyState::UntilClose,
         };
         Self { state }
@@ -263,7 +332,8 @@ impl BodyReader {
         matches!(self.state, BodyState::Done | BodyState::UntilClose)
     }
 
-    /// Hands out the body's bytes among these; returns how many were of this body, framing included.
+    /// Hands out the body's bytes among these; returns how many were of this body, framing
+    /// included.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(&[u8])) -> Result<usize, BadChunk> {
         match &mut self.state {
             BodyState::Done => Ok(0),
@@ -272,7 +342,9 @@ impl BodyReader {
                 Ok(bytes.len())
             }
             BodyState::Length(left) => {
-                let take = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                let take = usize::try_from(*left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len());
                 out(&bytes[..take]);
                 *left -= take as u64;
                 if *left == 0 {
@@ -292,15 +364,25 @@ impl BodyReader {
 }
 
 impl Chunks {
-    fn push(&mut self, bytes: &[u8], out: &mut dyn FnMut(&[u8])) -> Result<(usize, bool), BadChunk> {
+    fn push(
+        &mut self,
+        bytes: &[u8],
+        out: &mut dyn FnMut(&[u8]),
+    ) -> Result<(usize, bool), BadChunk> {
         let mut at = 0;
         while at < bytes.len() {
             if let ChunkAt::Data(left) = self.at {
-                let take = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
+                let take = usize::try_from(left)
+                    .unwrap_or(usize::MAX)
+                    .min(bytes.len() - at);
                 out(&bytes[at..at + take]);
                 at += take;
                 let left = left - take as u64;
-                self.at = if left == 0 { ChunkAt::DataEnd } else { ChunkAt::Data(left) };
+                self.at = if left == 0 {
+                    ChunkAt::DataEnd
+                } else {
+                    ChunkAt::Data(left)
+                };
                 continue;
             }
             let byte = bytes[at];
@@ -327,11 +409,23 @@ impl Chunks {
         }
         match self.at {
             ChunkAt::Size => {
-                let digits = line.split(|b| *b == b';').next().unwrap_or_default().trim_ascii_end();
+                let digits = line
+                    .split(|b| *b == b';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim_ascii_end();
                 let text = std::str::from_utf8(digits).map_err(|_| BadChunk)?;
-                let plain = (1..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
-                let size = u64::from_str_radix(text, 16).ok().filter(|_| plain).ok_or(BadChunk)?;
-                self.at = if size == 0 { ChunkAt::Trailer } else { ChunkAt::Data(size) };
+                let plain =
+                    (1..=12).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit());
+                let size = u64::from_str_radix(text, 16)
+                    .ok()
+                    .filter(|_| plain)
+                    .ok_or(BadChunk)?;
+                self.at = if size == 0 {
+                    ChunkAt::Trailer
+                } else {
+                    ChunkAt::Data(size)
+                };
             }
             ChunkAt::DataEnd if line.is_empty() => self.at = ChunkAt::Size,
             ChunkAt::DataEnd | ChunkAt::Data(_) => return Err(BadChunk),

@@ -7,7 +7,9 @@ use crate::wire::Protocol;
 use crate::wire::calls::Why;
 
 /// What a request is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PathClass {
     /// Asks for an answer of the model.
@@ -48,7 +50,9 @@ impl Asked {
             Protocol::GeminiGenerate if base.is_empty() => "/v1beta",
             _ => "",
         };
-        let query = self.query.map_or(String::new(), |query| format!("?{query}"));
+        let query = self
+            .query
+            .map_or(String::new(), |query| format!("?{query}"));
         match self.tail {
             Tail::Plain(tail) => format!("{base}{version}{tail}{query}"),
             Tail::Verb(verb) => format!("{base}{version}/models/{}:{verb}{query}", encoded(model)),
@@ -56,7 +60,8 @@ impl Asked {
     }
 }
 
-/// Sorts a request by its method and target. The engine may write its paths with or without a version in front.
+/// Sorts a request by its method and target. The engine may write its paths with or without a
+/// version in front.
 pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why> {
     if method == "CONNECT" || !target.starts_with('/') {
         return Err(Why::AbsoluteTarget);
@@ -69,31 +74,56 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why>
     if path.starts_with("//") || path.contains('#') {
         return Err(Why::BadPath);
     }
-    let path = ["/v1beta", "/v1"].iter().find_map(|version| path.strip_prefix(version)).unwrap_or(path);
+    let path = ["/v1beta", "/v1"]
+        .iter()
+        .find_map(|version| path.strip_prefix(version))
+        .unwrap_or(path);
     let (query, key) = known_query(protocol, query)?;
-    let asked = |class, tail, model| Asked { class, model, tail, query, key: key.clone() };
-    if path == "/models" || (method == "GET" && path.starts_with("/models/") && !path.contains(':')) {
+    let asked = |class, tail, model| Asked {
+        class,
+        model,
+        tail,
+        query,
+        key: key.clone(),
+    };
+    if path == "/models" || (method == "GET" && path.starts_with("/models/") && !path.contains(':'))
+    {
         return match method {
             "GET" => Ok(asked(PathClass::ModelList, Tail::Plain("/models"), None)),
             _ => Err(Why::BadMethod),
         };
     }
     let (class, tail, model) = match (protocol, path) {
-        (Protocol::OpenaiChat, "/chat/completions") => (PathClass::Generate, Tail::Plain("/chat/completions"), None),
-        (Protocol::OpenaiResponses, "/responses") => (PathClass::Generate, Tail::Plain("/responses"), None),
-        (Protocol::AnthropicMessages, "/messages") => (PathClass::Generate, Tail::Plain("/messages"), None),
-        (Protocol::AnthropicMessages, "/messages/count_tokens") => {
-            (PathClass::CountTokens, Tail::Plain("/messages/count_tokens"), None)
+        (Protocol::OpenaiChat, "/chat/completions") => {
+            (PathClass::Generate, Tail::Plain("/chat/completions"), None)
         }
+        (Protocol::OpenaiResponses, "/responses") => {
+            (PathClass::Generate, Tail::Plain("/responses"), None)
+        }
+        (Protocol::AnthropicMessages, "/messages") => {
+            (PathClass::Generate, Tail::Plain("/messages"), None)
+        }
+        (Protocol::AnthropicMessages, "/messages/count_tokens") => (
+            PathClass::CountTokens,
+            Tail::Plain("/messages/count_tokens"),
+            None,
+        ),
         (Protocol::GeminiGenerate, path) => {
-            let (model, verb) = path.strip_prefix("/models/").and_then(|rest| rest.rsplit_once(':')).ok_or(Why::BadPath)?;
+            let (model, verb) = path
+                .strip_prefix("/models/")
+                .and_then(|rest| rest.rsplit_once(':'))
+                .ok_or(Why::BadPath)?;
             let (class, verb) = match verb {
                 "generateContent" => (PathClass::Generate, "generateContent"),
                 "streamGenerateContent" => (PathClass::Generate, "streamGenerateContent"),
                 "countTokens" => (PathClass::CountTokens, "countTokens"),
                 _ => return Err(Why::BadPath),
             };
-            (class, Tail::Verb(verb), Some(decoded(model).ok_or(Why::BadPath)?))
+            (
+                class,
+                Tail::Verb(verb),
+                Some(decoded(model).ok_or(Why::BadPath)?),
+            )
         }
         _ => return Err(Why::BadPath),
     };
@@ -104,14 +134,25 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why>
 }
 
 /// Queries that SDKs are known to send; nothing else passes.
-fn known_query(protocol: Protocol, query: &str) -> Result<(Option<&'static str>, Option<String>), Why> {
+fn known_query(
+    protocol: Protocol,
+    query: &str,
+) -> Result<(Option<&'static str>, Option<String>), Why> {
     let (mut passed, mut key) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match (protocol, pair.split_once('=').unwrap_or((pair, ""))) {
-            (Protocol::AnthropicMessages, ("beta", "true")) if passed.is_none() => passed = Some("beta=true"),
-            (Protocol::GeminiGenerate, ("alt", "sse")) if passed.is_none() => passed = Some("alt=sse"),
-            (Protocol::GeminiGenerate, ("alt", "json")) if passed.is_none() => passed = Some("alt=json"),
-            (Protocol::GeminiGenerate, ("key", value)) if key.is_none() => key = Some(value.to_owned()),
+            (Protocol::AnthropicMessages, ("beta", "true")) if passed.is_none() => {
+                passed = Some("beta=true")
+            }
+            (Protocol::GeminiGenerate, ("alt", "sse")) if passed.is_none() => {
+                passed = Some("alt=sse")
+            }
+            (Protocol::GeminiGenerate, ("alt", "json")) if passed.is_none() => {
+                passed = Some("alt=json")
+            }
+            (Protocol::GeminiGenerate, ("key", value)) if key.is_none() => {
+                key = Some(value.to_owned())
+            }
             _ => return Err(Why::BadQuery),
         }
     }
@@ -127,7 +168,11 @@ fn decoded(text: &str) -> Option<String> {
             out.push(byte);
             continue;
         }
-        let digit = |b: u8| char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok());
+        let digit = |b: u8| {
+            char::from(b)
+                .to_digit(16)
+                .and_then(|d| u8::try_from(d).ok())
+        };
         let (high, low) = (digit(bytes.next()?)?, digit(bytes.next()?)?);
         out.push(high << 4 | low);
     }
@@ -135,16 +180,17 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 fn encoded(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
-        use std::fmt::Write as _;
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-        out
-    })
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut out, byte| {
+            use std::fmt::Write as _;
+            if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                // Writing to a String cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+            out
+        })
 }
 
 #[cfg(test)]
@@ -156,13 +202,38 @@ mod tests {
     #[test]
     fn own_paths_lead_to_the_base() {
         for (protocol, target, base, want) in [
-            (OpenaiChat, "/v1/chat/completions", "/v1", "/v1/chat/completions"),
-            (OpenaiChat, "/chat/completions", "/api/x", "/api/x/chat/completions"),
+            (
+                OpenaiChat,
+                "/v1/chat/completions",
+                "/v1",
+                "/v1/chat/completions",
+            ),
+            (
+                OpenaiChat,
+                "/chat/completions",
+                "/api/x",
+                "/api/x/chat/completions",
+            ),
             (OpenaiResponses, "/v1/responses", "/v1", "/v1/responses"),
             (AnthropicMessages, "/v1/messages", "", "/v1/messages"),
-            (AnthropicMessages, "/v1/messages?beta=true", "/v1", "/v1/messages?beta=true"),
-            (AnthropicMessages, "/v1/messages/count_tokens", "/a", "/a/v1/messages/count_tokens"),
-            (GeminiGenerate, "/v1beta/models/m:generateContent", "", "/v1beta/models/m:generateContent"),
+            (
+                AnthropicMessages,
+                "/v1/messages?beta=true",
+                "/v1",
+                "/v1/messages?beta=true",
+            ),
+            (
+                AnthropicMessages,
+                "/v1/messages/count_tokens",
+                "/a",
+                "/a/v1/messages/count_tokens",
+            ),
+            (
+                GeminiGenerate,
+                "/v1beta/models/m:generateContent",
+                "",
+                "/v1beta/models/m:generateContent",
+            ),
             (
                 GeminiGenerate,
                 "/models/m:streamGenerateContent?alt=sse&key=k",
@@ -173,12 +244,33 @@ mod tests {
             let asked = ask(protocol, "POST", target).unwrap();
             assert_eq!(asked.upstream_target(protocol, base, "m"), want, "{target}");
         }
-        assert_eq!(ask(GeminiGenerate, "POST", "/models/m%2Dx:countTokens").unwrap().model.as_deref(), Some("m-x"));
-        assert_eq!(ask(GeminiGenerate, "POST", "/models/m:generateContent?key=k").unwrap().key.as_deref(), Some("k"));
-        assert_eq!(ask(OpenaiChat, "GET", "/v1/models").unwrap().class, PathClass::ModelList);
-        assert_eq!(ask(OpenaiChat, "GET", "/v1/models/m").unwrap().class, PathClass::ModelList);
+        assert_eq!(
+            ask(GeminiGenerate, "POST", "/models/m%2Dx:countTokens")
+                .unwrap()
+                .model
+                .as_deref(),
+            Some("m-x")
+        );
+        assert_eq!(
+            ask(GeminiGenerate, "POST", "/models/m:generateContent?key=k")
+                .unwrap()
+                .key
+                .as_deref(),
+            Some("k")
+        );
+        assert_eq!(
+            ask(OpenaiChat, "GET", "/v1/models").unwrap().class,
+            PathClass::ModelList
+        );
+        assert_eq!(
+            ask(OpenaiChat, "GET", "/v1/models/m").unwrap().class,
+            PathClass::ModelList
+        );
         let odd = ask(GeminiGenerate, "POST", "/models/m:generateContent").unwrap();
-        assert_eq!(odd.upstream_target(GeminiGenerate, "", "a b?c"), "/v1beta/models/a%20b%3Fc:generateContent");
+        assert_eq!(
+            odd.upstream_target(GeminiGenerate, "", "a b?c"),
+            "/v1beta/models/a%20b%3Fc:generateContent"
+        );
     }
 
     #[test]
@@ -188,22 +280,76 @@ mod tests {
             (OpenaiChat, "POST", "/v1/embeddings", Why::BadPath),
             (OpenaiChat, "POST", "/v1/chat/completions/", Why::BadPath),
             (OpenaiChat, "POST", "/v1/../chat/completions", Why::BadPath),
-            (OpenaiChat, "POST", "//evil.example/chat/completions", Why::BadPath),
+            (
+                OpenaiChat,
+                "POST",
+                "//evil.example/chat/completions",
+                Why::BadPath,
+            ),
             (OpenaiChat, "POST", "/", Why::BadPath),
             (OpenaiChat, "GET", "/v1/chat/completions", Why::BadMethod),
             (OpenaiChat, "DELETE", "/v1/models", Why::BadMethod),
-            (OpenaiChat, "POST", "/v1/chat/completions?x=1", Why::BadQuery),
-            (OpenaiChat, "POST", "/v1/chat/completions?key=k", Why::BadQuery),
-            (GeminiGenerate, "POST", "/models/m:generateContent?key=a&key=b", Why::BadQuery),
-            (OpenaiChat, "CONNECT", "evil.example:443", Why::AbsoluteTarget),
-            (OpenaiChat, "POST", "http://evil.example/v1/chat/completions", Why::AbsoluteTarget),
+            (
+                OpenaiChat,
+                "POST",
+                "/v1/chat/completions?x=1",
+                Why::BadQuery,
+            ),
+            (
+                OpenaiChat,
+                "POST",
+                "/v1/chat/completions?key=k",
+                Why::BadQuery,
+            ),
+            (
+                GeminiGenerate,
+                "POST",
+                "/models/m:generateContent?key=a&key=b",
+                Why::BadQuery,
+            ),
+            (
+                OpenaiChat,
+                "CONNECT",
+                "evil.example:443",
+                Why::AbsoluteTarget,
+            ),
+            (
+                OpenaiChat,
+                "POST",
+                "http://evil.example/v1/chat/completions",
+                Why::AbsoluteTarget,
+            ),
             (OpenaiChat, "OPTIONS", "*", Why::AbsoluteTarget),
-            (GeminiGenerate, "POST", "/models/m:embedContent", Why::BadPath),
-            (GeminiGenerate, "POST", "/models/m%zz:generateContent", Why::BadPath),
-            (GeminiGenerate, "POST", "/models/m%ff:generateContent", Why::BadPath),
-            (GeminiGenerate, "POST", "/tunedModels/m:generateContent", Why::BadPath),
+            (
+                GeminiGenerate,
+                "POST",
+                "/models/m:embedContent",
+                Why::BadPath,
+            ),
+            (
+                GeminiGenerate,
+                "POST",
+                "/models/m%zz:generateContent",
+                Why::BadPath,
+            ),
+            (
+                GeminiGenerate,
+                "POST",
+                "/models/m%ff:generateContent",
+                Why::BadPath,
+            ),
+            (
+                GeminiGenerate,
+                "POST",
+                "/tunedModels/m:generateContent",
+                Why::BadPath,
+            ),
         ] {
-            assert_eq!(ask(protocol, method, target).unwrap_err(), want, "{method} {target}");
+            assert_eq!(
+                ask(protocol, method, target).unwrap_err(),
+                want,
+                "{method} {target}"
+            );
         }
     }
 

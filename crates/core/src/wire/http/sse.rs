@@ -1,4 +1,5 @@
-//! Server-sent events without keeping them: `data` is handed on as it comes, whatever the length of a line.
+//! Server-sent events without keeping them: `data` is handed on as it comes, whatever the length of
+//! a line.
 
 /// What a stream of events consists of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +32,12 @@ pub struct Events {
 
 impl Default for Events {
     fn default() -> Self {
-        Self { at: At::Name { matched: 0 }, line_is_empty: true, after_return: false, has_data: false }
+        Self {
+            at: At::Name { matched: 0 },
+            line_is_empty: true,
+            after_return: false,
+            has_data: false,
+        }
     }
 }
 
@@ -73,8 +79,12 @@ impl Events {
                         self.begin_data(see);
                         At::Colon
                     }
-                    (At::Name { matched }, byte) if NAME.get(usize::from(matched)) == Some(&byte) => {
-                        At::Name { matched: matched + 1 }
+                    (At::Name { matched }, byte)
+                        if NAME.get(usize::from(matched)) == Some(&byte) =>
+                    {
+                        At::Name {
+                            matched: matched + 1,
+                        }
                     }
                     (At::Name { .. }, _) => At::Other,
                     (At::Colon, b' ') => At::Data,
@@ -123,7 +133,9 @@ mod tests {
         for piece in pieces {
             reader.push(piece, &mut |part| match part {
                 Part::Data(bytes) => data.extend_from_slice(bytes),
-                Part::EventEnds => found.push(String::from_utf8_lossy(&std::mem::take(&mut data)).into_owned()),
+                Part::EventEnds => {
+                    found.push(String::from_utf8_lossy(&std::mem::take(&mut data)).into_owned())
+                }
             });
         }
         found

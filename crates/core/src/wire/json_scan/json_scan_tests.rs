@@ -6,7 +6,8 @@ type Found = Vec<(String, String)>;
 fn run(rigour: Rigour, pieces: &[&[u8]]) -> Result<Found, Fault> {
     let mut found = Vec::new();
     let mut scanner = Scanner::new(rigour);
-    let mut see = |path: &str, value: Value<'_>| found.push((path.to_owned(), format!("{value:?}")));
+    let mut see =
+        |path: &str, value: Value<'_>| found.push((path.to_owned(), format!("{value:?}")));
     for piece in pieces {
         scanner.push(piece, &mut see)?;
     }
@@ -28,16 +29,37 @@ fn texts(text: &str) -> Vec<(String, String)> {
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-    pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    pairs
+        .iter()
+        .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+        .collect()
 }
 
 #[test]
 fn paths_lead_to_their_values() {
     let text = r#" {"a": "x", "b": [{"c": "y"}, "z", ["w"]], "d": {"e": {}}, "f": "v"} "#;
-    assert_eq!(texts(text), pairs(&[("a", "x"), ("b.*.c", "y"), ("b.*", "z"), ("b.*.*", "w"), ("f", "v")]));
-    assert_eq!(texts(r#"{"\u006dodel":"\u0061\ud83d\ude00\n"}"#), pairs(&[("model", "a\u{1f600}\n")]));
-    assert_eq!(texts(r#"{"a.b":"1","*":"2","":"3","x":"4"}"#), pairs(&[("?", "1"), ("?", "2"), ("?", "3"), ("x", "4")]));
-    assert_eq!(texts(r#"[{"m":"1"},{"m":"2"}]"#), pairs(&[("*.m", "1"), ("*.m", "2")]));
+    assert_eq!(
+        texts(text),
+        pairs(&[
+            ("a", "x"),
+            ("b.*.c", "y"),
+            ("b.*", "z"),
+            ("b.*.*", "w"),
+            ("f", "v")
+        ])
+    );
+    assert_eq!(
+        texts(r#"{"\u006dodel":"\u0061\ud83d\ude00\n"}"#),
+        pairs(&[("model", "a\u{1f600}\n")])
+    );
+    assert_eq!(
+        texts(r#"{"a.b":"1","*":"2","":"3","x":"4"}"#),
+        pairs(&[("?", "1"), ("?", "2"), ("?", "3"), ("x", "4")])
+    );
+    assert_eq!(
+        texts(r#"[{"m":"1"},{"m":"2"}]"#),
+        pairs(&[("*.m", "1"), ("*.m", "2")])
+    );
     assert_eq!(texts("\"top\""), pairs(&[("", "top")]));
 }
 
@@ -76,18 +98,31 @@ fn what_is_not_json_is_refused() {
         "[,1]",
         "\u{feff}{}",
     ] {
-        assert_eq!(run(Rigour::Strict, &[bad.as_bytes()]), Err(Fault::Syntax), "{bad:?}");
+        assert_eq!(
+            run(Rigour::Strict, &[bad.as_bytes()]),
+            Err(Fault::Syntax),
+            "{bad:?}"
+        );
     }
     assert_eq!(run(Rigour::Strict, &[b"\"\xff\""]), Err(Fault::Syntax));
     assert_eq!(run(Rigour::Strict, &[b"\"\xc3"]), Err(Fault::Syntax));
-    assert_eq!(run(Rigour::Strict, &[br#"{"a":1,"\u0061":2}"#]), Err(Fault::DuplicateKey));
+    assert_eq!(
+        run(Rigour::Strict, &[br#"{"a":1,"\u0061":2}"#]),
+        Err(Fault::DuplicateKey)
+    );
     assert!(run(Rigour::Plain, &[br#"{"a":1,"a":2}"#]).is_ok());
     assert_eq!(run(Rigour::Strict, &[br#""\ud800x""#]), Err(Fault::Syntax));
     assert_eq!(run(Rigour::Strict, &[br#""\udc00""#]), Err(Fault::Syntax));
     assert!(run(Rigour::Plain, &[br#""\ud800x\udc00""#]).is_ok());
-    assert_eq!(run(Rigour::Plain, &["[".repeat(200).as_bytes()]), Err(Fault::Depth));
+    assert_eq!(
+        run(Rigour::Plain, &["[".repeat(200).as_bytes()]),
+        Err(Fault::Depth)
+    );
     let many: String = (0..2000).map(|n| format!("\"{n}\":1,")).collect();
-    assert_eq!(run(Rigour::Strict, &[format!("{{{many}\"x\":1}}").as_bytes()]), Err(Fault::TooManyKeys));
+    assert_eq!(
+        run(Rigour::Strict, &[format!("{{{many}\"x\":1}}").as_bytes()]),
+        Err(Fault::TooManyKeys)
+    );
 }
 
 #[test]
@@ -120,7 +155,8 @@ fn documents() -> impl Strategy<Value = serde_json::Value> {
     leaf.prop_recursive(4, 40, 6, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..6).prop_map(serde_json::Value::from),
-            proptest::collection::btree_map(".{0,6}", inner, 0..6).prop_map(|map| map.into_iter().collect()),
+            proptest::collection::btree_map(".{0,6}", inner, 0..6)
+                .prop_map(|map| map.into_iter().collect()),
         ]
     })
 }

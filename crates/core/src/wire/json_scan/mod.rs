@@ -1,7 +1,9 @@
-//! JSON read as it arrives, without keeping it: a document of any length in a few kilobytes. Each scalar is shown
-//! once with the path that leads to it, `choices.*.delta.content`; array positions are `*`.
+//! JSON read as it arrives, without keeping it: a document of any length in a few kilobytes. Each
+//! scalar is shown once with the path that leads to it, `choices.*.delta.content`; array positions
+//! are `*`.
 //!
-//! A value longer than is of interest is shown by its beginning. The grammar is RFC 8259 to the letter.
+//! A value longer than is of interest is shown by its beginning. The grammar is RFC 8259 to the
+//! letter.
 
 /// How much of a string, key or number is kept.
 pub const KEPT: usize = 512;
@@ -145,7 +147,11 @@ impl Scanner {
 
     /// Ready for another document.
     pub fn reset(&mut self) {
-        *self = Self { path: std::mem::take(&mut self.path), kept: std::mem::take(&mut self.kept), ..Self::new(self.rigour) };
+        *self = Self {
+            path: std::mem::take(&mut self.path),
+            kept: std::mem::take(&mut self.kept),
+            ..Self::new(self.rigour)
+        };
         self.path.clear();
         self.kept.clear();
     }
@@ -160,7 +166,11 @@ impl Scanner {
         self.failed.is_none() && self.utf8_len == 0 && matches!(self.state, State::Done)
     }
 
-    pub fn push(&mut self, bytes: &[u8], see: &mut dyn FnMut(&str, Value<'_>)) -> Result<(), Fault> {
+    pub fn push(
+        &mut self,
+        bytes: &[u8],
+        see: &mut dyn FnMut(&str, Value<'_>),
+    ) -> Result<(), Fault> {
         if let Some(fault) = self.failed {
             return Err(fault);
         }
@@ -178,7 +188,11 @@ impl Scanner {
             State::Bare if self.frames.is_empty() => self.bare_ended(see),
             _ => Ok(()),
         };
-        let answer = answer.and(if self.is_whole() { Ok(()) } else { Err(Fault::Syntax) });
+        let answer = answer.and(if self.is_whole() {
+            Ok(())
+        } else {
+            Err(Fault::Syntax)
+        });
         self.failed = answer.err();
         answer
     }
@@ -186,13 +200,17 @@ impl Scanner {
     fn check_utf8(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let mut rest = bytes;
         while self.utf8_len > 0 {
-            let Some((first, more)) = rest.split_first() else { return Ok(()) };
+            let Some((first, more)) = rest.split_first() else {
+                return Ok(());
+            };
             self.utf8[self.utf8_len] = *first;
             self.utf8_len += 1;
             rest = more;
             match std::str::from_utf8(&self.utf8[..self.utf8_len]) {
                 Ok(_) => self.utf8_len = 0,
-                Err(error) if error.error_len().is_some() || self.utf8_len == 4 => return Err(Fault::Syntax),
+                Err(error) if error.error_len().is_some() || self.utf8_len == 4 => {
+                    return Err(Fault::Syntax);
+                }
                 Err(_) => {}
             }
         }
@@ -232,7 +250,11 @@ impl Scanner {
             State::Text { is_key } if byte == b'\\' => self.state = State::Escape { is_key },
             State::Text { is_key } => self.text_ended(is_key, see)?,
             State::Escape { is_key } => self.escaped(byte, is_key)?,
-            State::Unicode { is_key, digits, unit } => self.unicode(byte, is_key, digits, unit)?,
+            State::Unicode {
+                is_key,
+                digits,
+                unit,
+            } => self.unicode(byte, is_key, digits, unit)?,
             State::Bare if byte.is_ascii_alphanumeric() || b"+-.".contains(&byte) => {
                 if self.kept.len() >= KEPT {
                     return Err(Fault::Syntax);
@@ -261,7 +283,12 @@ impl Scanner {
         Ok(())
     }
 
-    fn value_begins(&mut self, byte: u8, may_end: bool, see: &mut dyn FnMut(&str, Value<'_>)) -> Result<(), Fault> {
+    fn value_begins(
+        &mut self,
+        byte: u8,
+        may_end: bool,
+        see: &mut dyn FnMut(&str, Value<'_>),
+    ) -> Result<(), Fault> {
         self.kept.clear();
         self.cut = false;
         match byte {
@@ -271,8 +298,19 @@ impl Scanner {
                     return Err(Fault::Depth);
                 }
                 let is_object = byte == b'{';
-                see(&self.path, if is_object { Value::ObjectBegins } else { Value::ArrayBegins });
-                self.frames.push(Frame { is_object, path_len: self.path.len(), keys: Vec::new() });
+                see(
+                    &self.path,
+                    if is_object {
+                        Value::ObjectBegins
+                    } else {
+                        Value::ArrayBegins
+                    },
+                );
+                self.frames.push(Frame {
+                    is_object,
+                    path_len: self.path.len(),
+                    keys: Vec::new(),
+                });
                 if is_object {
                     self.state = State::Key { may_end: true };
                 } else {
@@ -309,10 +347,25 @@ impl Scanner {
         Ok(())
     }
 
-    fn container_ended(&mut self, is_object: bool, see: &mut dyn FnMut(&str, Value<'_>)) -> Result<(), Fault> {
-        let frame = self.frames.pop().filter(|frame| frame.is_object == is_object).ok_or(Fault::Syntax)?;
+    fn container_ended(
+        &mut self,
+        is_object: bool,
+        see: &mut dyn FnMut(&str, Value<'_>),
+    ) -> Result<(), Fault> {
+        let frame = self
+            .frames
+            .pop()
+            .filter(|frame| frame.is_object == is_object)
+            .ok_or(Fault::Syntax)?;
         self.path.truncate(frame.path_len);
-        see(&self.path, if is_object { Value::ObjectEnds } else { Value::ArrayEnds });
+        see(
+            &self.path,
+            if is_object {
+                Value::ObjectEnds
+            } else {
+                Value::ArrayEnds
+            },
+        );
         self.value_ended();
         Ok(())
     }
@@ -345,7 +398,8 @@ impl Scanner {
     fn keep(&mut self, bytes: &[u8], is_key: bool) {
         if is_key {
             for byte in bytes {
-                self.key_hash = (self.key_hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+                self.key_hash =
+                    (self.key_hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
             }
         }
         let room = KEPT - self.kept.len().min(KEPT);
@@ -374,7 +428,11 @@ impl Scanner {
             b'r' => b'\r',
             b't' => b'\t',
             b'u' => {
-                self.state = State::Unicode { is_key, digits: 0, unit: 0 };
+                self.state = State::Unicode {
+                    is_key,
+                    digits: 0,
+                    unit: 0,
+                };
                 return Ok(());
             }
             _ => return Err(Fault::Syntax),
@@ -386,10 +444,17 @@ impl Scanner {
     }
 
     fn unicode(&mut self, byte: u8, is_key: bool, digits: u8, unit: u16) -> Result<(), Fault> {
-        let digit = char::from(byte).to_digit(16).and_then(|d| u16::try_from(d).ok()).ok_or(Fault::Syntax)?;
+        let digit = char::from(byte)
+            .to_digit(16)
+            .and_then(|d| u16::try_from(d).ok())
+            .ok_or(Fault::Syntax)?;
         let unit = unit << 4 | digit;
         if digits < 3 {
-            self.state = State::Unicode { is_key, digits: digits + 1, unit };
+            self.state = State::Unicode {
+                is_key,
+                digits: digits + 1,
+                unit,
+            };
             return Ok(());
         }
         self.state = State::Text { is_key };
@@ -404,7 +469,10 @@ impl Scanner {
                     self.high = Some(unit);
                     return self.half_pair();
                 };
-                let pair = char::decode_utf16([high, unit]).next().and_then(Result::ok).ok_or(Fault::Syntax)?;
+                let pair = char::decode_utf16([high, unit])
+                    .next()
+                    .and_then(Result::ok)
+                    .ok_or(Fault::Syntax)?;
                 self.keep(pair.encode_utf8(&mut [0; 4]).as_bytes(), is_key);
             }
             _ => {
@@ -416,7 +484,11 @@ impl Scanner {
         Ok(())
     }
 
-    fn text_ended(&mut self, is_key: bool, see: &mut dyn FnMut(&str, Value<'_>)) -> Result<(), Fault> {
+    fn text_ended(
+        &mut self,
+        is_key: bool,
+        see: &mut dyn FnMut(&str, Value<'_>),
+    ) -> Result<(), Fault> {
         self.half_pair()?;
         let kept = std::mem::take(&mut self.kept);
         let text = match std::str::from_utf8(&kept) {
@@ -427,7 +499,13 @@ impl Scanner {
         if is_key {
             self.key_ended(text)?;
         } else {
-            see(&self.path, Value::Text { text, whole: !self.cut });
+            see(
+                &self.path,
+                Value::Text {
+                    text,
+                    whole: !self.cut,
+                },
+            );
             self.value_ended();
         }
         self.kept = kept;

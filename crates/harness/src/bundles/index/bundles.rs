@@ -44,12 +44,19 @@ impl Record {
     pub fn is_current(&self, root: &RunsRoot) -> bool {
         let path = format!("{}/{}", self.listed.run_id, bundle::REPORT);
         let now = root.stat(&path, AtFlags::SYMLINK_NOFOLLOW).ok();
-        let now = now.map(|stat| stamp(stat.st_ino, stat.st_size, (stat.st_ctime, stat.st_ctime_nsec as i64)));
+        let now = now.map(|stat| {
+            stamp(
+                stat.st_ino,
+                stat.st_size,
+                (stat.st_ctime, stat.st_ctime_nsec as i64),
+            )
+        });
         now.is_some() && now == self.stamp
     }
 }
 
-/// Inode, length and change time: nobody can set the last one back, as can be done with a modification time.
+/// Inode, length and change time: nobody can set the last one back, as can be done with a
+/// modification time.
 fn stamp(inode: u64, length: i64, (seconds, nanos): (i64, i64)) -> String {
     format!("{inode}-{length}-{seconds}.{nanos:09}")
 }
@@ -67,9 +74,17 @@ pub fn read(root: &RunsRoot, entry: &Entry) -> Option<Found> {
     let (state, stamp, refers_to) = match read_report(root, &entry.run_id) {
         Ok((head, stamp)) if head.run_id == entry.run_id => {
             let refers_to = head.refers_to();
-            (ListedState::Sealed(Box::new(head.summary())), Some(stamp), refers_to)
+            (
+                ListedState::Sealed(Box::new(head.summary())),
+                Some(stamp),
+                refers_to,
+            )
         }
-        Ok(_) => (ListedState::Unreadable("its report is of another run".into()), None, mentions(root, &entry.run_id)),
+        Ok(_) => (
+            ListedState::Unreadable("its report is of another run".into()),
+            None,
+            mentions(root, &entry.run_id),
+        ),
         Err(error) if is_missing(&error) => {
             let state = match liveness(&dir) {
                 Liveness::Live => ListedState::Live,
@@ -79,15 +94,30 @@ pub fn read(root: &RunsRoot, entry: &Entry) -> Option<Found> {
             };
             (state, None, mentions(root, &entry.run_id))
         }
-        Err(error) => (ListedState::Unreadable(unreadable(&error)), None, mentions(root, &entry.run_id)),
+        Err(error) => (
+            ListedState::Unreadable(unreadable(&error)),
+            None,
+            mentions(root, &entry.run_id),
+        ),
     };
-    let listed = Listed { run_id: entry.run_id.clone(), state };
-    let record = Record { listed, inode: entry.inode, is_own_directory: entry.is_own_directory, stamp };
+    let listed = Listed {
+        run_id: entry.run_id.clone(),
+        state,
+    };
+    let record = Record {
+        listed,
+        inode: entry.inode,
+        is_own_directory: entry.is_own_directory,
+        stamp,
+    };
     Some(Found { record, refers_to })
 }
 
 fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn unreadable(error: &io::Error) -> String {
@@ -105,22 +135,39 @@ fn read_report(root: &RunsRoot, run_id: &RunId) -> io::Result<(ReportHead, Strin
     }
     let mut bytes = Vec::with_capacity(meta.len() as usize + 1);
     file.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
-    let head = serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok((head, stamp(meta.ino(), meta.len() as i64, (meta.ctime(), meta.ctime_nsec()))))
+    let head = serde_json::from_slice(&bytes)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    Ok((
+        head,
+        stamp(
+            meta.ino(),
+            meta.len() as i64,
+            (meta.ctime(), meta.ctime_nsec()),
+        ),
+    ))
 }
 
 /// Without a report that can be read, every run its documents mention counts as named.
 fn mentions(root: &RunsRoot, run_id: &RunId) -> Vec<RunId> {
     let dir = root.path.join(run_id.as_str());
     let documents = [bundle::REPORT, bundle::CONTRACT, bundle::EVENTS];
-    let texts = documents.iter().filter_map(|name| files::read_limited(&dir.join(name), MAX_DOCUMENT).ok());
-    texts.flat_map(|text| mentioned_runs(&text)).filter(|mentioned| mentioned != run_id).collect()
+    let texts = documents
+        .iter()
+        .filter_map(|name| files::read_limited(&dir.join(name), MAX_DOCUMENT).ok());
+    texts
+        .flat_map(|text| mentioned_runs(&text))
+        .filter(|mentioned| mentioned != run_id)
+        .collect()
 }
 
-/// Looks at many bundles and hands over each on this thread, about in order; those that are gone are left out.
+/// Looks at many bundles and hands over each on this thread, about in order; those that are gone
+/// are left out.
 pub fn read_many(root: &RunsRoot, entries: &[Entry], mut each: impl FnMut(Found)) {
     if entries.len() <= FEW {
-        return entries.iter().filter_map(|entry| read(root, entry)).for_each(each);
+        return entries
+            .iter()
+            .filter_map(|entry| read(root, entry))
+            .for_each(each);
     }
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -1,9 +1,10 @@
-//! `cto.db`: a mirror of the sealed bundles, so that a hundred thousand of them can be asked at once.
+//! `cto.db`: a mirror of the sealed bundles, so that a hundred thousand of them can be asked at
+//! once.
 //!
-//! The bundles are the truth. The mirror may be deleted, damaged, locked or of another version: then it is filled
-//! again or passed by, and the answer is the same, only slower. Nothing here is used by a run but [`ingest`], which
-//! cannot fail it. Reads bundles and writes nothing but its own file. Why it may be believed is in
-//! `docs/decisions/0007-index.md`.
+//! The bundles are the truth. The mirror may be deleted, damaged, locked or of another version:
+//! then it is filled again or passed by, and the answer is the same, only slower. Nothing here is
+//! used by a run but [`ingest`], which cannot fail it. Reads bundles and writes nothing but its own
+//! file. Why it may be believed is in `docs/decisions/0007-index.md`.
 
 mod bundles;
 mod store;
@@ -26,8 +27,8 @@ use crate::host::failure::Failure;
 use crate::host::{self, Home};
 use store::{KnownName, KnownRoot, Store};
 
-/// So many of the newest runs are looked at every time, changed or not. Up to this size of a root nothing rests
-/// on times or on the mirror being whole.
+/// So many of the newest runs are looked at every time, changed or not. Up to this size of a root
+/// nothing rests on times or on the mirror being whole.
 const ALWAYS_CHECKED: usize = 1_000;
 
 /// How long a list waits for another writer before it reads the bundles themselves.
@@ -57,13 +58,27 @@ pub struct Listing {
 }
 
 /// Lists runs, through the index where it can be used. `many` is told before many bundles are read.
-pub fn list(home: &Home, question: &Question<'_>, many: &mut dyn FnMut(usize)) -> Result<Listing, Failure> {
-    let Some(root) = RunsRoot::open(home)? else { return Ok(Listing { runs: Vec::new(), total: 0, bypassed: None }) };
+pub fn list(
+    home: &Home,
+    question: &Question<'_>,
+    many: &mut dyn FnMut(usize),
+) -> Result<Listing, Failure> {
+    let Some(root) = RunsRoot::open(home)? else {
+        return Ok(Listing {
+            runs: Vec::new(),
+            total: 0,
+            bypassed: None,
+        });
+    };
     match through_index(home, &root, question, many) {
         Ok(listing) => Ok(listing),
         Err(why) => {
-            let listing = without_index(&root, question, many).map_err(|error| unreadable_root(home, &error))?;
-            Ok(Listing { bypassed: Some(why), ..listing })
+            let listing = without_index(&root, question, many)
+                .map_err(|error| unreadable_root(home, &error))?;
+            Ok(Listing {
+                bypassed: Some(why),
+                ..listing
+            })
         }
     }
 }
@@ -71,7 +86,9 @@ pub fn list(home: &Home, question: &Question<'_>, many: &mut dyn FnMut(usize)) -
 /// Enters a run that was just sealed. Whatever goes wrong is left to the next list.
 pub fn ingest(home: &Home, run_id: &RunId) {
     let enter = || -> Result<(), IndexError> {
-        let Ok(Some(root)) = RunsRoot::open(home) else { return Ok(()) };
+        let Ok(Some(root)) = RunsRoot::open(home) else {
+            return Ok(());
+        };
         let mut store = Store::open(&place(home)?, WRITER_PATIENCE)?;
         store.prepare()?;
         let found = root.entry(run_id).and_then(|entry| read(&root, &entry));
@@ -93,11 +110,16 @@ fn place(home: &Home) -> Result<PathBuf, IndexError> {
 
 fn is_gone(root: &[u8]) -> bool {
     let path = PathBuf::from(OsString::from_vec(root.to_owned()));
-    path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    path.symlink_metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 /// Every bundle that could be in the answer, read now.
-fn without_index(root: &RunsRoot, question: &Question<'_>, many: &mut dyn FnMut(usize)) -> io::Result<Listing> {
+fn without_index(
+    root: &RunsRoot,
+    question: &Question<'_>,
+    many: &mut dyn FnMut(usize),
+) -> io::Result<Listing> {
     let mut entries = root.entries()?;
     entries.sort_by_cached_key(|entry| std::cmp::Reverse(entry.run_id.sort_key()));
     let mut total = entries.len();
@@ -117,7 +139,11 @@ fn without_index(root: &RunsRoot, question: &Question<'_>, many: &mut dyn FnMut(
     }
     runs.sort_by_cached_key(|run| std::cmp::Reverse(run.run_id.sort_key()));
     runs.truncate(question.limit);
-    Ok(Listing { runs, total, bypassed: None })
+    Ok(Listing {
+        runs,
+        total,
+        bypassed: None,
+    })
 }
 
 fn through_index(
@@ -127,11 +153,21 @@ fn through_index(
     many: &mut dyn FnMut(usize),
 ) -> Result<Listing, IndexError> {
     let mut store = Store::open(&place(home)?, READER_PATIENCE)?;
-    let answer = store.prepare().and_then(|()| Mirror { store: &mut store, root }.answer(question, many));
+    let answer = store.prepare().and_then(|()| {
+        Mirror {
+            store: &mut store,
+            root,
+        }
+        .answer(question, many)
+    });
     match answer {
         Err(IndexError::Damaged(_)) => {
             store.reset()?;
-            Mirror { store: &mut store, root }.answer(question, many)
+            Mirror {
+                store: &mut store,
+                root,
+            }
+            .answer(question, many)
         }
         answer => answer,
     }
@@ -161,14 +197,25 @@ impl Behind {
 }
 
 impl Mirror<'_> {
-    fn answer(&mut self, question: &Question<'_>, many: &mut dyn FnMut(usize)) -> Result<Listing, IndexError> {
-        let mut behind = Behind { all: question.reindex, names: question.reindex, runs: Vec::new() };
+    fn answer(
+        &mut self,
+        question: &Question<'_>,
+        many: &mut dyn FnMut(usize),
+    ) -> Result<Listing, IndexError> {
+        let mut behind = Behind {
+            all: question.reindex,
+            names: question.reindex,
+            runs: Vec::new(),
+        };
         let mut are_names_read = false;
         for _ in 0..ROUNDS {
             self.catch_up(&behind, many)?;
             are_names_read |= behind.names;
             let Some(known) = self.store.root(self.path())? else {
-                behind = Behind { names: true, ..Behind::default() };
+                behind = Behind {
+                    names: true,
+                    ..Behind::default()
+                };
                 continue;
             };
             let newest = self.store.newest(known.id, ALWAYS_CHECKED + 1)?;
@@ -179,12 +226,18 @@ impl Mirror<'_> {
             let (records, total) = match newest.len() <= ALWAYS_CHECKED {
                 // All of them were just compared with the disk, so nothing has to be looked up.
                 true => matching(newest, question),
-                false => self.store.query(known.id, question.filter, question.limit)?,
+                false => self
+                    .store
+                    .query(known.id, question.filter, question.limit)?,
             };
             behind.runs = self.outdated(&records);
             if behind.is_nothing() && records.len() == total.min(question.limit) {
                 let runs = records.into_iter().map(|record| record.listed).collect();
-                return Ok(Listing { runs, total, bypassed: None });
+                return Ok(Listing {
+                    runs,
+                    total,
+                    bypassed: None,
+                });
             }
         }
         Err(IndexError::Restless)
@@ -195,43 +248,65 @@ impl Mirror<'_> {
     }
 
     /// Compares the index with what can be seen on the disk without reading a sealed bundle.
-    fn behind(&self, known: &KnownRoot, newest: &[Record], are_names_read: bool) -> Result<Behind, IndexError> {
+    fn behind(
+        &self,
+        known: &KnownRoot,
+        newest: &[Record],
+        are_names_read: bool,
+    ) -> Result<Behind, IndexError> {
         let are_names_known = match newest.len() <= ALWAYS_CHECKED {
             _ if are_names_read => true,
             true => self.has_same_names(newest)?,
             false => known.token == Some(self.root.token()?.text),
         };
         if !are_names_known {
-            return Ok(Behind { names: true, ..Behind::default() });
+            return Ok(Behind {
+                names: true,
+                ..Behind::default()
+            });
         }
         let mut runs = self.outdated(newest);
         let volatile = match newest.len() <= ALWAYS_CHECKED {
-            true => newest.iter().filter(|record| record.is_volatile()).cloned().collect(),
+            true => newest
+                .iter()
+                .filter(|record| record.is_volatile())
+                .cloned()
+                .collect(),
             false => self.store.volatile(known.id)?,
         };
         for record in volatile {
-            let now = self.root.entry(&record.listed.run_id).and_then(|entry| read(self.root, &entry));
+            let now = self
+                .root
+                .entry(&record.listed.run_id)
+                .and_then(|entry| read(self.root, &entry));
             if now.is_none_or(|now| now.record != record) {
                 runs.push(record.listed.run_id);
             }
         }
-        Ok(Behind { runs, ..Behind::default() })
+        Ok(Behind {
+            runs,
+            ..Behind::default()
+        })
     }
 
     /// Whether another directory took over a name is seen in the report that is compared next.
     fn has_same_names(&self, records: &[Record]) -> Result<bool, IndexError> {
         let known: BTreeSet<&RunId> = records.iter().map(|record| &record.listed.run_id).collect();
         let entries = self.root.entries()?;
-        Ok(entries.len() == known.len() && entries.iter().all(|entry| known.contains(&entry.run_id)))
+        Ok(entries.len() == known.len()
+            && entries.iter().all(|entry| known.contains(&entry.run_id)))
     }
 
     /// Sealed runs whose report is no longer the one that was read.
     fn outdated(&self, records: &[Record]) -> Vec<RunId> {
-        let stale = records.iter().filter(|record| !record.is_volatile() && !record.is_current(self.root));
+        let stale = records
+            .iter()
+            .filter(|record| !record.is_volatile() && !record.is_current(self.root));
         stale.map(|record| record.listed.run_id.clone()).collect()
     }
 
-    /// Makes the index say what the disk says, in one transaction that no other writer can come between.
+    /// Makes the index say what the disk says, in one transaction that no other writer can come
+    /// between.
     fn catch_up(&mut self, behind: &Behind, many: &mut dyn FnMut(usize)) -> Result<(), IndexError> {
         if behind.is_nothing() {
             return Ok(());
@@ -251,8 +326,11 @@ impl Mirror<'_> {
         }
         if behind.names {
             let before = root.token()?;
-            let mut seen: HashMap<String, Entry> =
-                root.entries()?.into_iter().map(|entry| (entry.run_id.sort_key(), entry)).collect();
+            let mut seen: HashMap<String, Entry> = root
+                .entries()?
+                .into_iter()
+                .map(|entry| (entry.run_id.sort_key(), entry))
+                .collect();
             let mut gone = Vec::new();
             change.each_name(known.id, |key, name| match seen.get(key) {
                 Some(entry) if KnownName::of(entry) == name => drop(seen.remove(key)),

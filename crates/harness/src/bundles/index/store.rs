@@ -1,7 +1,7 @@
 //! The database file: opened, checked, reset when it is not what it should be, asked and filled.
 //!
-//! Every row carries a digest of itself, because a database finds torn pages and not changed bytes. Whatever does
-//! not fit is [`IndexError::Damaged`], and the caller starts again with an empty one.
+//! Every row carries a digest of itself, because a database finds torn pages and not changed bytes.
+//! Whatever does not fit is [`IndexError::Damaged`], and the caller starts again with an empty one.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -15,7 +15,10 @@ use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
 use rusqlite::config::DbConfig;
 use rusqlite::types::Value;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,
+    params,
+};
 
 use super::bundles::Record;
 use crate::bundles::runs_root::Entry;
@@ -28,13 +31,15 @@ const VERSION: i32 = 1;
 
 const SCHEMA: [&str; 4] = [
     "CREATE TABLE roots (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, token TEXT) STRICT",
-    // What is asked for stands first, what is only shown last: a scan reads no further than it must.
+    // What is asked for stands first, what is only shown last: a scan reads no further than it
+    // must.
     "CREATE TABLE runs (root INTEGER NOT NULL, key TEXT NOT NULL, inode INTEGER NOT NULL, own INTEGER NOT NULL, \
      state INTEGER NOT NULL, status TEXT, case_id TEXT, engine TEXT, stage INTEGER, origin TEXT, started INTEGER, \
      blockers TEXT, kind TEXT, finished INTEGER, reason TEXT, stamp TEXT, sum INTEGER NOT NULL, \
      PRIMARY KEY (root, key)) STRICT, WITHOUT ROWID",
     "CREATE INDEX volatile ON runs (root) WHERE state != 0 OR own = 0",
-    // The usual question names a case. Every filter is answered from here, none by looking up the row.
+    // The usual question names a case. Every filter is answered from here, none by looking up the
+    // row.
     "CREATE INDEX by_case ON runs (root, case_id, key, status, engine, stage, origin, started, blockers)",
 ];
 const COLUMNS: &str = "key, inode, own, state, status, case_id, engine, stage, origin, started, blockers, kind, \
@@ -60,7 +65,10 @@ impl From<rusqlite::Error> for IndexError {
         let is_damage = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => matches!(
                 failure.code,
-                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::ConstraintViolation
+                ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
+                    | ErrorCode::Unknown
+                    | ErrorCode::ConstraintViolation
             ),
             rusqlite::Error::SqlInputError { .. }
             | rusqlite::Error::InvalidColumnType(..)
@@ -69,7 +77,11 @@ impl From<rusqlite::Error> for IndexError {
             | rusqlite::Error::QueryReturnedNoRows => true,
             _ => false,
         };
-        if is_damage { Self::Damaged(error.to_string()) } else { Self::Database(error) }
+        if is_damage {
+            Self::Damaged(error.to_string())
+        } else {
+            Self::Database(error)
+        }
     }
 }
 
@@ -97,77 +109,122 @@ pub struct KnownName {
 
 impl KnownName {
     pub fn of(entry: &Entry) -> Self {
-        Self { inode: entry.inode, is_own_directory: entry.is_own_directory }
+        Self {
+            inode: entry.inode,
+            is_own_directory: entry.is_own_directory,
+        }
     }
 }
 
 impl Store {
-    /// Opens the file, and makes it where there is none. `patience` is how long to wait for other writers.
+    /// Opens the file, and makes it where there is none. `patience` is how long to wait for other
+    /// writers.
     pub fn open(path: &Path, patience: Duration) -> Result<Self, IndexError> {
         match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_file() => {}
             Ok(_) => return Err(IndexError::NotOurs(path.display().to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+                OpenOptions::new()
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .mode(0o600)
+                    .open(path)?;
             }
             Err(error) => return Err(error.into()),
         }
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let store = Self { db: Connection::open_with_flags(path, flags)? };
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let store = Self {
+            db: Connection::open_with_flags(path, flags)?,
+        };
         store.db.busy_timeout(patience)?;
-        store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-        store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-        // A run must not wait for the disk because of its index. The log is emptied by whoever finds it long: it is
-        // read through by each process that comes alone.
-        store.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        store
+            .db
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        store
+            .db
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+        // A run must not wait for the disk because of its index. The log is emptied by whoever
+        // finds it long: it is read through by each process that comes alone.
+        store
+            .db
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         Ok(store)
     }
 
-    /// Is this an index, of this shape? An empty file is made one; a foreign database is left alone.
+    /// Is this an index, of this shape? An empty file is made one; a foreign database is left
+    /// alone.
     pub fn prepare(&mut self) -> Result<(), IndexError> {
         self.db.execute_batch(
             "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON; PRAGMA cache_size = -8000; \
              PRAGMA journal_size_limit = 1048576; PRAGMA wal_autocheckpoint = 64;",
         )?;
-        let number = |pragma: &str| self.db.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0));
+        let number = |pragma: &str| {
+            self.db
+                .query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i32>(0))
+        };
         let (application, version) = (number("application_id")?, number("user_version")?);
         let found: Vec<String> = {
-            let mut statement = self.db.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
-            statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?
+            let mut statement = self
+                .db
+                .prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")?;
+            statement
+                .query_map([], |row| row.get(0))?
+                .collect::<Result<_, _>>()?
         };
         match (application, version) {
             (APPLICATION, VERSION) if found == SCHEMA => Ok(()),
             (0 | APPLICATION, _) if found.is_empty() => self.create(),
             (APPLICATION, _) => Err(damaged("it has another shape")),
-            _ => Err(IndexError::NotOurs(self.db.path().unwrap_or_default().to_owned())),
+            _ => Err(IndexError::NotOurs(
+                self.db.path().unwrap_or_default().to_owned(),
+            )),
         }
     }
 
     fn create(&mut self) -> Result<(), IndexError> {
-        self.db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.db
+            .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        let tx = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been quicker.
-        let tables: i64 = tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: i64 =
+            tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         if tables == 0 {
             tx.execute_batch(&SCHEMA.join(";"))?;
-            tx.execute_batch(&format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"))?;
+            tx.execute_batch(&format!(
+                "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};"
+            ))?;
         }
         Ok(tx.commit()?)
     }
 
-    /// Empties a file that is no good, under the database's own locks: removing it would pull it from under
-    /// whoever has it open.
+    /// Empties a file that is no good, under the database's own locks: removing it would pull it
+    /// from under whoever has it open.
     pub fn reset(&mut self) -> Result<(), IndexError> {
-        self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
+        self.db
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
         let emptied = self.db.execute_batch("VACUUM");
-        self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
+        self.db
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
         emptied?;
         self.prepare()
     }
 
     pub fn root(&self, path: &[u8]) -> Result<Option<KnownRoot>, IndexError> {
-        let known = |row: &Row<'_>| Ok(KnownRoot { id: row.get(0)?, token: row.get(1)? });
-        Ok(self.db.query_row("SELECT id, token FROM roots WHERE path = ?1", [path], known).optional()?)
+        let known = |row: &Row<'_>| {
+            Ok(KnownRoot {
+                id: row.get(0)?,
+                token: row.get(1)?,
+            })
+        };
+        Ok(self
+            .db
+            .query_row("SELECT id, token FROM roots WHERE path = ?1", [path], known)
+            .optional()?)
     }
 
     /// The newest runs of a root, and whether there are more.
@@ -193,9 +250,16 @@ impl Store {
     }
 
     /// The newest `limit` runs that match, and how many match in all.
-    pub fn query(&self, root: i64, filter: &Filter, limit: usize) -> Result<(Vec<Record>, usize), IndexError> {
+    pub fn query(
+        &self,
+        root: i64,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<(Vec<Record>, usize), IndexError> {
         let (clause, values) = clause(root, filter);
-        let mut statement = self.db.prepare(&format!("SELECT key FROM runs WHERE {clause} ORDER BY key DESC"))?;
+        let mut statement = self.db.prepare(&format!(
+            "SELECT key FROM runs WHERE {clause} ORDER BY key DESC"
+        ))?;
         let mut rows = statement.query(rusqlite::params_from_iter(values))?;
         let mut keys: Vec<String> = Vec::new();
         let mut total = 0;
@@ -205,7 +269,9 @@ impl Store {
             }
             total += 1;
         }
-        let mut one = self.db.prepare(&format!("SELECT {COLUMNS} FROM runs WHERE root = ?1 AND key = ?2"))?;
+        let mut one = self.db.prepare(&format!(
+            "SELECT {COLUMNS} FROM runs WHERE root = ?1 AND key = ?2"
+        ))?;
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
             let mut rows = one.query(params![root, key])?;
@@ -218,13 +284,19 @@ impl Store {
     }
 
     pub fn begin(&mut self) -> Result<Change<'_>, IndexError> {
-        Ok(Change { tx: self.db.transaction_with_behavior(TransactionBehavior::Immediate)? })
+        Ok(Change {
+            tx: self
+                .db
+                .transaction_with_behavior(TransactionBehavior::Immediate)?,
+        })
     }
 
     /// Moves what a large change left in the log to its place.
     pub fn settle(&self) {
         // Somebody reads just now: the log stays, and the next one tries again.
-        let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = self
+            .db
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 }
 
@@ -235,50 +307,87 @@ pub struct Change<'a> {
 
 impl Change<'_> {
     /// The root's row, made where there is none. Roots that are gone are forgotten on the way.
-    pub fn root(&self, path: &[u8], is_gone: impl Fn(&[u8]) -> bool) -> Result<KnownRoot, IndexError> {
+    pub fn root(
+        &self,
+        path: &[u8],
+        is_gone: impl Fn(&[u8]) -> bool,
+    ) -> Result<KnownRoot, IndexError> {
         let mut statement = self.tx.prepare("SELECT id, path, token FROM roots")?;
-        let all: Vec<(i64, Vec<u8>, Option<String>)> =
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect::<Result<_, _>>()?;
+        let all: Vec<(i64, Vec<u8>, Option<String>)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+            .collect::<Result<_, _>>()?;
         if let Some((id, _, token)) = all.iter().find(|(_, known, _)| known == path) {
-            return Ok(KnownRoot { id: *id, token: token.clone() });
+            return Ok(KnownRoot {
+                id: *id,
+                token: token.clone(),
+            });
         }
         for (id, _, _) in all.iter().filter(|(_, known, _)| is_gone(known)) {
             self.forget_runs(*id)?;
             self.tx.execute("DELETE FROM roots WHERE id = ?1", [id])?;
         }
-        self.tx.execute("INSERT INTO roots (path) VALUES (?1)", [path])?;
-        Ok(KnownRoot { id: self.tx.last_insert_rowid(), token: None })
+        self.tx
+            .execute("INSERT INTO roots (path) VALUES (?1)", [path])?;
+        Ok(KnownRoot {
+            id: self.tx.last_insert_rowid(),
+            token: None,
+        })
     }
 
     pub fn forget_runs(&self, root: i64) -> Result<(), IndexError> {
-        self.tx.execute("DELETE FROM runs WHERE root = ?1", [root])?;
+        self.tx
+            .execute("DELETE FROM runs WHERE root = ?1", [root])?;
         Ok(())
     }
 
     /// Hands over every name of a root: its sort key, and what is known of the directory behind it.
-    pub fn each_name(&self, root: i64, mut each: impl FnMut(&str, KnownName)) -> Result<(), IndexError> {
-        let mut statement = self.tx.prepare("SELECT key, inode, own FROM runs WHERE root = ?1")?;
+    pub fn each_name(
+        &self,
+        root: i64,
+        mut each: impl FnMut(&str, KnownName),
+    ) -> Result<(), IndexError> {
+        let mut statement = self
+            .tx
+            .prepare("SELECT key, inode, own FROM runs WHERE root = ?1")?;
         let mut rows = statement.query([root])?;
         while let Some(row) = rows.next()? {
             let key = row.get_ref(0)?.as_str().map_err(damaged)?;
-            each(key, KnownName { inode: row.get::<_, i64>(1)? as u64, is_own_directory: row.get(2)? });
+            each(
+                key,
+                KnownName {
+                    inode: row.get::<_, i64>(1)? as u64,
+                    is_own_directory: row.get(2)?,
+                },
+            );
         }
         Ok(())
     }
 
     pub fn remove(&self, root: i64, key: &str) -> Result<(), IndexError> {
-        self.tx.execute("DELETE FROM runs WHERE root = ?1 AND key = ?2", params![root, key])?;
+        self.tx.execute(
+            "DELETE FROM runs WHERE root = ?1 AND key = ?2",
+            params![root, key],
+        )?;
         Ok(())
     }
 
     pub fn set_token(&self, root: i64, token: Option<&str>) -> Result<(), IndexError> {
-        self.tx.execute("UPDATE roots SET token = ?2 WHERE id = ?1", params![root, token])?;
+        self.tx.execute(
+            "UPDATE roots SET token = ?2 WHERE id = ?1",
+            params![root, token],
+        )?;
         Ok(())
     }
 
     /// Writes many rows with one prepared statement.
-    pub fn writer(&self, root: i64) -> Result<impl FnMut(&Record) -> Result<(), IndexError>, IndexError> {
-        let sql = format!("INSERT OR REPLACE INTO runs (root, {COLUMNS}) VALUES (?1{})", ", ?".repeat(16));
+    pub fn writer(
+        &self,
+        root: i64,
+    ) -> Result<impl FnMut(&Record) -> Result<(), IndexError>, IndexError> {
+        let sql = format!(
+            "INSERT OR REPLACE INTO runs (root, {COLUMNS}) VALUES (?1{})",
+            ", ?".repeat(16)
+        );
         let mut statement = self.tx.prepare(&sql)?;
         Ok(move |record: &Record| {
             let values = std::iter::once(Value::Integer(root)).chain(encode(record)?);
@@ -292,9 +401,19 @@ impl Change<'_> {
     }
 }
 
-/// The same question as [`Filter::matches`], for the database. What a column does not hold excludes its row.
+/// The same question as [`Filter::matches`], for the database. What a column does not hold excludes
+/// its row.
 fn clause(root: i64, filter: &Filter) -> (String, Vec<Value>) {
-    let Filter { status, engine, case, blocker, stage, origin, since, until } = filter;
+    let Filter {
+        status,
+        engine,
+        case,
+        blocker,
+        stage,
+        origin,
+        since,
+        until,
+    } = filter;
     let mut clause = "root = ?".to_owned();
     let mut values = vec![Value::Integer(root)];
     let mut and = |condition: &str, value: Option<Value>| {
@@ -304,14 +423,40 @@ fn clause(root: i64, filter: &Filter) -> (String, Vec<Value>) {
             values.push(value);
         }
     };
-    and("status = ?", status.map(|status| Value::Text(status.as_str().to_owned())));
-    and("case_id = ?", case.as_ref().map(|case| Value::Text(case.to_string())));
-    and("engine = ?", engine.as_ref().map(|engine| Value::Text(engine.to_string())));
-    and("stage = ?", stage.map(|stage| Value::Integer(stage.number().into())));
-    and("origin = ?", origin.map(|origin| Value::Text(spelling(&origin))));
-    and("started >= ?", since.map(|since| Value::Integer(since.as_millis())));
-    and("started <= ?", until.map(|until| Value::Integer(until.as_millis())));
-    and("instr(blockers, ?) > 0", blocker.map(|code| Value::Text(format!(",{},", code.as_str()))));
+    and(
+        "status = ?",
+        status.map(|status| Value::Text(status.as_str().to_owned())),
+    );
+    and(
+        "case_id = ?",
+        case.as_ref().map(|case| Value::Text(case.to_string())),
+    );
+    and(
+        "engine = ?",
+        engine
+            .as_ref()
+            .map(|engine| Value::Text(engine.to_string())),
+    );
+    and(
+        "stage = ?",
+        stage.map(|stage| Value::Integer(stage.number().into())),
+    );
+    and(
+        "origin = ?",
+        origin.map(|origin| Value::Text(spelling(&origin))),
+    );
+    and(
+        "started >= ?",
+        since.map(|since| Value::Integer(since.as_millis())),
+    );
+    and(
+        "started <= ?",
+        until.map(|until| Value::Integer(until.as_millis())),
+    );
+    and(
+        "instr(blockers, ?) > 0",
+        blocker.map(|code| Value::Text(format!(",{},", code.as_str()))),
+    );
     (clause, values)
 }
 
@@ -345,7 +490,11 @@ fn encode(record: &Record) -> Result<[Value; 16], IndexError> {
         number(sealed.map(|run| run.stage.number().into())),
         text(sealed.map(|run| spelling(&run.origin))),
         number(listed.started().map(|started| started.as_millis())),
-        text(sealed.map(|run| run.blockers.iter().fold(",".to_owned(), |all, code| format!("{all}{},", code.as_str())))),
+        text(sealed.map(|run| {
+            run.blockers.iter().fold(",".to_owned(), |all, code| {
+                format!("{all}{},", code.as_str())
+            })
+        })),
         text(sealed.map(|run| spelling(&run.kind))),
         number(sealed.map(|run| run.finished_at.as_millis())),
         text(reason),
@@ -365,7 +514,10 @@ fn decode(row: &Row<'_>) -> Result<Record, IndexError> {
         other => return Err(damaged(format!("no state is called {other}"))),
     };
     let record = Record {
-        listed: Listed { run_id: RunId::from_sort_key(&row.get::<_, String>(0)?).map_err(damaged)?, state },
+        listed: Listed {
+            run_id: RunId::from_sort_key(&row.get::<_, String>(0)?).map_err(damaged)?,
+            state,
+        },
         inode: row.get::<_, i64>(1)? as u64,
         is_own_directory: row.get(2)?,
         stamp: text(14)?,
@@ -378,7 +530,8 @@ fn decode(row: &Row<'_>) -> Result<Record, IndexError> {
 
 fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
     let text = |at: usize| row.get::<_, String>(at);
-    let time = |at: usize| -> Result<Utc, IndexError> { Utc::from_millis(row.get(at)?).map_err(damaged) };
+    let time =
+        |at: usize| -> Result<Utc, IndexError> { Utc::from_millis(row.get(at)?).map_err(damaged) };
     let codes = text(10)?;
     let codes = codes.split(',').filter(|code| !code.is_empty());
     Ok(Summary {

@@ -8,7 +8,11 @@ use proptest::sample::select;
 use super::*;
 
 const PATIENCE: Duration = Duration::from_millis(100);
-const CODES: [Code; 3] = [Code::NoDiff, Code::Timeout, Code::LifecycleTimeoutAfterValidPatch];
+const CODES: [Code; 3] = [
+    Code::NoDiff,
+    Code::Timeout,
+    Code::LifecycleTimeoutAfterValidPatch,
+];
 
 fn time(second: i64) -> Utc {
     Utc::from_millis(1_767_312_000_000 + second * 1_000).unwrap()
@@ -25,20 +29,22 @@ fn states() -> impl Strategy<Value = ListedState> {
         proptest::option::of("[a-z'\"%\\n]{0,12}"),
         proptest::collection::vec(select(CODES.to_vec()), 0..3),
     );
-    let sealed = summary.prop_map(|(status, origin, case, engine, stage, second, failure_reason, blockers)| {
-        ListedState::Sealed(Box::new(Summary {
-            status,
-            kind: Kind::Run,
-            origin,
-            case_id: case.parse().unwrap(),
-            engine: engine.parse().unwrap(),
-            stage: Stage::try_from(stage).unwrap(),
-            started_at: time(second),
-            finished_at: time(second + 3),
-            failure_reason,
-            blockers,
-        }))
-    });
+    let sealed = summary.prop_map(
+        |(status, origin, case, engine, stage, second, failure_reason, blockers)| {
+            ListedState::Sealed(Box::new(Summary {
+                status,
+                kind: Kind::Run,
+                origin,
+                case_id: case.parse().unwrap(),
+                engine: engine.parse().unwrap(),
+                stage: Stage::try_from(stage).unwrap(),
+                started_at: time(second),
+                finished_at: time(second + 3),
+                failure_reason,
+                blockers,
+            }))
+        },
+    );
     prop_oneof![
         6 => sealed,
         1 => Just(ListedState::Live),
@@ -48,14 +54,28 @@ fn states() -> impl Strategy<Value = ListedState> {
 }
 
 fn records() -> impl Strategy<Value = Vec<Record>> {
-    let one =
-        (states(), 0i64..30, select(vec!["alpha", "beta"]), any::<u64>(), any::<bool>(), proptest::option::of("[0-9.-]{1,20}"));
+    let one = (
+        states(),
+        0i64..30,
+        select(vec!["alpha", "beta"]),
+        any::<u64>(),
+        any::<bool>(),
+        proptest::option::of("[0-9.-]{1,20}"),
+    );
     proptest::collection::vec(one, 0..24).prop_map(|all| {
-        let record =
-            |(at, (state, second, case, inode, is_own_directory, stamp)): (usize, (ListedState, i64, &str, u64, bool, _))| {
-                let run_id = RunId::new(time(second), &case.parse().unwrap(), &format!("aaaa{at}")).unwrap();
-                Record { listed: Listed { run_id, state }, inode, is_own_directory, stamp }
-            };
+        let record = |(at, (state, second, case, inode, is_own_directory, stamp)): (
+            usize,
+            (ListedState, i64, &str, u64, bool, _),
+        )| {
+            let run_id =
+                RunId::new(time(second), &case.parse().unwrap(), &format!("aaaa{at}")).unwrap();
+            Record {
+                listed: Listed { run_id, state },
+                inode,
+                is_own_directory,
+                stamp,
+            }
+        };
         all.into_iter().enumerate().map(record).collect()
     })
 }
@@ -63,25 +83,33 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
 fn filters() -> impl Strategy<Value = Filter> {
     let maybe = |moment| proptest::option::weighted(0.3, moment);
     (
-        proptest::option::weighted(0.3, select(vec![Status::Pass, Status::Blocked, Status::Fail])),
+        proptest::option::weighted(
+            0.3,
+            select(vec![Status::Pass, Status::Blocked, Status::Fail]),
+        ),
         proptest::option::weighted(0.3, select(vec!["fake", "codex", "pi"])),
         proptest::option::weighted(0.3, select(vec!["alpha", "beta", "alpha-beta"])),
         proptest::option::weighted(0.3, select(CODES.to_vec())),
         proptest::option::weighted(0.2, 1u8..=6),
-        proptest::option::weighted(0.3, select(vec![Origin::Operator, Origin::Validator, Origin::Ci])),
+        proptest::option::weighted(
+            0.3,
+            select(vec![Origin::Operator, Origin::Validator, Origin::Ci]),
+        ),
         maybe(0i64..30),
         maybe(0i64..30),
     )
-        .prop_map(|(status, engine, case, blocker, stage, origin, since, until)| Filter {
-            status,
-            engine: engine.map(|engine| engine.parse().unwrap()),
-            case: case.map(|case| case.parse().unwrap()),
-            blocker,
-            stage: stage.map(|stage| Stage::try_from(stage).unwrap()),
-            origin,
-            since: since.map(time),
-            until: until.map(time),
-        })
+        .prop_map(
+            |(status, engine, case, blocker, stage, origin, since, until)| Filter {
+                status,
+                engine: engine.map(|engine| engine.parse().unwrap()),
+                case: case.map(|case| case.parse().unwrap()),
+                blocker,
+                stage: stage.map(|stage| Stage::try_from(stage).unwrap()),
+                origin,
+                since: since.map(time),
+                until: until.map(time),
+            },
+        )
 }
 
 fn filled(path: &Path, records: &[Record]) -> (Store, i64) {
@@ -134,6 +162,12 @@ fn the_questions_that_must_be_quick_use_their_indexes() {
     };
     let (clause, values) = clause(root, &filter);
     let sql = format!("EXPLAIN QUERY PLAN SELECT key FROM runs WHERE {clause} ORDER BY key DESC");
-    let plan: String = store.db.query_row(&sql, rusqlite::params_from_iter(values), |row| row.get(3)).unwrap();
-    assert!(plan.contains("COVERING INDEX by_case (root=? AND case_id=?)"), "{plan}");
+    let plan: String = store
+        .db
+        .query_row(&sql, rusqlite::params_from_iter(values), |row| row.get(3))
+        .unwrap();
+    assert!(
+        plan.contains("COVERING INDEX by_case (root=? AND case_id=?)"),
+        "{plan}"
+    );
 }

@@ -1,5 +1,6 @@
-//! The flags of a gated engine's lane: what it is run with, and which records let it. Each has a variable
-//! `CTO_HARNESS_<ENGINE>_…`, which comes after the flag; records then come from the state home.
+//! The flags of a gated engine's lane: what it is run with, and which records let it. Each has a
+//! variable `CTO_HARNESS_<ENGINE>_…`, which comes after the flag; records then come from the state
+//! home.
 
 use std::path::PathBuf;
 
@@ -33,13 +34,16 @@ pub struct RecordArgs {
     /// The source admission [env: CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     source_admission: Option<PathBuf>,
-    /// A file that holds the base URL, so that no command line does [env: CTO_HARNESS_<ENGINE>_LOCAL_BASE_URL, the URL itself]
+    /// A file that holds the base URL, so that no command line does [env:
+    /// CTO_HARNESS_<ENGINE>_LOCAL_BASE_URL, the URL itself]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     base_url_file: Option<PathBuf>,
-    /// How to come by the credential: none, env:NAME, file:/PATH or command:/PROGRAM [env: CTO_HARNESS_<ENGINE>_CREDENTIAL]
+    /// How to come by the credential: none, env:NAME, file:/PATH or command:/PROGRAM [env:
+    /// CTO_HARNESS_<ENGINE>_CREDENTIAL]
     #[arg(long, value_name = "WAY", hide_short_help = true)]
     credential: Option<String>,
-    /// How the model is talked to: openai-chat, openai-responses or anthropic-messages [env: CTO_HARNESS_<ENGINE>_MODEL_PROTOCOL]
+    /// How the model is talked to: openai-chat, openai-responses or anthropic-messages [env:
+    /// CTO_HARNESS_<ENGINE>_MODEL_PROTOCOL]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model_protocol: Option<String>,
     /// How many calls of its model the engine may make [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
@@ -66,7 +70,13 @@ impl RecordArgs {
 
 /// `CTO_HARNESS_<ENGINE>_TIMEOUT_SECONDS`.
 pub fn seconds(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
-    number(manifest, env, "TIMEOUT_SECONDS", ("bad_timeout", "number of seconds"), 604_800)
+    number(
+        manifest,
+        env,
+        "TIMEOUT_SECONDS",
+        ("bad_timeout", "number of seconds"),
+        604_800,
+    )
 }
 
 impl RecordArgs {
@@ -74,7 +84,13 @@ impl RecordArgs {
     pub fn model_calls(&self, manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
         match self.model_calls {
             Some(calls) => Ok(Some(calls)),
-            None => number(manifest, env, "MODEL_CALLS", ("bad_model_calls", "number of calls"), 100_000),
+            None => number(
+                manifest,
+                env,
+                "MODEL_CALLS",
+                ("bad_model_calls", "number of calls"),
+                100_000,
+            ),
         }
     }
 }
@@ -87,8 +103,14 @@ fn number(
     most: u32,
 ) -> Result<Option<u32>, Failure> {
     let name = variable(&manifest.id, name);
-    let Some(value) = env.get(&name).filter(|_| manifest.is_gated()) else { return Ok(None) };
-    let number = value.to_str().and_then(|text| text.parse::<u32>().ok()).filter(|number| (1..=most).contains(number));
-    let bad = || Failure::usage(code, format!("{name} is not a {what}, 1 to {most}")).so("nothing ran");
+    let Some(value) = env.get(&name).filter(|_| manifest.is_gated()) else {
+        return Ok(None);
+    };
+    let number = value
+        .to_str()
+        .and_then(|text| text.parse::<u32>().ok())
+        .filter(|number| (1..=most).contains(number));
+    let bad =
+        || Failure::usage(code, format!("{name} is not a {what}, 1 to {most}")).so("nothing ran");
     number.map(Some).ok_or_else(bad)
 }

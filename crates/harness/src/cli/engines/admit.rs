@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use cto_core::gate::Binary;
 use cto_core::records::{
-    BuildReport, ExecutableAdmission, Field, Issue, MAX_RECORD, ModelAdmission, ModelDecision, Record, RecordKind,
-    SourceAdmissionRecord, Takes, TargetAdmission, read,
+    BuildReport, ExecutableAdmission, Field, Issue, MAX_RECORD, ModelAdmission, ModelDecision,
+    Record, RecordKind, SourceAdmissionRecord, Takes, TargetAdmission, read,
 };
 use cto_core::values::ids::EngineId;
 use serde_json::{Map, Value, json};
@@ -111,17 +111,27 @@ fn store(context: &Context, engine: &EngineId) -> Result<RecordStore, Failure> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
-    path.canonicalize().and_then(|real| files::read_limited(&real, MAX_RECORD as u64)).map_err(|error| {
-        Failure::usage("unreadable_record", "the record cannot be read").at(path.display().to_string()).because(&error)
-    })
+    path.canonicalize()
+        .and_then(|real| files::read_limited(&real, MAX_RECORD as u64))
+        .map_err(|error| {
+            Failure::usage("unreadable_record", "the record cannot be read")
+                .at(path.display().to_string())
+                .because(&error)
+        })
 }
 
 /// Every issue, by field; no value is repeated.
 pub fn refused(kind: RecordKind, place: &str, issues: &[Issue]) -> Failure {
-    let mut failure = Failure::usage("record_invalid", format!("the {} is not valid", kind.title()))
-        .at(place)
-        .so("nothing was written")
-        .hint(format!("`cto schema` has the schema of every record; `cto admit {} check FILE` looks again", kind.as_str()));
+    let mut failure = Failure::usage(
+        "record_invalid",
+        format!("the {} is not valid", kind.title()),
+    )
+    .at(place)
+    .so("nothing was written")
+    .hint(format!(
+        "`cto schema` has the schema of every record; `cto admit {} check FILE` looks again",
+        kind.as_str()
+    ));
     failure.because = issues.iter().map(ToString::to_string).collect();
     failure
 }
@@ -132,7 +142,13 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
         Some(file) => match cto_core::values::json::parse_strict(&read_file(file)?) {
             Ok(Value::Object(map)) => map,
             // What exactly is wrong is said by the strict reading below.
-            Ok(_) | Err(_) => return Err(refused(T::KIND, &file.display().to_string(), &issues_of::<T>(&read_file(file)?))),
+            Ok(_) | Err(_) => {
+                return Err(refused(
+                    T::KIND,
+                    &file.display().to_string(),
+                    &issues_of::<T>(&read_file(file)?),
+                ));
+            }
         },
         None => Map::new(),
     };
@@ -144,13 +160,19 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
     }
     set_fields(T::FIELDS, &args.set, &mut map)?;
     stamp(T::FIELDS, &mut map);
-    let bytes = serde_json::to_vec(&map)
-        .map_err(|error| Failure::internal("unwritable_record", "the record cannot be written").because(&error))?;
-    let record: T = read(&bytes).map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
-    let bytes = cto_core::values::json::pretty(&record)
-        .map_err(|error| Failure::internal("unwritable_record", "the record cannot be written").because(&error))?;
+    let bytes = serde_json::to_vec(&map).map_err(|error| {
+        Failure::internal("unwritable_record", "the record cannot be written").because(&error)
+    })?;
+    let record: T =
+        read(&bytes).map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
+    let bytes = cto_core::values::json::pretty(&record).map_err(|error| {
+        Failure::internal("unwritable_record", "the record cannot be written").because(&error)
+    })?;
     let written = store.write(T::KIND, &bytes)?;
-    let previous = written.previous.as_ref().map(|path| path.display().to_string());
+    let previous = written
+        .previous
+        .as_ref()
+        .map(|path| path.display().to_string());
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1, "command": format!("admit {} new", T::KIND.as_str()), "engine": args.engine,
@@ -158,9 +180,15 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
         }))?;
         return Ok(0);
     }
-    context.output.line(&format!("{} for {}", T::KIND.title(), args.engine));
-    context.output.row("written", &written.path.display().to_string());
-    previous.iter().for_each(|path| context.output.row("before", path));
+    context
+        .output
+        .line(&format!("{} for {}", T::KIND.title(), args.engine));
+    context
+        .output
+        .row("written", &written.path.display().to_string());
+    previous
+        .iter()
+        .for_each(|path| context.output.row("before", path));
     Ok(0)
 }
 
@@ -169,15 +197,24 @@ fn issues_of<T: Record>(bytes: &[u8]) -> Vec<Issue> {
 }
 
 /// What the file itself says: path, digest, identity, and what its build says.
-fn executable_facts(context: &Context, args: &NewArgs, map: &mut Map<String, Value>) -> Result<(), Failure> {
+fn executable_facts(
+    context: &Context,
+    args: &NewArgs,
+    map: &mut Map<String, Value>,
+) -> Result<(), Failure> {
     let report = args.build_report.as_deref().map(build_report).transpose()?;
     let Some(bin) = &args.bin else { return Ok(()) };
-    let word = args.identity.clone().unwrap_or_else(|| args.engine.to_string());
+    let word = args
+        .identity
+        .clone()
+        .unwrap_or_else(|| args.engine.to_string());
     let admitted = examine(context, &args.engine, bin, &word)?;
     if let Some(wanted) = report.as_ref().and_then(|report| report.executable_sha256)
         && wanted != admitted.sha256
     {
-        return Err(not_admitted("the build report is about another file").so("nothing was written"));
+        return Err(
+            not_admitted("the build report is about another file").so("nothing was written")
+        );
     }
     for (name, value) in [
         ("path", json!(admitted.path)),
@@ -222,14 +259,29 @@ pub struct Examined {
 }
 
 /// Looks at a file and asks it, in a jail, who it is.
-pub fn examine(context: &Context, engine: &EngineId, bin: &Path, word: &str) -> Result<Examined, Failure> {
+pub fn examine(
+    context: &Context,
+    engine: &EngineId,
+    bin: &Path,
+    word: &str,
+) -> Result<Examined, Failure> {
     let home = context.home()?;
     home.create()?;
-    let refuse = |why: &str| Err(not_admitted(why).at(bin.display().to_string()).so("nothing was written"));
+    let refuse = |why: &str| {
+        Err(not_admitted(why)
+            .at(bin.display().to_string())
+            .so("nothing was written"))
+    };
     let (path, sha256, is_temporary) = match look_at(bin, &context.env, &home) {
-        Binary::Found { path, sha256, is_temporary } => (path, sha256, is_temporary),
+        Binary::Found {
+            path,
+            sha256,
+            is_temporary,
+        } => (path, sha256, is_temporary),
         Binary::NotNamed | Binary::NotAPath => {
-            return refuse("it must be an absolute path; a name, an alias or a shell keyword is no program");
+            return refuse(
+                "it must be an absolute path; a name, an alias or a shell keyword is no program",
+            );
         }
         Binary::NotThere => return refuse("nothing is there"),
         Binary::NotRegular => return refuse("it is not a regular file"),
@@ -238,37 +290,77 @@ pub fn examine(context: &Context, engine: &EngineId, bin: &Path, word: &str) -> 
     };
     let said = identity::ask(Path::new(&path), &context.env, &home)?;
     if !identity::names(&said, word) {
-        return refuse(&format!("what it says about itself does not name {word:?}, so it is not {engine}"));
+        return refuse(&format!(
+            "what it says about itself does not name {word:?}, so it is not {engine}"
+        ));
     }
-    let identity = if said.help.is_empty() { said.version.clone() } else { said.help };
-    let version = if said.version.is_empty() { "not said".to_owned() } else { said.version };
-    Ok(Examined { path, sha256, identity, version, is_temporary })
+    let identity = if said.help.is_empty() {
+        said.version.clone()
+    } else {
+        said.help
+    };
+    let version = if said.version.is_empty() {
+        "not said".to_owned()
+    } else {
+        said.version
+    };
+    Ok(Examined {
+        path,
+        sha256,
+        identity,
+        version,
+        is_temporary,
+    })
 }
 
 /// `--set FIELD=VALUE`, by the table of the record.
-fn set_fields(fields: &[Field], sets: &[String], map: &mut Map<String, Value>) -> Result<(), Failure> {
-    let bad = |what: &str| Failure::usage("bad_field", what).so("nothing was written").hint("--set FIELD=VALUE");
+fn set_fields(
+    fields: &[Field],
+    sets: &[String],
+    map: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let bad = |what: &str| {
+        Failure::usage("bad_field", what)
+            .so("nothing was written")
+            .hint("--set FIELD=VALUE")
+    };
     let mut begun: Vec<&str> = Vec::new();
     for set in sets {
-        let (name, value) = set.split_once('=').ok_or_else(|| bad("a field is set as FIELD=VALUE"))?;
-        let field = fields.iter().find(|field| field.name == name).ok_or_else(|| {
-            // A name that is not known may be what should not be shown.
-            let known = fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
-            bad("a field is set that this record does not have").hint(format!("fields: {known}"))
-        })?;
+        let (name, value) = set
+            .split_once('=')
+            .ok_or_else(|| bad("a field is set as FIELD=VALUE"))?;
+        let field = fields
+            .iter()
+            .find(|field| field.name == name)
+            .ok_or_else(|| {
+                // A name that is not known may be what should not be shown.
+                let known = fields
+                    .iter()
+                    .map(|field| field.name)
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                bad("a field is set that this record does not have")
+                    .hint(format!("fields: {known}"))
+            })?;
         let first = !begun.contains(&field.name);
         begun.push(field.name);
         let slot = map.entry(field.name).or_insert(Value::Null);
         match field.takes {
             Takes::Flag | Takes::Yes => *slot = Value::Bool(value == "true"),
-            Takes::Names | Takes::Texts | Takes::Rules | Takes::SeveralOf(_) | Takes::Trigger => match slot {
-                Value::Array(items) if !first => items.push(value.into()),
-                _ => *slot = json!([value]),
-            },
-            Takes::Versions => {
-                let (tool, version) = value.split_once('=').ok_or_else(|| bad("a version is set as FIELD=TOOL=VERSION"))?;
+            Takes::Names | Takes::Texts | Takes::Rules | Takes::SeveralOf(_) | Takes::Trigger => {
                 match slot {
-                    Value::Object(tools) if !first => drop(tools.insert(tool.into(), version.into())),
+                    Value::Array(items) if !first => items.push(value.into()),
+                    _ => *slot = json!([value]),
+                }
+            }
+            Takes::Versions => {
+                let (tool, version) = value
+                    .split_once('=')
+                    .ok_or_else(|| bad("a version is set as FIELD=TOOL=VERSION"))?;
+                match slot {
+                    Value::Object(tools) if !first => {
+                        drop(tools.insert(tool.into(), version.into()))
+                    }
                     _ => *slot = json!({tool: version}),
                 }
             }
@@ -280,21 +372,31 @@ fn set_fields(fields: &[Field], sets: &[String], map: &mut Map<String, Value>) -
 
 /// The time of admission is now, unless somebody says otherwise.
 fn stamp(fields: &[Field], map: &mut Map<String, Value>) {
-    for name in ["admission_timestamp", "approval_timestamp", "retrieval_date"] {
+    for name in [
+        "admission_timestamp",
+        "approval_timestamp",
+        "retrieval_date",
+    ] {
         if fields.iter().any(|field| field.name == name) && !map.contains_key(name) {
             map.insert(name.into(), json!(host::now()));
         }
     }
 }
 
-fn check<T: Record>(context: &Context, file: Option<PathBuf>, engine: Option<EngineId>) -> Result<u8, Failure> {
+fn check<T: Record>(
+    context: &Context,
+    file: Option<PathBuf>,
+    engine: Option<EngineId>,
+) -> Result<u8, Failure> {
     let path = match (file, engine) {
         (Some(file), _) => file,
         (None, Some(engine)) => store(context, &engine)?.path(T::KIND),
         (None, None) => {
-            return Err(
-                Failure::usage("missing_argument", "say which record: a FILE, or --engine ENGINE").so("nothing was checked")
-            );
+            return Err(Failure::usage(
+                "missing_argument",
+                "say which record: a FILE, or --engine ENGINE",
+            )
+            .so("nothing was checked"));
         }
     };
     let issues = issues_of::<T>(&read_file(&path)?);
@@ -304,10 +406,20 @@ fn check<T: Record>(context: &Context, file: Option<PathBuf>, engine: Option<Eng
             "file": path.display().to_string(), "ok": issues.is_empty(), "issues": issues,
         }))?;
     } else if issues.is_empty() {
-        context.output.line(&format!("ok: {} is a valid {}", path.display(), T::KIND.title()));
+        context.output.line(&format!(
+            "ok: {} is a valid {}",
+            path.display(),
+            T::KIND.title()
+        ));
     } else {
-        context.output.line(&format!("not valid: {} as a {}", path.display(), T::KIND.title()));
-        issues.iter().for_each(|issue| context.output.hanging("  ", &tame(&issue.to_string())));
+        context.output.line(&format!(
+            "not valid: {} as a {}",
+            path.display(),
+            T::KIND.title()
+        ));
+        issues
+            .iter()
+            .for_each(|issue| context.output.hanging("  ", &tame(&issue.to_string())));
     }
     Ok(if issues.is_empty() { 0 } else { 1 })
 }
@@ -316,15 +428,25 @@ fn show<T: Record>(context: &Context, engine: &EngineId) -> Result<u8, Failure> 
     let store = store(context, engine)?;
     let path = store.path(T::KIND);
     if !path.exists() {
-        return Err(Failure::usage("no_record", format!("there is no {} for {engine}", T::KIND.title()))
-            .at(path.display().to_string())
-            .hint(format!("`cto admit {} new --engine {engine}` writes one", T::KIND.as_str())));
+        return Err(Failure::usage(
+            "no_record",
+            format!("there is no {} for {engine}", T::KIND.title()),
+        )
+        .at(path.display().to_string())
+        .hint(format!(
+            "`cto admit {} new --engine {engine}` writes one",
+            T::KIND.as_str()
+        )));
     }
-    let record: T = read(&read_file(&path)?).map_err(|issues| refused(T::KIND, &path.display().to_string(), &issues))?;
-    let history = store
-        .history(T::KIND)
-        .map_err(|error| Failure::internal("unreadable_history", "earlier records cannot be listed").because(&error))?;
-    let history: Vec<String> = history.iter().map(|path| path.display().to_string()).collect();
+    let record: T = read(&read_file(&path)?)
+        .map_err(|issues| refused(T::KIND, &path.display().to_string(), &issues))?;
+    let history = store.history(T::KIND).map_err(|error| {
+        Failure::internal("unreadable_history", "earlier records cannot be listed").because(&error)
+    })?;
+    let history: Vec<String> = history
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1, "command": format!("admit {} show", T::KIND.as_str()), "engine": engine,
@@ -334,6 +456,8 @@ fn show<T: Record>(context: &Context, engine: &EngineId) -> Result<u8, Failure> 
     }
     context.output.document(&record)?;
     context.output.row("path", &path.display().to_string());
-    history.iter().for_each(|path| context.output.row("before", path));
+    history
+        .iter()
+        .for_each(|path| context.output.row("before", path));
     Ok(0)
 }

@@ -1,4 +1,5 @@
-//! `cto eligibility`: may this engine be chosen for this case, and if not, what is missing. Runs nothing.
+//! `cto eligibility`: may this engine be chosen for this case, and if not, what is missing. Runs
+//! nothing.
 
 use cto_core::gate::eligibility::{self, Eligibility, Escalation};
 use serde_json::json;
@@ -26,11 +27,16 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
     let home = context.home()?;
     let answered = Approvals::store().answer(request.origin).is_some();
-    let planned = plan::plan(&request, answered, &context.env, &home, &OwnProgram::find(&home)?);
-    let sealed = planned
-        .contract
-        .seal()
-        .map_err(|error| Failure::internal("contract_unwritable", "the contract cannot be written").because(&error))?;
+    let planned = plan::plan(
+        &request,
+        answered,
+        &context.env,
+        &home,
+        &OwnProgram::find(&home)?,
+    );
+    let sealed = planned.contract.seal().map_err(|error| {
+        Failure::internal("contract_unwritable", "the contract cannot be written").because(&error)
+    })?;
     let decision = eligibility::decide(
         &request.manifest.id,
         request.stage,
@@ -38,7 +44,11 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         &sealed.contract_digest,
         &planned.gates,
     );
-    let code = if decision.denied_backends.is_empty() { 0 } else { 3 };
+    let code = if decision.denied_backends.is_empty() {
+        0
+    } else {
+        3
+    };
     if context.output.json {
         context.output.document(
             &json!({"schema_version": 1, "command": "eligibility", "decision": decision, "gates": planned.gates.gates}),
@@ -55,10 +65,20 @@ fn print(context: &Context, decision: &Eligibility) {
         true => ("ELIGIBLE", status_style(Status::Pass)),
         false => ("NOT ELIGIBLE", status_style(Status::Blocked)),
     };
-    context.output.line(&format!("{style}{word}{style:#}  {}", decision.selected_backend));
-    decision.reasons.iter().for_each(|reason| context.output.row("because", &tame(reason)));
-    context.output.row("passed", &decision.passed_gates.join(", "));
-    context.output.row("missing", &decision.missing_gates.join(", "));
+    context.output.line(&format!(
+        "{style}{word}{style:#}  {}",
+        decision.selected_backend
+    ));
+    decision
+        .reasons
+        .iter()
+        .for_each(|reason| context.output.row("because", &tame(reason)));
+    context
+        .output
+        .row("passed", &decision.passed_gates.join(", "));
+    context
+        .output
+        .row("missing", &decision.missing_gates.join(", "));
     let path = match decision.escalation_path {
         Escalation::Operator => "operator",
         Escalation::CoreRoute => "core_route",

@@ -14,8 +14,9 @@ pub struct Args {}
 
 pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let all = engines::all()?;
-    let open =
-        |manifest: &cto_core::engine::manifest::Manifest| !manifest.is_gated() || engines::is_opened(manifest, &[], &context.env);
+    let open = |manifest: &cto_core::engine::manifest::Manifest| {
+        !manifest.is_gated() || engines::is_opened(manifest, &[], &context.env)
+    };
     if context.output.json {
         let rows: Vec<_> = all
             .iter()
@@ -31,17 +32,32 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
                 })
             })
             .collect();
-        context.output.document(&json!({"schema_version": 1, "command": "engines", "engines": rows}))?;
+        context
+            .output
+            .document(&json!({"schema_version": 1, "command": "engines", "engines": rows}))?;
         return Ok(0);
     }
-    let mut table = Table::new(&[("name", Fit::Whole), ("gate", Fit::Whole), ("engine", Fit::Cut), ("opened by", Fit::Whole)]);
+    let mut table = Table::new(&[
+        ("name", Fit::Whole),
+        ("gate", Fit::Whole),
+        ("engine", Fit::Cut),
+        ("opened by", Fit::Whole),
+    ]);
     for manifest in &all {
         let gate = match open(manifest) {
             true => Cell::styled("open", AnsiColor::Green.on_default()),
             false => Cell::styled("closed", dim()),
         };
-        let variable = manifest.gated_by_env.as_deref().unwrap_or("nothing: it always is");
-        table.row(vec![manifest.id.as_str().into(), gate, manifest.title.as_str().into(), variable.into()]);
+        let variable = manifest
+            .gated_by_env
+            .as_deref()
+            .unwrap_or("nothing: it always is");
+        table.row(vec![
+            manifest.id.as_str().into(),
+            gate,
+            manifest.title.as_str().into(),
+            variable.into(),
+        ]);
     }
     context.output.table(&table);
     context.output.line("");

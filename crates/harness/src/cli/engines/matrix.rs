@@ -26,7 +26,8 @@ pub struct Args {
     /// Only this row, or all forms of it, or all of a theme; may be given again
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
-    /// What a hostile engine tries, and honest work that must stay green, instead of the ways to fail
+    /// What a hostile engine tries, and honest work that must stay green, instead of the ways to
+    /// fail
     #[arg(long)]
     hostile: bool,
     /// Also write the result as JUnit XML
@@ -38,21 +39,36 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let Matrix { fixture, rows } = if args.hostile { hostile()? } else { built_in()? };
-    let order = Order { fixture, rows: chosen(rows, &args.row)?, manifest: engines::find(&args.engine)?, keep: args.keep };
+    let Matrix { fixture, rows } = if args.hostile {
+        hostile()?
+    } else {
+        built_in()?
+    };
+    let order = Order {
+        fixture,
+        rows: chosen(rows, &args.row)?,
+        manifest: engines::find(&args.engine)?,
+        keep: args.keep,
+    };
     // A file that cannot be written is said before anything runs.
-    let junit =
-        args.junit.as_deref().map(|path| Ok((path, File::create(path).map_err(|e| unwritable(path, &e))?))).transpose()?;
+    let junit = args
+        .junit
+        .as_deref()
+        .map(|path| Ok((path, File::create(path).map_err(|e| unwritable(path, &e))?)))
+        .transpose()?;
     let root = make_root(&context.env)?;
     let mut progress = Rows::for_stderr(context.output.json, order.rows.len());
-    let report = run_rows(&order, &root, &context.env, &mut |row| progress.ended(&row.row));
+    let report = run_rows(&order, &root, &context.env, &mut |row| {
+        progress.ended(&row.row)
+    });
     progress.done();
     if !args.keep {
         let _ = on_disk::remove(&root);
     }
     let report = report?;
     if let Some((path, mut file)) = junit {
-        file.write_all(matrix::junit(&report).as_bytes()).map_err(|error| unwritable(path, &error))?;
+        file.write_all(matrix::junit(&report).as_bytes())
+            .map_err(|error| unwritable(path, &error))?;
     }
     match context.output.json {
         true => context.output.document(&report)?,
@@ -62,40 +78,63 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::usage("unwritable_file", "the JUnit file cannot be written").at(path.display().to_string()).because(error)
+    Failure::usage("unwritable_file", "the JUnit file cannot be written")
+        .at(path.display().to_string())
+        .because(error)
 }
 
 fn chosen(rows: Vec<Row>, names: &[String]) -> Result<Vec<Row>, Failure> {
-    if let Some(unknown) = names.iter().find(|name| !rows.iter().any(|row| row.is_called(name))) {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| !rows.iter().any(|row| row.is_called(name)))
+    {
         let known: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        return Err(Failure::usage("unknown_row", format!("no row is called {unknown:?}"))
-            .so("nothing ran")
-            .hint(format!("rows: {}", known.join(", "))));
+        return Err(
+            Failure::usage("unknown_row", format!("no row is called {unknown:?}"))
+                .so("nothing ran")
+                .hint(format!("rows: {}", known.join(", "))),
+        );
     }
-    Ok(rows.into_iter().filter(|row| names.is_empty() || names.iter().any(|name| row.is_called(name))).collect())
+    Ok(rows
+        .into_iter()
+        .filter(|row| names.is_empty() || names.iter().any(|name| row.is_called(name)))
+        .collect())
 }
 
 fn print(context: &Context, report: &MatrixReport, kept: Option<&Path>) {
     let out = |text: &str| context.output.line(text);
     let dim = dim();
     context.output.table(&table(report));
-    for row in report.rows.iter().filter(|row| row.verdict == RowVerdict::Red) {
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| row.verdict == RowVerdict::Red)
+    {
         out(&format!("\n{} {dim}{}{dim:#}", row.row, tame(&row.trigger)));
         for wrong in row.wrong() {
-            context.output.hanging(&format!("  {}: ", wrong.check), &tame(&wrong.want));
+            context
+                .output
+                .hanging(&format!("  {}: ", wrong.check), &tame(&wrong.want));
             let found = wrong.found.as_deref().unwrap_or("it is not so");
-            context.output.hanging(&format!("    {dim}but:{dim:#} "), &tame(found));
+            context
+                .output
+                .hanging(&format!("    {dim}but:{dim:#} "), &tame(found));
         }
     }
     for reason in reasons(report) {
         out("");
-        context.output.hanging(&format!("{dim}–{dim:#} "), &tame(&reason));
+        context
+            .output
+            .hanging(&format!("{dim}–{dim:#} "), &tame(&reason));
     }
     summary(context, report);
     match kept {
         Some(root) => out(&format!("{dim}kept in{dim:#} {}", root.display())),
         None if report.counts.red > 0 => {
-            out(&format!("\nhint: `{}` leaves the bundles to look at", context.output.command("matrix --keep")));
+            out(&format!(
+                "\nhint: `{}` leaves the bundles to look at",
+                context.output.command("matrix --keep")
+            ));
         }
         None => {}
     }
@@ -121,7 +160,13 @@ fn summary(context: &Context, report: &MatrixReport) {
 }
 
 fn table(report: &MatrixReport) -> Table {
-    let columns = [("", Fit::Whole), ("row", Fit::Whole), ("blocker", Fit::Cut), ("event", Fit::Whole), ("ms", Fit::Right)];
+    let columns = [
+        ("", Fit::Whole),
+        ("row", Fit::Whole),
+        ("blocker", Fit::Cut),
+        ("event", Fit::Whole),
+        ("ms", Fit::Right),
+    ];
     let mut table = Table::new(&columns);
     for row in &report.rows {
         let (mark, style) = match row.verdict {
@@ -129,7 +174,11 @@ fn table(report: &MatrixReport) -> Table {
             RowVerdict::Red => ("✗", AnsiColor::Red.on_default().bold()),
             RowVerdict::NotApplicable => ("–", dim()),
         };
-        let ms = if row.verdict == RowVerdict::NotApplicable { String::new() } else { row.duration_ms.to_string() };
+        let ms = if row.verdict == RowVerdict::NotApplicable {
+            String::new()
+        } else {
+            row.duration_ms.to_string()
+        };
         table.row(vec![
             Cell::styled(mark, style),
             row.row.as_str().into(),
@@ -150,7 +199,10 @@ fn reasons(report: &MatrixReport) -> Vec<String> {
             None => found.push((reason, 1)),
         }
     }
-    found.into_iter().map(|(reason, count)| format!("{count} rows: {reason}")).collect()
+    found
+        .into_iter()
+        .map(|(reason, count)| format!("{count} rows: {reason}"))
+        .collect()
 }
 
 fn seconds(ms: u64) -> String {
@@ -165,9 +217,18 @@ mod tests {
     #[test]
     fn every_row_fits_eighty_columns() {
         let engine: cto_core::values::ids::EngineId = "fake".parse().unwrap();
-        let rows: Vec<Row> = built_in().unwrap().rows.into_iter().chain(hostile().unwrap().rows).collect();
-        let outcome = |row: &Row| RowOutcome { duration_ms: 12_345, ..RowOutcome::judged(row, &engine, Vec::new()) };
-        let report = MatrixReport::new(engine.clone(), rows.iter().map(outcome).collect(), 1, false);
+        let rows: Vec<Row> = built_in()
+            .unwrap()
+            .rows
+            .into_iter()
+            .chain(hostile().unwrap().rows)
+            .collect();
+        let outcome = |row: &Row| RowOutcome {
+            duration_ms: 12_345,
+            ..RowOutcome::judged(row, &engine, Vec::new())
+        };
+        let report =
+            MatrixReport::new(engine.clone(), rows.iter().map(outcome).collect(), 1, false);
         for line in table(&report).lines(Some(80)) {
             assert!(crate::screen::terminal::width(&line) <= 80, "{line}");
         }

@@ -35,20 +35,36 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let (mut matrix, kit) = (matrix::built_in()?, matrix::hostile()?);
     matrix.rows.extend(kit.rows);
     let row = matrix.rows.iter().find(|row| row.name == args.name);
-    let row = row.ok_or_else(|| Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran"))?;
-    let request = matrix::request(row, &matrix.fixture, engines::find(&args.engine)?, args.source.as_deref(), &words(args))?;
+    let row = row.ok_or_else(|| {
+        Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran")
+    })?;
+    let request = matrix::request(
+        row,
+        &matrix.fixture,
+        engines::find(&args.engine)?,
+        args.source.as_deref(),
+        &words(args),
+    )?;
     let approvals = match row.approval {
         None => Approvals::store(),
-        Some(Scripted::Granted) => Approvals::scripted(Answer::Granted { actor: VALIDATOR.into() }),
-        Some(Scripted::Denied) => Approvals::scripted(Answer::Denied { actor: VALIDATOR.into() }),
+        Some(Scripted::Granted) => Approvals::scripted(Answer::Granted {
+            actor: VALIDATOR.into(),
+        }),
+        Some(Scripted::Denied) => Approvals::scripted(Answer::Denied {
+            actor: VALIDATOR.into(),
+        }),
     };
     let home = context.home()?;
     if home.root.exists() || home.runs.exists() {
-        return Err(Failure::usage("not_fresh", "a row runs in a state home of its own")
-            .at(home.root.display().to_string())
-            .so("nothing ran"));
+        return Err(
+            Failure::usage("not_fresh", "a row runs in a state home of its own")
+                .at(home.root.display().to_string())
+                .so("nothing ran"),
+        );
     }
-    let unheard = |error: std::io::Error| Failure::internal("no_signals", "signals cannot be listened to").because(&error);
+    let unheard = |error: std::io::Error| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&error)
+    };
     let cancel = Cancel::on_signals().map_err(unheard)?;
     let mut progress: Box<dyn Progress> = Box::new(Quiet);
     match row.fault {
@@ -56,9 +72,13 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             // Handled, so that the write fails instead of ending us.
             let flag = std::sync::Arc::default();
             signal_hook::flag::register(SIGXFSZ, flag).map_err(unheard)?;
-            let limit = Rlimit { current: Some(SMALL_FILE), maximum: Some(SMALL_FILE) };
-            setrlimit(Resource::Fsize, limit)
-                .map_err(|error| Failure::internal("no_limit", "the size of files cannot be limited").because(&error))?;
+            let limit = Rlimit {
+                current: Some(SMALL_FILE),
+                maximum: Some(SMALL_FILE),
+            };
+            setrlimit(Resource::Fsize, limit).map_err(|error| {
+                Failure::internal("no_limit", "the size of files cannot be limited").because(&error)
+            })?;
         }
         Some(Fault::Interrupt) => {
             progress = Box::new(AtFirstSound(|| {
@@ -67,7 +87,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             }))
         }
         Some(Fault::SourceEdited) => {
-            let file = args.source.clone().unwrap_or_default().join(EDITED_MEANWHILE);
+            let file = args
+                .source
+                .clone()
+                .unwrap_or_default()
+                .join(EDITED_MEANWHILE);
             progress = Box::new(AtFirstSound(move || {
                 // Not written means not edited, and the row turns red.
                 let _ = std::fs::write(&file, b"by somebody else\n");
@@ -76,7 +100,14 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         // PATH came with the process.
         Some(Fault::NoGit) | None => {}
     }
-    let sealed = run::run_asking(&approvals, &home, &context.env, &request, &cancel, progress.as_mut())?;
+    let sealed = run::run_asking(
+        &approvals,
+        &home,
+        &context.env,
+        &request,
+        &cancel,
+        progress.as_mut(),
+    )?;
     context.output.document(&json!({"schema_version": 1, "command": "__row", "bundle": sealed.dir.display().to_string()}))?;
     Ok(sealed.report.status.exit_code())
 }
@@ -84,7 +115,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 /// What the words of a row mean, this process among them.
 fn words(args: &Args) -> Words {
     let given = args.word.iter().filter_map(|word| word.split_once('='));
-    let mut words: Words = given.map(|(word, meant)| (word.to_owned(), meant.to_owned())).collect();
+    let mut words: Words = given
+        .map(|(word, meant)| (word.to_owned(), meant.to_owned()))
+        .collect();
     words.insert("harness".into(), std::process::id().to_string());
     words
 }

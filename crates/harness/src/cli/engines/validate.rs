@@ -28,7 +28,8 @@ pub struct Args {
     /// List the validators
     #[arg(long)]
     list: bool,
-    /// Prove it for this engine, in your own state home; without one, doubles show it in a state of their own
+    /// Prove it for this engine, in your own state home; without one, doubles show it in a state of
+    /// their own
     #[arg(long)]
     engine: Option<String>,
     /// The case to run
@@ -48,7 +49,9 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let Some(name) = &args.name else { return list(context) };
+    let Some(name) = &args.name else {
+        return list(context);
+    };
     let validator = validate::find(name)?;
     let root = make_root(&context.env)?;
     let answer = validated(context, validator, &args, root.clone());
@@ -58,31 +61,53 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let validation = answer?;
     answer_with(context, validator, &validation)?;
     if args.keep && !context.output.json {
-        context.output.line(&format!("{dim}kept in{dim:#} {}", root.display(), dim = dim()));
+        context.output.line(&format!(
+            "{dim}kept in{dim:#} {}",
+            root.display(),
+            dim = dim()
+        ));
     }
     Ok(if validation.ok { 0 } else { 1 })
 }
 
-fn validated(context: &Context, validator: &Validator, args: &Args, root: PathBuf) -> Result<Validation, Failure> {
-    let cancel =
-        Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
+fn validated(
+    context: &Context,
+    validator: &Validator,
+    args: &Args,
+    root: PathBuf,
+) -> Result<Validation, Failure> {
+    let cancel = Cancel::on_signals().map_err(|e| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&e)
+    })?;
     let engine = args.engine.as_deref().map(engines::find).transpose()?;
     let home = match engine {
         Some(_) => context.home()?,
-        None => Home { root: root.join("state"), runs: root.join("state/harness-runs") },
+        None => Home {
+            root: root.join("state"),
+            runs: root.join("state/harness-runs"),
+        },
     };
     let case = cases::find(&args.case, args.cases.as_deref())?;
     let mut progress = progress::for_stderr(context.output.json);
     let fixtures = root.join("rows");
-    crate::host::make_private_dir(&fixtures)
-        .map_err(|error| Failure::internal("no_temporary_directory", "no place for fixtures can be made").because(&error))?;
+    crate::host::make_private_dir(&fixtures).map_err(|error| {
+        Failure::internal(
+            "no_temporary_directory",
+            "no place for fixtures can be made",
+        )
+        .because(&error)
+    })?;
     let mut bench = Bench {
         env: &context.env,
         home: &home,
         root: fixtures,
         engine,
         asked: args.records.asked(),
-        contain: if args.contain == "contained" { Containment::Contained } else { Containment::Strict },
+        contain: if args.contain == "contained" {
+            Containment::Contained
+        } else {
+            Containment::Strict
+        },
         case,
         cancel: &cancel,
         progress: progress.as_mut(),
@@ -92,31 +117,58 @@ fn validated(context: &Context, validator: &Validator, args: &Args, root: PathBu
 
 fn list(context: &Context) -> Result<u8, Failure> {
     if context.output.json {
-        let rows: Vec<Value> = VALIDATORS.iter().map(|row| json!({"name": row.name, "what": row.what})).collect();
-        context.output.document(&json!({"schema_version": 1, "command": "validate", "validators": rows}))?;
+        let rows: Vec<Value> = VALIDATORS
+            .iter()
+            .map(|row| json!({"name": row.name, "what": row.what}))
+            .collect();
+        context
+            .output
+            .document(&json!({"schema_version": 1, "command": "validate", "validators": rows}))?;
         return Ok(0);
     }
     let mut table = Table::new(&[("name", Fit::Whole), ("what it shows", Fit::Cut)]);
-    VALIDATORS.iter().for_each(|row| table.row(vec![row.name.into(), row.what.into()]));
+    VALIDATORS
+        .iter()
+        .for_each(|row| table.row(vec![row.name.into(), row.what.into()]));
     context.output.table(&table);
     Ok(0)
 }
 
 /// What a validator prints, for people or as the one document.
-pub fn answer_with(context: &Context, validator: &Validator, validation: &Validation) -> Result<(), Failure> {
+pub fn answer_with(
+    context: &Context,
+    validator: &Validator,
+    validation: &Validation,
+) -> Result<(), Failure> {
     if context.output.json {
-        let mut document = serde_json::to_value(validation)
-            .map_err(|error| Failure::internal("unprintable", "the answer cannot be printed").because(&error))?;
+        let mut document = serde_json::to_value(validation).map_err(|error| {
+            Failure::internal("unprintable", "the answer cannot be printed").because(&error)
+        })?;
         document["schema_version"] = 1.into();
         document["command"] = format!("validate {}", validator.name).into();
         return context.output.document(&document);
     }
-    let (green, red) = (AnsiColor::Green.on_default(), AnsiColor::Red.on_default().bold());
+    let (green, red) = (
+        AnsiColor::Green.on_default(),
+        AnsiColor::Red.on_default().bold(),
+    );
     for check in &validation.checked {
-        let (word, style) = if check.ok { ("ok    ", green) } else { ("NOT OK", red) };
-        context.output.line(&format!("  {style}{word}{style:#} {}", check.name));
+        let (word, style) = if check.ok {
+            ("ok    ", green)
+        } else {
+            ("NOT OK", red)
+        };
+        context
+            .output
+            .line(&format!("  {style}{word}{style:#} {}", check.name));
     }
-    validation.errors.iter().for_each(|error| context.output.hanging("  because ", &tame(error)));
-    validation.proof_paths.iter().for_each(|path| context.output.row("proof", path));
+    validation
+        .errors
+        .iter()
+        .for_each(|error| context.output.hanging("  because ", &tame(error)));
+    validation
+        .proof_paths
+        .iter()
+        .for_each(|path| context.output.row("proof", path));
     Ok(())
 }

@@ -27,7 +27,8 @@ enum Command {
         /// A run id, a unique part of one, `last`, or a bundle directory
         #[arg(default_value = "last")]
         run: String,
-        /// Where to; `.tar` is left uncompressed, `-` is standard output [default: <run id>.tar.zst]
+        /// Where to; `.tar` is left uncompressed, `-` is standard output [default: <run
+        /// id>.tar.zst]
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -51,39 +52,54 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 fn pack(context: &Context, name: &str, output: Option<&Path>) -> Result<u8, Failure> {
     let dir = reader::find(&context.home()?, name)?;
     if liveness(&dir) != Liveness::Sealed {
-        return Err(Failure::usage("not_sealed", "only a sealed bundle can be packed").at(dir.display().to_string()));
+        return Err(
+            Failure::usage("not_sealed", "only a sealed bundle can be packed")
+                .at(dir.display().to_string()),
+        );
     }
     let run_id = reader::report(&dir)?.run_id;
     if output == Some(Path::new("-")) {
         pack::pack(&dir, &run_id, io::stdout(), true).map_err(|error| failure(&error, &dir))?;
         return Ok(0);
     }
-    let to = output.map_or_else(|| PathBuf::from(format!("{run_id}.tar.zst")), Path::to_owned);
+    let to = output.map_or_else(
+        || PathBuf::from(format!("{run_id}.tar.zst")),
+        Path::to_owned,
+    );
     let compress = to.extension().is_none_or(|end| end != "tar");
-    let bytes = write_new(&to, |file| pack::pack(&dir, &run_id, file, compress)).map_err(|error| failure(&error, &to))?;
+    let bytes = write_new(&to, |file| pack::pack(&dir, &run_id, file, compress))
+        .map_err(|error| failure(&error, &to))?;
     let next = context.output.command(&format!("verify {}", to.display()));
     match context.output.json {
         true => context.output.document(&json!({
             "schema_version": 1, "command": "bundle pack",
             "run_id": run_id, "file": to.display().to_string(), "bytes": bytes, "next": next,
         }))?,
-        false => context.output.line(&format!("packed {} ({bytes} bytes)\n\nnext: {next}", to.display())),
+        false => context.output.line(&format!(
+            "packed {} ({bytes} bytes)\n\nnext: {next}",
+            to.display()
+        )),
     }
     Ok(0)
 }
 
 /// A whole file under its name, or none.
-fn write_new(to: &Path, write: impl FnOnce(&mut File) -> Result<(), PackError>) -> Result<u64, PackError> {
+fn write_new(
+    to: &Path,
+    write: impl FnOnce(&mut File) -> Result<(), PackError>,
+) -> Result<u64, PackError> {
     if fs::symlink_metadata(to).is_ok() {
         return Err(PackError::Exists(to.to_owned()));
     }
     let name = host::random_name(12).map_err(io::Error::other)?;
     let aside = to.with_file_name(format!(".packing-{name}"));
-    let written = File::create_new(&aside).map_err(PackError::from).and_then(|mut file| {
-        write(&mut file)?;
-        file.flush()?;
-        Ok(file.metadata()?.len())
-    });
+    let written = File::create_new(&aside)
+        .map_err(PackError::from)
+        .and_then(|mut file| {
+            write(&mut file)?;
+            file.flush()?;
+            Ok(file.metadata()?.len())
+        });
     let placed = written.and_then(|bytes| match files::rename_new(&aside, to)? {
         true => Ok(bytes),
         false => Err(PackError::Exists(to.to_owned())),
@@ -97,7 +113,9 @@ fn write_new(to: &Path, write: impl FnOnce(&mut File) -> Result<(), PackError>) 
 fn unpack(context: &Context, file: &Path, directory: &Path) -> Result<u8, Failure> {
     let unpacked = match file == Path::new("-") {
         true => pack::unpack(io::stdin().lock(), directory),
-        false => files::open_regular(file).map_err(PackError::from).and_then(|archive| pack::unpack(archive, directory)),
+        false => files::open_regular(file)
+            .map_err(PackError::from)
+            .and_then(|archive| pack::unpack(archive, directory)),
     };
     let to = unpacked.map_err(|error| failure(&error, file))?;
     let next = context.output.command(&format!("verify {}", to.display()));
@@ -113,15 +131,24 @@ fn unpack(context: &Context, file: &Path, directory: &Path) -> Result<u8, Failur
 fn failure(error: &PackError, place: &Path) -> Failure {
     let mut failure = match error {
         PackError::Refused(_) | PackError::Frame(_) | PackError::Short => {
-            Failure::usage("archive_refused", "this is not a packed bundle").so("nothing was unpacked")
+            Failure::usage("archive_refused", "this is not a packed bundle")
+                .so("nothing was unpacked")
         }
-        PackError::Exists(_) => Failure::usage("exists", "nothing is overwritten").hint("choose another place"),
+        PackError::Exists(_) => {
+            Failure::usage("exists", "nothing is overwritten").hint("choose another place")
+        }
         PackError::Strange(_) | PackError::Changed(_) => {
-            Failure::usage("not_packable", "the bundle cannot be packed").hint("`cto verify` says what is wrong with it")
+            Failure::usage("not_packable", "the bundle cannot be packed")
+                .hint("`cto verify` says what is wrong with it")
         }
-        PackError::Io(_) => Failure::internal("archive_io", "the archive could not be read or written"),
+        PackError::Io(_) => {
+            Failure::internal("archive_io", "the archive could not be read or written")
+        }
     };
-    if matches!(error, PackError::Refused(_) | PackError::Frame(_) | PackError::Short) {
+    if matches!(
+        error,
+        PackError::Refused(_) | PackError::Frame(_) | PackError::Short
+    ) {
         // An answer about the archive, as `cto verify` gives it.
         failure.exits_with = Some(1);
     }

@@ -1,4 +1,5 @@
-//! `cto diff`: the patch of a run, out of a bundle that verified. Raw bytes for programs, a tamed view for people.
+//! `cto diff`: the patch of a run, out of a bundle that verified. Raw bytes for programs, a tamed
+//! view for people.
 
 use std::path::Path;
 
@@ -43,15 +44,27 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if context.output.json {
         return document(context, &patch).map(|()| 0);
     }
-    if let Some(status) = patch.verification.status.filter(|status| *status != Status::Pass) {
-        context.output.note(&format!("note: this run is {}; its patch is not proven", status.as_str()));
+    if let Some(status) = patch
+        .verification
+        .status
+        .filter(|status| *status != Status::Pass)
+    {
+        context.output.note(&format!(
+            "note: this run is {}; its patch is not proven",
+            status.as_str()
+        ));
     }
     if patch.is_empty() {
         context.output.note("This run changed nothing.");
     } else if args.name_only {
-        patch.paths.iter().for_each(|path| context.output.line(&tame(path)));
+        patch
+            .paths
+            .iter()
+            .for_each(|path| context.output.line(&tame(path)));
     } else if args.stat {
-        stat_view::lines(&patch.stat()?, terminal::columns()).iter().for_each(|line| context.output.line(line));
+        stat_view::lines(&patch.stat()?, terminal::columns())
+            .iter()
+            .for_each(|line| context.output.line(line));
     } else if !args.raw && (is_watched() || context.color == Some(Color::Always)) {
         let mut view = View::default();
         patch.scan(|chunk| view.feed(chunk, &mut |line| context.output.line(line)))?;
@@ -92,25 +105,44 @@ impl<'a> Patch<'a> {
     fn of(dir: &'a Path, trust: &Trust) -> Result<Self, Failure> {
         let place = || dir.display().to_string();
         if liveness(dir) != Liveness::Sealed {
-            return Err(Failure::blocked("no_patch", "this run is not sealed, so it has no patch yet").at(place()));
+            return Err(Failure::blocked(
+                "no_patch",
+                "this run is not sealed, so it has no patch yet",
+            )
+            .at(place()));
         }
-        let (found, verification) = verifier::examine(dir, trust)
-            .map_err(|error| Failure::internal("unreadable_bundle", "the bundle cannot be read").at(place()).because(&error))?;
+        let (found, verification) = verifier::examine(dir, trust).map_err(|error| {
+            Failure::internal("unreadable_bundle", "the bundle cannot be read")
+                .at(place())
+                .because(&error)
+        })?;
         if verification.standing != Standing::Good {
             return Err(not_good(&verification).at(place()));
         }
         Self::in_good(dir, &found, verification)
     }
 
-    fn in_good(dir: &'a Path, found: &FoundBundle, verification: Verification) -> Result<Self, Failure> {
+    fn in_good(
+        dir: &'a Path,
+        found: &FoundBundle,
+        verification: Verification,
+    ) -> Result<Self, Failure> {
         match (found.files.get(bundle::PATCH), &found.patch_paths) {
             (Some(file), Some(Ok(paths))) => {
                 let paths = paths.iter().map(ToString::to_string).collect();
-                Ok(Self { dir, verification, sha256: file.sha256, bytes: file.bytes, paths })
+                Ok(Self {
+                    dir,
+                    verification,
+                    sha256: file.sha256,
+                    bytes: file.bytes,
+                    paths,
+                })
             }
-            _ => Err(Failure::blocked("patch_withheld", "the patch of this run was withheld")
-                .at(dir.display().to_string())
-                .hint("`cto show` says why")),
+            _ => Err(
+                Failure::blocked("patch_withheld", "the patch of this run was withheld")
+                    .at(dir.display().to_string())
+                    .hint("`cto show` says why"),
+            ),
         }
     }
 
@@ -122,12 +154,19 @@ impl<'a> Patch<'a> {
     fn scan(&self, each: impl FnMut(&[u8])) -> Result<(), Failure> {
         let path = self.dir.join(bundle::PATCH);
         let touched = || {
-            Failure::internal("evidence_touched", "the patch changed while it was being read")
-                .at(path.display().to_string())
-                .so("what was printed is not the verified patch")
+            Failure::internal(
+                "evidence_touched",
+                "the patch changed while it was being read",
+            )
+            .at(path.display().to_string())
+            .so("what was printed is not the verified patch")
         };
         let read = files::scan_file(&path, each).map_err(|error| touched().because(&error))?;
-        if read.sha256 == self.sha256 { Ok(()) } else { Err(touched()) }
+        if read.sha256 == self.sha256 {
+            Ok(())
+        } else {
+            Err(touched())
+        }
     }
 
     fn stat(&self) -> Result<PatchStat, Failure> {
@@ -142,11 +181,21 @@ impl<'a> Patch<'a> {
 }
 
 fn not_good(verification: &Verification) -> Failure {
-    let mut failure = Failure::usage("bundle_not_good", "the bundle does not verify, so its patch is not shown")
-        .hint("`cto verify` lists what is wrong with it");
-    failure.exits_with = Some(if verification.standing == Standing::Bad { 1 } else { 3 });
+    let mut failure = Failure::usage(
+        "bundle_not_good",
+        "the bundle does not verify, so its patch is not shown",
+    )
+    .hint("`cto verify` lists what is wrong with it");
+    failure.exits_with = Some(if verification.standing == Standing::Bad {
+        1
+    } else {
+        3
+    });
     let reasons = verification.problems.iter().chain(&verification.unknowns);
-    failure.because = reasons.take(3).map(|p| format!("{}: {}", p.artifact, p.message)).collect();
+    failure.because = reasons
+        .take(3)
+        .map(|p| format!("{}: {}", p.artifact, p.message))
+        .collect();
     failure
 }
 
@@ -165,7 +214,11 @@ pub fn preview(context: &Context, patch: &Path, most: usize) {
         view.finish(&mut show);
     }
     if lines > most {
-        context.output.line(&format!("{dim}… {} lines more; cto diff shows them{dim:#}", lines - most, dim = dim()));
+        context.output.line(&format!(
+            "{dim}… {} lines more; cto diff shows them{dim:#}",
+            lines - most,
+            dim = dim()
+        ));
     }
 }
 
@@ -222,7 +275,9 @@ impl View {
             self.part = Part::Content;
         } else if was == Part::Head && line == b"GIT binary patch" {
             self.part = Part::Binary;
-            return print(&format!("{dim}binary content is not shown; --raw prints it{dim:#}"));
+            return print(&format!(
+                "{dim}binary content is not shown; --raw prints it{dim:#}"
+            ));
         }
         let style = match (self.part, line.first()) {
             (Part::Binary, _) => return,
@@ -233,7 +288,11 @@ impl View {
             (Part::Content, Some(b'\\')) => dim,
             (Part::Content, _) => Style::new(),
         };
-        let more = if beyond > 0 { format!(" {dim}… {beyond} bytes more{dim:#}") } else { String::new() };
+        let more = if beyond > 0 {
+            format!(" {dim}… {beyond} bytes more{dim:#}")
+        } else {
+            String::new()
+        };
         print(&format!("{style}{}{style:#}{more}", terminal::spell(&line)));
     }
 }
@@ -246,7 +305,9 @@ mod tests {
         let mut view = View::default();
         let mut lines = Vec::new();
         let mut print = |line: &str| lines.push(anstream::adapter::strip_str(line).to_string());
-        patch.chunks(chunk).for_each(|chunk| view.feed(chunk, &mut print));
+        patch
+            .chunks(chunk)
+            .for_each(|chunk| view.feed(chunk, &mut print));
         view.finish(&mut print);
         lines
     }
@@ -255,7 +316,10 @@ mod tests {
     fn a_patch_that_changed_since_it_verified_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(bundle::PATCH), "now").unwrap();
-        let verification = cto_core::verify::verify(&FoundBundle::default(), &Trust::default(), &mut |_| Default::default());
+        let verification =
+            cto_core::verify::verify(&FoundBundle::default(), &Trust::default(), &mut |_| {
+                Default::default()
+            });
         let patch = |bytes: &[u8]| Patch {
             dir: dir.path(),
             verification: verification.clone(),
@@ -265,7 +329,10 @@ mod tests {
         };
         assert!(patch(b"now").scan(|_| {}).is_ok());
         let failure = patch(b"then").scan(|_| {}).unwrap_err();
-        assert_eq!((failure.code, failure.exit_code()), ("evidence_touched", 70));
+        assert_eq!(
+            (failure.code, failure.exit_code()),
+            ("evidence_touched", 70)
+        );
     }
 
     #[test]
@@ -274,7 +341,14 @@ mod tests {
         for chunk in [1, 7, 4096] {
             assert_eq!(
                 seen(patch, chunk),
-                ["diff --git a/x b/x", "--- a/x", "+++ b/x", "@@ -1 +1 @@", "-a^[[2J^M^G", "+<FF><U+202E>b"]
+                [
+                    "diff --git a/x b/x",
+                    "--- a/x",
+                    "+++ b/x",
+                    "@@ -1 +1 @@",
+                    "-a^[[2J^M^G",
+                    "+<FF><U+202E>b"
+                ]
             );
         }
     }
@@ -283,9 +357,18 @@ mod tests {
     fn endless_lines_and_binary_content_stay_short() {
         let mut patch = b"diff --git a/x b/x\n@@ -1 +1 @@\n+".to_vec();
         patch.extend(std::iter::repeat_n(b'y', 10_000));
-        patch.extend(b"\ndiff --git a/b b/b\nGIT binary patch\nliteral 3\nKcmZQzU\n\ndiff --git a/c b/c\n");
+        patch.extend(
+            b"\ndiff --git a/b b/b\nGIT binary patch\nliteral 3\nKcmZQzU\n\ndiff --git a/c b/c\n",
+        );
         let lines = seen(&patch, 100);
         assert!(lines[2].ends_with(" … 5905 bytes more"), "{}", lines[2]);
-        assert_eq!(lines[3..], ["diff --git a/b b/b", "binary content is not shown; --raw prints it", "diff --git a/c b/c"]);
+        assert_eq!(
+            lines[3..],
+            [
+                "diff --git a/b b/b",
+                "binary content is not shown; --raw prints it",
+                "diff --git a/c b/c"
+            ]
+        );
     }
 }

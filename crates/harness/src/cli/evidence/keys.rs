@@ -57,7 +57,8 @@ struct UseArgs {
     /// An OpenSSH Ed25519 private key without a passphrase
     #[arg(long, value_name = "FILE")]
     ssh: Option<PathBuf>,
-    /// The public key of a program that signs: it gets the bytes on standard input and prints base64
+    /// The public key of a program that signs: it gets the bytes on standard input and prints
+    /// base64
     #[arg(long, value_name = "FILE", requires = "program")]
     public: Option<PathBuf>,
     /// The program and its arguments, after `--`
@@ -76,24 +77,47 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 fn act(context: &Context, store: &KeyStore, command: Command) -> Result<u8, Failure> {
     match command {
         Command::Show { public: true } => {
-            context.output.bytes(signer(store)?.key().to_pem().as_bytes());
+            context
+                .output
+                .bytes(signer(store)?.key().to_pem().as_bytes());
             Ok(0)
         }
         Command::Show { public: false } => show(context, store, "keys show"),
         Command::Trust { file, label } => {
-            let key = keys::read_public(&file).map_err(|error| error.failure().at(file.display().to_string()))?;
-            let label = label.unwrap_or_else(|| file.file_name().unwrap_or_default().display().to_string());
-            let record = store.trust_key(&key, &label).map_err(|error| error.failure())?;
-            answer(context, "trust", &[&record], "its signatures count here from now on")
+            let key = keys::read_public(&file)
+                .map_err(|error| error.failure().at(file.display().to_string()))?;
+            let label =
+                label.unwrap_or_else(|| file.file_name().unwrap_or_default().display().to_string());
+            let record = store
+                .trust_key(&key, &label)
+                .map_err(|error| error.failure())?;
+            answer(
+                context,
+                "trust",
+                &[&record],
+                "its signatures count here from now on",
+            )
         }
         Command::Rotate => {
             let (old, new) = store.rotate().map_err(|error| error.failure())?;
             let records: Vec<&KeyRecord> = [&new].into_iter().chain(old.as_ref()).collect();
-            answer(context, "rotate", &records, "hand the new public key to those who verify: `cto keys show --public`")
+            answer(
+                context,
+                "rotate",
+                &records,
+                "hand the new public key to those who verify: `cto keys show --public`",
+            )
         }
         Command::Revoke { id, reason } => {
-            let record = store.revoke(&id, &reason).map_err(|error| error.failure())?;
-            answer(context, "revoke", &[&record], "tell everyone who trusts it; each store knows only its own revocations")
+            let record = store
+                .revoke(&id, &reason)
+                .map_err(|error| error.failure())?;
+            answer(
+                context,
+                "revoke",
+                &[&record],
+                "tell everyone who trusts it; each store knows only its own revocations",
+            )
         }
         Command::Use(args) => choose(context, store, args),
     }
@@ -112,22 +136,38 @@ fn unusable(error: &SignError) -> Failure {
 
 fn choose(context: &Context, store: &KeyStore, args: UseArgs) -> Result<u8, Failure> {
     let choice = match (args.ssh, args.public) {
-        (Some(file), _) => Choice::Ssh { file: absolute(&file)? },
+        (Some(file), _) => Choice::Ssh {
+            file: absolute(&file)?,
+        },
         (None, Some(public)) => {
-            let key = keys::read_public(&public).map_err(|error| error.failure().at(public.display().to_string()))?;
-            Choice::Command { argv: args.program, public_key: key.to_pem() }
+            let key = keys::read_public(&public)
+                .map_err(|error| error.failure().at(public.display().to_string()))?;
+            Choice::Command {
+                argv: args.program,
+                public_key: key.to_pem(),
+            }
         }
         (None, None) => Choice::Machine,
     };
     let (signer, label) = Signer::of(store, &choice).map_err(|error| unusable(&error))?;
     // Asked once now, so that a wrong program is found before a run depends on it.
-    signer.sign(b"cto keys use").map_err(|error| unusable(&error))?;
-    let record = store.choose(&choice, signer.key(), &label).map_err(|error| error.failure())?;
-    answer(context, "use", &[&record], "it signs what is sealed here from now on")
+    signer
+        .sign(b"cto keys use")
+        .map_err(|error| unusable(&error))?;
+    let record = store
+        .choose(&choice, signer.key(), &label)
+        .map_err(|error| error.failure())?;
+    answer(
+        context,
+        "use",
+        &[&record],
+        "it signs what is sealed here from now on",
+    )
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize().map_err(|error| KeysError::Read(path.to_owned(), error).failure())
+    path.canonicalize()
+        .map_err(|error| KeysError::Read(path.to_owned(), error).failure())
 }
 
 fn row(record: &KeyRecord, signs: bool) -> Value {
@@ -136,14 +176,23 @@ fn row(record: &KeyRecord, signs: bool) -> Value {
     value
 }
 
-fn answer(context: &Context, command: &str, records: &[&KeyRecord], then: &str) -> Result<u8, Failure> {
+fn answer(
+    context: &Context,
+    command: &str,
+    records: &[&KeyRecord],
+    then: &str,
+) -> Result<u8, Failure> {
     if context.output.json {
         let keys: Vec<Value> = records.iter().map(|record| row(record, false)).collect();
-        context.output.document(&json!({"schema_version": 1, "command": format!("keys {command}"), "keys": keys}))?;
+        context.output.document(
+            &json!({"schema_version": 1, "command": format!("keys {command}"), "keys": keys}),
+        )?;
         return Ok(0);
     }
     for record in records {
-        context.output.line(&format!("{} {}", record.key_id, state_word(record)));
+        context
+            .output
+            .line(&format!("{} {}", record.key_id, state_word(record)));
         context.output.hanging("  ", &tame(&record.label));
     }
     context.output.line("");
@@ -166,8 +215,13 @@ fn show(context: &Context, store: &KeyStore, command: &str) -> Result<u8, Failur
     let signs = |record: &KeyRecord| key.as_ref().is_some_and(|key| key.id() == record.key_id);
     records.sort_by_key(|record| (!signs(record), record.added_at));
     if context.output.json {
-        let rows: Vec<Value> = records.iter().map(|record| row(record, signs(record))).collect();
-        context.output.document(&json!({"schema_version": 1, "command": command, "keys": rows}))?;
+        let rows: Vec<Value> = records
+            .iter()
+            .map(|record| row(record, signs(record)))
+            .collect();
+        context
+            .output
+            .document(&json!({"schema_version": 1, "command": command, "keys": rows}))?;
         return Ok(0);
     }
     if records.is_empty() {
@@ -182,15 +236,24 @@ fn show(context: &Context, store: &KeyStore, command: &str) -> Result<u8, Failur
             KeyState::Rotated { at } => format!("at {at}"),
             KeyState::Revoked { at, reason } => format!("at {at}: {}", tame(reason)),
         };
-        context.output.line(&format!("{} {:<8} {mark}", record.key_id, state_word(record)));
-        context.output.hanging("  ", &format!("{}, {dim}{since}{dim:#}", tame(&record.label)));
+        context.output.line(&format!(
+            "{} {:<8} {mark}",
+            record.key_id,
+            state_word(record)
+        ));
+        context.output.hanging(
+            "  ",
+            &format!("{}, {dim}{since}{dim:#}", tame(&record.label)),
+        );
     }
     Ok(0)
 }
 
 /// The key that would sign now. Looking makes none: without a first run there is none.
 fn signing_key(store: &KeyStore, records: &[KeyRecord]) -> Result<Option<PublicKey>, Failure> {
-    let made = records.iter().any(|record| record.source == KeySource::Own && record.state == KeyState::Trusted);
+    let made = records
+        .iter()
+        .any(|record| record.source == KeySource::Own && record.state == KeyState::Trusted);
     match made {
         true => signer(store).map(|signer| Some(signer.key().clone())),
         false => Ok(None),

@@ -42,7 +42,12 @@ struct Going<'a> {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let policy = Policy { older_than: args.older_than, max_size: args.max_size, status: args.status, keep_last: args.keep_last };
+    let policy = Policy {
+        older_than: args.older_than,
+        max_size: args.max_size,
+        status: args.status,
+        keep_last: args.keep_last,
+    };
     if policy.says_nothing() {
         return Err(Failure::usage("no_rule", "nothing says which runs may go")
             .so("nothing was removed")
@@ -59,7 +64,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         .iter()
         .zip(&fates)
         .filter_map(|(run, fate)| match fate {
-            Fate::Remove(why) => Some(Going { run, why: *why, error: None }),
+            Fate::Remove(why) => Some(Going {
+                run,
+                why: *why,
+                error: None,
+            }),
             Fate::Keep(_) => None,
         })
         .collect();
@@ -70,7 +79,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     let failed = going.iter().filter(|one| one.error.is_some()).count();
     match context.output.json {
-        true => context.output.document(&document(args.yes, &runs, &fates, &going))?,
+        true => context
+            .output
+            .document(&document(args.yes, &runs, &fates, &going))?,
         false => print(context, args.yes, &runs, &fates, &going),
     }
     Ok(if failed == 0 { 0 } else { 70 })
@@ -81,11 +92,17 @@ fn size_of<'a>(runs: impl Iterator<Item = &'a Candidate>) -> Size {
 }
 
 fn gone<'a>(going: &'a [Going<'a>]) -> impl Iterator<Item = &'a Candidate> {
-    going.iter().filter(|one| one.error.is_none()).map(|one| one.run)
+    going
+        .iter()
+        .filter(|one| one.error.is_none())
+        .map(|one| one.run)
 }
 
 /// Runs that no rule can remove, with the reason.
-fn protected<'a>(runs: &'a [Candidate], fates: &'a [Fate]) -> impl Iterator<Item = (&'a Candidate, &'a Kept)> {
+fn protected<'a>(
+    runs: &'a [Candidate],
+    fates: &'a [Fate],
+) -> impl Iterator<Item = (&'a Candidate, &'a Kept)> {
     runs.iter().zip(fates).filter_map(|(run, fate)| match fate {
         Fate::Keep(kept) if kept.is_protection() => Some((run, kept)),
         _ => None,
@@ -105,7 +122,11 @@ fn document(is_done: bool, runs: &[Candidate], fates: &[Fate], going: &[Going<'_
         })
     };
     let kept = |(run, kept): (&Candidate, &Kept)| {
-        let by = if let Kept::ReferredToBy(by) = kept { Some(by) } else { None };
+        let by = if let Kept::ReferredToBy(by) = kept {
+            Some(by)
+        } else {
+            None
+        };
         json!({"run_id": run.listed.run_id, "why": kept.as_str(), "by": by})
     };
     json!({
@@ -123,44 +144,85 @@ fn document(is_done: bool, runs: &[Candidate], fates: &[Fate], going: &[Going<'_
 /// More than this is a matter for `--json`.
 const SHOWN: usize = 20;
 
-fn print(context: &Context, is_done: bool, runs: &[Candidate], fates: &[Fate], going: &[Going<'_>]) {
+fn print(
+    context: &Context,
+    is_done: bool,
+    runs: &[Candidate],
+    fates: &[Fate],
+    going: &[Going<'_>],
+) {
     let out = |text: &str| context.output.line(text);
     let width = terminal::columns();
     let rows = going.iter().take(SHOWN).map(|one| {
         let listed = &one.run.listed;
-        let (status, style) = listed.summary().map_or(("", dim()), |run| (run.status.as_str(), status_style(run.status)));
-        let why =
-            one.error.as_ref().map_or_else(|| one.why.as_str().to_owned(), |error| format!("kept: {}", failure::chain(error)));
+        let (status, style) = listed.summary().map_or(("", dim()), |run| {
+            (run.status.as_str(), status_style(run.status))
+        });
+        let why = one.error.as_ref().map_or_else(
+            || one.why.as_str().to_owned(),
+            |error| format!("kept: {}", failure::chain(error)),
+        );
         vec![
             when(listed),
             Cell::styled(status, style),
             Cell::from(listed.case()),
             Cell::from(one.run.size.to_string()),
-            Cell::from(if width.is_some() { listed.run_id.suffix() } else { listed.run_id.as_str() }),
+            Cell::from(if width.is_some() {
+                listed.run_id.suffix()
+            } else {
+                listed.run_id.as_str()
+            }),
             Cell::from(why),
         ]
     });
-    let fits = [Fit::Whole, Fit::Whole, Fit::Cut, Fit::Right, Fit::Whole, Fit::Cut];
-    let mut table = headed(["when (UTC)", "status", "case", "size", "run", "why"], fits, width);
+    let fits = [
+        Fit::Whole,
+        Fit::Whole,
+        Fit::Cut,
+        Fit::Right,
+        Fit::Whole,
+        Fit::Cut,
+    ];
+    let mut table = headed(
+        ["when (UTC)", "status", "case", "size", "run", "why"],
+        fits,
+        width,
+    );
     rows.for_each(|row| table.row(row));
     context.output.table(&table);
     if going.len() > SHOWN {
-        out(&format!("… and {} more; --json lists them all", going.len() - SHOWN));
+        out(&format!(
+            "… and {} more; --json lists them all",
+            going.len() - SHOWN
+        ));
     }
     if !going.is_empty() {
         out("");
     }
-    let mut reasons: Vec<&str> = protected(runs, fates).map(|(_, kept)| kept.as_str()).collect();
+    let mut reasons: Vec<&str> = protected(runs, fates)
+        .map(|(_, kept)| kept.as_str())
+        .collect();
     reasons.sort_unstable();
     for group in reasons.chunk_by(|a, b| a == b) {
-        out(&format!("  {} kept whatever the rules say: {}", group.len(), group[0].replace('_', " ")));
+        out(&format!(
+            "  {} kept whatever the rules say: {}",
+            group.len(),
+            group[0].replace('_', " ")
+        ));
     }
     let (freed, all) = (size_of(gone(going)), size_of(runs.iter()));
     match (going.len(), is_done) {
         (0, _) => out("Nothing to remove."),
         (count, false) => {
-            out(&format!("{count} of {} runs would go, {freed} of {all}. Nothing was removed; add --yes to do it.", runs.len()));
+            out(&format!(
+                "{count} of {} runs would go, {freed} of {all}. Nothing was removed; add --yes to do it.",
+                runs.len()
+            ));
         }
-        (_, true) => out(&format!("Removed {} of {} runs, {freed} of {all}.", gone(going).count(), runs.len())),
+        (_, true) => out(&format!(
+            "Removed {} of {} runs, {freed} of {all}.",
+            gone(going).count(),
+            runs.len()
+        )),
     }
 }

@@ -22,19 +22,29 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             .iter()
             .map(|run| json!({"run_id": run.run_id, "closed": run.result.is_ok(), "error": run.result.as_ref().err().map(ToString::to_string)}))
             .collect();
-        context.output.document(&json!({"schema_version": 1, "command": "recover", "recovered": rows}))?;
+        context
+            .output
+            .document(&json!({"schema_version": 1, "command": "recover", "recovered": rows}))?;
     } else {
         let mut table = Table::new(&[("", Fit::Whole), ("", Fit::Whole), ("", Fit::Cut)]);
         for run in &recovered {
             let (word, what) = match &run.result {
-                Ok(()) => (Cell::styled("closed", AnsiColor::Green.on_default()), "blocked: interrupted".to_owned()),
-                Err(error) => (Cell::styled("NOT CLOSED", AnsiColor::Red.on_default().bold()), error.to_string()),
+                Ok(()) => (
+                    Cell::styled("closed", AnsiColor::Green.on_default()),
+                    "blocked: interrupted".to_owned(),
+                ),
+                Err(error) => (
+                    Cell::styled("NOT CLOSED", AnsiColor::Red.on_default().bold()),
+                    error.to_string(),
+                ),
             };
             table.row(vec![word, run.run_id.as_str().into(), what.into()]);
         }
         context.output.table(&table);
         if recovered.is_empty() {
-            context.output.line("Nothing to recover: every run is sealed or live.");
+            context
+                .output
+                .line("Nothing to recover: every run is sealed or live.");
         }
     }
     Ok(if failed == 0 { 0 } else { 70 })

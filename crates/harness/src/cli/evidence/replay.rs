@@ -38,7 +38,11 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let dir = reader::find(&context.home()?, &args.run)?;
     let tape = Tape::of(&dir, &context.trust()?)?;
-    let trace = if args.trace { tape.trace() } else { Ok(Vec::new()) };
+    let trace = if args.trace {
+        tape.trace()
+    } else {
+        Ok(Vec::new())
+    };
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1,
@@ -81,7 +85,12 @@ struct Tape {
 }
 
 /// The documents a replay is made of.
-const DOCUMENTS: [&str; 4] = [bundle::CONTRACT, bundle::REPORT, bundle::EVENTS, bundle::TRACE];
+const DOCUMENTS: [&str; 4] = [
+    bundle::CONTRACT,
+    bundle::REPORT,
+    bundle::EVENTS,
+    bundle::TRACE,
+];
 
 impl Tape {
     fn of(dir: &Path, trust: &Trust) -> Result<Self, Failure> {
@@ -94,7 +103,8 @@ impl Tape {
         let liveness = liveness(dir);
         let (documents, verification) = match liveness {
             Liveness::Sealed => {
-                let (found, verification) = verifier::examine(dir, trust).map_err(|error| unreadable(&error))?;
+                let (found, verification) =
+                    verifier::examine(dir, trust).map_err(|error| unreadable(&error))?;
                 (found.documents, Some(verification))
             }
             Liveness::Live | Liveness::Interrupted => {
@@ -103,15 +113,27 @@ impl Tape {
             }
         };
         let bytes = |name: &str| documents.get(name).map(Vec::as_slice).unwrap_or_default();
-        let (_, contract) = ContractDocument::read(bytes(bundle::CONTRACT)).map_err(|error| unreadable(&error))?;
+        let (_, contract) =
+            ContractDocument::read(bytes(bundle::CONTRACT)).map_err(|error| unreadable(&error))?;
         // A copy of a bundle may have any name; one that was never sealed has only its own.
-        let reported = strict::read::<Report>(bytes(bundle::REPORT)).ok().map(|report| report.run_id);
-        let named = dir.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let run_id = reported.map_or_else(|| named.parse::<RunId>(), Ok).map_err(|error| unreadable(&error))?;
+        let reported = strict::read::<Report>(bytes(bundle::REPORT))
+            .ok()
+            .map(|report| report.run_id);
+        let named = dir
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let run_id = reported
+            .map_or_else(|| named.parse::<RunId>(), Ok)
+            .map_err(|error| unreadable(&error))?;
         let start = chain::chain_start(&run_id, &contract.contract_digest);
         let (lines, broken) = timeline::good_beginning(bytes(bundle::EVENTS), start, &run_id);
-        let standing = verification.as_ref().map_or(Standing::Unknown, |found| found.standing);
-        let first = verification.as_ref().and_then(|found| found.problems.iter().chain(&found.unknowns).next());
+        let standing = verification
+            .as_ref()
+            .map_or(Standing::Unknown, |found| found.standing);
+        let first = verification
+            .as_ref()
+            .and_then(|found| found.problems.iter().chain(&found.unknowns).next());
         Ok(Self {
             run_id,
             standing,
@@ -124,7 +146,10 @@ impl Tape {
             problem: first.map(|problem| format!("{}: {}", problem.artifact, problem.message)),
             chain_problem: broken,
             told: timeline::tell(&lines),
-            trace: documents.get(bundle::TRACE).filter(|_| standing == Standing::Good).cloned(),
+            trace: documents
+                .get(bundle::TRACE)
+                .filter(|_| standing == Standing::Good)
+                .cloned(),
         })
     }
 
@@ -137,9 +162,15 @@ impl Tape {
     }
 
     fn trace(&self) -> Result<Vec<TraceLine>, String> {
-        let Some(bytes) = &self.trace else { return Err("the trace of a bundle that does not verify is not shown".to_owned()) };
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| strict::read(line).map_err(|error| error.to_string())).collect()
+        let Some(bytes) = &self.trace else {
+            return Err("the trace of a bundle that does not verify is not shown".to_owned());
+        };
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        lines
+            .map(|line| strict::read(line).map_err(|error| error.to_string()))
+            .collect()
     }
 }
 
@@ -151,8 +182,15 @@ fn headline(context: &Context, tape: &Tape) {
         _ => (tape.state.to_uppercase(), yellow),
     };
     let dim = dim();
-    let sum = format!("{} events, {}", tape.told.entries.len(), span(tape.told.duration_ms));
-    context.output.line(&format!("{style}{word}{style:#}  {}  {dim}{sum}{dim:#}\n", tape.run_id));
+    let sum = format!(
+        "{} events, {}",
+        tape.told.entries.len(),
+        span(tape.told.duration_ms)
+    );
+    context.output.line(&format!(
+        "{style}{word}{style:#}  {}  {dim}{sum}{dim:#}\n",
+        tape.run_id
+    ));
 }
 
 /// Each phase where it was in the run, as long as it was.
@@ -160,19 +198,37 @@ fn phases(context: &Context, told: &Timeline) {
     if told.phases.is_empty() {
         return;
     }
-    let names = told.phases.iter().map(|phase| phase.name.len()).max().unwrap_or(0);
-    let bar = terminal::columns().unwrap_or(80).saturating_sub(names + 15).clamp(10, 60);
+    let names = told
+        .phases
+        .iter()
+        .map(|phase| phase.name.len())
+        .max()
+        .unwrap_or(0);
+    let bar = terminal::columns()
+        .unwrap_or(80)
+        .saturating_sub(names + 15)
+        .clamp(10, 60);
     let mut table = Table::new(&[("", Fit::Whole), ("", Fit::Whole), ("", Fit::Right)]);
     for phase in &told.phases {
         let (from, length) = stretch(phase.start_ms, phase.duration_ms, told.duration_ms, bar);
-        let marks = format!("{}{}{}", "·".repeat(from), "█".repeat(length), "·".repeat(bar - from - length));
-        table.row(vec![format!("  {}", phase.name).into(), marks.into(), span(phase.duration_ms).into()]);
+        let marks = format!(
+            "{}{}{}",
+            "·".repeat(from),
+            "█".repeat(length),
+            "·".repeat(bar - from - length)
+        );
+        table.row(vec![
+            format!("  {}", phase.name).into(),
+            marks.into(),
+            span(phase.duration_ms).into(),
+        ]);
     }
     context.output.table(&table);
     context.output.line("");
 }
 
-/// Where a phase begins on a bar and how much of it it takes: at least one mark, never beyond the end.
+/// Where a phase begins on a bar and how much of it it takes: at least one mark, never beyond the
+/// end.
 fn stretch(start: i64, length: i64, total: i64, bar: usize) -> (usize, usize) {
     let marks = |ms: i64| {
         let share = i128::from(ms.max(0)) * bar as i128 / i128::from(total.max(1));
@@ -206,7 +262,11 @@ fn merged<'a>(told: &'a Timeline, trace: &'a [TraceLine]) -> Vec<Row<'a>> {
 
 fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
     let names = told.entries.iter().map(|entry| entry.event.as_str().len());
-    let names = names.chain(trace.iter().map(|line| line.action.len())).max().unwrap_or(0).min(25);
+    let names = names
+        .chain(trace.iter().map(|line| line.action.len()))
+        .max()
+        .unwrap_or(0)
+        .min(25);
     let dim = dim();
     for row in merged(told, trace) {
         match row {
@@ -216,7 +276,12 @@ fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
                     Voice::Observed => (" ", Style::new()),
                     Voice::Claimed => ("┊", dim.italic()),
                 };
-                print_row(context, (clock(entry.at_ms), mark, style), (entry.event.as_str(), names), &entry.text);
+                print_row(
+                    context,
+                    (clock(entry.at_ms), mark, style),
+                    (entry.event.as_str(), names),
+                    &entry.text,
+                );
             }
             Row::Trace(line) => {
                 let outcome = match line.outcome {
@@ -225,9 +290,18 @@ fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
                     TraceOutcome::Failed => "FAILED ",
                 };
                 let lasted = span(i64::try_from(line.duration_ms).unwrap_or(i64::MAX));
-                let detail = line.detail.as_deref().map(|detail| format!(", {detail}")).unwrap_or_default();
+                let detail = line
+                    .detail
+                    .as_deref()
+                    .map(|detail| format!(", {detail}"))
+                    .unwrap_or_default();
                 let at = clock(i64::try_from(line.at_ms).unwrap_or(i64::MAX));
-                print_row(context, (at, "+", dim), (&line.action, names), &format!("{outcome}{lasted}{detail}"));
+                print_row(
+                    context,
+                    (at, "+", dim),
+                    (&line.action, names),
+                    &format!("{outcome}{lasted}{detail}"),
+                );
             }
         }
     }
@@ -237,24 +311,40 @@ fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
 fn silence(context: &Context, told: &Timeline, entry: &Entry) {
     let dim = dim();
     if told.gaps.iter().any(|gap| gap.before_seq == entry.seq) {
-        context.output.line(&format!("{dim}{:>10}    {} without an event{dim:#}", "⋮", span(entry.since_previous_ms)));
+        context.output.line(&format!(
+            "{dim}{:>10}    {} without an event{dim:#}",
+            "⋮",
+            span(entry.since_previous_ms)
+        ));
     } else if entry.since_previous_ms < 0 {
-        context.output.line(&format!("{dim}{:>10}    the clock went back by {}{dim:#}", "⋮", span(-entry.since_previous_ms)));
+        context.output.line(&format!(
+            "{dim}{:>10}    the clock went back by {}{dim:#}",
+            "⋮",
+            span(-entry.since_previous_ms)
+        ));
     }
 }
 
-fn print_row(context: &Context, (time, mark, style): (String, &str, Style), (name, names): (&str, usize), text: &str) {
+fn print_row(
+    context: &Context,
+    (time, mark, style): (String, &str, Style),
+    (name, names): (&str, usize),
+    text: &str,
+) {
     let dim = dim();
     let name = terminal::cut(&tame(name), names);
     let beginning = format!("{dim}{time:>10}{dim:#}  {mark} {style}{name:<names$}{style:#}  ");
-    context.output.hanging(&beginning, &format!("{style}{}{style:#}", tame(text)));
+    context
+        .output
+        .hanging(&beginning, &format!("{style}{}{style:#}", tame(text)));
 }
 
 /// Time since the first event: `0.315 s`, `3:07.400`, `2:05:00.000`.
 fn clock(ms: i64) -> String {
     let sign = if ms < 0 { "-" } else { "" };
     let ms = ms.unsigned_abs();
-    let (hours, minutes, seconds, millis) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
+    let (hours, minutes, seconds, millis) =
+        (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
     match (hours, minutes) {
         (0, 0) => format!("{sign}{seconds}.{millis:03} s"),
         (0, _) => format!("{sign}{minutes}:{seconds:02}.{millis:03}"),
@@ -264,10 +354,16 @@ fn clock(ms: i64) -> String {
 
 fn footer(context: &Context, tape: &Tape, no_trace: Option<&str>) {
     let out = |text: &str| context.output.line(text);
-    let said = tape.told.entries.iter().any(|entry| entry.voice == Voice::Claimed);
+    let said = tape
+        .told
+        .entries
+        .iter()
+        .any(|entry| entry.voice == Voice::Claimed);
     if said {
         let dim = dim();
-        out(&format!("\n{dim}┊ claimed by the engine; not evidence{dim:#}"));
+        out(&format!(
+            "\n{dim}┊ claimed by the engine; not evidence{dim:#}"
+        ));
     }
     if let Some(why) = no_trace {
         out(&format!("\nnote: {}", tame(why)));
@@ -278,15 +374,25 @@ fn footer(context: &Context, tape: &Tape, no_trace: Option<&str>) {
     };
     if let Some(problem) = tape.chain_problem.as_ref().filter(|_| tape.state != "live") {
         let count = tape.told.entries.len();
-        say(&format!("The chain is good up to event {count}. What follows is not shown: {}.", tame(problem)));
+        say(&format!(
+            "The chain is good up to event {count}. What follows is not shown: {}.",
+            tame(problem)
+        ));
     }
     match (tape.standing, tape.state) {
         (Standing::Good, _) => {}
         (_, "live") => return say("This run is still being written; these are its events so far."),
         (_, "unsealed") => say("This run was interrupted and never sealed; it proves nothing."),
-        _ => say(&format!("Do not rely on this bundle: {}.", tame(tape.problem.as_deref().unwrap_or("it does not verify")))),
+        _ => say(&format!(
+            "Do not rely on this bundle: {}.",
+            tame(tape.problem.as_deref().unwrap_or("it does not verify"))
+        )),
     }
-    let next = if tape.state == "unsealed" { "recover".to_owned() } else { format!("verify {}", tape.run_id) };
+    let next = if tape.state == "unsealed" {
+        "recover".to_owned()
+    } else {
+        format!("verify {}", tape.run_id)
+    };
     out(&format!("\nnext: {}", context.output.command(&next)));
 }
 
@@ -296,10 +402,20 @@ mod tests {
 
     #[test]
     fn bars_stay_inside() {
-        for (start, length, total) in [(0, 0, 0), (0, 10, 10), (10, 0, 10), (3, 4, 10), (-5, 2, 10), (i64::MAX, i64::MAX, 1)] {
+        for (start, length, total) in [
+            (0, 0, 0),
+            (0, 10, 10),
+            (10, 0, 10),
+            (3, 4, 10),
+            (-5, 2, 10),
+            (i64::MAX, i64::MAX, 1),
+        ] {
             for bar in [1, 10, 60] {
                 let (from, marks) = stretch(start, length, total, bar);
-                assert!(marks >= 1 && from + marks <= bar, "{start} {length} {total} {bar}: {from}+{marks}");
+                assert!(
+                    marks >= 1 && from + marks <= bar,
+                    "{start} {length} {total} {bar}: {from}+{marks}"
+                );
             }
         }
         assert_eq!(stretch(25, 50, 100, 40), (10, 20));
@@ -307,8 +423,13 @@ mod tests {
 
     #[test]
     fn clocks() {
-        for (ms, want) in [(0, "0.000 s"), (315, "0.315 s"), (187_400, "3:07.400"), (7_500_001, "2:05:00.001"), (-20, "-0.020 s")]
-        {
+        for (ms, want) in [
+            (0, "0.000 s"),
+            (315, "0.315 s"),
+            (187_400, "3:07.400"),
+            (7_500_001, "2:05:00.001"),
+            (-20, "-0.020 s"),
+        ] {
             assert_eq!(clock(ms), want);
         }
     }

@@ -67,15 +67,24 @@ enum Action {
 
 fn blocker(text: &str) -> Result<Code, String> {
     let known = || BLOCKERS.iter().map(|info| info.name);
-    let near = || known().filter(|name| name.contains(text) || text.contains(name)).collect::<Vec<_>>().join(", ");
+    let near = || {
+        known()
+            .filter(|name| name.contains(text) || text.contains(name))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     listing::word(text).map_err(|_| match near() {
-        near if text.is_empty() || near.is_empty() => "no such blocker; docs/blockers.md lists them".to_owned(),
+        near if text.is_empty() || near.is_empty() => {
+            "no such blocker; docs/blockers.md lists them".to_owned()
+        }
         near => format!("no such blocker; there is {near}"),
     })
 }
 
 fn stage(text: &str) -> Result<Stage, String> {
-    text.parse::<u8>().map_err(|error| error.to_string())?.try_into()
+    text.parse::<u8>()
+        .map_err(|error| error.to_string())?
+        .try_into()
 }
 
 fn since(text: &str) -> Result<Utc, amounts::NotAnAmount> {
@@ -90,21 +99,59 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     if let Some(Action::Prune(args)) = args.action {
         return prune::run(context, &args);
     }
-    let Args { status, engine, case, blocker, stage, origin, since, until, limit, reindex, .. } = args;
-    let filter = Filter { status, engine, case, blocker, stage, origin, since, until };
+    let Args {
+        status,
+        engine,
+        case,
+        blocker,
+        stage,
+        origin,
+        since,
+        until,
+        limit,
+        reindex,
+        ..
+    } = args;
+    let filter = Filter {
+        status,
+        engine,
+        case,
+        blocker,
+        stage,
+        origin,
+        since,
+        until,
+    };
     let mut many = |count: usize| {
         if count >= MANY {
             context.output.note(&format!("reading {count} bundles"));
         }
     };
-    let listing = index::list(&context.home()?, &Question { filter: &filter, limit, reindex }, &mut many)?;
+    let listing = index::list(
+        &context.home()?,
+        &Question {
+            filter: &filter,
+            limit,
+            reindex,
+        },
+        &mut many,
+    )?;
     if let Some(why) = &listing.bypassed {
-        context.output.note(&format!("{}; the bundles themselves were read", tame(&failure::chain(why))));
+        context.output.note(&format!(
+            "{}; the bundles themselves were read",
+            tame(&failure::chain(why))
+        ));
     }
     if context.output.json {
         let home = context.home()?;
-        let rows: Vec<_> = listing.runs.iter().map(|run| row_json(run, &home.runs.join(run.run_id.as_str()))).collect();
-        context.output.document(&json!({"schema_version": 1, "command": "runs", "total": listing.total, "runs": rows}))?;
+        let rows: Vec<_> = listing
+            .runs
+            .iter()
+            .map(|run| row_json(run, &home.runs.join(run.run_id.as_str())))
+            .collect();
+        context.output.document(
+            &json!({"schema_version": 1, "command": "runs", "total": listing.total, "runs": rows}),
+        )?;
         return Ok(0);
     }
     print(context, &listing, filter == Filter::default());
@@ -114,25 +161,49 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 fn print(context: &Context, listing: &Listing, is_everything: bool) {
     if listing.total == 0 {
         match is_everything {
-            true => context.output.line(&format!("No runs yet.\n\nnext: {}", context.output.command("run"))),
+            true => context.output.line(&format!(
+                "No runs yet.\n\nnext: {}",
+                context.output.command("run")
+            )),
             false => context.output.line("No run matches."),
         }
         return;
     }
     let width = terminal::columns();
-    let fits = [Fit::Whole, Fit::Whole, Fit::Cut, Fit::Whole, Fit::Whole, Fit::Cut];
-    let mut table = headed(["when (UTC)", "status", "case", "engine", "run", "reason"], fits, width);
-    listing.runs.iter().for_each(|run| table.row(row(run, width)));
+    let fits = [
+        Fit::Whole,
+        Fit::Whole,
+        Fit::Cut,
+        Fit::Whole,
+        Fit::Whole,
+        Fit::Cut,
+    ];
+    let mut table = headed(
+        ["when (UTC)", "status", "case", "engine", "run", "reason"],
+        fits,
+        width,
+    );
+    listing
+        .runs
+        .iter()
+        .for_each(|run| table.row(row(run, width)));
     context.output.table(&table);
     let hidden = listing.total - listing.runs.len();
     if hidden > 0 {
-        context.output.note(&format!("{hidden} more; show them with -n {}", listing.total));
+        context.output.note(&format!(
+            "{hidden} more; show them with -n {}",
+            listing.total
+        ));
     }
 }
 
 /// Titles are for eyes; in a pipe every line is a run.
 pub fn headed(titles: [&'static str; 6], fits: [Fit; 6], width: Option<usize>) -> Table {
-    let columns: Vec<_> = titles.into_iter().map(|title| if width.is_some() { title } else { "" }).zip(fits).collect();
+    let columns: Vec<_> = titles
+        .into_iter()
+        .map(|title| if width.is_some() { title } else { "" })
+        .zip(fits)
+        .collect();
     Table::new(&columns)
 }
 
@@ -141,18 +212,37 @@ const WIDE: usize = 132;
 
 fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
     let (status, style, engine, sentence, short) = match &run.state {
-        ListedState::Live => ("live", dim(), "", "still running".to_owned(), "still running"),
-        ListedState::Unsealed => ("unsealed", dim(), "", "interrupted; proves nothing".to_owned(), "proves nothing"),
+        ListedState::Live => (
+            "live",
+            dim(),
+            "",
+            "still running".to_owned(),
+            "still running",
+        ),
+        ListedState::Unsealed => (
+            "unsealed",
+            dim(),
+            "",
+            "interrupted; proves nothing".to_owned(),
+            "proves nothing",
+        ),
         ListedState::Unreadable(why) => ("unreadable", dim(), "", why.clone(), "proves nothing"),
         ListedState::Sealed(run) => {
             let sentence = run.failure_reason.clone().unwrap_or_default();
             let code = run.headline().map_or("", Code::as_str);
-            (run.status.as_str(), status_style(run.status), run.engine.as_str(), sentence, code)
+            (
+                run.status.as_str(),
+                status_style(run.status),
+                run.engine.as_str(),
+                sentence,
+                code,
+            )
         }
     };
     let mut cells = vec![when(run), Cell::styled(status, style)];
-    // The last part of an id is as good as the whole wherever a run is asked for, and a double click takes it.
-    // A blocker's code says in a word what its sentence says, and `--blocker` takes it.
+    // The last part of an id is as good as the whole wherever a run is asked for, and a double
+    // click takes it. A blocker's code says in a word what its sentence says, and `--blocker` takes
+    // it.
     cells.extend(match width.is_some_and(|width| width < WIDE) {
         true => [run.case(), engine, run.run_id.suffix(), short].map(Cell::from),
         false => [run.case(), engine, run.run_id.as_str(), sentence.as_str()].map(Cell::from),
@@ -162,7 +252,11 @@ fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
 
 /// When a run began, as a list shows it.
 pub fn when(run: &Listed) -> Cell {
-    Cell::styled(run.started().map_or_else(|| "?".to_owned(), |started| started.short(host::now())), dim())
+    Cell::styled(
+        run.started()
+            .map_or_else(|| "?".to_owned(), |started| started.short(host::now())),
+        dim(),
+    )
 }
 
 fn row_json(run: &Listed, dir: &std::path::Path) -> serde_json::Value {
@@ -172,7 +266,8 @@ fn row_json(run: &Listed, dir: &std::path::Path) -> serde_json::Value {
         ListedState::Unreadable(_) => "unreadable",
         ListedState::Sealed(_) => "sealed",
     };
-    let mut row = json!({"run_id": run.run_id, "state": state, "bundle": dir.display().to_string()});
+    let mut row =
+        json!({"run_id": run.run_id, "state": state, "bundle": dir.display().to_string()});
     if let ListedState::Unreadable(why) = &run.state {
         row["unreadable_because"] = json!(why);
     }

@@ -16,14 +16,18 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let Some(wanted) = &args.name else {
         match context.output.json {
-            true => context.output.document(&json!({"schema_version": 1, "command": "schema", "schemas": names()}))?,
+            true => context
+                .output
+                .document(&json!({"schema_version": 1, "command": "schema", "schemas": names()}))?,
             false => names().iter().for_each(|name| context.output.line(name)),
         }
         return Ok(0);
     };
     match all.iter().find(|(name, _)| name == wanted) {
         Some((_, schema)) => context.output.document(schema).map(|()| 0),
-        None => Err(Failure::usage("unknown_schema", format!("no schema is called {wanted:?}"))
-            .hint(format!("known schemas: {}", names().join(", ")))),
+        None => Err(
+            Failure::usage("unknown_schema", format!("no schema is called {wanted:?}"))
+                .hint(format!("known schemas: {}", names().join(", "))),
+        ),
     }
 }

@@ -47,29 +47,47 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     if args.events {
         events(context, &dir)?;
     }
-    context.output.line(&format!("\nnext: {}", context.output.command(&format!("verify {}", report.run_id))));
+    context.output.line(&format!(
+        "\nnext: {}",
+        context.output.command(&format!("verify {}", report.run_id))
+    ));
     Ok(0)
 }
 
 fn host_path(dir: &Path) -> String {
-    std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned()).display().to_string()
+    std::path::absolute(dir)
+        .unwrap_or_else(|_| dir.to_owned())
+        .display()
+        .to_string()
 }
 
 /// Readers never write: an interrupted run is shown as it stands.
 fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failure> {
-    let word = if state == Liveness::Live { "live" } else { "unsealed" };
+    let word = if state == Liveness::Live {
+        "live"
+    } else {
+        "unsealed"
+    };
     if context.output.json {
         context.output.document(
             &json!({"schema_version": 1, "command": "show", "state": word, "bundle": host_path(dir), "report": null}),
         )?;
     } else {
-        context.output.line(&format!("{} {}", word.to_uppercase(), dir.file_name().unwrap_or_default().display()));
+        context.output.line(&format!(
+            "{} {}",
+            word.to_uppercase(),
+            dir.file_name().unwrap_or_default().display()
+        ));
         context.output.line(match state {
             Liveness::Live => "This run is still being written; it has no verdict yet.",
-            Liveness::Interrupted | Liveness::Sealed => "This run was interrupted and never sealed; it proves nothing.",
+            Liveness::Interrupted | Liveness::Sealed => {
+                "This run was interrupted and never sealed; it proves nothing."
+            }
         });
         if state != Liveness::Live {
-            context.output.line(&format!("\nnext: {}", context.output.command("recover")));
+            context
+                .output
+                .line(&format!("\nnext: {}", context.output.command("recover")));
         }
     }
     Ok(3)
@@ -90,26 +108,68 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     ));
     out("");
     for blocker in &report.blockers {
-        row("why", &format!("{style}{}{style:#}: {}", blocker.code.as_str(), blocker.message));
-        blocker.detail.iter().for_each(|detail| row("", &tame(detail)));
+        row(
+            "why",
+            &format!(
+                "{style}{}{style:#}: {}",
+                blocker.code.as_str(),
+                blocker.message
+            ),
+        );
+        blocker
+            .detail
+            .iter()
+            .for_each(|detail| row("", &tame(detail)));
     }
     if report.blockers.is_empty() {
-        row("why", "gates passed, scope kept, checks green where the engine never was");
+        row(
+            "why",
+            "gates passed, scope kept, checks green where the engine never was",
+        );
     }
-    report.engine.warnings.iter().for_each(|warning| row("warning", &tame(warning)));
+    report
+        .engine
+        .warnings
+        .iter()
+        .for_each(|warning| row("warning", &tame(warning)));
     row("changed", &changed(report));
-    if let Some(guard) = report.workspace_guard.as_ref().filter(|guard| report.process_started && !guard.masked.is_empty()) {
-        let masked: Vec<String> = guard.masked.iter().take(5).map(ToString::to_string).collect();
+    if let Some(guard) = report
+        .workspace_guard
+        .as_ref()
+        .filter(|guard| report.process_started && !guard.masked.is_empty())
+    {
+        let masked: Vec<String> = guard
+            .masked
+            .iter()
+            .take(5)
+            .map(ToString::to_string)
+            .collect();
         let more = guard.masked.len().saturating_sub(5);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        row("masked", &format!("{}{more} {dim}(agent configuration; the engine saw it empty){dim:#}", masked.join(", ")));
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        row(
+            "masked",
+            &format!(
+                "{}{more} {dim}(agent configuration; the engine saw it empty){dim:#}",
+                masked.join(", ")
+            ),
+        );
     }
     if let Some(text) = source(dir) {
         row("source", &text);
     }
     tests(report, &row);
     if let Some(status) = &report.claimed.status {
-        row("claimed", &format!("{} {dim}(the engine's word; not evidence){dim:#}", tame(status)));
+        row(
+            "claimed",
+            &format!(
+                "{} {dim}(the engine's word; not evidence){dim:#}",
+                tame(status)
+            ),
+        );
     }
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
@@ -128,9 +188,15 @@ fn source(dir: &Path) -> Option<String> {
         Some(true) => "CHANGED MEANWHILE",
         None => "not looked at again",
     };
-    let left_out =
-        if copied.from_head && copied.source_status_before.dirt().is_some() { "; uncommitted changes left out" } else { "" };
-    Some(format!("{} at {short}, {state}{left_out}", tame(&copied.record.path)))
+    let left_out = if copied.from_head && copied.source_status_before.dirt().is_some() {
+        "; uncommitted changes left out"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{} at {short}, {state}{left_out}",
+        tame(&copied.record.path)
+    ))
 }
 
 /// Where nothing was started, nothing had to be contained.
@@ -140,11 +206,24 @@ fn containment(report: &Report) -> String {
         (false, _) => String::new(),
         (true, Containment::None) => format!("  {dim}containment{dim:#} NONE"),
         (true, contained) => {
-            let why = report.workspace_guard.as_ref().and_then(|guard| guard.fallback.as_ref());
+            let why = report
+                .workspace_guard
+                .as_ref()
+                .and_then(|guard| guard.fallback.as_ref());
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-            let unseen = report.forbidden_actions.as_ref().is_some_and(|seen| !seen.recorded);
-            let attempts = if unseen { format!("  {dim}attempts{dim:#} NOT RECORDED") } else { String::new() };
-            format!("  {dim}containment{dim:#} {}{why}{attempts}", contained.as_str())
+            let unseen = report
+                .forbidden_actions
+                .as_ref()
+                .is_some_and(|seen| !seen.recorded);
+            let attempts = if unseen {
+                format!("  {dim}attempts{dim:#} NOT RECORDED")
+            } else {
+                String::new()
+            };
+            format!(
+                "  {dim}containment{dim:#} {}{why}{attempts}",
+                contained.as_str()
+            )
         }
     }
 }
@@ -154,32 +233,63 @@ fn changed(report: &Report) -> String {
         [] if report.process_started && report.result.is_none() => "not measured".into(),
         [] => "nothing".into(),
         files => {
-            let shown = files.iter().take(5).map(|path| tame(&path.to_string())).collect::<Vec<_>>().join(", ");
+            let shown = files
+                .iter()
+                .take(5)
+                .map(|path| tame(&path.to_string()))
+                .collect::<Vec<_>>()
+                .join(", ");
             let more = files.len().saturating_sub(5);
-            if more > 0 { format!("{shown} and {more} more") } else { shown }
+            if more > 0 {
+                format!("{shown} and {more} more")
+            } else {
+                shown
+            }
         }
     }
 }
 
 fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
     if report.verification.is_empty() {
-        let reason = report.not_applicable.get("tests_passed").map_or("not run", String::as_str);
+        let reason = report
+            .not_applicable
+            .get("tests_passed")
+            .map_or("not run", String::as_str);
         row("checks", &format!("not run: {}", tame(reason)));
         return;
     }
     for line in &report.verification {
-        let kind = if line.kind == CheckKind::Hidden { "hidden  " } else { "" };
+        let kind = if line.kind == CheckKind::Hidden {
+            "hidden  "
+        } else {
+            ""
+        };
         let verdict = if line.passed { "green" } else { "RED" };
         row(
             "checks",
-            &format!("{verdict:<5}  {kind}{} ({}, {} ms)", tame(&line.command), report_md::describe(line.end), line.duration_ms),
+            &format!(
+                "{verdict:<5}  {kind}{} ({}, {} ms)",
+                tame(&line.command),
+                report_md::describe(line.end),
+                line.duration_ms
+            ),
         );
     }
-    match report.verification_control.as_ref().map(|control| (control.red, control.reason.as_deref())) {
+    match report
+        .verification_control
+        .as_ref()
+        .map(|control| (control.red, control.reason.as_deref()))
+    {
         None => {}
         Some((Some(true), _)) => row("control", "red where it must be red"),
-        Some((Some(false), _)) => row("control", "GREEN where it must be red: the checks prove nothing"),
-        Some((None, reason)) => row("control", &format!("NONE: {}", tame(reason.unwrap_or("no reason given")))),
+        Some((Some(false), _)) => row(
+            "control",
+            "GREEN where it must be red: the checks prove nothing",
+        ),
+        Some((None, reason)) => row(
+            "control",
+            &format!("NONE: {}", tame(reason.unwrap_or("no reason given"))),
+        ),
     }
 }
 
@@ -191,7 +301,11 @@ fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
         let detail = timeline::narrate(event);
         // The day is in the run id; here the time of day is enough.
         let time: String = line.ts.to_string().chars().skip(11).take(12).collect();
-        let beginning = format!("  {style}{:>3}  {time}{style:#}  {:<23} ", line.seq, event.kind().as_str());
+        let beginning = format!(
+            "  {style}{:>3}  {time}{style:#}  {:<23} ",
+            line.seq,
+            event.kind().as_str()
+        );
         context.output.hanging(&beginning, &tame(&detail));
     }
     Ok(())

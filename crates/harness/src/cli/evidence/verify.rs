@@ -62,26 +62,52 @@ enum Outcome {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let trust = trust(context, args)?;
     let bundles = bundles(context, args)?;
-    let places = context.home().map(|home| vec![home.runs]).unwrap_or_default();
+    let places = context
+        .home()
+        .map(|home| vec![home.runs])
+        .unwrap_or_default();
     // Many bundles share the cores among them; one has them all for its files.
-    let threads = if bundles.len() > 1 { 1 } else { workers::cores() };
-    let verifier = Verifier { trust: &trust, places, threads };
+    let threads = if bundles.len() > 1 {
+        1
+    } else {
+        workers::cores()
+    };
+    let verifier = Verifier {
+        trust: &trust,
+        places,
+        threads,
+    };
     let answers = workers::for_all(workers::cores(), &bundles, |found| look(&verifier, found));
-    let answers = answers.into_iter().collect::<Result<Vec<Answer>, Failure>>()?;
+    let answers = answers
+        .into_iter()
+        .collect::<Result<Vec<Answer>, Failure>>()?;
     if context.output.json {
         let documents: Vec<Value> = answers.iter().map(Answer::document).collect();
-        context.output.document(&json!({"schema_version": 1, "command": "verify", "bundles": documents}))?;
+        context
+            .output
+            .document(&json!({"schema_version": 1, "command": "verify", "bundles": documents}))?;
     } else {
         answers.iter().for_each(|answer| answer.print(context));
         if answers.len() > 1 {
-            let count = |code: u8| answers.iter().filter(|answer| answer.exit_code() == code).count();
-            context.output.line(&format!("\n{} good, {} bad, {} unknown", count(0), count(1), count(3)));
+            let count = |code: u8| {
+                answers
+                    .iter()
+                    .filter(|answer| answer.exit_code() == code)
+                    .count()
+            };
+            context.output.line(&format!(
+                "\n{} good, {} bad, {} unknown",
+                count(0),
+                count(1),
+                count(3)
+            ));
         }
     }
     Ok(answers.iter().map(Answer::exit_code).fold(0, worse))
 }
 
-/// The caller's keys alone where there are any, otherwise this machine's; what was revoked here stays revoked.
+/// The caller's keys alone where there are any, otherwise this machine's; what was revoked here
+/// stays revoked.
 fn trust(context: &Context, args: &Args) -> Result<Trust, Failure> {
     let own = context.trust()?;
     if args.key.is_empty() && args.trust.is_empty() {
@@ -89,11 +115,13 @@ fn trust(context: &Context, args: &Args) -> Result<Trust, Failure> {
     }
     let mut trust = own.only_revocations();
     for file in &args.key {
-        let key = keys::read_public(file).map_err(|error| error.failure().at(file.display().to_string()))?;
+        let key = keys::read_public(file)
+            .map_err(|error| error.failure().at(file.display().to_string()))?;
         trust.named(&key, &file.display().to_string());
     }
     for dir in &args.trust {
-        keys::read_trust(dir, &mut trust).map_err(|error| error.failure().at(dir.display().to_string()))?;
+        keys::read_trust(dir, &mut trust)
+            .map_err(|error| error.failure().at(dir.display().to_string()))?;
     }
     Ok(trust)
 }
@@ -104,7 +132,10 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
     }
     if args.all {
         let home = context.home()?;
-        return Ok(reader::all_runs(&home)?.iter().map(|run| Found::Dir(home.runs.join(run.as_str()))).collect());
+        return Ok(reader::all_runs(&home)?
+            .iter()
+            .map(|run| Found::Dir(home.runs.join(run.as_str())))
+            .collect());
     }
     args.runs
         .iter()
@@ -118,30 +149,44 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
 
 fn look(verifier: &Verifier<'_>, found: &Found) -> Result<Answer, Failure> {
     let unreadable = |error: &dyn std::error::Error, place: String| {
-        Failure::internal("unreadable_bundle", "the bundle cannot be read").at(place).because(error)
+        Failure::internal("unreadable_bundle", "the bundle cannot be read")
+            .at(place)
+            .because(error)
     };
     let packed = |place: String, result: Result<Verification, PackError>| match result {
-        Ok(verification) => Ok(Answer { place, outcome: Outcome::Verified(Box::new(verification)) }),
+        Ok(verification) => Ok(Answer {
+            place,
+            outcome: Outcome::Verified(Box::new(verification)),
+        }),
         Err(PackError::Io(error)) => Err(unreadable(&error, place)),
-        Err(refused) => Ok(Answer { place, outcome: Outcome::Refused(refused.to_string()) }),
+        Err(refused) => Ok(Answer {
+            place,
+            outcome: Outcome::Refused(refused.to_string()),
+        }),
     };
     match found {
         Found::Dir(dir) => {
             let place = dir.display().to_string();
             let outcome = match liveness(dir) {
-                Liveness::Sealed => {
-                    Outcome::Verified(Box::new(verifier.dir(dir).map_err(|error| unreadable(&error, place.clone()))?))
-                }
+                Liveness::Sealed => Outcome::Verified(Box::new(
+                    verifier
+                        .dir(dir)
+                        .map_err(|error| unreadable(&error, place.clone()))?,
+                )),
                 state => Outcome::Unsealed(state),
             };
             Ok(Answer { place, outcome })
         }
         Found::File(file) => {
             let place = file.display().to_string();
-            let archive = files::open_regular(file).map_err(|error| unreadable(&error, place.clone()))?;
+            let archive =
+                files::open_regular(file).map_err(|error| unreadable(&error, place.clone()))?;
             packed(place, verifier.packed(archive, file.parent()))
         }
-        Found::Stdin => packed("standard input".into(), verifier.packed(io::stdin().lock(), None)),
+        Found::Stdin => packed(
+            "standard input".into(),
+            verifier.packed(io::stdin().lock(), None),
+        ),
     }
 }
 
@@ -169,7 +214,8 @@ impl Answer {
     }
 
     fn document(&self) -> Value {
-        let mut document = json!({"bundle": self.place, "exit_code": self.exit_code(), "verification": null});
+        let mut document =
+            json!({"bundle": self.place, "exit_code": self.exit_code(), "verification": null});
         match &self.outcome {
             Outcome::Verified(verification) => document["verification"] = json!(verification),
             Outcome::Refused(why) => document["refused"] = json!(why),
@@ -183,15 +229,28 @@ impl Answer {
             Outcome::Verified(verification) => print(context, verification, &self.place),
             Outcome::Refused(why) => {
                 let style = style(Standing::Bad);
-                context.output.line(&format!("{style}BAD{style:#}  {}  {}", tame(&self.place), tame(why)));
+                context.output.line(&format!(
+                    "{style}BAD{style:#}  {}  {}",
+                    tame(&self.place),
+                    tame(why)
+                ));
             }
             Outcome::Unsealed(state) => {
                 let style = style(Standing::Unknown);
-                let name = Path::new(&self.place).file_name().unwrap_or_default().display().to_string();
+                let name = Path::new(&self.place)
+                    .file_name()
+                    .unwrap_or_default()
+                    .display()
+                    .to_string();
                 let (name, word) = (tame(&name), word(*state));
-                context.output.line(&format!("{style}UNKNOWN{style:#}  {name}  {word}: there is no result to check"));
+                context.output.line(&format!(
+                    "{style}UNKNOWN{style:#}  {name}  {word}: there is no result to check"
+                ));
                 if *state == Liveness::Interrupted {
-                    context.output.line(&format!("\nhint: `{}` closes interrupted runs", context.output.command("recover")));
+                    context.output.line(&format!(
+                        "\nhint: `{}` closes interrupted runs",
+                        context.output.command("recover")
+                    ));
                 }
             }
         }
@@ -199,7 +258,11 @@ impl Answer {
 }
 
 fn word(state: Liveness) -> &'static str {
-    if state == Liveness::Live { "live" } else { "unsealed" }
+    if state == Liveness::Live {
+        "live"
+    } else {
+        "unsealed"
+    }
 }
 
 fn style(standing: Standing) -> Style {
@@ -218,24 +281,46 @@ fn print(context: &Context, verification: &Verification, place: &str) {
         Standing::Bad => "BAD",
         Standing::Unknown => "UNKNOWN",
     };
-    let name = verification.run_id.clone().unwrap_or_else(|| place.to_owned());
+    let name = verification
+        .run_id
+        .clone()
+        .unwrap_or_else(|| place.to_owned());
     out(&format!("{style}{word}{style:#}  {}", tame(&name)));
-    context.output.hanging(&format!("  {dim}signed{dim:#}   "), &tame(&signed_by(verification)));
-    let checks = verification.checked.iter().map(|check| if check.ok { check.name.clone() } else { format!("{}!", check.name) });
-    context.output.hanging(&format!("  {dim}checked{dim:#}  "), &checks.collect::<Vec<_>>().join(", "));
+    context.output.hanging(
+        &format!("  {dim}signed{dim:#}   "),
+        &tame(&signed_by(verification)),
+    );
+    let checks = verification.checked.iter().map(|check| {
+        if check.ok {
+            check.name.clone()
+        } else {
+            format!("{}!", check.name)
+        }
+    });
+    context.output.hanging(
+        &format!("  {dim}checked{dim:#}  "),
+        &checks.collect::<Vec<_>>().join(", "),
+    );
     let list = |what: &str, problems: &[Problem]| {
         for problem in problems {
             let (artifact, message) = (tame(&problem.artifact), tame(&problem.message));
             let text = format!("{artifact}: {message} {dim}[{}]{dim:#}", problem.check);
-            context.output.hanging(&format!("  {dim}{what}{dim:#}  "), &text);
+            context
+                .output
+                .hanging(&format!("  {dim}{what}{dim:#}  "), &text);
         }
     };
     list("problem", &verification.problems);
     list("unknown", &verification.unknowns);
     if let Some(status) = verification.status {
         let style = status_style(status);
-        let rules = verification.rules.map_or(String::new(), |rules| format!(" by rules {}", rules.0));
-        out(&format!("  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence{rules}", status.as_str()));
+        let rules = verification
+            .rules
+            .map_or(String::new(), |rules| format!(" by rules {}", rules.0));
+        out(&format!(
+            "  {dim}verdict{dim:#}  {style}{}{style:#}, re-derived from the evidence{rules}",
+            status.as_str()
+        ));
     }
     out("");
     context.output.hanging("", meaning(verification));
@@ -250,7 +335,9 @@ fn signed_by(verification: &Verification) -> String {
         SignatureStanding::Trusted => format!("by {label} (key {key})"),
         SignatureStanding::Unknown => format!("by unknown key {key}"),
         SignatureStanding::Revoked => format!("by revoked key {key}"),
-        SignatureStanding::Invalid => "not by anyone: there is no signature over these files".to_owned(),
+        SignatureStanding::Invalid => {
+            "not by anyone: there is no signature over these files".to_owned()
+        }
     }
 }
 
@@ -269,10 +356,18 @@ fn meaning(verification: &Verification) -> &'static str {
             "Whole and consistent, but nobody trusted here vouches for it: anyone can make such a bundle with a key of \
              their own. Get the public key from someone you trust, then `cto verify --key FILE` or `cto keys trust FILE`."
         }
-        (Standing::Unknown, _) if verification.rules.is_some_and(|number| Rules::of(number).is_none()) => {
+        (Standing::Unknown, _)
+            if verification
+                .rules
+                .is_some_and(|number| Rules::of(number).is_none()) =>
+        {
             "A newer cto made this bundle. Verify it with that version."
         }
-        (Standing::Unknown, _) => "What it stands on could not be checked here: give those bundles too, or put them beside it.",
-        (Standing::Bad, _) => "Do not rely on this bundle: what it says is not what its evidence says.",
+        (Standing::Unknown, _) => {
+            "What it stands on could not be checked here: give those bundles too, or put them beside it."
+        }
+        (Standing::Bad, _) => {
+            "Do not rely on this bundle: what it says is not what its evidence says."
+        }
     }
 }

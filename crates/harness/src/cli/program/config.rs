@@ -34,7 +34,10 @@ enum Action {
 pub fn keys() -> String {
     let mut text = "Keys of the config file, each beaten by its flag:\n".to_owned();
     for knob in KNOBS {
-        text.push_str(&format!("  {:<9} {} ({})\n", knob.key, knob.what, knob.flag));
+        text.push_str(&format!(
+            "  {:<9} {} ({})\n",
+            knob.key, knob.what, knob.flag
+        ));
     }
     text.push_str(
         "\nFor example:\n  timeout = 1200\n  color = \"never\"\n\n\
@@ -61,8 +64,12 @@ struct Setting {
 }
 
 fn settings(context: &Context, config: &Config) -> Result<Vec<Setting>, Failure> {
-    let (home, [root_from, runs_from]) =
-        Home::with_sources(context.home.clone(), context.runs_dir.clone(), &context.env, config)?;
+    let (home, [root_from, runs_from]) = Home::with_sources(
+        context.home.clone(),
+        context.runs_dir.clone(),
+        &context.env,
+        config,
+    )?;
     let (color_from, color) = chosen_color(context.color, &context.env, config);
     KNOBS
         .iter()
@@ -72,11 +79,24 @@ fn settings(context: &Context, config: &Config) -> Result<Vec<Setting>, Failure>
                 "runs_dir" => (runs_from, Some(home.runs.display().to_string())),
                 "color" => (color_from, Some(color.name().to_owned())),
                 key => {
-                    let config = config.get(key).map(|given| (given.line, Some(given.value.clone())));
-                    Layers { flag: None, environment: None, config, default: None }.choose(key).unwrap_or((Source::Default, None))
+                    let config = config
+                        .get(key)
+                        .map(|given| (given.line, Some(given.value.clone())));
+                    Layers {
+                        flag: None,
+                        environment: None,
+                        config,
+                        default: None,
+                    }
+                    .choose(key)
+                    .unwrap_or((Source::Default, None))
                 }
             };
-            Ok(Setting { key: knob.key, value, source })
+            Ok(Setting {
+                key: knob.key,
+                value,
+                source,
+            })
         })
         .collect()
 }
@@ -95,17 +115,34 @@ fn list(context: &Context) -> Result<u8, Failure> {
         )?;
         return Ok(0);
     }
-    let mut table = Table::new(&[("setting", Fit::Whole), ("value", Fit::Cut), ("from", Fit::Whole)]);
+    let mut table = Table::new(&[
+        ("setting", Fit::Whole),
+        ("value", Fit::Cut),
+        ("from", Fit::Whole),
+    ]);
     for (setting, knob) in settings.iter().zip(KNOBS) {
-        let value = setting.value.clone().map_or_else(|| Cell::styled(knob.default, dim()), Cell::from);
+        let value = setting
+            .value
+            .clone()
+            .map_or_else(|| Cell::styled(knob.default, dim()), Cell::from);
         table.row(vec![setting.key.into(), value, from(setting.source).into()]);
     }
     context.output.table(&table);
     let there = if loaded.exists { "" } else { " (not there)" };
-    context.output.line(&format!("\nfile: {}{there}", file.as_deref().unwrap_or("none")));
-    for (setting, given) in settings.iter().filter_map(|setting| Some((setting, loaded.config.get(setting.key)?))) {
+    context.output.line(&format!(
+        "\nfile: {}{there}",
+        file.as_deref().unwrap_or("none")
+    ));
+    for (setting, given) in settings
+        .iter()
+        .filter_map(|setting| Some((setting, loaded.config.get(setting.key)?)))
+    {
         if !matches!(setting.source, Source::Config { .. }) {
-            context.output.line(&format!("line {} of it has no effect: {} beats it", given.line, from(setting.source)));
+            context.output.line(&format!(
+                "line {} of it has no effect: {} beats it",
+                given.line,
+                from(setting.source)
+            ));
         }
     }
     Ok(0)
@@ -149,7 +186,9 @@ fn check(context: &Context, file: Option<PathBuf>) -> Result<u8, Failure> {
     let shown = path.map(|path| path.display().to_string());
     match context.output.json {
         true => {
-            context.output.document(&json!({"schema_version": 1, "command": "config check", "file": shown, "ok": true}))?;
+            context.output.document(
+                &json!({"schema_version": 1, "command": "config check", "file": shown, "ok": true}),
+            )?;
         }
         false => context.output.line(&match shown {
             Some(path) => format!("ok: {path}"),

@@ -1,5 +1,5 @@
-//! The generated pages of `docs/`: blockers, gates, exit codes, matrix and the command line, from the same
-//! tables the program runs on. A test keeps the committed files fresh.
+//! The generated pages of `docs/`: blockers, gates, exit codes, matrix and the command line, from
+//! the same tables the program runs on. A test keeps the committed files fresh.
 
 use std::fmt::Write as _;
 
@@ -22,8 +22,9 @@ pub fn all() -> Vec<(String, String)> {
         ("docs/hostile.md".to_owned(), hostile()),
     ];
     for (name, schema) in cto_core::operator::schema::all() {
-        let text =
-            cto_core::values::json::pretty(&schema).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let text = cto_core::values::json::pretty(&schema)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default();
         files.push((format!("schemas/{name}.json"), text));
     }
     files
@@ -54,8 +55,19 @@ fn gates() -> String {
     );
     out.push_str("| gate | phase | question | reads |\n|---|---|---|---|\n");
     for gate in GATES {
-        let reads = gate.reads.iter().map(|read| format!("`{read}`")).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(out, "| `{}` | {} | {} | {reads} |", gate.id, format!("{:?}", gate.phase).to_lowercase(), gate.question);
+        let reads = gate
+            .reads
+            .iter()
+            .map(|read| format!("`{read}`"))
+            .collect::<Vec<_>>()
+            .join(", ");
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {reads} |",
+            gate.id,
+            format!("{:?}", gate.phase).to_lowercase(),
+            gate.question
+        );
     }
     out
 }
@@ -89,15 +101,29 @@ const MATRIX: &str = "# The failure matrix\n\n\
 
 fn matrix() -> String {
     let mut out = format!("{HEADER}{MATRIX}");
-    let Ok(matrix) = matrix::built_in() else { return out };
+    let Ok(matrix) = matrix::built_in() else {
+        return out;
+    };
     let mut table = |title: &str, wanted: &dyn Fn(&Row) -> bool| {
-        let _ =
-            write!(out, "\n## {title}\n\n| row | trigger | blocker | event | status | must show |\n|---|---|---|---|---|---|\n");
-        matrix.rows.iter().filter(|row| wanted(row)).for_each(|row| out.push_str(&matrix_row(row)));
+        let _ = write!(
+            out,
+            "\n## {title}\n\n| row | trigger | blocker | event | status | must show |\n|---|---|---|---|---|---|\n"
+        );
+        matrix
+            .rows
+            .iter()
+            .filter(|row| wanted(row))
+            .for_each(|row| out.push_str(&matrix_row(row)));
     };
     table("Nothing wrong", &|row| row.blocker.is_none());
-    table("The matrix", &|row| row.fixture.as_deref().is_some_and(|name| FIXTURES.contains(&name)));
-    table("Further codes", &|row| row.blocker.is_some() && row.fixture.is_none());
+    table("The matrix", &|row| {
+        row.fixture
+            .as_deref()
+            .is_some_and(|name| FIXTURES.contains(&name))
+    });
+    table("Further codes", &|row| {
+        row.blocker.is_some() && row.fixture.is_none()
+    });
     out
 }
 
@@ -114,19 +140,42 @@ const HOSTILE: &str = "# The hostile kit\n\n\
 fn hostile() -> String {
     let mut out = format!("{HEADER}{HOSTILE}");
     for theme in matrix::themes().unwrap_or_default() {
-        let _ =
-            write!(out, "\n## {} (`{}`)\n\n| row | attack | finding | must show |\n|---|---|---|---|\n", theme.title, theme.name);
+        let _ = write!(
+            out,
+            "\n## {} (`{}`)\n\n| row | attack | finding | must show |\n|---|---|---|---|\n",
+            theme.title, theme.name
+        );
         for row in &theme.rows {
-            let codes: Vec<String> = row.codes().iter().map(|code| format!("`{}`", code.as_str())).collect();
-            let finding = if codes.is_empty() { "none".to_owned() } else { codes.join(", ") };
-            let shows = row.shows.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            let _ = writeln!(out, "| {} | {} | {finding} | {} |", row.name, row.trigger, visible(&shows));
+            let codes: Vec<String> = row
+                .codes()
+                .iter()
+                .map(|code| format!("`{}`", code.as_str()))
+                .collect();
+            let finding = if codes.is_empty() {
+                "none".to_owned()
+            } else {
+                codes.join(", ")
+            };
+            let shows = row
+                .shows
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join("; ");
+            let _ = writeln!(
+                out,
+                "| {} | {} | {finding} | {} |",
+                row.name,
+                row.trigger,
+                visible(&shows)
+            );
         }
     }
     out
 }
 
-/// Names of hostile files on a page of ours: nothing in them is obeyed by Markdown or by a terminal.
+/// Names of hostile files on a page of ours: nothing in them is obeyed by Markdown or by a
+/// terminal.
 fn visible(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ';
     text.chars()
@@ -140,7 +189,12 @@ fn visible(text: &str) -> String {
 
 fn matrix_row(row: &Row) -> String {
     let quoted = |text: Option<&str>| text.map_or("none".to_owned(), |text| format!("`{text}`"));
-    let shows = row.shows.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let shows = row
+        .shows
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ");
     format!(
         "| {} | {} | {} | {} | {} | {} |\n",
         row.name,
@@ -169,6 +223,12 @@ fn commands_below(name: &str, command: &clap::Command, out: &mut String) {
 }
 
 fn help(command: &clap::Command) -> String {
-    let text = command.clone().term_width(90).render_long_help().to_string();
-    text.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    let text = command
+        .clone()
+        .term_width(90)
+        .render_long_help()
+        .to_string();
+    text.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }

@@ -22,11 +22,19 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let probe = probe::probe();
     let signs = doctor::look(&probe);
     let advice = advice::advise(&signs);
-    let programs: Vec<(&str, Resolved)> =
-        doctor::PROGRAMS.iter().map(|name| (*name, toolchains::resolve(name, &context.env, &home))).collect();
-    let unused: Vec<&str> = doctor::UNUSED_VARIABLES.into_iter().filter(|name| context.env.get(name).is_some()).collect();
-    let stages =
-        if probe.works() { "all, as their proofs allow" } else { "only fake playing its own script at stage 2, uncontained" };
+    let programs: Vec<(&str, Resolved)> = doctor::PROGRAMS
+        .iter()
+        .map(|name| (*name, toolchains::resolve(name, &context.env, &home)))
+        .collect();
+    let unused: Vec<&str> = doctor::UNUSED_VARIABLES
+        .into_iter()
+        .filter(|name| context.env.get(name).is_some())
+        .collect();
+    let stages = if probe.works() {
+        "all, as their proofs allow"
+    } else {
+        "only fake playing its own script at stage 2, uncontained"
+    };
     let (count, bytes) = checkouts(&home);
     let code = if probe.works() { 0 } else { 3 };
     if context.output.json {
@@ -49,39 +57,80 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     }
     let out = |text: &str| context.output.line(text);
     let dim = dim();
-    let (green, red) = (AnsiColor::Green.on_default().bold(), AnsiColor::Red.on_default().bold());
-    let (word, style) = if probe.works() { ("CONTAINED", green) } else { ("NOT CONTAINED", red) };
+    let (green, red) = (
+        AnsiColor::Green.on_default().bold(),
+        AnsiColor::Red.on_default().bold(),
+    );
+    let (word, style) = if probe.works() {
+        ("CONTAINED", green)
+    } else {
+        ("NOT CONTAINED", red)
+    };
     out(&format!(
         "{style}{word}{style:#}  kernel {}, as {}",
         tame(&signs.kernel),
-        if jail::is_root() { "root" } else { "an ordinary user" }
+        if jail::is_root() {
+            "root"
+        } else {
+            "an ordinary user"
+        }
     ));
     out("");
     let check = |good: bool, name: &str, text: &str| {
-        let (mark, style) = if good { ("ok     ", green) } else { ("MISSING", red) };
-        context.output.hanging(&format!("  {style}{mark}{style:#} {name:<18} "), &format!("{dim}{text}{dim:#}"));
+        let (mark, style) = if good {
+            ("ok     ", green)
+        } else {
+            ("MISSING", red)
+        };
+        context.output.hanging(
+            &format!("  {style}{mark}{style:#} {name:<18} "),
+            &format!("{dim}{text}{dim:#}"),
+        );
     };
     if let Some(report) = &probe.report {
         for layer in &report.layers {
             // How the kernel says it matters only where it says no; the document has it always.
-            let detail = if layer.enforced { String::new() } else { format!(" ({})", tame(&layer.detail)) };
-            check(layer.enforced, layer.layer.as_str(), &format!("{}{detail}", layer.layer.what()));
+            let detail = if layer.enforced {
+                String::new()
+            } else {
+                format!(" ({})", tame(&layer.detail))
+            };
+            check(
+                layer.enforced,
+                layer.layer.as_str(),
+                &format!("{}{detail}", layer.layer.what()),
+            );
         }
         for canary in &report.canaries {
-            check(canary.refused, canary.canary.as_str(), &format!("canary: {}", tame(&canary.detail)));
+            check(
+                canary.refused,
+                canary.canary.as_str(),
+                &format!("canary: {}", tame(&canary.detail)),
+            );
         }
     } else {
-        probe.missing.iter().for_each(|missing| context.output.hanging(&format!("  {red}MISSING{red:#} "), &tame(missing)));
+        probe.missing.iter().for_each(|missing| {
+            context
+                .output
+                .hanging(&format!("  {red}MISSING{red:#} "), &tame(missing))
+        });
     }
     out("");
     for (name, found) in &programs {
         context.output.row(name, &tame(&describe(found)));
     }
-    context.output.row("state", &home.root.display().to_string());
-    context.output.row("checkouts", &format!("{count} kept, {} of files", Size(bytes)));
+    context
+        .output
+        .row("state", &home.root.display().to_string());
+    context.output.row(
+        "checkouts",
+        &format!("{count} kept, {} of files", Size(bytes)),
+    );
     context.output.row("stages", stages);
     for name in unused {
-        context.output.row("note", &format!("{name} is set and has no effect here"));
+        context
+            .output
+            .row("note", &format!("{name} is set and has no effect here"));
     }
     advice.iter().for_each(|advice| tell(context, advice));
     Ok(code)
@@ -96,14 +145,20 @@ fn tell(context: &Context, advice: &Advice) {
 /// How many checkouts of repositories are kept, and the bytes of their files.
 fn checkouts(home: &Home) -> (usize, u64) {
     let kept = checkout::list(home);
-    (kept.len(), kept.iter().fold(0, |sum, checkout| sum.saturating_add(checkout.bytes)))
+    (
+        kept.len(),
+        kept.iter()
+            .fold(0, |sum, checkout| sum.saturating_add(checkout.bytes)),
+    )
 }
 
 fn describe(found: &Resolved) -> String {
     match found {
         Resolved::Missing => "not found".into(),
         Resolved::System(path) => path.display().to_string(),
-        Resolved::Toolchain(toolchain) => format!("{} (shown read-only in a jail)", toolchain.record.program),
+        Resolved::Toolchain(toolchain) => {
+            format!("{} (shown read-only in a jail)", toolchain.record.program)
+        }
         Resolved::Unusable(why) => format!("cannot be used in a jail: {why}"),
     }
 }

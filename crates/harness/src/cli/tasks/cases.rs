@@ -33,7 +33,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     match &args.action {
         Some(Action::Show { case: name }) => {
             let case = cases::find(name, args.cases.as_deref())?;
-            let place = args.cases.as_ref().map(|dir| format!(" --cases {}", dir.display())).unwrap_or_default();
+            let place = args
+                .cases
+                .as_ref()
+                .map(|dir| format!(" --cases {}", dir.display()))
+                .unwrap_or_default();
             show(context, &case, &format!("run {name}{place}"))
         }
         None => list(context, &cases::all(args.cases.as_deref())?),
@@ -48,18 +52,30 @@ fn parse(case: &Case) -> Result<CaseFile, Vec<ContractIssue>> {
 fn problems(listed: &Listed) -> Vec<String> {
     match &listed.case {
         Err(failure) => vec![format!("{}: {}", failure.code, failure.what)],
-        Ok(case) => parse(case).err().unwrap_or_default().iter().map(ToString::to_string).collect(),
+        Ok(case) => parse(case)
+            .err()
+            .unwrap_or_default()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
     }
 }
 
 fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
     if context.output.json {
         let rows: Vec<Value> = all.iter().map(row_json).collect();
-        context.output.document(&json!({"schema_version": 1, "command": "cases", "cases": rows}))?;
+        context
+            .output
+            .document(&json!({"schema_version": 1, "command": "cases", "cases": rows}))?;
         return Ok(0);
     }
     let dim = dim();
-    let width = all.iter().map(|listed| listed.name.chars().count()).max().unwrap_or(0).clamp(4, MAX_NAME);
+    let width = all
+        .iter()
+        .map(|listed| listed.name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(4, MAX_NAME);
     let out = |text: &str| context.output.line(text);
     out(&format!(
         "{dim}{:<width$} {:<9} {:>5} {:<6} {:<14} scripts{dim:#}",
@@ -67,14 +83,29 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
     ));
     for listed in all {
         let name = fit(&tame(&listed.name), width);
-        match &listed.case.as_ref().ok().and_then(|case| Some((case, parse(case).ok()?))) {
+        match &listed
+            .case
+            .as_ref()
+            .ok()
+            .and_then(|case| Some((case, parse(case).ok()?)))
+        {
             Some((case, file)) => {
                 out(&format!(
                     "{name:<width$} {:<9} {:>5} {:<6} {:<14} {}",
                     fit(&toolchains(file), 9),
                     case.workspace.len(),
                     if has_hidden(case, file) { "yes" } else { "no" },
-                    fit(&few(&file.allowed_paths.iter().map(ToString::to_string).collect::<Vec<_>>(), 1), 14),
+                    fit(
+                        &few(
+                            &file
+                                .allowed_paths
+                                .iter()
+                                .map(ToString::to_string)
+                                .collect::<Vec<_>>(),
+                            1
+                        ),
+                        14
+                    ),
                     fit(&few(&script_names(case), SCRIPTS.len()), 80 - width - FIXED),
                 ));
                 out(&format!("  {dim}{}{dim:#}", fit(&tame(&file.title), 77)));
@@ -82,11 +113,17 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
             None => {
                 let style = status_style(cto_core::run::verdict::Status::Fail);
                 out(&format!("{name:<width$} {style}cannot be used{style:#}"));
-                problems(listed).iter().take(3).for_each(|problem| out(&format!("  {}", tame(problem))));
+                problems(listed)
+                    .iter()
+                    .take(3)
+                    .for_each(|problem| out(&format!("  {}", tame(problem))));
             }
         }
     }
-    out(&format!("\nnext: {}", context.output.command("cases show CASE")));
+    out(&format!(
+        "\nnext: {}",
+        context.output.command("cases show CASE")
+    ));
     Ok(0)
 }
 
@@ -99,21 +136,39 @@ const MAX_NAME: usize = 28;
 fn fit(text: &str, width: usize) -> String {
     match text.chars().count() > width {
         false => text.to_owned(),
-        true => text.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        true => text
+            .chars()
+            .take(width.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
     }
 }
 
 /// The first few, and how many more there are.
 fn few(items: &[String], shown: usize) -> String {
     let more = items.len().saturating_sub(shown);
-    let head = items.iter().take(shown).map(|item| tame(item)).collect::<Vec<_>>().join(" ");
-    if more > 0 { format!("{head} +{more}") } else { head }
+    let head = items
+        .iter()
+        .take(shown)
+        .map(|item| tame(item))
+        .collect::<Vec<_>>()
+        .join(" ");
+    if more > 0 {
+        format!("{head} +{more}")
+    } else {
+        head
+    }
 }
 
 /// What the case says it needs, or failing that the program its first check begins with.
 fn toolchains(file: &CaseFile) -> String {
     match file.toolchains.as_slice() {
-        [] => file.verification_commands.first().and_then(|command| command.split_whitespace().next()).unwrap_or("-").to_owned(),
+        [] => file
+            .verification_commands
+            .first()
+            .and_then(|command| command.split_whitespace().next())
+            .unwrap_or("-")
+            .to_owned(),
         names => few(names, 1),
     }
 }
@@ -125,7 +180,12 @@ fn has_hidden(case: &Case, file: &CaseFile) -> bool {
 /// Those with a meaning first, then the others by name.
 fn script_names(case: &Case) -> Vec<String> {
     let mut names: Vec<String> = case.scripts.keys().cloned().collect();
-    names.sort_by_key(|name| SCRIPTS.iter().position(|known| known == name).unwrap_or(SCRIPTS.len()));
+    names.sort_by_key(|name| {
+        SCRIPTS
+            .iter()
+            .position(|known| known == name)
+            .unwrap_or(SCRIPTS.len())
+    });
     names
 }
 
@@ -149,7 +209,8 @@ fn row_json(listed: &Listed) -> Value {
 
 fn show(context: &Context, case: &Case, next: &str) -> Result<u8, Failure> {
     let file = parse(case).map_err(|issues| {
-        let mut failure = Failure::usage("contract_invalid", "the case file is not valid").at(&case.label);
+        let mut failure =
+            Failure::usage("contract_invalid", "the case file is not valid").at(&case.label);
         failure.because = issues.iter().map(ToString::to_string).collect();
         failure.hint("`cto case check` looks a case over")
     })?;
@@ -178,12 +239,21 @@ fn show(context: &Context, case: &Case, next: &str) -> Result<u8, Failure> {
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, items: &[String]| {
         for (index, item) in items.iter().enumerate() {
-            out(&format!("  {dim}{:<11}{dim:#} {}", if index == 0 { name } else { "" }, tame(item)));
+            out(&format!(
+                "  {dim}{:<11}{dim:#} {}",
+                if index == 0 { name } else { "" },
+                tame(item)
+            ));
         }
     };
-    let texts = |rules: &[cto_core::values::paths::PathRule]| rules.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let texts = |rules: &[cto_core::values::paths::PathRule]| {
+        rules.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
     out(&format!("{}  {}\n", case.id, tame(&file.title)));
-    file.objective.trim().lines().for_each(|line| out(&format!("  {}", tame(line))));
+    file.objective
+        .trim()
+        .lines()
+        .for_each(|line| out(&format!("  {}", tame(line))));
     out("");
     row("may change", &texts(&file.allowed_paths));
     row("never", &texts(&file.forbidden_paths));
@@ -202,7 +272,10 @@ fn show(context: &Context, case: &Case, next: &str) -> Result<u8, Failure> {
 fn control(file: &CaseFile) -> String {
     match &file.verification_control {
         None => "inferred from the first check".into(),
-        Some(ControlSource::Runner(runner)) => format!("failing tests added for {}", json!(runner).as_str().unwrap_or("it")),
+        Some(ControlSource::Runner(runner)) => format!(
+            "failing tests added for {}",
+            json!(runner).as_str().unwrap_or("it")
+        ),
         Some(ControlSource::Patch(patch)) => format!("the patch {patch}"),
         Some(ControlSource::None(reason)) => format!("none: {reason}"),
     }

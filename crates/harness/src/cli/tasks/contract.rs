@@ -36,8 +36,9 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
             return Err(failure);
         }
     };
-    let sealed =
-        document.seal().map_err(|e| Failure::internal("contract_unwritable", "the contract cannot be written").because(&e))?;
+    let sealed = document.seal().map_err(|e| {
+        Failure::internal("contract_unwritable", "the contract cannot be written").because(&e)
+    })?;
     if context.output.json {
         context.output.document(&json!({
             "schema_version": 1,
@@ -51,10 +52,21 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     context.output.document(contract)?;
     let dim = dim();
     let digest = |name: &str, digest: &dyn std::fmt::Display, what: &str| {
-        context.output.hanging(&format!("{dim}{name:<15}{dim:#} "), &format!("{digest} {dim}{what}{dim:#}"));
+        context.output.hanging(
+            &format!("{dim}{name:<15}{dim:#} "),
+            &format!("{digest} {dim}{what}{dim:#}"),
+        );
     };
     context.output.line("");
-    digest("task_digest", &sealed.task_digest, "the task alone, equal for every engine");
-    digest("contract_digest", &sealed.contract_digest, "with the lane: what an approval binds");
+    digest(
+        "task_digest",
+        &sealed.task_digest,
+        "the task alone, equal for every engine",
+    );
+    digest(
+        "contract_digest",
+        &sealed.contract_digest,
+        "with the lane: what an approval binds",
+    );
     Ok(0)
 }

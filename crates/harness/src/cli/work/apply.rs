@@ -39,15 +39,22 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let dir = reader::find(&home, &args.run)?;
     let report = verified_pass(context, &dir)?;
     let copied = copied_repo(&dir)?;
-    let repository = args.repo.clone().unwrap_or_else(|| expand(context, &copied.record.path));
+    let repository = args
+        .repo
+        .clone()
+        .unwrap_or_else(|| expand(context, &copied.record.path));
     home.create()?;
-    let aside =
-        OwnDir::make(&home).map_err(|e| Failure::internal("state_unwritable", "a private copy cannot be made").because(&e))?;
-    let cancel =
-        Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
+    let aside = OwnDir::make(&home).map_err(|e| {
+        Failure::internal("state_unwritable", "a private copy cannot be made").because(&e)
+    })?;
+    let cancel = Cancel::on_signals().map_err(|e| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&e)
+    })?;
     let ready = prepare(context, &dir, &copied, &repository, aside.path())?;
     if !args.check && !ready.is_applied {
-        ready.apply(&cancel).map_err(|error| refused(&repository, &error))?;
+        ready
+            .apply(&cancel)
+            .map_err(|error| refused(&repository, &error))?;
     }
     print(context, args, &report, &ready)?;
     Ok(0)
@@ -55,41 +62,62 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 
 /// Git sets these for its hooks; nothing that runs by itself may change a work tree.
 fn only_by_a_person(context: &Context) -> Result<(), Failure> {
-    let set = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_EXEC_PATH", "GIT_PREFIX", "GIT_QUARANTINE_PATH"]
-        .into_iter()
-        .find(|name| context.env.get(name).is_some());
+    let set = [
+        "GIT_DIR",
+        "GIT_INDEX_FILE",
+        "GIT_WORK_TREE",
+        "GIT_EXEC_PATH",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+    ]
+    .into_iter()
+    .find(|name| context.env.get(name).is_some());
     match set {
         None => Ok(()),
-        Some(name) => Err(Failure::blocked("not_typed_by_a_person", "cto apply does not run inside git or a hook")
-            .reason(format!("{name} is set"))
-            .so("nothing was changed")
-            .hint("type it yourself in a shell")),
+        Some(name) => Err(Failure::blocked(
+            "not_typed_by_a_person",
+            "cto apply does not run inside git or a hook",
+        )
+        .reason(format!("{name} is set"))
+        .so("nothing was changed")
+        .hint("type it yourself in a shell")),
     }
 }
 
 /// Only a pass that its own evidence bears out is applied.
 fn verified_pass(context: &Context, dir: &Path) -> Result<Report, Failure> {
     let shown = dir.display().to_string();
-    let unfit = |what: &str| Failure::blocked("not_a_verified_pass", what.to_owned()).at(shown.clone()).so("nothing was changed");
-    let found =
-        verifier::verify_dir(dir, &context.trust()?).map_err(|error| unfit("the bundle cannot be read").because(&error))?;
+    let unfit = |what: &str| {
+        Failure::blocked("not_a_verified_pass", what.to_owned())
+            .at(shown.clone())
+            .so("nothing was changed")
+    };
+    let found = verifier::verify_dir(dir, &context.trust()?)
+        .map_err(|error| unfit("the bundle cannot be read").because(&error))?;
     if found.standing != Standing::Good {
         let verify = context.output.command(&format!("verify {shown}"));
-        return Err(unfit("the bundle does not verify").hint(format!("`{verify}` lists what is wrong")));
+        return Err(
+            unfit("the bundle does not verify").hint(format!("`{verify}` lists what is wrong"))
+        );
     }
     let report = reader::report(dir)?;
     match report.status {
         Status::Pass => Ok(report),
-        Status::Fail | Status::Blocked => Err(unfit("the run did not pass").reason(report.failure_reason.unwrap_or_default())),
+        Status::Fail | Status::Blocked => {
+            Err(unfit("the run did not pass").reason(report.failure_reason.unwrap_or_default()))
+        }
     }
 }
 
 fn copied_repo(dir: &Path) -> Result<CopiedRepo, Failure> {
     let none = || {
-        Failure::blocked("no_source", "this run did not copy a repository, so its patch belongs to none")
-            .at(dir.display().to_string())
-            .so("nothing was changed")
-            .hint("only runs of `cto try` can be applied")
+        Failure::blocked(
+            "no_source",
+            "this run did not copy a repository, so its patch belongs to none",
+        )
+        .at(dir.display().to_string())
+        .so("nothing was changed")
+        .hint("only runs of `cto try` can be applied")
     };
     reader::source(dir).ok_or_else(none)
 }
@@ -101,14 +129,22 @@ fn expand(context: &Context, path: &str) -> PathBuf {
     }
 }
 
-fn prepare(context: &Context, dir: &Path, copied: &CopiedRepo, repository: &Path, aside: &Path) -> Result<Ready, Failure> {
-    let git = context
-        .env
-        .find_program("git")
-        .ok_or_else(|| Failure::blocked("toolchain_unavailable", "git was not found on PATH").so("nothing was changed"))?;
+fn prepare(
+    context: &Context,
+    dir: &Path,
+    copied: &CopiedRepo,
+    repository: &Path,
+    aside: &Path,
+) -> Result<Ready, Failure> {
+    let git = context.env.find_program("git").ok_or_else(|| {
+        Failure::blocked("toolchain_unavailable", "git was not found on PATH")
+            .so("nothing was changed")
+    })?;
     let patch = dir.join(bundle::PATCH);
     let unreadable = |error: &dyn std::error::Error| {
-        Failure::blocked("not_a_verified_pass", "the patch cannot be read").at(patch.display().to_string()).because(error)
+        Failure::blocked("not_a_verified_pass", "the patch cannot be read")
+            .at(patch.display().to_string())
+            .because(error)
     };
     let mut reader = PatchPaths::default();
     let mut problem = None;
@@ -122,27 +158,49 @@ fn prepare(context: &Context, dir: &Path, copied: &CopiedRepo, repository: &Path
         Some(error) => return Err(unreadable(&error)),
         None => reader.finish().map_err(|error| unreadable(&error))?,
     };
-    let order = Order { git: &git, repository, tree: &copied.tree, patch: &patch, paths, aside };
+    let order = Order {
+        git: &git,
+        repository,
+        tree: &copied.tree,
+        patch: &patch,
+        paths,
+        aside,
+    };
     apply::prepare(order).map_err(|error| refused(repository, &error))
 }
 
 fn refused(repository: &Path, error: &ApplyError) -> Failure {
     let place = repository.display().to_string();
     let (code, hint) = match error {
-        ApplyError::Changed(_) => {
-            ("dirty_path", "commit, stash or undo those paths; where a later commit changed them, try again from it")
-        }
+        ApplyError::Changed(_) => (
+            "dirty_path",
+            "commit, stash or undo those paths; where a later commit changed them, try again from it",
+        ),
         ApplyError::Busy => ("busy", "wait until it is done, then apply again"),
         ApplyError::Interrupted => ("interrupted", "apply again when there is time"),
         ApplyError::Unfinished(_) => ("dirty_path", "finish or abort it, then apply again"),
-        ApplyError::OtherRepository(_) => ("other_repository", "name the repository the run copied with --repo DIR"),
-        ApplyError::Repository(_) => ("no_repository", "name a git work tree of your own with --repo DIR"),
+        ApplyError::OtherRepository(_) => (
+            "other_repository",
+            "name the repository the run copied with --repo DIR",
+        ),
+        ApplyError::Repository(_) => (
+            "no_repository",
+            "name a git work tree of your own with --repo DIR",
+        ),
         ApplyError::Patch(_) => ("patch_refused", "try again from the present commit"),
-        ApplyError::Write { .. } | ApplyError::Aside(_) => ("not_written", "free space or fix permissions, then apply again"),
-        ApplyError::Torn { .. } => ("half_written", "`git diff` shows what is there; `git restore` puts tracked files back"),
+        ApplyError::Write { .. } | ApplyError::Aside(_) => (
+            "not_written",
+            "free space or fix permissions, then apply again",
+        ),
+        ApplyError::Torn { .. } => (
+            "half_written",
+            "`git diff` shows what is there; `git restore` puts tracked files back",
+        ),
     };
     let failure = match error {
-        ApplyError::Torn { .. } => Failure::internal(code, "the patch is only partly in the work tree"),
+        ApplyError::Torn { .. } => {
+            Failure::internal(code, "the patch is only partly in the work tree")
+        }
         _ => Failure::blocked(code, "the patch was not applied").so("nothing was changed"),
     };
     failure.at(place).because(error).hint(hint)
@@ -167,11 +225,14 @@ fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Resu
         (false, true) => "WOULD APPLY",
         (false, false) => "APPLIED",
     };
-    context
-        .output
-        .line(&format!("{word}  {}  {dim}to{dim:#} {top}  {dim}(nothing staged, nothing committed){dim:#}\n", report.run_id));
+    context.output.line(&format!(
+        "{word}  {}  {dim}to{dim:#} {top}  {dim}(nothing staged, nothing committed){dim:#}\n",
+        report.run_id
+    ));
     for path in ready.paths() {
-        context.output.line(&format!("  {}", TreePath::to_string(path)));
+        context
+            .output
+            .line(&format!("  {}", TreePath::to_string(path)));
     }
     let next = match args.check && !ready.is_applied {
         true => context.output.command(&format!("apply {}", report.run_id)),

@@ -67,7 +67,8 @@ pub struct LaneArgs {
     /// What `fake` plays: a script of the case (oracle, nop, cheat), a script file, or a patch file
     #[arg(long, value_name = "NAME|FILE")]
     script: Option<String>,
-    /// How the engine is confined: strict, or contained (all of its copy is writable, and judged afterwards)
+    /// How the engine is confined: strict, or contained (all of its copy is writable, and judged
+    /// afterwards)
     #[arg(long, value_name = "HOW", default_value = "strict", value_parser = ["strict", "contained"])]
     contain: String,
     /// Seconds the engine may take
@@ -104,7 +105,9 @@ impl TaskArgs {
     }
 
     fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
-        self.cases.clone().map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
+        self.cases
+            .clone()
+            .map_or_else(|| context.configured_cases(), |dir| Ok(Some(dir)))
     }
 }
 
@@ -115,10 +118,19 @@ impl LaneArgs {
     }
 
     /// The request for a case; `stage_flag` is the flag, where there is one.
-    pub fn request(&self, context: &Context, case: Case, stage_flag: Option<u8>) -> Result<Request, Failure> {
+    pub fn request(
+        &self,
+        context: &Context,
+        case: Case,
+        stage_flag: Option<u8>,
+    ) -> Result<Request, Failure> {
         let manifest = engines::find(&self.engine)?;
         let stage = stage(&manifest, stage_flag, context)?;
-        let own_script = case.built_in && self.script.as_deref().is_none_or(|name| case.scripts.contains_key(name));
+        let own_script = case.built_in
+            && self
+                .script
+                .as_deref()
+                .is_none_or(|name| case.scripts.contains_key(name));
         let script = script(&manifest, &case, self.script.as_deref())?;
         let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
         let limits = LimitChanges {
@@ -140,7 +152,11 @@ impl LaneArgs {
             limits,
             records: self.records.asked(),
             proof: None,
-            contain: if self.contain == "contained" { Containment::Contained } else { Containment::Strict },
+            contain: if self.contain == "contained" {
+                Containment::Contained
+            } else {
+                Containment::Strict
+            },
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
@@ -156,41 +172,55 @@ fn stage(manifest: &Manifest, flag: Option<u8>, context: &Context) -> Result<Sta
     let from_env = match context.env.get(&variable).filter(|_| manifest.is_gated()) {
         None => None,
         Some(value) => Some(
-            value.to_str().and_then(|text| text.parse::<u8>().ok()).ok_or_else(|| bad(format!("{variable} is not a stage")))?,
+            value
+                .to_str()
+                .and_then(|text| text.parse::<u8>().ok())
+                .ok_or_else(|| bad(format!("{variable} is not a stage")))?,
         ),
     };
     let number = match (flag, from_env) {
-        (Some(flag), Some(env)) if flag != env => return Err(bad(format!("--stage {flag} and {variable}={env} disagree"))),
+        (Some(flag), Some(env)) if flag != env => {
+            return Err(bad(format!("--stage {flag} and {variable}={env} disagree")));
+        }
         (Some(number), _) | (None, Some(number)) => number,
         (None, None) => return Ok(manifest.default_stage),
     };
     Stage::try_from(number).map_err(bad)
 }
 
-fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
+fn script(
+    manifest: &Manifest,
+    case: &Case,
+    asked: Option<&str>,
+) -> Result<Option<Vec<u8>>, Failure> {
     let plays = manifest.id.as_str() == DEFAULT_ENGINE;
     let bytes = match asked {
         Some(_) if !plays => {
-            return Err(Failure::usage("script_without_fake", "only the fake engine plays scripts")
-                .so("nothing ran")
-                .hint("drop --script, or use --engine fake"));
+            return Err(Failure::usage(
+                "script_without_fake",
+                "only the fake engine plays scripts",
+            )
+            .so("nothing ran")
+            .hint("drop --script, or use --engine fake"));
         }
         None if !plays => return Ok(None),
         None => case.scripts.get("oracle").cloned().unwrap_or_default(),
-        Some(name) if case.scripts.contains_key(name) => case.scripts.get(name).cloned().unwrap_or_default(),
-        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
-        Some(file) => {
-            Path::new(file).canonicalize().and_then(|path| files::read_limited(&path, MAX_SCRIPT)).map(fake::from_file).map_err(
-                |error| {
-                    let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
-                    Failure::usage("unreadable_script", "the script cannot be read")
-                        .at(file)
-                        .because(&error)
-                        .so("nothing ran")
-                        .hint(format!("scripts of this case: {known}"))
-                },
-            )?
+        Some(name) if case.scripts.contains_key(name) => {
+            case.scripts.get(name).cloned().unwrap_or_default()
         }
+        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
+        Some(file) => Path::new(file)
+            .canonicalize()
+            .and_then(|path| files::read_limited(&path, MAX_SCRIPT))
+            .map(fake::from_file)
+            .map_err(|error| {
+                let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                Failure::usage("unreadable_script", "the script cannot be read")
+                    .at(file)
+                    .because(&error)
+                    .so("nothing ran")
+                    .hint(format!("scripts of this case: {known}"))
+            })?,
     };
     fake::parse(&bytes).map_err(|error| {
         Failure::usage("bad_script", "the script cannot be played")
@@ -201,18 +231,30 @@ fn script(manifest: &Manifest, case: &Case, asked: Option<&str>) -> Result<Optio
     Ok(Some(bytes))
 }
 
-/// A pass is printed only over evidence that bears it out: nobody may have written into the bundle meanwhile.
+/// A pass is printed only over evidence that bears it out: nobody may have written into the bundle
+/// meanwhile.
 fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
     let refused = || {
-        Failure::internal("evidence_touched", "the sealed bundle does not bear out its own verdict")
-            .at(dir.display().to_string())
-            .so("nothing counts as passed")
-            .hint("`cto verify` lists what is wrong; something outside the harness wrote into the bundle")
+        Failure::internal(
+            "evidence_touched",
+            "the sealed bundle does not bear out its own verdict",
+        )
+        .at(dir.display().to_string())
+        .so("nothing counts as passed")
+        .hint(
+            "`cto verify` lists what is wrong; something outside the harness wrote into the bundle",
+        )
     };
-    let found = verifier::verify_dir(dir, &context.trust()?).map_err(|error| refused().because(&error))?;
-    match (found.standing, found.problems.iter().chain(&found.unknowns).next()) {
+    let found =
+        verifier::verify_dir(dir, &context.trust()?).map_err(|error| refused().because(&error))?;
+    match (
+        found.standing,
+        found.problems.iter().chain(&found.unknowns).next(),
+    ) {
         (Standing::Good, _) => Ok(()),
-        (_, Some(problem)) => Err(refused().reason(format!("{}: {}", problem.artifact, problem.message))),
+        (_, Some(problem)) => {
+            Err(refused().reason(format!("{}: {}", problem.artifact, problem.message)))
+        }
         (_, None) => Err(refused()),
     }
 }
@@ -220,11 +262,28 @@ fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
 /// Everything that was asked for, found and understood before anything runs.
 fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
     if !args.all {
-        return args.names.iter().map(|name| Ok(Request { keep: args.keep, ..args.task.request(context, name)? })).collect();
+        return args
+            .names
+            .iter()
+            .map(|name| {
+                Ok(Request {
+                    keep: args.keep,
+                    ..args.task.request(context, name)?
+                })
+            })
+            .collect();
     }
     let listed = cases::all(args.task.cases_dir(context)?.as_deref())?;
-    let request = |case: Case| Ok(Request { keep: args.keep, ..args.task.request_for(context, case)? });
-    listed.into_iter().map(|listed| request(listed.case?)).collect()
+    let request = |case: Case| {
+        Ok(Request {
+            keep: args.keep,
+            ..args.task.request_for(context, case)?
+        })
+    };
+    listed
+        .into_iter()
+        .map(|listed| request(listed.case?))
+        .collect()
 }
 
 /// A run and, where it passed, a second look at its evidence.
@@ -257,18 +316,33 @@ pub fn describe(sealed: &SealedBundle, answer: &mut Value) {
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let requests = requests(context, &args)?;
     if args.verbose && requests.len() > 1 {
-        return Err(Failure::usage("verbose_batch", "--verbose shows one run, and several were asked for").so("nothing ran"));
+        return Err(Failure::usage(
+            "verbose_batch",
+            "--verbose shows one run, and several were asked for",
+        )
+        .so("nothing ran"));
     }
     let (home, cancel) = begin(context)?;
     let request = match requests.as_slice() {
         [request] if !args.all => request,
         several => return run_all::run(context, &home, several, usize::from(args.jobs), &cancel),
     };
-    let sealed = run_one(context, &home, request, &cancel, progress(context, args.verbose).as_mut())?;
+    let sealed = run_one(
+        context,
+        &home,
+        request,
+        &cancel,
+        progress(context, args.verbose).as_mut(),
+    )?;
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
     if context.output.json {
-        context.output.document(&answer("run", &sealed, &next, kept_workspace(&home, request, report)))?;
+        context.output.document(&answer(
+            "run",
+            &sealed,
+            &next,
+            kept_workspace(&home, request, report),
+        ))?;
     } else {
         show::print(context, report, &sealed.dir);
         say_kept(context, &home, request, report);
@@ -278,15 +352,29 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 }
 
 /// One run, whole: for a command that makes exactly one.
-pub fn execute(context: &Context, request: &Request, verbose: bool) -> Result<(Home, SealedBundle), Failure> {
+pub fn execute(
+    context: &Context,
+    request: &Request,
+    verbose: bool,
+) -> Result<(Home, SealedBundle), Failure> {
     let (home, cancel) = begin(context)?;
-    let sealed = run_one(context, &home, request, &cancel, progress(context, verbose).as_mut())?;
+    let sealed = run_one(
+        context,
+        &home,
+        request,
+        &cancel,
+        progress(context, verbose).as_mut(),
+    )?;
     Ok((home, sealed))
 }
 
 fn progress(context: &Context, verbose: bool) -> Box<dyn Progress> {
     let progress = progress::for_stderr(context.output.json);
-    if verbose { Box::new(progress::Verbose::over(progress)) } else { progress }
+    if verbose {
+        Box::new(progress::Verbose::over(progress))
+    } else {
+        progress
+    }
 }
 
 /// Closes what was interrupted, and listens for signals from here on.
@@ -294,31 +382,50 @@ fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
     let home = context.home()?;
     for recovered in recover::recover_listed(&home) {
         match recovered.result {
-            Ok(()) => context.output.note(&format!("closed an interrupted run: {}", recovered.run_id)),
-            Err(error) => context.output.note(&format!("an interrupted run could not be closed: {}: {error}", recovered.run_id)),
+            Ok(()) => context
+                .output
+                .note(&format!("closed an interrupted run: {}", recovered.run_id)),
+            Err(error) => context.output.note(&format!(
+                "an interrupted run could not be closed: {}: {error}",
+                recovered.run_id
+            )),
         }
     }
-    let cancel =
-        Cancel::on_signals().map_err(|e| Failure::internal("no_signals", "signals cannot be listened to").because(&e))?;
+    let cancel = Cancel::on_signals().map_err(|e| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&e)
+    })?;
     Ok((home, cancel))
 }
 
 /// The document of a command that ran one contract.
-pub fn answer(command: &str, sealed: &SealedBundle, next: &str, workspace: Option<PathBuf>) -> Value {
+pub fn answer(
+    command: &str,
+    sealed: &SealedBundle,
+    next: &str,
+    workspace: Option<PathBuf>,
+) -> Value {
     let workspace = workspace.map(|dir| dir.display().to_string());
-    let mut answer = json!({"schema_version": 1, "command": command, "next": next, "workspace": workspace});
+    let mut answer =
+        json!({"schema_version": 1, "command": command, "next": next, "workspace": workspace});
     describe(sealed, &mut answer);
     answer
 }
 
 /// Where a kept workspace lies; none is kept of a pass or of a run that never had one.
 pub fn kept_workspace(home: &Home, request: &Request, report: &Report) -> Option<PathBuf> {
-    let dir = home.work().join(report.run_id.as_str()).join(crate::workspace::measure::PLAIN);
+    let dir = home
+        .work()
+        .join(report.run_id.as_str())
+        .join(crate::workspace::measure::PLAIN);
     (request.keep && report.status != Status::Pass && dir.is_dir()).then_some(dir)
 }
 
 pub fn say_kept(context: &Context, home: &Home, request: &Request, report: &Report) {
     if let Some(dir) = kept_workspace(home, request, report) {
-        context.output.line(&format!("  {dim}kept{dim:#}      {}", dir.display(), dim = dim()));
+        context.output.line(&format!(
+            "  {dim}kept{dim:#}      {}",
+            dir.display(),
+            dim = dim()
+        ));
     }
 }

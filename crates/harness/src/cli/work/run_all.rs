@@ -33,25 +33,62 @@ struct Row<'a> {
     ended: Option<&'a Ended>,
 }
 
-pub fn run(context: &Context, home: &Home, requests: &[Request], jobs: usize, cancel: &Cancel) -> Result<u8, Failure> {
+pub fn run(
+    context: &Context,
+    home: &Home,
+    requests: &[Request],
+    jobs: usize,
+    cancel: &Cancel,
+) -> Result<u8, Failure> {
     let meter = Meter::start();
     let board = Board::for_stderr(context.output.json, &context.env);
-    let width = requests.iter().map(|request| request.case.id.as_str().len()).max().unwrap_or(0);
-    let ended = batch::each(requests, jobs, &|| cancel.requested(), &|index, request: &Request| {
-        let case = request.case.id.to_string();
-        let since = Instant::now();
-        let result = run_one(context, home, request, cancel, &mut board.line(index, &case));
-        let ended = Ended { case, result, took: since.elapsed() };
-        let row = Row { case: &ended.case, ended: Some(&ended) };
-        let line = format!("{:<8} {:<width$}  {:>6} ms  {}", word(row.ended), row.case, ended.took.as_millis(), reason(&row));
-        board.ended(index, line.trim_end());
-        ended
-    });
+    let width = requests
+        .iter()
+        .map(|request| request.case.id.as_str().len())
+        .max()
+        .unwrap_or(0);
+    let ended = batch::each(
+        requests,
+        jobs,
+        &|| cancel.requested(),
+        &|index, request: &Request| {
+            let case = request.case.id.to_string();
+            let since = Instant::now();
+            let result = run_one(
+                context,
+                home,
+                request,
+                cancel,
+                &mut board.line(index, &case),
+            );
+            let ended = Ended {
+                case,
+                result,
+                took: since.elapsed(),
+            };
+            let row = Row {
+                case: &ended.case,
+                ended: Some(&ended),
+            };
+            let line = format!(
+                "{:<8} {:<width$}  {:>6} ms  {}",
+                word(row.ended),
+                row.case,
+                ended.took.as_millis(),
+                reason(&row)
+            );
+            board.ended(index, line.trim_end());
+            ended
+        },
+    );
     let cost = meter.read();
     let rows: Vec<Row<'_>> = requests
         .iter()
         .zip(&ended)
-        .map(|(request, ended)| Row { case: request.case.id.as_str(), ended: ended.as_ref() })
+        .map(|(request, ended)| Row {
+            case: request.case.id.as_str(),
+            ended: ended.as_ref(),
+        })
         .collect();
     let lost = rows.iter().any(|row| row.ended.is_none()) && !cancel.requested();
     let code = if lost { LOST } else { exit_code(&rows) };
@@ -76,13 +113,20 @@ const LOST: u8 = 70;
 
 /// The worst one. A case that was not begun did not pass.
 fn exit_code(rows: &[Row<'_>]) -> u8 {
-    let failures = rows.iter().filter_map(|row| row.ended?.result.as_ref().err());
-    let statuses = rows.iter().map(|row| match row.ended.map(|ended| &ended.result) {
-        Some(Ok(sealed)) => sealed.report.status,
-        Some(Err(_)) | None => Status::Blocked,
-    });
+    let failures = rows
+        .iter()
+        .filter_map(|row| row.ended?.result.as_ref().err());
+    let statuses = rows
+        .iter()
+        .map(|row| match row.ended.map(|ended| &ended.result) {
+            Some(Ok(sealed)) => sealed.report.status,
+            Some(Err(_)) | None => Status::Blocked,
+        });
     let worst = statuses.max().unwrap_or(Status::Blocked);
-    failures.map(Failure::exit_code).max().unwrap_or(worst.exit_code())
+    failures
+        .map(Failure::exit_code)
+        .max()
+        .unwrap_or(worst.exit_code())
 }
 
 fn word(ended: Option<&Ended>) -> &'static str {
@@ -99,7 +143,10 @@ fn code(ended: Option<&Ended>) -> Option<&'static str> {
         None => Some(Code::Interrupted.as_str()),
         Some(Err(failure)) => Some(failure.code),
         Some(Ok(SealedBundle { report, .. })) => {
-            let headline = report.blockers.iter().find(|blocker| blocker.code.info().status == report.status);
+            let headline = report
+                .blockers
+                .iter()
+                .find(|blocker| blocker.code.info().status == report.status);
             headline.map(|blocker| blocker.code.as_str())
         }
     }
@@ -107,9 +154,19 @@ fn code(ended: Option<&Ended>) -> Option<&'static str> {
 
 /// Without one, what a pass does not rest on, if anything.
 fn reason(row: &Row<'_>) -> &'static str {
-    let uncontrolled = |report: &Report| report.verification_control.as_ref().is_some_and(|control| control.red.is_none());
+    let uncontrolled = |report: &Report| {
+        report
+            .verification_control
+            .as_ref()
+            .is_some_and(|control| control.red.is_none())
+    };
     code(row.ended).unwrap_or_else(|| {
-        match sealed(row).map(|report| (report.containment == Containment::None, uncontrolled(report))) {
+        match sealed(row).map(|report| {
+            (
+                report.containment == Containment::None,
+                uncontrolled(report),
+            )
+        }) {
             Some((true, true)) => "containment, control NONE",
             Some((true, false)) => "containment NONE",
             Some((false, true)) => "control NONE",
@@ -119,7 +176,9 @@ fn reason(row: &Row<'_>) -> &'static str {
 }
 
 fn row_json(row: &Row<'_>) -> Value {
-    let took = row.ended.map(|ended| u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX));
+    let took = row
+        .ended
+        .map(|ended| u64::try_from(ended.took.as_millis()).unwrap_or(u64::MAX));
     let mut answer = json!({"case_id": row.case, "started": row.ended.is_some(), "wall_ms": took, "reason": code(row.ended)});
     match row.ended.map(|ended| &ended.result) {
         Some(Ok(sealed)) => describe(sealed, &mut answer),
@@ -130,13 +189,18 @@ fn row_json(row: &Row<'_>) -> Value {
 }
 
 fn sealed<'a>(row: &Row<'a>) -> Option<&'a Report> {
-    row.ended.and_then(|ended| ended.result.as_ref().ok()).map(|sealed| &sealed.report)
+    row.ended
+        .and_then(|ended| ended.result.as_ref().ok())
+        .map(|sealed| &sealed.report)
 }
 
 fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: Cost) {
     let dim = dim();
     let out = |text: &str| context.output.line(text);
-    out(&format!("{dim}{:<width$}  {:<8} {:<25} {:>7}  run{dim:#}", "case", "status", "reason", "ms"));
+    out(&format!(
+        "{dim}{:<width$}  {:<8} {:<25} {:>7}  run{dim:#}",
+        "case", "status", "reason", "ms"
+    ));
     for row in rows {
         let style = match row.ended.map(|ended| &ended.result) {
             Some(Ok(sealed)) => status_style(sealed.report.status),
@@ -145,7 +209,9 @@ fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: C
         // A run id ends in letters of its own, and every command finds a run by them.
         let run = sealed(row).map_or("", |report| report.run_id.as_str());
         let short = run.rsplit('-').next().unwrap_or_default();
-        let took = row.ended.map_or(String::new(), |ended| ended.took.as_millis().to_string());
+        let took = row
+            .ended
+            .map_or(String::new(), |ended| ended.took.as_millis().to_string());
         out(&format!(
             "{:<width$}  {style}{:<8}{style:#} {:<25} {took:>7}  {short}",
             tame(row.case),
@@ -160,11 +226,15 @@ fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: C
         .map(|name| format!("{} {name}", count(name)))
         .collect();
     out(&format!("\n{}: {}", summary.join(", "), cost.line()));
-    let bare =
-        |row: &&Row<'_>| sealed(row).is_some_and(|report| report.process_started && report.containment == Containment::None);
+    let bare = |row: &&Row<'_>| {
+        sealed(row)
+            .is_some_and(|report| report.process_started && report.containment == Containment::None)
+    };
     match rows.iter().filter(bare).count() {
         0 => {}
-        count => out(&format!("{count} of them ran with containment NONE; `cto doctor` says why")),
+        count => out(&format!(
+            "{count} of them ran with containment NONE; `cto doctor` says why"
+        )),
     }
     out(&format!("{dim}bundles{dim:#} {}", home.runs.display()));
     for row in rows {
@@ -173,7 +243,15 @@ fn print(context: &Context, home: &Home, rows: &[Row<'_>], width: usize, cost: C
             context.output.failure(failure);
         }
     }
-    let worth_a_look = rows.iter().find(|row| word(row.ended) != "pass").or(rows.first());
-    let run = worth_a_look.and_then(sealed).map_or("last", |report| report.run_id.as_str());
-    out(&format!("\nnext: {}", context.output.command(&format!("show {run}"))));
+    let worth_a_look = rows
+        .iter()
+        .find(|row| word(row.ended) != "pass")
+        .or(rows.first());
+    let run = worth_a_look
+        .and_then(sealed)
+        .map_or("last", |report| report.run_id.as_str());
+    out(&format!(
+        "\nnext: {}",
+        context.output.command(&format!("show {run}"))
+    ));
 }

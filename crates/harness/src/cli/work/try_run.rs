@@ -67,15 +67,25 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let (verbose, keep) = (args.verbose, args.keep);
-    let request = Request { keep, ..request(context, args)? };
+    let request = Request {
+        keep,
+        ..request(context, args)?
+    };
     let (home, sealed) = run::execute(context, &request, verbose)?;
     let report = &sealed.report;
     let next = match report.status {
         Status::Pass => context.output.command(&format!("apply {}", report.run_id)),
-        Status::Fail | Status::Blocked => context.output.command(&format!("show {}", report.run_id)),
+        Status::Fail | Status::Blocked => {
+            context.output.command(&format!("show {}", report.run_id))
+        }
     };
     if context.output.json {
-        context.output.document(&run::answer("try", &sealed, &next, run::kept_workspace(&home, &request, report)))?;
+        context.output.document(&run::answer(
+            "try",
+            &sealed,
+            &next,
+            run::kept_workspace(&home, &request, report),
+        ))?;
         return Ok(report.status.exit_code());
     }
     print(context, &sealed);
@@ -90,10 +100,13 @@ const PREVIEW: usize = 60;
 fn print(context: &Context, sealed: &SealedBundle) {
     let report: &Report = &sealed.report;
     show::print(context, report, &sealed.dir);
-    let stat = stat_view::of_patch(&sealed.dir.join(bundle::PATCH)).filter(|stat| !stat.files.is_empty());
+    let stat =
+        stat_view::of_patch(&sealed.dir.join(bundle::PATCH)).filter(|stat| !stat.files.is_empty());
     if let Some(stat) = stat {
         context.output.line("");
-        stat_view::lines(&stat, terminal::columns()).iter().for_each(|line| context.output.line(line));
+        stat_view::lines(&stat, terminal::columns())
+            .iter()
+            .for_each(|line| context.output.line(line));
         context.output.line("");
         diff::preview(context, &sealed.dir.join(bundle::PATCH), PREVIEW);
     }
@@ -107,21 +120,40 @@ fn request(context: &Context, args: Args) -> Result<Request, Failure> {
     }
     let (path, record) = record(context, &args.repo)?;
     let case = case(&args)?;
-    let source = SourceRequest { path, record, from_head: args.from_head };
-    let request = args.lane.request(context, case, Some(Stage::Three.number()))?;
-    Ok(Request { origin: Origin::Operator, label: Label::Try, source: Some(source), ..request })
+    let source = SourceRequest {
+        path,
+        record,
+        from_head: args.from_head,
+    };
+    let request = args
+        .lane
+        .request(context, case, Some(Stage::Three.number()))?;
+    Ok(Request {
+        origin: Origin::Operator,
+        label: Label::Try,
+        source: Some(source),
+        ..request
+    })
 }
 
 /// The source record, from the typed command alone: nothing has been looked at yet.
 fn record(context: &Context, repo: &Path) -> Result<(PathBuf, SourceRecord), Failure> {
     let bad = |error: &dyn std::error::Error| {
-        Failure::usage("bad_path", "the repository's path cannot be used").at(repo.display().to_string()).because(error)
+        Failure::usage("bad_path", "the repository's path cannot be used")
+            .at(repo.display().to_string())
+            .because(error)
     };
     let path = std::path::absolute(repo).map_err(|error| bad(&error))?;
     if path.to_str().is_none() {
-        return Err(Failure::usage("bad_path", "the repository's path is not UTF-8, so no record can name it").so("nothing ran"));
+        return Err(Failure::usage(
+            "bad_path",
+            "the repository's path is not UTF-8, so no record can name it",
+        )
+        .so("nothing ran"));
     }
-    let owner = ["USER", "LOGNAME"].iter().find_map(|name| context.env.get(name)?.to_str().map(str::to_owned));
+    let owner = ["USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| context.env.get(name)?.to_str().map(str::to_owned));
     let uid = rustix::process::geteuid().as_raw();
     let record = SourceRecord {
         path: toolchains::shorten(&path, &context.env),
@@ -135,26 +167,50 @@ fn record(context: &Context, repo: &Path) -> Result<(PathBuf, SourceRecord), Fai
 /// The task as a case of its own, written the way a person would write one.
 fn case(args: &Args) -> Result<Case, Failure> {
     let id = task_id(&args.task)?;
-    let list = |items: &[String]| toml::Value::Array(items.iter().map(|item| item.as_str().into()).collect());
-    let title: String = args.task.lines().next().unwrap_or_default().chars().take(120).collect();
+    let list = |items: &[String]| {
+        toml::Value::Array(items.iter().map(|item| item.as_str().into()).collect())
+    };
+    let title: String = args
+        .task
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(120)
+        .collect();
     let mut beside = BTreeMap::new();
     let mut table = toml::Table::from_iter([
         ("schema_version".to_owned(), 1.into()),
         ("task_id".to_owned(), id.as_str().into()),
         ("title".to_owned(), title.into()),
         ("objective".to_owned(), args.task.as_str().into()),
-        ("repo_scope".to_owned(), "private copy of the operator's repository".into()),
+        (
+            "repo_scope".to_owned(),
+            "private copy of the operator's repository".into(),
+        ),
         ("authority_basis".to_owned(), "typed by the operator".into()),
         ("risk_class".to_owned(), "low".into()),
-        ("allowed_paths".to_owned(), list(&rules("--allow", &args.allow)?)),
-        ("forbidden_paths".to_owned(), list(&rules("--forbid", &args.forbid)?)),
+        (
+            "allowed_paths".to_owned(),
+            list(&rules("--allow", &args.allow)?),
+        ),
+        (
+            "forbidden_paths".to_owned(),
+            list(&rules("--forbid", &args.forbid)?),
+        ),
         ("forbidden_actions".to_owned(), list(&action_names())),
         ("mutation_mode".to_owned(), "copied-repo".into()),
-        ("approval_policy".to_owned(), "not required for a private copy".into()),
+        (
+            "approval_policy".to_owned(),
+            "not required for a private copy".into(),
+        ),
         ("verification_commands".to_owned(), list(&args.test)),
         ("setup".to_owned(), list(&args.setup)),
         ("inputs".to_owned(), list(&args.input)),
-        ("success_criteria".to_owned(), list(&["the test commands are green in a pristine copy".to_owned()])),
+        (
+            "success_criteria".to_owned(),
+            list(&["the test commands are green in a pristine copy".to_owned()]),
+        ),
         ("rollback".to_owned(), "the copy is thrown away".into()),
     ]);
     if let Some(file) = &args.control {
@@ -185,7 +241,10 @@ fn case(args: &Args) -> Result<Case, Failure> {
 fn rules(flag: &str, typed: &[String]) -> Result<Vec<String>, Failure> {
     let mut rules = Vec::new();
     for path in typed {
-        let plain = path.strip_prefix("./").unwrap_or(path).trim_end_matches('/');
+        let plain = path
+            .strip_prefix("./")
+            .unwrap_or(path)
+            .trim_end_matches('/');
         if matches!(plain, "" | ".") {
             rules.extend(["*".to_owned(), "*/".to_owned()]);
             continue;
@@ -207,18 +266,29 @@ fn rules(flag: &str, typed: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 fn action_names() -> Vec<String> {
-    let name = |action: &Action| serde_json::to_value(action).ok().and_then(|value| value.as_str().map(str::to_owned));
+    let name = |action: &Action| {
+        serde_json::to_value(action)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+    };
     Action::ALL.iter().filter_map(name).collect()
 }
 
 /// A short name from the first words of the task.
 fn task_id(task: &str) -> Result<CaseId, Failure> {
-    let empty = || Failure::usage("empty_task", "--task is empty").so("nothing ran").hint("say in a sentence what should change");
+    let empty = || {
+        Failure::usage("empty_task", "--task is empty")
+            .so("nothing ran")
+            .hint("say in a sentence what should change")
+    };
     if task.trim().is_empty() {
         return Err(empty());
     }
     let mut slug = String::from("try");
-    for word in task.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in task
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
         if slug.len() + 1 + word.len() > 40 {
             break;
         }
@@ -237,7 +307,10 @@ mod tests {
             ("Fix the slugify bug!", "try-fix-the-slugify-bug"),
             ("  ünïcode only é ", "try-n-code-only"),
             ("日本語", "try"),
-            ("a word that goes on and on and on until it is far too long", "try-a-word-that-goes-on-and-on-and-on"),
+            (
+                "a word that goes on and on and on until it is far too long",
+                "try-a-word-that-goes-on-and-on-and-on",
+            ),
         ] {
             assert_eq!(task_id(task).unwrap().as_str(), want);
         }
@@ -246,7 +319,12 @@ mod tests {
 
     #[test]
     fn paths_are_what_people_mean() {
-        let rules = |typed: &[&str]| rules("--allow", &typed.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>());
+        let rules = |typed: &[&str]| {
+            rules(
+                "--allow",
+                &typed.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(),
+            )
+        };
         assert_eq!(rules(&["src"]).unwrap(), ["src"]);
         assert_eq!(rules(&["src", "src/", "src"]).unwrap(), ["src/"]);
         assert_eq!(rules(&["./src/", "src/"]).unwrap(), ["src/"]);

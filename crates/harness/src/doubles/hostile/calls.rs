@@ -1,4 +1,5 @@
-//! System calls no engine needs. Each is made without arguments: who refuses by name answers before they are looked at.
+//! System calls no engine needs. Each is made without arguments: who refuses by name answers before
+//! they are looked at.
 
 use std::fs;
 use std::io;
@@ -6,7 +7,10 @@ use std::io;
 use super::{Attack, refused};
 use crate::jail::sys;
 
-pub const ATTACKS: &[Attack] = &[Attack::new("call", call), Attack::new("run-from-memory", run_from_memory)];
+pub const ATTACKS: &[Attack] = &[
+    Attack::new("call", call),
+    Attack::new("run-from-memory", run_from_memory),
+];
 
 const CALLS: &[(&str, libc::c_long)] = &[
     ("io_uring_setup", libc::SYS_io_uring_setup),
@@ -44,9 +48,14 @@ const CALLS: &[(&str, libc::c_long)] = &[
 
 /// A call that complains of its arguments was not refused.
 fn call(name: &str) -> io::Result<()> {
-    let (_, number) = CALLS.iter().find(|(known, _)| *known == name).ok_or(io::ErrorKind::InvalidInput)?;
+    let (_, number) = CALLS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .ok_or(io::ErrorKind::InvalidInput)?;
     match sys::call_with_nothing(*number) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => Err(error),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => {
+            Err(error)
+        }
         Err(_) | Ok(_) => Ok(()),
     }
 }
@@ -55,10 +64,15 @@ fn call(name: &str) -> io::Result<()> {
 fn run_from_memory(path: &str) -> io::Result<()> {
     use std::io::Write;
     use std::os::fd::AsRawFd;
-    let mut program = fs::File::from(rustix::fs::memfd_create("attack", rustix::fs::MemfdFlags::empty())?);
+    let mut program = fs::File::from(rustix::fs::memfd_create(
+        "attack",
+        rustix::fs::MemfdFlags::empty(),
+    )?);
     program.write_all(&fs::read(std::env::current_exe()?)?)?;
     let memory = format!("/proc/self/fd/{}", program.as_raw_fd());
-    let ended = std::process::Command::new(memory).args(["__attack", "write-file", path]).status()?;
+    let ended = std::process::Command::new(memory)
+        .args(["__attack", "write-file", path])
+        .status()?;
     match ended.code() {
         Some(0) => Ok(()),
         Some(1) => Err(refused("it ran, and was stopped")),

@@ -14,24 +14,52 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("read-some", read_some),
     Attack::new("list-directory", list),
     Attack::new("write-file", |path| fs::write(path, "attack")),
-    Attack::new("append-to-file", |path| OpenOptions::new().append(true).open(path)?.write_all(b"attack")),
-    Attack::new("open-for-writing", |path| OpenOptions::new().write(true).open(path).map(drop)),
-    Attack::new("truncate-file", |path| OpenOptions::new().write(true).open(path)?.set_len(0)),
+    Attack::new("append-to-file", |path| {
+        OpenOptions::new()
+            .append(true)
+            .open(path)?
+            .write_all(b"attack")
+    }),
+    Attack::new("open-for-writing", |path| {
+        OpenOptions::new().write(true).open(path).map(drop)
+    }),
+    Attack::new("truncate-file", |path| {
+        OpenOptions::new().write(true).open(path)?.set_len(0)
+    }),
     Attack::new("remove-file", |path| fs::remove_file(path)),
     Attack::new("make-directory", |path| fs::create_dir(path)),
     Attack::new("rename-onto", rename_onto),
     Attack::new("rename-away", |path| fs::rename(path, "taken")),
-    Attack::new("hard-link", |path| with_leftover("stolen", |name| fs::hard_link(path, name))),
+    Attack::new("hard-link", |path| {
+        with_leftover("stolen", |name| fs::hard_link(path, name))
+    }),
     Attack::new("read-through-link", |path| {
-        with_leftover("door", |name| symlink(path, name).and_then(|()| fs::read(name).map(drop)))
+        with_leftover("door", |name| {
+            symlink(path, name).and_then(|()| fs::read(name).map(drop))
+        })
     }),
     Attack::new("write-through-link", |path| {
-        with_leftover("door", |name| symlink(path, name).and_then(|()| fs::write(name, "x")))
+        with_leftover("door", |name| {
+            symlink(path, name).and_then(|()| fs::write(name, "x"))
+        })
     }),
-    Attack::new("change-mode", |path| fs::set_permissions(path, Permissions::from_mode(0o777))),
-    Attack::new("change-owner", |path| std::os::unix::fs::chown(path, Some(0), Some(0))),
-    Attack::new("change-times", |path| File::open(path)?.set_modified(SystemTime::UNIX_EPOCH)),
-    Attack::new("set-attribute", |path| Ok(rustix::fs::setxattr(path, "user.attack", b"x", XattrFlags::empty())?)),
+    Attack::new("change-mode", |path| {
+        fs::set_permissions(path, Permissions::from_mode(0o777))
+    }),
+    Attack::new("change-owner", |path| {
+        std::os::unix::fs::chown(path, Some(0), Some(0))
+    }),
+    Attack::new("change-times", |path| {
+        File::open(path)?.set_modified(SystemTime::UNIX_EPOCH)
+    }),
+    Attack::new("set-attribute", |path| {
+        Ok(rustix::fs::setxattr(
+            path,
+            "user.attack",
+            b"x",
+            XattrFlags::empty(),
+        )?)
+    }),
 ];
 
 /// A little of a file that has no end, or none one may read to.
@@ -51,7 +79,9 @@ fn list(path: &str) -> io::Result<()> {
 }
 
 fn rename_onto(path: &str) -> io::Result<()> {
-    with_leftover("mine", |name| fs::write(name, "attack").and_then(|()| fs::rename(name, path)))
+    with_leftover("mine", |name| {
+        fs::write(name, "attack").and_then(|()| fs::rename(name, path))
+    })
 }
 
 /// Nothing may stay in the workspace that would be found for another reason.

@@ -19,7 +19,8 @@ fn number(word: &str) -> io::Result<usize> {
 
 fn allocate(mib: &str) -> io::Result<()> {
     let mut held: Vec<u8> = Vec::new();
-    held.try_reserve_exact(number(mib)? << 20).map_err(io::Error::other)
+    held.try_reserve_exact(number(mib)? << 20)
+        .map_err(io::Error::other)
 }
 
 /// Fills a directory to this size: `/dev/shm 300`.
@@ -48,7 +49,11 @@ fn start_processes(count: &str) -> io::Result<()> {
     let wanted = number(count)?;
     let mut why = None;
     while held.len() < wanted && why.is_none() {
-        match Command::new("sleep").arg("60").stdout(Stdio::null()).spawn() {
+        match Command::new("sleep")
+            .arg("60")
+            .stdout(Stdio::null())
+            .spawn()
+        {
             Ok(child) => held.push(child),
             Err(error) => why = Some(error),
         }
@@ -57,5 +62,7 @@ fn start_processes(count: &str) -> io::Result<()> {
         child.kill()?;
         child.wait()?;
     }
-    why.map_or(Ok(()), |error| Err(refused(format!("after {} processes: {error}", held.len()))))
+    why.map_or(Ok(()), |error| {
+        Err(refused(format!("after {} processes: {error}", held.len())))
+    })
 }

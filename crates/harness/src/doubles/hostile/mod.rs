@@ -1,5 +1,6 @@
-//! `cto __hostile ATTACK [ON…]`: what an engine of the hostile kit tries. Each attempt is made for real and told on a
-//! line of its own; whether it may be believed is for those who look at the host afterwards.
+//! `cto __hostile ATTACK [ON…]`: what an engine of the hostile kit tries. Each attempt is made for
+//! real and told on a line of its own; whether it may be believed is for those who look at the host
+//! afterwards.
 //!
 //! The rows that use these are in `core/src/matrix/hostile/`.
 
@@ -44,9 +45,15 @@ pub fn attacks() -> impl Iterator<Item = &'static Attack> {
 
 /// Tries an attack on each target, or once without one; 64 for a name nobody knows.
 pub fn play(name: &str, targets: &[String]) -> u8 {
-    let Some(attack) = attacks().find(|attack| attack.name == name) else { return 64 };
+    let Some(attack) = attacks().find(|attack| attack.name == name) else {
+        return 64;
+    };
     let nothing = [String::new()];
-    let targets = if targets.is_empty() { nothing.as_slice() } else { targets };
+    let targets = if targets.is_empty() {
+        nothing.as_slice()
+    } else {
+        targets
+    };
     for (number, target) in (0..).zip(targets) {
         let line = match (attack.attempt)(target) {
             Ok(()) => Tried::through(name, number),

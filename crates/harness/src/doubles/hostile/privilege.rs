@@ -18,7 +18,9 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("gain-privileges", gain_privileges),
     Attack::new("become-uid", become_uid),
     Attack::new("raise-limit", raise_limit),
-    Attack::new("spare-from-oom", |pid| fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000")),
+    Attack::new("spare-from-oom", |pid| {
+        fs::write(format!("/proc/{pid}/oom_score_adj"), "-1000")
+    }),
 ];
 
 /// A file that runs as its owner, by mode: `4755`.
@@ -29,14 +31,24 @@ fn set_id_bit(mode: &str) -> io::Result<()> {
     let found = fs::metadata("set-id")?.permissions().mode() & 0o6000;
     fs::remove_file("set-id")?;
     tried?;
-    if found == 0 { Err(refused("the bit is not there")) } else { Ok(()) }
+    if found == 0 {
+        Err(refused("the bit is not there"))
+    } else {
+        Ok(())
+    }
 }
 
 /// A block or character device, as `b 7 0`.
 fn device_node(device: &str) -> io::Result<()> {
     let words: Vec<&str> = device.split(' ').collect();
-    let [kind, major, minor] = words.as_slice() else { return Err(io::ErrorKind::InvalidInput.into()) };
-    let kind = if *kind == "b" { FileType::BlockDevice } else { FileType::CharacterDevice };
+    let [kind, major, minor] = words.as_slice() else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let kind = if *kind == "b" {
+        FileType::BlockDevice
+    } else {
+        FileType::CharacterDevice
+    };
     let number = |word: &str| word.parse::<u32>().map_err(io::Error::other);
     let device = rustix::fs::makedev(number(major)?, number(minor)?);
     let made = rustix::fs::mknodat(CWD, "device", kind, Mode::from_raw_mode(0o666), device);
@@ -46,27 +58,46 @@ fn device_node(device: &str) -> io::Result<()> {
 
 fn file_capability(_: &str) -> io::Result<()> {
     // Version 2, effective, every capability of the first word.
-    let value = [1u8, 0, 0, 2, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let value = [
+        1u8, 0, 0, 2, 255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
     fs::write("capable", "x")?;
-    let tried = rustix::fs::setxattr("capable", "security.capability", &value, XattrFlags::empty());
+    let tried = rustix::fs::setxattr(
+        "capable",
+        "security.capability",
+        &value,
+        XattrFlags::empty(),
+    );
     fs::remove_file("capable")?;
     Ok(tried?)
 }
 
 fn status_word(name: &str) -> io::Result<String> {
     let status = fs::read_to_string("/proc/self/status")?;
-    let found = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    found.map(|word| word.trim().to_owned()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    let found = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    found
+        .map(|word| word.trim().to_owned())
+        .ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// One of the sets of `/proc/self/status`: `CapEff`.
 fn hold_capabilities(set: &str) -> io::Result<()> {
     let held = u64::from_str_radix(&status_word(set)?, 16).map_err(io::Error::other)?;
-    if held == 0 { Err(refused("the set is empty")) } else { Ok(()) }
+    if held == 0 {
+        Err(refused("the set is empty"))
+    } else {
+        Ok(())
+    }
 }
 
 fn gain_privileges(_: &str) -> io::Result<()> {
-    if status_word("NoNewPrivs")? == "1" { Err(refused("no new privileges")) } else { Ok(()) }
+    if status_word("NoNewPrivs")? == "1" {
+        Err(refused("no new privileges"))
+    } else {
+        Ok(())
+    }
 }
 
 fn become_uid(uid: &str) -> io::Result<()> {
@@ -82,6 +113,14 @@ fn raise_limit(resource: &str) -> io::Result<()> {
         _ => return Err(io::ErrorKind::InvalidInput.into()),
     };
     let now = rustix::process::getrlimit(resource);
-    let Some(most) = now.maximum else { return Ok(()) };
-    Ok(rustix::process::setrlimit(resource, Rlimit { current: Some(most + 1), maximum: Some(most + 1) })?)
+    let Some(most) = now.maximum else {
+        return Ok(());
+    };
+    Ok(rustix::process::setrlimit(
+        resource,
+        Rlimit {
+            current: Some(most + 1),
+            maximum: Some(most + 1),
+        },
+    )?)
 }

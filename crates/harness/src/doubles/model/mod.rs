@@ -1,5 +1,6 @@
-//! `cto __model SCENARIO`: a model that plays a scenario, over real sockets, in all four protocols. For tests, for
-//! validators, and for people who write engines; `docs/scripted-model.md` tells them how.
+//! `cto __model SCENARIO`: a model that plays a scenario, over real sockets, in all four protocols.
+//! For tests, for validators, and for people who write engines; `docs/scripted-model.md` tells them
+//! how.
 
 mod render;
 mod server;
@@ -45,12 +46,18 @@ impl Model {
     /// Plays a scenario on a listener, a thread a connection.
     pub fn start(listener: TcpListener, scenario: Scenario, log: Option<File>) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let stage = Arc::new(Stage { scenario, requests: AtomicU64::new(0), log: log.map(Mutex::new) });
+        let stage = Arc::new(Stage {
+            scenario,
+            requests: AtomicU64::new(0),
+            log: log.map(Mutex::new),
+        });
         thread::Builder::new().name("model".into()).spawn(move || {
             for socket in listener.incoming().flatten() {
                 let stage = Arc::clone(&stage);
                 // Without a thread the connection closes, as it would at a server that is full.
-                let _ = thread::Builder::new().stack_size(256 * 1024).spawn(move || server::serve(&stage, &socket));
+                let _ = thread::Builder::new()
+                    .stack_size(256 * 1024)
+                    .spawn(move || server::serve(&stage, &socket));
             }
         })?;
         Ok(Self { address })
@@ -70,7 +77,11 @@ pub fn play(args: &Args) -> u8 {
 
 fn run(args: &Args) -> io::Result<()> {
     let scenario = read(&args.scenario)?;
-    let log = args.log.as_ref().map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose()?;
+    let log = args
+        .log
+        .as_ref()
+        .map(|path| OpenOptions::new().create(true).append(true).open(path))
+        .transpose()?;
     let model = Model::start(TcpListener::bind(("127.0.0.1", args.port))?, scenario, log)?;
     if let Some(file) = &args.port_file {
         // Whole or not at all: someone waits for it.
@@ -87,6 +98,7 @@ fn run(args: &Args) -> io::Result<()> {
 
 fn read(path: &Path) -> io::Result<Scenario> {
     let text = fs::read_to_string(path)?;
-    Scenario::parse(&text)
-        .map_err(|(line, column, words)| io::Error::other(format!("{}:{line}:{column}: {words}", path.display())))
+    Scenario::parse(&text).map_err(|(line, column, words)| {
+        io::Error::other(format!("{}:{line}:{column}: {words}", path.display()))
+    })
 }

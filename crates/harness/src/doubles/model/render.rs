@@ -25,9 +25,22 @@ struct Writer<'a> {
 const HOLE: &str = "@@hole@@";
 
 pub fn stream(protocol: Protocol, turn: &Turn, model: &str, seq: u64) -> Rendered {
-    let name = if turn.unnamed { Value::Null } else { json!(turn.model.as_deref().unwrap_or(model)) };
-    let usage = turn.usage.unwrap_or(Usage { input: 100, output: 20, reasoning: 0 });
-    let writer = Writer { turn, model: name, seq, usage };
+    let name = if turn.unnamed {
+        Value::Null
+    } else {
+        json!(turn.model.as_deref().unwrap_or(model))
+    };
+    let usage = turn.usage.unwrap_or(Usage {
+        input: 100,
+        output: 20,
+        reasoning: 0,
+    });
+    let writer = Writer {
+        turn,
+        model: name,
+        seq,
+        usage,
+    };
     match protocol {
         Protocol::OpenaiChat => writer.chat(),
         Protocol::OpenaiResponses => writer.responses(),
@@ -38,13 +51,29 @@ pub fn stream(protocol: Protocol, turn: &Turn, model: &str, seq: u64) -> Rendere
 
 /// The same answer in one document.
 pub fn document(protocol: Protocol, turn: &Turn, model: &str, seq: u64) -> String {
-    let name = if turn.unnamed { Value::Null } else { json!(turn.model.as_deref().unwrap_or(model)) };
-    let usage = turn.usage.unwrap_or(Usage { input: 100, output: 20, reasoning: 0 });
-    let writer = Writer { turn, model: name, seq, usage };
+    let name = if turn.unnamed {
+        Value::Null
+    } else {
+        json!(turn.model.as_deref().unwrap_or(model))
+    };
+    let usage = turn.usage.unwrap_or(Usage {
+        input: 100,
+        output: 20,
+        reasoning: 0,
+    });
+    let writer = Writer {
+        turn,
+        model: name,
+        seq,
+        usage,
+    };
     let mut body = match protocol {
         Protocol::OpenaiChat => writer.chat_document(),
         Protocol::OpenaiResponses => writer.response("completed", writer.items()),
-        Protocol::AnthropicMessages => writer.message(writer.blocks(), json!(writer.finish("end_turn", "tool_use"))),
+        Protocol::AnthropicMessages => writer.message(
+            writer.blocks(),
+            json!(writer.finish("end_turn", "tool_use")),
+        ),
         Protocol::GeminiGenerate => writer.candidates(writer.parts(), true),
     };
     if let Some(error) = &turn.error {
@@ -68,16 +97,27 @@ fn around(event: &str) -> (String, String) {
 
 impl Writer<'_> {
     fn finish(&self, usual: &str, with_tools: &str) -> String {
-        let word = if self.turn.tool.is_empty() { usual } else { with_tools };
+        let word = if self.turn.tool.is_empty() {
+            usual
+        } else {
+            with_tools
+        };
         self.turn.finish.clone().unwrap_or_else(|| word.to_owned())
     }
 
     /// The text in pieces of the length asked for.
     fn pieces<'t>(&self, text: &'t str) -> Vec<&'t str> {
         let step = self.turn.piece.max(1);
-        let mut starts: Vec<usize> = text.char_indices().map(|(at, _)| at).step_by(step).collect();
+        let mut starts: Vec<usize> = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .step_by(step)
+            .collect();
         starts.push(text.len());
-        starts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
+        starts
+            .windows(2)
+            .map(|pair| &text[pair[0]..pair[1]])
+            .collect()
     }
 
     fn call_id(&self, at: usize) -> String {
@@ -96,19 +136,34 @@ impl Writer<'_> {
         };
         let delta = |delta: Value| event(&base(delta, Value::Null));
         let mut opening = vec![delta(json!({"role": "assistant", "content": ""}))];
-        opening.extend(self.pieces(&self.turn.reasoning).into_iter().map(|piece| delta(json!({"reasoning_content": piece}))));
-        let text = self.pieces(&self.turn.text).into_iter().map(|piece| delta(json!({"content": piece}))).collect();
+        opening.extend(
+            self.pieces(&self.turn.reasoning)
+                .into_iter()
+                .map(|piece| delta(json!({"reasoning_content": piece}))),
+        );
+        let text = self
+            .pieces(&self.turn.text)
+            .into_iter()
+            .map(|piece| delta(json!({"content": piece})))
+            .collect();
         let mut closing = Vec::new();
         for (at, tool) in self.turn.tool.iter().enumerate() {
             let call = json!({"index": at, "id": self.call_id(at), "type": "function", "function": {"name": tool.name, "arguments": ""}});
             closing.push(delta(json!({"tool_calls": [call]})));
             let arguments = tool.text();
-            closing.push(delta(json!({"tool_calls": [{"index": at, "function": {"arguments": arguments}}]})));
+            closing.push(delta(
+                json!({"tool_calls": [{"index": at, "function": {"arguments": arguments}}]}),
+            ));
         }
         match &self.turn.error {
-            Some(error) => closing.push(event(&json!({"error": {"message": "scripted", "type": error, "code": error}}))),
+            Some(error) => closing.push(event(
+                &json!({"error": {"message": "scripted", "type": error, "code": error}}),
+            )),
             None => {
-                closing.push(event(&base(json!({}), json!(self.finish("stop", "tool_calls")))));
+                closing.push(event(&base(
+                    json!({}),
+                    json!(self.finish("stop", "tool_calls")),
+                )));
                 let mut last = base(json!({}), Value::Null);
                 last["choices"] = json!([]);
                 last["usage"] = self.chat_usage();
@@ -116,11 +171,20 @@ impl Writer<'_> {
                 closing.push("data: [DONE]\n\n".to_owned());
             }
         }
-        Rendered { opening, text, closing, around_text: around(&delta(json!({"content": HOLE}))) }
+        Rendered {
+            opening,
+            text,
+            closing,
+            around_text: around(&delta(json!({"content": HOLE}))),
+        }
     }
 
     fn chat_usage(&self) -> Value {
-        let Usage { input, output, reasoning } = self.usage;
+        let Usage {
+            input,
+            output,
+            reasoning,
+        } = self.usage;
         json!({"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
                "completion_tokens_details": {"reasoning_tokens": reasoning}})
     }
@@ -129,7 +193,11 @@ impl Writer<'_> {
         let calls: Vec<Value> = self.turn.tool.iter().enumerate().map(|(at, tool)| {
             json!({"id": self.call_id(at), "type": "function", "function": {"name": tool.name, "arguments": tool.text()}})
         }).collect();
-        let content = if self.turn.text.is_empty() { Value::Null } else { json!(self.turn.text) };
+        let content = if self.turn.text.is_empty() {
+            Value::Null
+        } else {
+            json!(self.turn.text)
+        };
         let mut message = json!({"role": "assistant", "content": content});
         if !self.turn.reasoning.is_empty() {
             message["reasoning_content"] = json!(self.turn.reasoning);
@@ -143,7 +211,11 @@ impl Writer<'_> {
     }
 
     fn response(&self, status: &str, output: Vec<Value>) -> Value {
-        let Usage { input, output: out, reasoning } = self.usage;
+        let Usage {
+            input,
+            output: out,
+            reasoning,
+        } = self.usage;
         json!({"id": format!("resp_{}", self.seq), "object": "response", "created_at": 1, "model": self.model, "status": status,
                "error": null, "output": output,
                "usage": {"input_tokens": input, "output_tokens": out, "output_tokens_details": {"reasoning_tokens": reasoning},
@@ -177,7 +249,9 @@ impl Writer<'_> {
     fn responses(&self) -> Rendered {
         let mut created = self.response("in_progress", vec![]);
         created["usage"] = Value::Null;
-        let mut opening = vec![event(&json!({"type": "response.created", "response": created}))];
+        let mut opening = vec![event(
+            &json!({"type": "response.created", "response": created}),
+        )];
         let (mut text, mut closing) = (Vec::new(), Vec::new());
         let delta = |at: usize, text: &str| {
             event(
@@ -185,8 +259,14 @@ impl Writer<'_> {
             )
         };
         for (at, item) in self.items().into_iter().enumerate() {
-            let added = |item: Value| event(&json!({"type": "response.output_item.added", "output_index": at, "item": item}));
-            let done = event(&json!({"type": "response.output_item.done", "output_index": at, "item": item}));
+            let added = |item: Value| {
+                event(
+                    &json!({"type": "response.output_item.added", "output_index": at, "item": item}),
+                )
+            };
+            let done = event(
+                &json!({"type": "response.output_item.done", "output_index": at, "item": item}),
+            );
             let id = &item["id"];
             match item["type"].as_str() {
                 Some("message") => {
@@ -195,7 +275,11 @@ impl Writer<'_> {
                         json!({"type": "message", "id": id, "role": "assistant", "status": "in_progress", "content": []}),
                     ));
                     opening.push(event(&json!({"type": "response.content_part.added", "item_id": id, "output_index": at, "content_index": 0, "part": part})));
-                    text.extend(self.pieces(&self.turn.text).into_iter().map(|piece| delta(at, piece)));
+                    text.extend(
+                        self.pieces(&self.turn.text)
+                            .into_iter()
+                            .map(|piece| delta(at, piece)),
+                    );
                     closing.push(event(&json!({"type": "response.output_text.done", "item_id": id, "output_index": at, "content_index": 0, "text": self.turn.text})));
                     closing.push(event(&json!({"type": "response.content_part.done", "item_id": id, "output_index": at, "content_index": 0, "part": item["content"][0]})));
                     closing.push(done);
@@ -219,10 +303,17 @@ impl Writer<'_> {
                 failed["error"] = json!({"code": error, "message": "scripted"});
                 json!({"type": "response.failed", "response": failed})
             }
-            None => json!({"type": "response.completed", "response": self.response("completed", self.items())}),
+            None => {
+                json!({"type": "response.completed", "response": self.response("completed", self.items())})
+            }
         };
         closing.push(event(&last));
-        Rendered { opening, text, closing, around_text: around(&delta(0, HOLE)) }
+        Rendered {
+            opening,
+            text,
+            closing,
+            around_text: around(&delta(0, HOLE)),
+        }
     }
 
     fn message(&self, content: Vec<Value>, stop: Value) -> Value {
@@ -246,22 +337,31 @@ impl Writer<'_> {
     }
 
     fn messages(&self) -> Rendered {
-        let mut opening = vec![event(&json!({"type": "message_start", "message": self.message(vec![], Value::Null)}))];
+        let mut opening = vec![event(
+            &json!({"type": "message_start", "message": self.message(vec![], Value::Null)}),
+        )];
         let (mut text, mut closing) = (Vec::new(), Vec::new());
         let mut text_at = 0;
-        let delta = |at: usize, delta: Value| event(&json!({"type": "content_block_delta", "index": at, "delta": delta}));
+        let delta = |at: usize, delta: Value| {
+            event(&json!({"type": "content_block_delta", "index": at, "delta": delta}))
+        };
         for (at, block) in self.blocks().into_iter().enumerate() {
-            let start = |block: Value| event(&json!({"type": "content_block_start", "index": at, "content_block": block}));
+            let start = |block: Value| {
+                event(&json!({"type": "content_block_start", "index": at, "content_block": block}))
+            };
             let stop = event(&json!({"type": "content_block_stop", "index": at}));
             match block["type"].as_str() {
                 Some("thinking") => {
-                    opening.push(start(json!({"type": "thinking", "thinking": "", "signature": ""})));
-                    opening.extend(
-                        self.pieces(&self.turn.reasoning)
-                            .into_iter()
-                            .map(|piece| delta(at, json!({"type": "thinking_delta", "thinking": piece}))),
-                    );
-                    opening.push(delta(at, json!({"type": "signature_delta", "signature": "scripted"})));
+                    opening.push(start(
+                        json!({"type": "thinking", "thinking": "", "signature": ""}),
+                    ));
+                    opening.extend(self.pieces(&self.turn.reasoning).into_iter().map(|piece| {
+                        delta(at, json!({"type": "thinking_delta", "thinking": piece}))
+                    }));
+                    opening.push(delta(
+                        at,
+                        json!({"type": "signature_delta", "signature": "scripted"}),
+                    ));
                     opening.push(stop);
                 }
                 Some("text") => {
@@ -283,7 +383,9 @@ impl Writer<'_> {
             }
         }
         match &self.turn.error {
-            Some(error) => closing.push(event(&json!({"type": "error", "error": {"type": error, "message": "scripted"}}))),
+            Some(error) => closing.push(event(
+                &json!({"type": "error", "error": {"type": error, "message": "scripted"}}),
+            )),
             None => {
                 let stop = json!({"stop_reason": self.finish("end_turn", "tool_use"), "stop_sequence": null});
                 closing
@@ -291,7 +393,12 @@ impl Writer<'_> {
                 closing.push(event(&json!({"type": "message_stop"})));
             }
         }
-        Rendered { opening, text, closing, around_text: around(&delta(text_at, json!({"type": "text_delta", "text": HOLE}))) }
+        Rendered {
+            opening,
+            text,
+            closing,
+            around_text: around(&delta(text_at, json!({"type": "text_delta", "text": HOLE}))),
+        }
     }
 
     fn parts(&self) -> Vec<Value> {
@@ -316,7 +423,11 @@ impl Writer<'_> {
         if last {
             candidate["finishReason"] = json!(self.finish("STOP", "STOP"));
         }
-        let Usage { input, output, reasoning } = self.usage;
+        let Usage {
+            input,
+            output,
+            reasoning,
+        } = self.usage;
         json!({"candidates": [candidate], "modelVersion": self.model,
                "usageMetadata": {"promptTokenCount": input, "candidatesTokenCount": output, "thoughtsTokenCount": reasoning,
                                  "totalTokenCount": input + output + reasoning}})
@@ -328,11 +439,20 @@ impl Writer<'_> {
             true => Vec::new(),
             false => vec![said(json!({"text": self.turn.reasoning, "thought": true}))],
         };
-        let text = self.pieces(&self.turn.text).into_iter().map(|piece| said(json!({"text": piece}))).collect();
+        let text = self
+            .pieces(&self.turn.text)
+            .into_iter()
+            .map(|piece| said(json!({"text": piece})))
+            .collect();
         let last = match &self.turn.error {
             Some(error) => json!({"error": {"code": 500, "status": error, "message": "scripted"}}),
             None => self.candidates(self.calls(), true),
         };
-        Rendered { opening, text, closing: vec![event(&last)], around_text: around(&said(json!({"text": HOLE}))) }
+        Rendered {
+            opening,
+            text,
+            closing: vec![event(&last)],
+            around_text: around(&said(json!({"text": HOLE}))),
+        }
     }
 }

@@ -31,7 +31,10 @@ pub fn serve(stage: &Stage, socket: &TcpStream) {
     let _ = socket.shutdown(Shutdown::Both);
 }
 
-fn next_request(mut socket: &TcpStream, ahead: &mut Vec<u8>) -> io::Result<Option<(RequestHead, Vec<u8>)>> {
+fn next_request(
+    mut socket: &TcpStream,
+    ahead: &mut Vec<u8>,
+) -> io::Result<Option<(RequestHead, Vec<u8>)>> {
     let mut buffer = vec![0u8; 16 * 1024];
     let head = loop {
         if let Some((head, used)) = request_head(ahead).map_err(io::Error::other)? {
@@ -45,7 +48,9 @@ fn next_request(mut socket: &TcpStream, ahead: &mut Vec<u8>) -> io::Result<Optio
     };
     let (mut reader, mut body) = (BodyReader::new(head.body), Vec::new());
     loop {
-        let used = reader.push(ahead, &mut |bytes| body.extend_from_slice(bytes)).map_err(io::Error::other)?;
+        let used = reader
+            .push(ahead, &mut |bytes| body.extend_from_slice(bytes))
+            .map_err(io::Error::other)?;
         ahead.drain(..used);
         if reader.is_done() {
             return Ok(Some((head, body)));
@@ -61,13 +66,26 @@ fn next_request(mut socket: &TcpStream, ahead: &mut Vec<u8>) -> io::Result<Optio
 fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) -> io::Result<bool> {
     let path = head.target.split('?').next().unwrap_or_default();
     let Some(protocol) = protocol_of(path) else {
-        let status = if head.method == "GET" && path.ends_with("/models") { 200 } else { 404 };
-        return whole(socket, status, r#"{"object":"list","data":[],"error":{"message":"no such path"}}"#, &[]);
+        let status = if head.method == "GET" && path.ends_with("/models") {
+            200
+        } else {
+            404
+        };
+        return whole(
+            socket,
+            status,
+            r#"{"object":"list","data":[],"error":{"message":"no such path"}}"#,
+            &[],
+        );
     };
     let asked: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let request = stage.requests.fetch_add(1, Ordering::SeqCst) + 1;
     let prior = prior_turns(protocol, &asked);
-    let in_path = path.rsplit('/').next().and_then(|last| last.split(':').next()).unwrap_or_default();
+    let in_path = path
+        .rsplit('/')
+        .next()
+        .and_then(|last| last.split(':').next())
+        .unwrap_or_default();
     let name = asked["model"].as_str().unwrap_or(in_path);
     stage.note(request, head, &asked, body, prior)?;
     if let Some(key) = &stage.scenario.key
@@ -77,7 +95,12 @@ fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) ->
         return whole(socket, 401, &error.to_string(), &[]);
     }
     if path.ends_with("/count_tokens") || path.ends_with(":countTokens") {
-        return whole(socket, 200, r#"{"input_tokens":100,"totalTokens":100}"#, &[]);
+        return whole(
+            socket,
+            200,
+            r#"{"input_tokens":100,"totalTokens":100}"#,
+            &[],
+        );
     }
     let turn = stage.scenario.choose(request, prior);
     let model = stage.scenario.model.as_deref().unwrap_or(name);
@@ -85,7 +108,11 @@ fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) ->
         return Ok(false);
     }
     thread::sleep(Duration::from_millis(turn.first_ms));
-    let headers: Vec<(&str, &str)> = turn.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let headers: Vec<(&str, &str)> = turn
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
     if let Some(status) = turn.status {
         return whole(socket, status, &turn.body, &headers);
     }
@@ -94,7 +121,9 @@ fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) ->
     match (&turn.garbage, streams) {
         (Some(garbage), _) => play.piece(garbage.as_bytes())?,
         (None, true) => play.stream(&render::stream(protocol, &turn, model, request))?,
-        (None, false) => play.piece(render::document(protocol, &turn, model, request).as_bytes())?,
+        (None, false) => {
+            play.piece(render::document(protocol, &turn, model, request).as_bytes())?
+        }
     }
     play.end()
 }
@@ -103,8 +132,13 @@ fn protocol_of(path: &str) -> Option<Protocol> {
     match path {
         _ if path.ends_with("/chat/completions") => Some(Protocol::OpenaiChat),
         _ if path.ends_with("/responses") => Some(Protocol::OpenaiResponses),
-        _ if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") => Some(Protocol::AnthropicMessages),
-        _ if path.contains(":generateContent") || path.contains(":streamGenerateContent") || path.ends_with(":countTokens") => {
+        _ if path.ends_with("/messages") || path.ends_with("/messages/count_tokens") => {
+            Some(Protocol::AnthropicMessages)
+        }
+        _ if path.contains(":generateContent")
+            || path.contains(":streamGenerateContent")
+            || path.ends_with(":countTokens") =>
+        {
             Some(Protocol::GeminiGenerate)
         }
         _ => None,
@@ -113,25 +147,52 @@ fn protocol_of(path: &str) -> Option<Protocol> {
 
 fn shows(head: &RequestHead, key: &str) -> bool {
     let bare = |value: &str| value.strip_prefix("Bearer ").unwrap_or(value) == key;
-    SECRET_HEADERS.iter().any(|name| head.headers.one(name).is_some_and(bare))
+    SECRET_HEADERS
+        .iter()
+        .any(|name| head.headers.one(name).is_some_and(bare))
 }
 
-fn whole(mut socket: &TcpStream, status: u16, body: &str, headers: &[(&str, &str)]) -> io::Result<bool> {
-    let mut head = format!("HTTP/1.1 {status} {}\r\ncontent-length: {}\r\n", reason(status), body.len());
-    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+fn whole(
+    mut socket: &TcpStream,
+    status: u16,
+    body: &str,
+    headers: &[(&str, &str)],
+) -> io::Result<bool> {
+    let mut head = format!(
+        "HTTP/1.1 {status} {}\r\ncontent-length: {}\r\n",
+        reason(status),
+        body.len()
+    );
+    if !headers
+        .iter()
+        .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+    {
         head.push_str("content-type: application/json\r\n");
     }
-    headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+    headers
+        .iter()
+        .for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
     socket.write_all(format!("{head}\r\n{body}").as_bytes())?;
     Ok(true)
 }
 
 impl Stage {
     /// One line for each request; what authenticates is named, never written.
-    fn note(&self, request: u64, head: &RequestHead, asked: &Value, body: &[u8], prior: u64) -> io::Result<()> {
+    fn note(
+        &self,
+        request: u64,
+        head: &RequestHead,
+        asked: &Value,
+        body: &[u8],
+        prior: u64,
+    ) -> io::Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         let shown = |(name, value): (&str, &str)| {
-            let value = if SECRET_HEADERS.contains(&name) { "(hidden)" } else { value };
+            let value = if SECRET_HEADERS.contains(&name) {
+                "(hidden)"
+            } else {
+                value
+            };
             (name.to_owned(), json!(value))
         };
         let headers: serde_json::Map<String, Value> = head.headers.iter().map(shown).collect();
@@ -157,16 +218,42 @@ struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    fn begin(mut socket: &'a TcpStream, turn: &'a Turn, streams: bool, headers: &[(&str, &str)]) -> io::Result<Self> {
-        let kind = if streams { "text/event-stream" } else { "application/json" };
-        let framing = if turn.until_close { "connection: close\r\n" } else { "transfer-encoding: chunked\r\n" };
+    fn begin(
+        mut socket: &'a TcpStream,
+        turn: &'a Turn,
+        streams: bool,
+        headers: &[(&str, &str)],
+    ) -> io::Result<Self> {
+        let kind = if streams {
+            "text/event-stream"
+        } else {
+            "application/json"
+        };
+        let framing = if turn.until_close {
+            "connection: close\r\n"
+        } else {
+            "transfer-encoding: chunked\r\n"
+        };
         let mut head = format!("HTTP/1.1 200 OK\r\n{framing}");
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        if !headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        {
             head.push_str(&format!("content-type: {kind}\r\n"));
         }
-        headers.iter().for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
+        headers
+            .iter()
+            .for_each(|(name, value)| head.push_str(&format!("{name}: {value}\r\n")));
         socket.write_all(format!("{head}\r\n").as_bytes())?;
-        Ok(Self { socket, turn, chunked: !turn.until_close, pieces: 0, bytes: 0, begun: Instant::now(), over: false })
+        Ok(Self {
+            socket,
+            turn,
+            chunked: !turn.until_close,
+            pieces: 0,
+            bytes: 0,
+            begun: Instant::now(),
+            over: false,
+        })
     }
 
     fn stream(&mut self, rendered: &render::Rendered) -> io::Result<()> {
@@ -217,12 +304,19 @@ impl<'a> Play<'a> {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         self.keep_time();
-        let room = self.turn.drop_after_bytes.map_or(u64::MAX, |limit| limit.saturating_sub(self.bytes));
+        let room = self
+            .turn
+            .drop_after_bytes
+            .map_or(u64::MAX, |limit| limit.saturating_sub(self.bytes));
         let sent = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
         self.write(&bytes[..sent])?;
         self.pieces += 1;
         self.bytes += sent as u64;
-        if sent < bytes.len() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
+        if sent < bytes.len() {
+            Err(io::ErrorKind::ConnectionAborted.into())
+        } else {
+            Ok(())
+        }
     }
 
     /// Pieces come at their time, however long the one before took.
@@ -245,7 +339,8 @@ impl<'a> Play<'a> {
     }
 
     fn end(mut self) -> io::Result<bool> {
-        if self.turn.silent_after == Some(self.pieces) || self.turn.drop_after == Some(self.pieces) {
+        if self.turn.silent_after == Some(self.pieces) || self.turn.drop_after == Some(self.pieces)
+        {
             self.piece(b"")?;
         }
         if self.chunked {

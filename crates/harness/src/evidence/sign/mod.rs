@@ -1,4 +1,5 @@
-//! Signing what was sealed: with the machine's key, the operator's SSH key, or a program that holds one.
+//! Signing what was sealed: with the machine's key, the operator's SSH key, or a program that holds
+//! one.
 
 mod command;
 mod openssh;
@@ -7,7 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cto_core::bundle;
-use cto_core::bundle::attest::{Envelope, PAYLOAD_TYPE, PublicKey, Sealed, companions, pae, verdict};
+use cto_core::bundle::attest::{
+    Envelope, PAYLOAD_TYPE, PublicKey, Sealed, companions, pae, verdict,
+};
 use cto_core::values::digest::Digest;
 use cto_core::values::json::{self, JsonError};
 use cto_core::values::time::Utc;
@@ -52,19 +55,37 @@ impl Signer {
     pub fn of(store: &KeyStore, choice: &Choice) -> Result<(Self, String), SignError> {
         Ok(match choice {
             Choice::Machine => (Self::held(store.machine_key()?)?, MACHINE_LABEL.to_owned()),
-            Choice::Ssh { file } => (Self::held(ssh_key(file)?)?, format!("SSH key {}", file_name(file))),
+            Choice::Ssh { file } => (
+                Self::held(ssh_key(file)?)?,
+                format!("SSH key {}", file_name(file)),
+            ),
             Choice::Command { argv, public_key } => {
-                let key = PublicKey::from_text(public_key)
-                    .map_err(|source| KeysError::Public { path: store.dir().to_owned(), source })?;
-                let label = format!("command {}", argv.first().map_or("", |program| file_name(Path::new(program))));
-                (Self { means: Means::Program(argv.clone()), key }, label)
+                let key = PublicKey::from_text(public_key).map_err(|source| KeysError::Public {
+                    path: store.dir().to_owned(),
+                    source,
+                })?;
+                let label = format!(
+                    "command {}",
+                    argv.first()
+                        .map_or("", |program| file_name(Path::new(program)))
+                );
+                (
+                    Self {
+                        means: Means::Program(argv.clone()),
+                        key,
+                    },
+                    label,
+                )
             }
         })
     }
 
     fn held(secret: SigningKey) -> Result<Self, SignError> {
         let key = keys::public_of(&secret)?;
-        Ok(Self { means: Means::Held(Box::new(secret)), key })
+        Ok(Self {
+            means: Means::Held(Box::new(secret)),
+            key,
+        })
     }
 
     pub fn key(&self) -> &PublicKey {
@@ -84,7 +105,11 @@ impl Signer {
     }
 
     /// Every envelope of a bundle by name; `attestation.json`, which binds the others, comes last.
-    pub fn attest(&self, sealed: &Sealed<'_>, signed_at: Utc) -> Result<Vec<(&'static str, Vec<u8>)>, SignError> {
+    pub fn attest(
+        &self,
+        sealed: &Sealed<'_>,
+        signed_at: Utc,
+    ) -> Result<Vec<(&'static str, Vec<u8>)>, SignError> {
         let mut envelopes = Vec::new();
         let mut bound = BTreeMap::new();
         for (name, statement) in companions::statements(sealed, &self.key) {
@@ -93,7 +118,10 @@ impl Signer {
             envelopes.push((name, bytes));
         }
         let statement = verdict(sealed, bound, &self.key, signed_at);
-        envelopes.push((bundle::ATTESTATION, self.envelope(&json::canonical(&statement)?)?));
+        envelopes.push((
+            bundle::ATTESTATION,
+            self.envelope(&json::canonical(&statement)?)?,
+        ));
         Ok(envelopes)
     }
 
@@ -105,9 +133,12 @@ impl Signer {
 
 fn ssh_key(file: &Path) -> Result<SigningKey, SignError> {
     let bytes = keys::read_secret(file)?;
-    openssh::parse(&String::from_utf8_lossy(&bytes)).ok_or_else(|| SignError::NotOpenSsh(file.to_owned()))
+    openssh::parse(&String::from_utf8_lossy(&bytes))
+        .ok_or_else(|| SignError::NotOpenSsh(file.to_owned()))
 }
 
 fn file_name(path: &Path) -> &str {
-    path.file_name().and_then(|name| name.to_str()).unwrap_or("without a name")
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("without a name")
 }

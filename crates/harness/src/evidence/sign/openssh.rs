@@ -1,4 +1,5 @@
-//! `openssh-key-v1`: what `ssh-keygen -t ed25519 -N ''` writes. Encrypted keys are for `ssh-agent` or a command.
+//! `openssh-key-v1`: what `ssh-keygen -t ed25519 -N ''` writes. Encrypted keys are for `ssh-agent`
+//! or a command.
 
 use cto_core::bundle::attest::key::{pem_body, ssh_string};
 use ed25519_dalek::SigningKey;
@@ -29,7 +30,11 @@ fn secret(private: &[u8], public: &[u8]) -> Option<SigningKey> {
     let (point, rest) = ssh_string(rest)?;
     let (pair, rest) = ssh_string(rest)?;
     let (_comment, padding) = ssh_string(rest)?;
-    let padded = padding.iter().zip(1u8..).all(|(found, want)| *found == want) && padding.len() < 256;
+    let padded = padding
+        .iter()
+        .zip(1u8..)
+        .all(|(found, want)| *found == want)
+        && padding.len() < 256;
     if first != second || kind != b"ssh-ed25519" || !padded {
         return None;
     }
@@ -52,10 +57,15 @@ mod tests {
         let file = dir.path().join("key");
         let make = |passphrase: &str, kind: &str| {
             let _ = std::fs::remove_file(&file);
-            Command::new("ssh-keygen").args(["-q", "-t", kind, "-N", passphrase, "-C", "a comment", "-f"]).arg(&file).status()
+            Command::new("ssh-keygen")
+                .args(["-q", "-t", kind, "-N", passphrase, "-C", "a comment", "-f"])
+                .arg(&file)
+                .status()
         };
         // A host without OpenSSH has no such keys either; the vector below is read everywhere.
-        let Ok(status) = make("", "ed25519") else { return };
+        let Ok(status) = make("", "ed25519") else {
+            return;
+        };
         assert!(status.success());
         let text = std::fs::read_to_string(&file).unwrap();
         let key = parse(&text).unwrap();
@@ -68,9 +78,15 @@ mod tests {
             let _ = parse(&String::from_utf8_lossy(&bytes));
         }
         make("secret", "ed25519").unwrap();
-        assert!(parse(&std::fs::read_to_string(&file).unwrap()).is_none(), "encrypted");
+        assert!(
+            parse(&std::fs::read_to_string(&file).unwrap()).is_none(),
+            "encrypted"
+        );
         make("", "ecdsa").unwrap();
-        assert!(parse(&std::fs::read_to_string(&file).unwrap()).is_none(), "another kind");
+        assert!(
+            parse(&std::fs::read_to_string(&file).unwrap()).is_none(),
+            "another kind"
+        );
     }
 
     fn string(bytes: &[u8]) -> Vec<u8> {
@@ -81,8 +97,14 @@ mod tests {
     fn by_hand(point: [u8; 32], padding: &[u8]) -> String {
         let key = SigningKey::from_bytes(&[7; 32]);
         let wire = [string(b"ssh-ed25519"), string(&point)].concat();
-        let private =
-            [b"abcdabcd".to_vec(), wire.clone(), string(&key.to_keypair_bytes()), string(b""), padding.to_vec()].concat();
+        let private = [
+            b"abcdabcd".to_vec(),
+            wire.clone(),
+            string(&key.to_keypair_bytes()),
+            string(b""),
+            padding.to_vec(),
+        ]
+        .concat();
         let bytes = [
             MAGIC.to_vec(),
             string(b"none"),
@@ -99,8 +121,17 @@ mod tests {
     fn halves_that_do_not_belong_together_are_refused() {
         let key = SigningKey::from_bytes(&[7; 32]);
         let point = key.verifying_key().to_bytes();
-        assert_eq!(parse(&by_hand(point, &[1, 2, 3])).map(|key| key.to_bytes()), Some([7; 32]));
-        assert!(parse(&by_hand(SigningKey::from_bytes(&[8; 32]).verifying_key().to_bytes(), &[1])).is_none());
+        assert_eq!(
+            parse(&by_hand(point, &[1, 2, 3])).map(|key| key.to_bytes()),
+            Some([7; 32])
+        );
+        assert!(
+            parse(&by_hand(
+                SigningKey::from_bytes(&[8; 32]).verifying_key().to_bytes(),
+                &[1]
+            ))
+            .is_none()
+        );
         assert!(parse(&by_hand(point, &[2])).is_none(), "padding");
         assert!(parse("").is_none() && parse("-----BEGIN").is_none());
     }

@@ -1,5 +1,5 @@
-//! What the host shows after a row: whether its bait was taken, what a row left running or mounted, and what lies
-//! where nothing may.
+//! What the host shows after a row: whether its bait was taken, what a row left running or mounted,
+//! and what lies where nothing may.
 
 use std::fs;
 use std::io;
@@ -27,7 +27,10 @@ pub struct Bait {
 impl Bait {
     pub fn lay(place: &Path) -> io::Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?;
-        let name = format!("cto-hostile-{}", host::random_name(10).map_err(io::Error::other)?);
+        let name = format!(
+            "cto-hostile-{}",
+            host::random_name(10).map_err(io::Error::other)?
+        );
         let nameless = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         let path = UnixListener::bind(place.join("door"))?;
         let words = Words::from([
@@ -38,7 +41,12 @@ impl Bait {
         port.set_nonblocking(true)?;
         nameless.set_nonblocking(true)?;
         path.set_nonblocking(true)?;
-        Ok(Self { port, nameless, path, words })
+        Ok(Self {
+            port,
+            nameless,
+            path,
+            words,
+        })
     }
 
     pub fn words(&self) -> &Words {
@@ -49,10 +57,19 @@ impl Bait {
     pub fn taken(&self) -> Vec<String> {
         let came = [
             (self.port.accept().is_ok(), "a port of the host was reached"),
-            (self.nameless.accept().is_ok(), "an abstract socket of the host was reached"),
-            (self.path.accept().is_ok(), "a socket file of the host was reached"),
+            (
+                self.nameless.accept().is_ok(),
+                "an abstract socket of the host was reached",
+            ),
+            (
+                self.path.accept().is_ok(),
+                "a socket file of the host was reached",
+            ),
         ];
-        came.into_iter().filter(|(taken, _)| *taken).map(|(_, what)| what.to_owned()).collect()
+        came.into_iter()
+            .filter(|(taken, _)| *taken)
+            .map(|(_, what)| what.to_owned())
+            .collect()
     }
 }
 
@@ -62,27 +79,46 @@ pub struct Untrodden(Vec<(PathBuf, bool)>);
 impl Untrodden {
     pub fn of(row: &Row) -> Self {
         let there = |path: &Path| fs::symlink_metadata(path).is_ok();
-        Self(row.prevented.iter().map(PathBuf::from).map(|path| (path.clone(), there(&path))).collect())
+        Self(
+            row.prevented
+                .iter()
+                .map(PathBuf::from)
+                .map(|path| (path.clone(), there(&path)))
+                .collect(),
+        )
     }
 
     /// What is there now. What was not there before is taken away again: the host is somebody's.
     pub fn trodden(&self) -> Vec<String> {
-        let found: Vec<&(PathBuf, bool)> = self.0.iter().filter(|(path, _)| fs::symlink_metadata(path).is_ok()).collect();
+        let found: Vec<&(PathBuf, bool)> = self
+            .0
+            .iter()
+            .filter(|(path, _)| fs::symlink_metadata(path).is_ok())
+            .collect();
         for (path, before) in &found {
             if !before {
                 // Named all the same; what cannot be taken away is still there to be seen.
                 let _ = fs::remove_file(path);
             }
         }
-        found.into_iter().map(|(path, _)| format!("{} is there", path.display())).collect()
+        found
+            .into_iter()
+            .map(|(path, _)| format!("{} is there", path.display()))
+            .collect()
     }
 }
 
-/// Processes that still see a place, and mounts of ours that do. The kernel lists both by the end of a path: a mount
-/// is named from the root of its file system.
+/// Processes that still see a place, and mounts of ours that do. The kernel lists both by the end
+/// of a path: a mount is named from the root of its file system.
 pub fn left_over(place: &Path) -> Vec<String> {
-    let mut ends = place.iter().rev().take(2).map(|part| part.to_string_lossy().into_owned());
-    let (Some(row), Some(root)) = (ends.next(), ends.next()) else { return Vec::new() };
+    let mut ends = place
+        .iter()
+        .rev()
+        .take(2)
+        .map(|part| part.to_string_lossy().into_owned());
+    let (Some(row), Some(root)) = (ends.next(), ends.next()) else {
+        return Vec::new();
+    };
     let below = format!("/{root}/{row}/");
     let since = Instant::now();
     loop {
@@ -95,15 +131,19 @@ pub fn left_over(place: &Path) -> Vec<String> {
 }
 
 fn seeing(below: &str) -> Vec<String> {
-    let sees =
-        |process: &str| fs::read_to_string(format!("/proc/{process}/mountinfo")).is_ok_and(|mounts| mounts.contains(below));
+    let sees = |process: &str| {
+        fs::read_to_string(format!("/proc/{process}/mountinfo"))
+            .is_ok_and(|mounts| mounts.contains(below))
+    };
     if sees("self") {
         return vec!["a mount was left".to_owned()];
     }
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     let living = processes.filter(|name| name.bytes().all(|b| b.is_ascii_digit()) && sees(name));
-    living.map(|pid| format!("process {pid} was left running")).collect()
+    living
+        .map(|pid| format!("process {pid} was left running"))
+        .collect()
 }
 
 #[cfg(test)]
@@ -121,7 +161,9 @@ mod tests {
         let _port = TcpStream::connect(format!("127.0.0.1:{}", word("port"))).unwrap();
         assert_eq!(bait.taken(), ["a port of the host was reached"]);
         let _path = UnixStream::connect(format!("{}/door", word("place"))).unwrap();
-        let _name = UnixStream::connect_addr(&SocketAddr::from_abstract_name(word("abstract")).unwrap()).unwrap();
+        let _name =
+            UnixStream::connect_addr(&SocketAddr::from_abstract_name(word("abstract")).unwrap())
+                .unwrap();
         assert_eq!(bait.taken().len(), 2);
     }
 

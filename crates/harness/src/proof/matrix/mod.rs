@@ -1,5 +1,5 @@
-//! Running the failure matrix: every row as a process of its own, through the ordinary path, in a place of
-//! its own; then judged by what it left there.
+//! Running the failure matrix: every row as a process of its own, through the ordinary path, in a
+//! place of its own; then judged by what it left there.
 
 mod aftermath;
 mod place;
@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::Manifest;
 use cto_core::proof::matrix::{
-    self, Assertion, BundleSeen, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row, RowOutcome, Words,
+    self, Assertion, BundleSeen, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row,
+    RowOutcome, Words,
 };
 use cto_core::run::event::{Origin, ProcessEnd};
 use cto_core::task::contract::{Label, LimitChanges};
@@ -55,37 +56,66 @@ pub struct Order {
 
 /// The rows this binary was built with.
 pub fn built_in() -> Result<Matrix, Failure> {
-    matrix::built_in().map_err(|error| Failure::internal("bad_matrix", "the rows of the matrix are broken").because(&error))
+    matrix::built_in().map_err(|error| {
+        Failure::internal("bad_matrix", "the rows of the matrix are broken").because(&error)
+    })
 }
 
 /// What an engine tries against the harness, and honest work that must not be taken for it.
 pub fn hostile() -> Result<Matrix, Failure> {
-    matrix::hostile().map_err(|error| Failure::internal("bad_matrix", "the hostile kit is broken").because(&error))
+    matrix::hostile().map_err(|error| {
+        Failure::internal("bad_matrix", "the hostile kit is broken").because(&error)
+    })
 }
 
 /// A directory nobody else has.
 pub fn make_root(env: &Env) -> Result<PathBuf, Failure> {
-    let base = env.path("TMPDIR").filter(|dir| dir.is_absolute()).unwrap_or_else(|| "/tmp".into());
+    let base = env
+        .path("TMPDIR")
+        .filter(|dir| dir.is_absolute())
+        .unwrap_or_else(|| "/tmp".into());
     let root = base.join(format!("cto-matrix-{}", host::random_name(10)?));
-    std::fs::DirBuilder::new().create(&root).and_then(|()| host::make_private_dir(&root)).map_err(|error| {
-        Failure::internal("no_temporary_directory", "no place for the rows can be made")
+    std::fs::DirBuilder::new()
+        .create(&root)
+        .and_then(|()| host::make_private_dir(&root))
+        .map_err(|error| {
+            Failure::internal(
+                "no_temporary_directory",
+                "no place for the rows can be made",
+            )
             .at(root.display().to_string())
             .because(&error)
             .so("nothing ran")
             .hint("set TMPDIR to a directory you may write to")
-    })?;
+        })?;
     Ok(root)
 }
 
 /// Runs the rows, a few side by side, and reports each as it ends.
-pub fn run(order: &Order, root: &Path, env: &Env, ended: &mut (dyn FnMut(&RowOutcome) + Send)) -> Result<MatrixReport, Failure> {
+pub fn run(
+    order: &Order,
+    root: &Path,
+    env: &Env,
+    ended: &mut (dyn FnMut(&RowOutcome) + Send),
+) -> Result<MatrixReport, Failure> {
     let since = Instant::now();
-    let own = std::env::current_exe()
-        .map_err(|error| Failure::internal("own_program", "this program cannot find itself").because(&error))?;
-    let jail_missing =
-        if order.rows.iter().any(|row| row.lanes == Lanes::Runnable) { probe::probe().missing } else { Vec::new() };
+    let own = std::env::current_exe().map_err(|error| {
+        Failure::internal("own_program", "this program cannot find itself").because(&error)
+    })?;
+    let jail_missing = if order.rows.iter().any(|row| row.lanes == Lanes::Runnable) {
+        probe::probe().missing
+    } else {
+        Vec::new()
+    };
     let gated = engines::all()?.into_iter().find(Manifest::is_gated);
-    let stage = Stage { order, root, env, own, jail_missing, gated };
+    let stage = Stage {
+        order,
+        root,
+        env,
+        own,
+        jail_missing,
+        gated,
+    };
     let mut waiting: Vec<usize> = (0..order.rows.len()).collect();
     // Those that wait for a limit first: the others fit beside them.
     waiting.sort_by_key(|number| !order.rows[*number].case.contains_key("limits"));
@@ -97,7 +127,9 @@ pub fn run(order: &Order, root: &Path, env: &Env, ended: &mut (dyn FnMut(&RowOut
         for cancel in &cancels {
             scope.spawn(|| {
                 loop {
-                    let Some(number) = locked(&queue).pop_front() else { break };
+                    let Some(number) = locked(&queue).pop_front() else {
+                        break;
+                    };
                     let outcome = stage.row(&order.rows[number], cancel);
                     locked(&ended)(&outcome);
                     locked(&done).insert(number, outcome);
@@ -105,21 +137,37 @@ pub fn run(order: &Order, root: &Path, env: &Env, ended: &mut (dyn FnMut(&RowOut
             });
         }
     });
-    let rows = done.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).into_values().collect();
+    let rows = done
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .into_values()
+        .collect();
     let interrupted = cancels.iter().any(Cancel::requested);
-    Ok(MatrixReport::new(order.manifest.id.clone(), rows, millis(since.elapsed()), interrupted))
+    Ok(MatrixReport::new(
+        order.manifest.id.clone(),
+        rows,
+        millis(since.elapsed()),
+        interrupted,
+    ))
 }
 
 /// One for each worker: a wake-up is not shared.
 fn listeners(rows: usize) -> Result<Vec<Cancel>, Failure> {
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).max(SIDE_BY_SIDE).min(rows);
+    let workers = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .max(SIDE_BY_SIDE)
+        .min(rows);
     let all: io::Result<Vec<Cancel>> = (0..workers).map(|_| Cancel::on_signals()).collect();
-    all.map_err(|error| Failure::internal("no_signals", "signals cannot be listened to").because(&error))
+    all.map_err(|error| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&error)
+    })
 }
 
 /// A worker that panicked has left whole values behind.
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -140,14 +188,20 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
         let manifest = match (row.lanes, self.order.manifest.is_gated()) {
-            (Lanes::Gated | Lanes::Opened, false) => self.gated.as_ref().unwrap_or(&self.order.manifest),
+            (Lanes::Gated | Lanes::Opened, false) => {
+                self.gated.as_ref().unwrap_or(&self.order.manifest)
+            }
             _ => &self.order.manifest,
         };
         if let Some(reason) = row.not_applicable(manifest, &self.jail_missing) {
             return RowOutcome::not_applicable(row, &manifest.id, reason);
         }
         if let Some(program) = row.needs.iter().find(|program| !in_system(program)) {
-            return RowOutcome::not_applicable(row, &manifest.id, format!("{program} is not a program of this system"));
+            return RowOutcome::not_applicable(
+                row,
+                &manifest.id,
+                format!("{program} is not a program of this system"),
+            );
         }
         if cancel.requested() {
             return RowOutcome::not_applicable(row, &manifest.id, "interrupted");
@@ -157,7 +211,8 @@ impl Stage<'_> {
         let outcome = self.play(row, manifest, &dir, cancel);
         let duration_ms = millis(since.elapsed());
         if !self.order.keep {
-            // Left over only where the system itself is in trouble; the root goes as a whole at the end.
+            // Left over only where the system itself is in trouble; the root goes as a whole at the
+            // end.
             let _ = on_disk::remove(&dir);
         }
         if cancel.requested() {
@@ -165,47 +220,110 @@ impl Stage<'_> {
         }
         let outcome = outcome.unwrap_or_else(|error| {
             let text = error.to_string();
-            let broken = Assertion { check: "bundle".into(), want: "the row can be run".into(), holds: false, found: Some(text) };
+            let broken = Assertion {
+                check: "bundle".into(),
+                want: "the row can be run".into(),
+                holds: false,
+                found: Some(text),
+            };
             RowOutcome::judged(row, &manifest.id, vec![broken])
         });
-        RowOutcome { duration_ms, ..outcome }
+        RowOutcome {
+            duration_ms,
+            ..outcome
+        }
     }
 
-    fn play(&self, row: &Row, manifest: &Manifest, dir: &Path, cancel: &Cancel) -> io::Result<RowOutcome> {
+    fn play(
+        &self,
+        row: &Row,
+        manifest: &Manifest,
+        dir: &Path,
+        cancel: &Cancel,
+    ) -> io::Result<RowOutcome> {
         let place = Place::make(dir.to_owned())?;
         if let Some(source) = &row.source {
-            let git = self.env.find_program("git").ok_or_else(|| io::Error::other("git was not found on PATH"))?;
+            let git = self
+                .env
+                .find_program("git")
+                .ok_or_else(|| io::Error::other("git was not found on PATH"))?;
             place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
         let bait = row.theme.as_ref().map(|_| Bait::lay(dir)).transpose()?;
         let (untrodden, before) = (Untrodden::of(row), place.look()?);
         let mut said = Vec::new();
-        let job = self.job(row, manifest, &place, bait.as_ref().map(Bait::words).unwrap_or(&Words::new()));
-        let end = supervise::run(&job, cancel, &mut |_, bytes| said.extend_from_slice(bytes)).map_err(io::Error::other)?.end;
+        let job = self.job(
+            row,
+            manifest,
+            &place,
+            bait.as_ref().map(Bait::words).unwrap_or(&Words::new()),
+        );
+        let end = supervise::run(&job, cancel, &mut |_, bytes| said.extend_from_slice(bytes))
+            .map_err(io::Error::other)?
+            .end;
         let mut touched = before.differences(&place.look()?);
-        touched.extend(untrodden.trodden().into_iter().chain(aftermath::left_over(dir)));
+        touched.extend(
+            untrodden
+                .trodden()
+                .into_iter()
+                .chain(aftermath::left_over(dir)),
+        );
         touched.extend(bait.iter().flat_map(Bait::taken));
-        let printed = if row.reads_back { self.read_back(row, manifest, &place, cancel)? } else { String::new() };
+        let printed = if row.reads_back {
+            self.read_back(row, manifest, &place, cancel)?
+        } else {
+            String::new()
+        };
         let dirs = place.bundles();
-        let bundles = dirs.iter().map(|dir| bundle_seen(dir)).collect::<io::Result<Vec<_>>>()?;
+        let bundles = dirs
+            .iter()
+            .map(|dir| bundle_seen(dir))
+            .collect::<io::Result<Vec<_>>>()?;
         let children_ms = bundles.iter().map(matrix::children_ms).sum();
-        let evidence = Evidence { exit_code: end.exit_code(), bundles, touched, printed };
+        let evidence = Evidence {
+            exit_code: end.exit_code(),
+            bundles,
+            touched,
+            printed,
+        };
         let mut assertions = matrix::evaluate(row, &evidence);
         if evidence.bundles.is_empty() {
             explain(&mut assertions, end, &said);
         }
-        let bundle = dirs.first().filter(|_| self.order.keep).map(|dir| dir.display().to_string());
-        Ok(RowOutcome { children_ms, bundle, ..RowOutcome::judged(row, &manifest.id, assertions) })
+        let bundle = dirs
+            .first()
+            .filter(|_| self.order.keep)
+            .map(|dir| dir.display().to_string());
+        Ok(RowOutcome {
+            children_ms,
+            bundle,
+            ..RowOutcome::judged(row, &manifest.id, assertions)
+        })
     }
 
     /// What the commands that show a run print about the one that just ended.
-    fn read_back(&self, row: &Row, manifest: &Manifest, place: &Place, cancel: &Cancel) -> io::Result<String> {
+    fn read_back(
+        &self,
+        row: &Row,
+        manifest: &Manifest,
+        place: &Place,
+        cancel: &Cancel,
+    ) -> io::Result<String> {
         let mut printed = Vec::new();
         for command in ["show", "replay", "runs"] {
             let home = [OsString::from("--home"), place.at("state").into_os_string()];
-            let args = home.into_iter().chain(["--color", "never", command].map(OsString::from)).collect();
-            let job = Job { args, ..self.job(row, manifest, place, &Words::new()) };
-            supervise::run(&job, cancel, &mut |_, bytes| printed.extend_from_slice(bytes)).map_err(io::Error::other)?;
+            let args = home
+                .into_iter()
+                .chain(["--color", "never", command].map(OsString::from))
+                .collect();
+            let job = Job {
+                args,
+                ..self.job(row, manifest, place, &Words::new())
+            };
+            supervise::run(&job, cancel, &mut |_, bytes| {
+                printed.extend_from_slice(bytes)
+            })
+            .map_err(io::Error::other)?;
         }
         Ok(String::from_utf8_lossy(&printed).into_owned())
     }
@@ -224,19 +342,38 @@ impl Stage<'_> {
             ("TMPDIR".into(), place.at("tmp").into_os_string()),
             ("LANG".into(), "C.UTF-8".into()),
         ]);
-        env.extend(row.env.iter().map(|(name, value)| (name.into(), value.into())));
-        let mut args: Vec<OsString> = vec!["--home".into(), place.at("state").into_os_string(), "--json".into(), "__row".into()];
-        args.extend([(&row.name).into(), "--engine".into(), manifest.id.as_str().into()]);
+        env.extend(
+            row.env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into())),
+        );
+        let mut args: Vec<OsString> = vec![
+            "--home".into(),
+            place.at("state").into_os_string(),
+            "--json".into(),
+            "__row".into(),
+        ];
+        args.extend([
+            (&row.name).into(),
+            "--engine".into(),
+            manifest.id.as_str().into(),
+        ]);
         if row.source.is_some() {
             args.extend(["--source".into(), place.at("source").into_os_string()]);
         }
-        words.iter().for_each(|(word, meant)| args.extend(["--word".into(), format!("{word}={meant}").into()]));
+        words.iter().for_each(|(word, meant)| {
+            args.extend(["--word".into(), format!("{word}={meant}").into()])
+        });
         Job {
             program: self.own.clone(),
             args,
             cwd: place.at("cwd"),
             env,
-            limits: Limits { wall: ROW_LIMIT, idle: ROW_LIMIT, memory_kib: u64::MAX },
+            limits: Limits {
+                wall: ROW_LIMIT,
+                idle: ROW_LIMIT,
+                memory_kib: u64::MAX,
+            },
             jail: None,
             inherit_output: false,
         }
@@ -245,14 +382,22 @@ impl Stage<'_> {
 
 /// Is it where every jail finds its programs?
 fn in_system(program: &str) -> bool {
-    ["/usr/local/bin", "/usr/bin", "/bin"].iter().any(|dir| Path::new(dir).join(program).is_file())
+    ["/usr/local/bin", "/usr/bin", "/bin"]
+        .iter()
+        .any(|dir| Path::new(dir).join(program).is_file())
 }
 
 /// A run that left nothing at least said something.
 fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
     let words = cto_core::engine::dialect::tame(&String::from_utf8_lossy(said));
-    for assertion in assertions.iter_mut().filter(|assertion| assertion.check == "bundle") {
-        assertion.found = Some(format!("no bundle; {}; it said: {words}", cto_core::bundle::report_md::describe(end)));
+    for assertion in assertions
+        .iter_mut()
+        .filter(|assertion| assertion.check == "bundle")
+    {
+        assertion.found = Some(format!(
+            "no bundle; {}; it said: {words}",
+            cto_core::bundle::report_md::describe(end)
+        ));
     }
 }
 
@@ -260,7 +405,10 @@ fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
 pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
     let state = dir.parent().and_then(Path::parent).unwrap_or(dir);
     let trust = KeyStore::below(state).trust().map_err(io::Error::other)?;
-    Ok(BundleSeen { files: bundle_files(dir)?, verification: verifier::verify_dir(dir, &trust)? })
+    Ok(BundleSeen {
+        files: bundle_files(dir)?,
+        verification: verifier::verify_dir(dir, &trust)?,
+    })
 }
 
 /// Who owns a row's source, and who answers in the place of an operator.
@@ -283,30 +431,51 @@ pub fn request(
     source: Option<&Path>,
     words: &Words,
 ) -> Result<Request, Failure> {
-    let broken = |error: &dyn std::error::Error| Failure::internal("bad_matrix", "a row of the matrix is broken").because(error);
+    let broken = |error: &dyn std::error::Error| {
+        Failure::internal("bad_matrix", "a row of the matrix is broken").because(error)
+    };
     let record = |path: &Path| SourceRecord {
         path: path.display().to_string(),
         owner: VALIDATOR.into(),
         ownership_evidence: "made for this row".into(),
         class: SourceClass::OwnedLocal,
     };
-    let source = source.map(|path| SourceRequest { path: path.to_owned(), record: record(path), from_head: false });
+    let source = source.map(|path| SourceRequest {
+        path: path.to_owned(),
+        record: record(path),
+        from_head: false,
+    });
     let case = Case {
         id: row.name.parse().map_err(|error| broken(&error))?,
         built_in: false,
         inputs: None,
         label: format!("matrix/{}/case.toml", row.name),
-        text: row.case_text(fixture).map_err(|error| broken(&error))?.into_bytes(),
-        workspace: if source.is_some() { Vec::new() } else { files_of(fixture, row) },
+        text: row
+            .case_text(fixture)
+            .map_err(|error| broken(&error))?
+            .into_bytes(),
+        workspace: if source.is_some() {
+            Vec::new()
+        } else {
+            files_of(fixture, row)
+        },
         hidden: Vec::new(),
         scripts: BTreeMap::new(),
-        beside: fixture.beside.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect(),
+        beside: fixture
+            .beside
+            .iter()
+            .map(|(name, text)| (name.clone(), text.clone().into_bytes()))
+            .collect(),
     };
     Ok(Request {
         case,
         stage: row.stage.unwrap_or(manifest.default_stage),
         engine_opened: matches!(row.lanes, Lanes::Any | Lanes::Opened),
-        script: Some(row.script_text(words).map_err(|error| broken(&error))?.into_bytes()),
+        script: Some(
+            row.script_text(words)
+                .map_err(|error| broken(&error))?
+                .into_bytes(),
+        ),
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
@@ -329,7 +498,14 @@ mod tests {
     fn every_row_has_a_script_the_fake_engine_can_play() {
         let (matrix, kit) = (built_in().unwrap(), hostile().unwrap());
         for row in matrix.rows.iter().chain(&kit.rows) {
-            let request = request(row, &matrix.fixture, engines::find("fake").unwrap(), None, &Words::new()).unwrap();
+            let request = request(
+                row,
+                &matrix.fixture,
+                engines::find("fake").unwrap(),
+                None,
+                &Words::new(),
+            )
+            .unwrap();
             let played = crate::doubles::fake::parse(request.script.as_deref().unwrap());
             assert!(played.is_ok(), "{}: {played:?}", row.name);
             assert_eq!(request.origin, Origin::Validator);

@@ -50,14 +50,24 @@ impl Place {
     }
 
     /// A repository with these files in one commit, and then some that are in none.
-    pub fn make_source(&self, git: &Path, committed: &[FixtureFile], dirt: &BTreeMap<String, String>) -> io::Result<()> {
+    pub fn make_source(
+        &self,
+        git: &Path,
+        committed: &[FixtureFile],
+        dirt: &BTreeMap<String, String>,
+    ) -> io::Result<()> {
         let (source, bare) = (self.at("source"), self.at("source.git"));
         on_disk::lay_out(&source, committed, false)?;
         let repo = HarnessRepo::init(git, &bare).map_err(io::Error::other)?;
-        let edits = committed.iter().map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
-        repo.import_baseline(edits).and_then(|_| repo.furnish(&source)).map_err(io::Error::other)?;
+        let edits = committed
+            .iter()
+            .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
+        repo.import_baseline(edits)
+            .and_then(|_| repo.furnish(&source))
+            .map_err(io::Error::other)?;
         on_disk::remove(&bare)?;
-        dirt.iter().try_for_each(|(name, text)| fs::write(source.join(name), text))
+        dirt.iter()
+            .try_for_each(|(name, text)| fs::write(source.join(name), text))
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
@@ -66,7 +76,10 @@ impl Place {
 
     /// Every run the row left.
     pub fn bundles(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.at("state/harness-runs")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.at("state/harness-runs"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         dirs.sort();
         dirs
@@ -93,7 +106,10 @@ impl Place {
                 if meta.is_dir() {
                     pending.push(relative);
                 }
-                look.0.insert(name, (meta.mode(), (meta.mtime(), meta.mtime_nsec()), content));
+                look.0.insert(
+                    name,
+                    (meta.mode(), (meta.mtime(), meta.mtime_nsec()), content),
+                );
             }
         }
         Ok(look)
@@ -107,7 +123,10 @@ pub struct Look(BTreeMap<String, (u32, (i64, i64), Digest)>);
 impl Look {
     /// What is not as it was, but for the bundles and what belongs to a state home that was used.
     pub fn differences(&self, after: &Self) -> Vec<String> {
-        let names = self.0.keys().chain(after.0.keys().filter(|name| !self.0.contains_key(*name)));
+        let names = self
+            .0
+            .keys()
+            .chain(after.0.keys().filter(|name| !self.0.contains_key(*name)));
         let mut found: Vec<String> = names
             .filter(|name| !is_expected(name))
             .filter_map(|name| match (self.0.get(name), after.0.get(name)) {
@@ -123,7 +142,10 @@ impl Look {
 }
 
 fn is_expected(name: &str) -> bool {
-    let below = |dir: &str| name.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '-']));
+    let below = |dir: &str| {
+        name.strip_prefix(dir)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '-']))
+    };
     FURNITURE.contains(&name)
         || REBUILDABLE.iter().any(|dir| below(dir))
         || below(KEYS)
@@ -165,24 +187,45 @@ mod tests {
         let make = |path: &Path| fs::create_dir_all(path);
         let rows: Vec<(&str, Change)> = vec![
             ("", |_| Ok(())),
-            ("", |place| fs::create_dir_all(place.at("state/harness-runs/run/backend"))),
+            ("", |place| {
+                fs::create_dir_all(place.at("state/harness-runs/run/backend"))
+            }),
             ("", |place| fs::create_dir_all(place.at("state/work"))),
-            ("", |place| fs::create_dir_all(place.at("state/cache/sha256/x"))),
-            ("home/.gitconfig changed", |place| fs::write(place.at("home/.gitconfig"), "x")),
-            ("home/.ssh changed, home/.ssh/id_ed25519 is gone", |place| fs::remove_file(place.at("home/.ssh/id_ed25519"))),
-            ("home changed, home/new is new", |place| fs::write(place.at("home/new"), "")),
-            ("tmp changed, tmp/x is new", |place| fs::write(place.at("tmp/x"), "")),
-            ("state/work/left is new", |place| fs::create_dir_all(place.at("state/work/left"))),
+            ("", |place| {
+                fs::create_dir_all(place.at("state/cache/sha256/x"))
+            }),
+            ("home/.gitconfig changed", |place| {
+                fs::write(place.at("home/.gitconfig"), "x")
+            }),
+            ("home/.ssh changed, home/.ssh/id_ed25519 is gone", |place| {
+                fs::remove_file(place.at("home/.ssh/id_ed25519"))
+            }),
+            ("home changed, home/new is new", |place| {
+                fs::write(place.at("home/new"), "")
+            }),
+            ("tmp changed, tmp/x is new", |place| {
+                fs::write(place.at("tmp/x"), "")
+            }),
+            ("state/work/left is new", |place| {
+                fs::create_dir_all(place.at("state/work/left"))
+            }),
             ("state/open/run is new", |place| {
                 fs::create_dir_all(place.at("state/open"))?;
                 fs::write(place.at("state/open/run"), "")
             }),
             ("", |place| fs::create_dir_all(place.at("state/keys/known"))),
-            ("state/records is new", |place| fs::create_dir_all(place.at("state/records"))),
-            ("state/cachet is new", |place| fs::create_dir_all(place.at("state/cachet"))),
+            ("state/records is new", |place| {
+                fs::create_dir_all(place.at("state/records"))
+            }),
+            ("state/cachet is new", |place| {
+                fs::create_dir_all(place.at("state/cachet"))
+            }),
             ("cwd/notes.txt changed", |place| {
                 std::os::unix::fs::chown(place.at("cwd/notes.txt"), None, None)?;
-                fs::set_permissions(place.at("cwd/notes.txt"), std::os::unix::fs::PermissionsExt::from_mode(0o600 | 0o4000))
+                fs::set_permissions(
+                    place.at("cwd/notes.txt"),
+                    std::os::unix::fs::PermissionsExt::from_mode(0o600 | 0o4000),
+                )
             }),
         ];
         for (number, (want, change)) in rows.into_iter().enumerate() {
@@ -191,7 +234,11 @@ mod tests {
             let place = Place::make(root).unwrap();
             let before = place.look().unwrap();
             change(&place).unwrap();
-            assert_eq!(before.differences(&place.look().unwrap()).join(", "), want, "{number}");
+            assert_eq!(
+                before.differences(&place.look().unwrap()).join(", "),
+                want,
+                "{number}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Validators: each runs what it checks through the ordinary path and says, check by check, what held.
+//! Validators: each runs what it checks through the ordinary path and says, check by check, what
+//! held.
 //!
 //! One table; the command line, its help and dispatch come from it.
 
@@ -52,12 +53,22 @@ pub const VALIDATORS: &[Validator] = &[
 ];
 
 pub fn find(name: &str) -> Result<&'static Validator, Failure> {
-    VALIDATORS.iter().find(|validator| validator.name == name).ok_or_else(|| {
-        let known = VALIDATORS.iter().map(|validator| validator.name).collect::<Vec<_>>().join(", ");
-        Failure::usage("unknown_validator", format!("no validator is called {name:?}"))
+    VALIDATORS
+        .iter()
+        .find(|validator| validator.name == name)
+        .ok_or_else(|| {
+            let known = VALIDATORS
+                .iter()
+                .map(|validator| validator.name)
+                .collect::<Vec<_>>()
+                .join(", ");
+            Failure::usage(
+                "unknown_validator",
+                format!("no validator is called {name:?}"),
+            )
             .so("nothing ran")
             .hint(format!("known validators: {known}"))
-    })
+        })
 }
 
 /// What a validator is given.
@@ -98,7 +109,10 @@ pub struct Validation {
 impl Validation {
     /// Notes one check; what did not hold is said.
     pub fn check(&mut self, name: &str, ok: bool, otherwise: impl FnOnce() -> String) {
-        self.checked.push(Checked { name: name.to_owned(), ok });
+        self.checked.push(Checked {
+            name: name.to_owned(),
+            ok,
+        });
         if !ok {
             self.errors.push(format!("{name}: {}", otherwise()));
         }
@@ -106,7 +120,9 @@ impl Validation {
 
     /// Nothing checked is nothing proven.
     pub fn done(mut self) -> Self {
-        self.ok = !self.checked.is_empty() && self.checked.iter().all(|check| check.ok) && self.errors.is_empty();
+        self.ok = !self.checked.is_empty()
+            && self.checked.iter().all(|check| check.ok)
+            && self.errors.is_empty();
         self
     }
 }
@@ -114,7 +130,11 @@ impl Validation {
 impl Bench<'_> {
     /// A run that only a real engine in the operator's own state home makes as the operator.
     pub fn origin(&self) -> Origin {
-        if self.engine.is_some() { Origin::Operator } else { Origin::Validator }
+        if self.engine.is_some() {
+            Origin::Operator
+        } else {
+            Origin::Validator
+        }
     }
 
     pub fn run(&mut self, request: &Request) -> Result<SealedBundle, Failure> {
@@ -124,19 +144,43 @@ impl Bench<'_> {
     }
 
     /// The failures a stage must close, each as a row of the matrix in a place of its own.
-    pub fn close_failures(&self, names: &[&str], validation: &mut Validation) -> Result<(), Failure> {
+    pub fn close_failures(
+        &self,
+        names: &[&str],
+        validation: &mut Validation,
+    ) -> Result<(), Failure> {
         let Matrix { fixture, rows } = matrix::built_in()?;
-        let rows = rows.into_iter().filter(|row| names.contains(&row.name.as_str())).collect::<Vec<_>>();
-        let order = Order { fixture, rows, manifest: engines::find(cto_core::engine::manifest::DEFAULT_ENGINE)?, keep: true };
+        let rows = rows
+            .into_iter()
+            .filter(|row| names.contains(&row.name.as_str()))
+            .collect::<Vec<_>>();
+        let order = Order {
+            fixture,
+            rows,
+            manifest: engines::find(cto_core::engine::manifest::DEFAULT_ENGINE)?,
+            keep: true,
+        };
         let report = matrix::run(&order, &self.root, self.env, &mut |_| {})?;
         for name in names {
             let row = report.rows.iter().find(|row| row.row == *name);
             let green = row.is_some_and(|row| row.verdict == RowVerdict::Green);
-            validation.check(&format!("{}_closed", name.replace('-', "_")), green, || match row {
-                None => "there is no such row".into(),
-                Some(row) => row.wrong().map(|wrong| wrong.want.clone()).next().or(row.reason.clone()).unwrap_or_default(),
-            });
-            validation.failure_reports.extend(row.and_then(|row| row.bundle.as_ref()).map(|dir| format!("{dir}/report.json")));
+            validation.check(
+                &format!("{}_closed", name.replace('-', "_")),
+                green,
+                || match row {
+                    None => "there is no such row".into(),
+                    Some(row) => row
+                        .wrong()
+                        .map(|wrong| wrong.want.clone())
+                        .next()
+                        .or(row.reason.clone())
+                        .unwrap_or_default(),
+                },
+            );
+            validation.failure_reports.extend(
+                row.and_then(|row| row.bundle.as_ref())
+                    .map(|dir| format!("{dir}/report.json")),
+            );
         }
         Ok(())
     }
@@ -144,7 +188,11 @@ impl Bench<'_> {
 
 /// `report.json` of a bundle, as a path.
 pub fn report_path(sealed: &SealedBundle) -> String {
-    sealed.dir.join(cto_core::bundle::REPORT).display().to_string()
+    sealed
+        .dir
+        .join(cto_core::bundle::REPORT)
+        .display()
+        .to_string()
 }
 
 #[cfg(test)]

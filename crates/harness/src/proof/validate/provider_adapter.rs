@@ -1,5 +1,6 @@
-//! The adapter of a provider: everything that must keep a gated engine from its model, and everything that must
-//! not. Each check is a run of its own, of a double that ships in this binary, in a state of its own.
+//! The adapter of a provider: everything that must keep a gated engine from its model, and
+//! everything that must not. Each check is a run of its own, of a double that ships in this binary,
+//! in a state of its own.
 
 use std::fs;
 use std::net::TcpListener;
@@ -71,9 +72,12 @@ struct Lab<'b, 'e> {
 
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     if bench.engine.is_some() {
-        return Err(Failure::usage("no_engine_here", "this validator runs a double; it proves nothing about a real engine")
-            .so("nothing ran")
-            .hint("leave out --engine"));
+        return Err(Failure::usage(
+            "no_engine_here",
+            "this validator runs a double; it proves nothing about a real engine",
+        )
+        .so("nothing ran")
+        .hint("leave out --engine"));
     }
     let mut lab = Lab::open(bench)?;
     lab.records_block()?;
@@ -93,7 +97,9 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
 
 impl<'b, 'e> Lab<'b, 'e> {
     fn open(bench: &'b mut Bench<'e>) -> Result<Self, Failure> {
-        let broken = |error| Failure::internal("bad_double", "the double of an agent is broken").because(&error);
+        let broken = |error| {
+            Failure::internal("bad_double", "the double of an agent is broken").because(&error)
+        };
         let manifest = Manifest::parse("agent.toml", DOUBLE).map_err(broken)?;
         bench.case = cases::find(cases::DEFAULT_CASE, None)?;
         let mut lab = Self {
@@ -106,7 +112,9 @@ impl<'b, 'e> Lab<'b, 'e> {
         };
         let key = lab.write("key", lab.credential.clone().as_bytes())?;
         let own = std::env::current_exe().and_then(|own| own.canonicalize());
-        let own = own.map_err(|e| Failure::internal("own_program", "this program cannot find itself").because(&e))?;
+        let own = own.map_err(|e| {
+            Failure::internal("own_program", "this program cannot find itself").because(&e)
+        })?;
         lab.good = Asked {
             decision: Some(lab.record("decision", &decision())?),
             model_admission: Some(lab.record("model", &model())?),
@@ -120,9 +128,16 @@ impl<'b, 'e> Lab<'b, 'e> {
     fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
         use std::io::Write;
         let path = self.bench.root.join(name);
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path);
-        let failed = |error| Failure::internal("no_fixture", "a fixture cannot be written").because(&error);
-        file.and_then(|mut file| file.write_all(bytes)).map_err(failed)?;
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path);
+        let failed =
+            |error| Failure::internal("no_fixture", "a fixture cannot be written").because(&error);
+        file.and_then(|mut file| file.write_all(bytes))
+            .map_err(failed)?;
         Ok(path)
     }
 
@@ -131,8 +146,9 @@ impl<'b, 'e> Lab<'b, 'e> {
     }
 
     fn executable(&self, path: &Path) -> Result<Value, Failure> {
-        let sha256 = digest_cache::digest(self.bench.home, path)
-            .map_err(|error| Failure::internal("own_program", "a program cannot be read").because(&error))?;
+        let sha256 = digest_cache::digest(self.bench.home, path).map_err(|error| {
+            Failure::internal("own_program", "a program cannot be read").because(&error)
+        })?;
         Ok(json!({
             "engine": self.manifest.id, "path": path.display().to_string(), "sha256": sha256, "identity_output": "a double",
             "version": env!("CARGO_PKG_VERSION"), "command_shape": "__agent", "approval_source": "this validator",
@@ -142,13 +158,20 @@ impl<'b, 'e> Lab<'b, 'e> {
 
     /// A scripted model of this process, and the file that says where it listens.
     fn model(&mut self, scenario: &str) -> Result<PathBuf, Failure> {
-        let broken = |what: String| Failure::internal("no_model", "the scripted model cannot be played").reason(what);
+        let broken = |what: String| {
+            Failure::internal("no_model", "the scripted model cannot be played").reason(what)
+        };
         let text = format!("key = \"{}\"\n{scenario}", self.credential);
-        let scenario = Scenario::parse(&text).map_err(|(line, _, words)| broken(format!("{line}: {words}")))?;
-        let model = TcpListener::bind("127.0.0.1:0").and_then(|listener| Model::start(listener, scenario, None));
+        let scenario = Scenario::parse(&text)
+            .map_err(|(line, _, words)| broken(format!("{line}: {words}")))?;
+        let model = TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| Model::start(listener, scenario, None));
         let address = model.map_err(|error| broken(error.to_string()))?.address;
         self.authorities.push(address.to_string());
-        self.write(&format!("url-{}", self.authorities.len()), format!("http://{address}/v1").as_bytes())
+        self.write(
+            &format!("url-{}", self.authorities.len()),
+            format!("http://{address}/v1").as_bytes(),
+        )
     }
 
     fn request(&self, asked: Asked, stage: Stage) -> Request {
@@ -160,7 +183,10 @@ impl<'b, 'e> Lab<'b, 'e> {
             script: None,
             own_script: false,
             // The double is no slow starter: what stays silent is the model.
-            limits: LimitChanges { engine_idle_seconds: Some(8), ..LimitChanges::default() },
+            limits: LimitChanges {
+                engine_idle_seconds: Some(8),
+                ..LimitChanges::default()
+            },
             contain: self.bench.contain,
             records: asked,
             proof: None,
@@ -180,22 +206,32 @@ impl<'b, 'e> Lab<'b, 'e> {
         let sealed = self.bench.run(request)?;
         match sealed.report.status {
             Status::Pass => self.validation.pass_reports.push(report_path(&sealed)),
-            Status::Blocked | Status::Fail => self.validation.failure_reports.push(report_path(&sealed)),
+            Status::Blocked | Status::Fail => {
+                self.validation.failure_reports.push(report_path(&sealed))
+            }
         }
         Ok(sealed)
     }
 
-    /// A lane that must be blocked by this code, in these words and with the marker of the code, before anything
-    /// is started.
+    /// A lane that must be blocked by this code, in these words and with the marker of the code,
+    /// before anything is started.
     fn blocks(&mut self, name: &str, code: Code, words: &str, asked: Asked) -> Result<(), Failure> {
         let sealed = self.run(asked)?;
         let report = &sealed.report;
         let said = |blocker: &cto_core::run::blocker::Blocker| {
-            blocker.code == code && blocker.detail.as_deref().unwrap_or_default().contains(words)
+            blocker.code == code
+                && blocker
+                    .detail
+                    .as_deref()
+                    .unwrap_or_default()
+                    .contains(words)
         };
         let marked = bundle::note_of(code).is_none_or(|note| sealed.dir.join(note).is_file());
-        let held = report.status == Status::Blocked && !report.process_started && report.blockers.iter().any(said);
-        self.validation.check(name, held && marked, || told(&sealed));
+        let held = report.status == Status::Blocked
+            && !report.process_started
+            && report.blockers.iter().any(said);
+        self.validation
+            .check(name, held && marked, || told(&sealed));
         Ok(())
     }
 
@@ -203,12 +239,23 @@ impl<'b, 'e> Lab<'b, 'e> {
         let good = self.good.clone();
         let url = Some(self.model(PROBE)?);
         let with = |change: &dyn Fn(&mut Asked)| {
-            let mut asked = Asked { base_url_file: url.clone(), ..good.clone() };
+            let mut asked = Asked {
+                base_url_file: url.clone(),
+                ..good.clone()
+            };
             change(&mut asked);
             asked
         };
-        let nothing = Asked { base_url_file: url.clone(), ..Asked::default() };
-        self.blocks("model_provider_gate_blocks", Code::ModelNotAdmitted, "missing_admission", nothing)?;
+        let nothing = Asked {
+            base_url_file: url.clone(),
+            ..Asked::default()
+        };
+        self.blocks(
+            "model_provider_gate_blocks",
+            Code::ModelNotAdmitted,
+            "missing_admission",
+            nothing,
+        )?;
         let mut admissions = Vec::new();
         for (name, field, value) in [
             ("not-admitted", "status", json!("not_admitted")),
@@ -223,15 +270,40 @@ impl<'b, 'e> Lab<'b, 'e> {
             let file = admissions[at].clone();
             with(&|asked| asked.model_admission = Some(file.clone()))
         };
-        self.blocks("unadmitted_pair_blocks", Code::ModelNotAdmitted, "not_admitted", admission(0))?;
+        self.blocks(
+            "unadmitted_pair_blocks",
+            Code::ModelNotAdmitted,
+            "not_admitted",
+            admission(0),
+        )?;
         let asks_another = with(&|asked| asked.model = Some("Scripted".into()));
-        self.blocks("mismatch_blocks", Code::ModelNotAdmitted, "mismatch", asks_another)?;
-        self.blocks("invalid_admission_blocks", Code::ModelNotAdmitted, "invalid_admission", admission(1))?;
+        self.blocks(
+            "mismatch_blocks",
+            Code::ModelNotAdmitted,
+            "mismatch",
+            asks_another,
+        )?;
+        self.blocks(
+            "invalid_admission_blocks",
+            Code::ModelNotAdmitted,
+            "invalid_admission",
+            admission(1),
+        )?;
         let mut decisions = Vec::new();
         for (name, status, class, whole) in [
             ("undecided", "not_decided", "local_case_compatible", true),
-            ("partial", "external_provider_approved", "external_anthropic", false),
-            ("disagreeing", "external_provider_approved", "local_case_compatible", true),
+            (
+                "partial",
+                "external_provider_approved",
+                "external_anthropic",
+                false,
+            ),
+            (
+                "disagreeing",
+                "external_provider_approved",
+                "local_case_compatible",
+                true,
+            ),
         ] {
             let mut record = decision();
             (record["decision_status"], record["provider_class"]) = (status.into(), class.into());
@@ -243,11 +315,36 @@ impl<'b, 'e> Lab<'b, 'e> {
         let decided = |file: PathBuf| with(&|asked| asked.decision = Some(file.clone()));
         let code = Code::ProviderDecisionClosed;
         let nowhere = self.bench.root.join("no-such-record.json");
-        self.blocks("decision_missing_blocks", code, "no decision record", decided(nowhere))?;
-        self.blocks("not_decided_blocks", code, "not_decided", decided(decisions[0].clone()))?;
-        self.blocks("external_blocked_when_local_required", code, "local_provider_required", admission(2))?;
-        self.blocks("external_approved_needs_all_fields", code, "effect", decided(decisions[1].clone()))?;
-        self.blocks("class_status_mismatch_blocks", code, "does not agree", decided(decisions[2].clone()))
+        self.blocks(
+            "decision_missing_blocks",
+            code,
+            "no decision record",
+            decided(nowhere),
+        )?;
+        self.blocks(
+            "not_decided_blocks",
+            code,
+            "not_decided",
+            decided(decisions[0].clone()),
+        )?;
+        self.blocks(
+            "external_blocked_when_local_required",
+            code,
+            "local_provider_required",
+            admission(2),
+        )?;
+        self.blocks(
+            "external_approved_needs_all_fields",
+            code,
+            "effect",
+            decided(decisions[1].clone()),
+        )?;
+        self.blocks(
+            "class_status_mismatch_blocks",
+            code,
+            "does not agree",
+            decided(decisions[2].clone()),
+        )
     }
 
     fn files_block(&mut self) -> Result<(), Failure> {
@@ -270,94 +367,172 @@ impl<'b, 'e> Lab<'b, 'e> {
         let gone = self.record("gone", &gone)?;
         let asked = with(self, Some(not_executable), None);
         self.blocks("non_executable_blocks", code, "may not be executed", asked)?;
-        fs::set_permissions(&plain, fs::Permissions::from_mode(0o700))
-            .map_err(|error| Failure::internal("no_fixture", "a fixture cannot be changed").because(&error))?;
+        fs::set_permissions(&plain, fs::Permissions::from_mode(0o700)).map_err(|error| {
+            Failure::internal("no_fixture", "a fixture cannot be changed").because(&error)
+        })?;
         let asked = with(self, Some(other), None);
         self.blocks("wrong_digest_blocks", code, "another digest", asked)?;
         let asked = with(self, Some(gone), None);
-        self.blocks("missing_binary_blocks", Code::ProviderUnavailable, "no longer at its path", asked)?;
+        self.blocks(
+            "missing_binary_blocks",
+            Code::ProviderUnavailable,
+            "no longer at its path",
+            asked,
+        )?;
         let asked = with(self, None, Some("case".into()));
-        self.blocks("shell_keyword_is_not_a_provider", code, "not an absolute path", asked)
+        self.blocks(
+            "shell_keyword_is_not_a_provider",
+            code,
+            "not an absolute path",
+            asked,
+        )
     }
 
     fn preflight_blocks(&mut self) -> Result<(), Failure> {
         let url = Some(self.model(PROBE)?);
         let missing = format!("file:{}", self.bench.root.join("no-such-key").display());
-        let keyless = Asked { base_url_file: url, credential: Some(missing), ..self.good.clone() };
-        self.blocks("credentials_missing_blocks", Code::ProviderAuthUnavailable, "", keyless)?;
-        let nowhere = Asked { base_url_file: None, ..self.good.clone() };
-        self.blocks("local_config_missing_blocks", Code::ProviderLocalConfigUnavailable, "", nowhere)
+        let keyless = Asked {
+            base_url_file: url,
+            credential: Some(missing),
+            ..self.good.clone()
+        };
+        self.blocks(
+            "credentials_missing_blocks",
+            Code::ProviderAuthUnavailable,
+            "",
+            keyless,
+        )?;
+        let nowhere = Asked {
+            base_url_file: None,
+            ..self.good.clone()
+        };
+        self.blocks(
+            "local_config_missing_blocks",
+            Code::ProviderLocalConfigUnavailable,
+            "",
+            nowhere,
+        )
     }
 
     /// The proof of stage 1, for runs of this validator and for nobody else.
     fn prove_stage_one(&mut self) -> Result<(), Failure> {
-        let closed = Request { engine_opened: false, ..self.request(self.good.clone(), Stage::One) };
+        let closed = Request {
+            engine_opened: false,
+            ..self.request(self.good.clone(), Stage::One)
+        };
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {
             run_id: refused.report.run_id.clone(),
             sums_sha256: stage_proof::sums_of(&refused.dir)?,
             blocker: Code::EngineGateClosed,
         };
-        let opened = Request { proof: Some(ProofOrder::Stage1 { refused }), ..self.request(self.good.clone(), Stage::One) };
+        let opened = Request {
+            proof: Some(ProofOrder::Stage1 { refused }),
+            ..self.request(self.good.clone(), Stage::One)
+        };
         self.bench.run(&opened)?;
         Ok(())
     }
 
     fn plays(&mut self, scenario: &str) -> Result<SealedBundle, Failure> {
-        let asked = Asked { base_url_file: Some(self.model(scenario)?), ..self.good.clone() };
+        let asked = Asked {
+            base_url_file: Some(self.model(scenario)?),
+            ..self.good.clone()
+        };
         self.run(asked)
     }
 
     fn runs(&mut self) -> Result<(), Failure> {
         let url = self.model("[probe]\nreasoning = \"let me think about that\"\n")?;
-        let thinking = Asked { base_url_file: Some(url), ..self.good.clone() };
+        let thinking = Asked {
+            base_url_file: Some(url),
+            ..self.good.clone()
+        };
         let code = Code::ProviderResponseShapeUnavailable;
         self.blocks("reasoning_only_blocks", code, "", thinking)?;
 
         let write = turn("write", &json!({"path": "strings.py", "content": FIX}));
         let done = "[[turn]]\ntext = \"Done.\"\n";
-        let slow = format!("[probe]\nreasoning = \"{}\"\ntext = \"ready\"\nlatency_ms = 5\n{write}{done}", "hm ".repeat(60));
+        let slow = format!(
+            "[probe]\nreasoning = \"{}\"\ntext = \"ready\"\nlatency_ms = 5\n{write}{done}",
+            "hm ".repeat(60)
+        );
         let sealed = self.plays(&slow)?;
-        self.validation.check("delayed_content_allows", sealed.report.status == Status::Pass, || told(&sealed));
+        self.validation.check(
+            "delayed_content_allows",
+            sealed.report.status == Status::Pass,
+            || told(&sealed),
+        );
 
         self.fallback(&format!("{PROBE}{write}{done}"))?;
 
-        let sealed = self.plays(&format!("{PROBE}[[turn]]\ntext = \"one two three four five\"\nsilent_after = 1\n"))?;
+        let sealed = self.plays(&format!(
+            "{PROBE}[[turn]]\ntext = \"one two three four five\"\nsilent_after = 1\n"
+        ))?;
         let closed = sealed.report.status == Status::Blocked
-            && sealed.report.blockers.iter().any(|b| matches!(b.code, Code::ProviderUnavailable | Code::Timeout));
-        self.validation.check("provider_timeout_fail_closed", closed, || told(&sealed));
+            && sealed
+                .report
+                .blockers
+                .iter()
+                .any(|b| matches!(b.code, Code::ProviderUnavailable | Code::Timeout));
+        self.validation
+            .check("provider_timeout_fail_closed", closed, || told(&sealed));
 
-        let leave = turn("bash", &json!({"command": "setsid sleep 600 >/dev/null 2>&1 & echo begun"}));
+        let leave = turn(
+            "bash",
+            &json!({"command": "setsid sleep 600 >/dev/null 2>&1 & echo begun"}),
+        );
         let sealed = self.plays(&format!("{PROBE}{write}{leave}{done}"))?;
         let containment: Value = document(&sealed, bundle::CONTAINMENT);
-        let engine = containment["processes"].as_array().into_iter().flatten().find(|row| row["process"] == "engine").cloned();
-        let ended = engine.is_some_and(|row| row["survivors"] == 0 && row["ended_with_it"].as_u64() >= Some(1));
+        let engine = containment["processes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .find(|row| row["process"] == "engine")
+            .cloned();
+        let ended = engine
+            .is_some_and(|row| row["survivors"] == 0 && row["ended_with_it"].as_u64() >= Some(1));
         let held = ended && sealed.report.status == Status::Pass;
-        self.validation.check("surviving_children_ended", held, || told(&sealed));
+        self.validation
+            .check("surviving_children_ended", held, || told(&sealed));
         Ok(())
     }
 
     /// An engine that also asks for another model gets no answer from it, on the wire.
     fn fallback(&mut self, scenario: &str) -> Result<(), Failure> {
-        let asked = Asked { base_url_file: Some(self.model(scenario)?), ..self.good.clone() };
+        let asked = Asked {
+            base_url_file: Some(self.model(scenario)?),
+            ..self.good.clone()
+        };
         let mut request = self.request(asked, Stage::Two);
         if let Some(invocation) = &mut request.manifest.invocation {
-            invocation.argv = ["__agent", "--also", "another-model", "{prompt}"].map(str::to_owned).to_vec();
+            invocation.argv = ["__agent", "--also", "another-model", "{prompt}"]
+                .map(str::to_owned)
+                .to_vec();
         }
         let sealed = self.run_request(&request)?;
         let text = reader::document(&sealed.dir, bundle::MODEL_CALLS).unwrap_or_default();
-        let calls: Vec<Value> = text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let calls: Vec<Value> = text
+            .split(|b| *b == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
         let other = |call: &&Value| call["model_asked"] != MODEL;
         let refused = calls.iter().filter(other).count() >= 1
-            && calls.iter().filter(other).all(|call| call["forwarded"] == false && call["outcome"] == "refused")
+            && calls
+                .iter()
+                .filter(other)
+                .all(|call| call["forwarded"] == false && call["outcome"] == "refused")
             && calls.iter().any(|call| call["forwarded"] == true);
-        self.validation.check("fallback_model_refused_on_wire", refused, || told(&sealed));
+        self.validation
+            .check("fallback_model_refused_on_wire", refused, || told(&sealed));
         Ok(())
     }
 
     /// Every byte of every bundle this validator made.
     fn nothing_leaked(&mut self) -> Result<(), Failure> {
-        let unreadable = |error| Failure::internal("unreadable_bundle", "a bundle cannot be read").because(&error);
+        let unreadable = |error| {
+            Failure::internal("unreadable_bundle", "a bundle cannot be read").because(&error)
+        };
         let mut pending = vec![self.bench.home.runs.clone()];
         let mut found = Vec::new();
         while let Some(dir) = pending.pop() {
@@ -368,14 +543,18 @@ impl<'b, 'e> Lab<'b, 'e> {
                     continue;
                 }
                 let bytes = fs::read(&path).map_err(unreadable)?;
-                let holds = |needle: &String| memchr::memmem::find(&bytes, needle.as_bytes()).is_some();
+                let holds =
+                    |needle: &String| memchr::memmem::find(&bytes, needle.as_bytes()).is_some();
                 if holds(&self.credential) || self.authorities.iter().any(holds) {
                     found.push(path.file_name().unwrap_or_default().display().to_string());
                 }
             }
         }
         let clean = found.is_empty() && !self.authorities.is_empty();
-        self.validation.check("no_secret_or_endpoint_in_any_artifact", clean, || format!("found in {}", found.join(", ")));
+        self.validation
+            .check("no_secret_or_endpoint_in_any_artifact", clean, || {
+                format!("found in {}", found.join(", "))
+            });
         Ok(())
     }
 }
@@ -385,15 +564,27 @@ fn turn(tool: &str, arguments: &Value) -> String {
 }
 
 fn document(sealed: &SealedBundle, name: &str) -> Value {
-    reader::document(&sealed.dir, name).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    reader::document(&sealed.dir, name)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default()
 }
 
 fn told(sealed: &SealedBundle) -> String {
     let line = |blocker: &cto_core::run::blocker::Blocker| {
-        format!("{}: {}", blocker.code.as_str(), blocker.detail.as_deref().unwrap_or("no detail"))
+        format!(
+            "{}: {}",
+            blocker.code.as_str(),
+            blocker.detail.as_deref().unwrap_or("no detail")
+        )
     };
     let blockers: Vec<String> = sealed.report.blockers.iter().map(line).collect();
-    format!("{} ended {} ({})", sealed.report.run_id, sealed.report.status.as_str(), blockers.join("; "))
+    format!(
+        "{} ended {} ({})",
+        sealed.report.run_id,
+        sealed.report.status.as_str(),
+        blockers.join("; ")
+    )
 }
 
 fn model() -> Value {

@@ -1,5 +1,5 @@
-//! Stage 1: the gate itself. Two runs of a gated engine, one with its gate closed and one with it open, and
-//! neither starts anything.
+//! Stage 1: the gate itself. Two runs of a gated engine, one with its gate closed and one with it
+//! open, and neither starts anything.
 
 use std::fs;
 
@@ -23,12 +23,20 @@ use crate::run::Request;
 use crate::run::stage_proof::{self, ProofOrder};
 use crate::task::engines;
 
-const FAILURES: [&str; 3] = ["provider-unavailable", "missing-event", "artifact-write-failure"];
+const FAILURES: [&str; 3] = [
+    "provider-unavailable",
+    "missing-event",
+    "artifact-write-failure",
+];
 
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     let manifest = match &bench.engine {
         Some(manifest) if !manifest.is_gated() => {
-            return Err(Failure::usage("not_gated", format!("{} has no gate to prove", manifest.id)).so("nothing ran"));
+            return Err(Failure::usage(
+                "not_gated",
+                format!("{} has no gate to prove", manifest.id),
+            )
+            .so("nothing ran"));
         }
         Some(manifest) => manifest.clone(),
         None => some_gated_engine()?,
@@ -36,7 +44,11 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     let mut validation = Validation::default();
     let closed = bench.run(&request(bench, &manifest, false, None))?;
     let codes = codes(&closed.report);
-    validation.check("refused_by_default", codes == [Code::EngineGateClosed], || told(&closed));
+    validation.check(
+        "refused_by_default",
+        codes == [Code::EngineGateClosed],
+        || told(&closed),
+    );
     let refused = RefusedRun {
         run_id: closed.report.run_id.clone(),
         sums_sha256: stage_proof::sums_of(&closed.dir)?,
@@ -48,8 +60,12 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     for sealed in [&closed, &opened] {
         validation.failure_reports.push(report_path(sealed));
     }
-    let default = engines::all()?.first().is_some_and(|first| first.id.as_str() == DEFAULT_ENGINE && !first.is_gated());
-    validation.check("fake_stays_default", default, || "another engine is the default".into());
+    let default = engines::all()?
+        .first()
+        .is_some_and(|first| first.id.as_str() == DEFAULT_ENGINE && !first.is_gated());
+    validation.check("fake_stays_default", default, || {
+        "another engine is the default".into()
+    });
     bench.close_failures(&FAILURES, &mut validation)?;
     Ok(validation.done())
 }
@@ -60,7 +76,12 @@ fn some_gated_engine() -> Result<Manifest, Failure> {
     found.ok_or_else(|| Failure::internal("no_gated_engine", "this program knows no gated engine"))
 }
 
-fn request(bench: &Bench<'_>, manifest: &Manifest, engine_opened: bool, proof: Option<ProofOrder>) -> Request {
+fn request(
+    bench: &Bench<'_>,
+    manifest: &Manifest,
+    engine_opened: bool,
+    proof: Option<ProofOrder>,
+) -> Request {
     Request {
         case: bench.case.clone(),
         manifest: manifest.clone(),
@@ -84,12 +105,19 @@ fn codes(report: &Report) -> Vec<Code> {
 }
 
 fn told(sealed: &SealedBundle) -> String {
-    let codes: Vec<&str> = codes(&sealed.report).into_iter().map(Code::as_str).collect();
+    let codes: Vec<&str> = codes(&sealed.report)
+        .into_iter()
+        .map(Code::as_str)
+        .collect();
     format!("{} ended with: {}", sealed.report.run_id, codes.join(", "))
 }
 
 /// With the gate open it is recognised and still not run, and nothing was touched before the gate.
-fn look(bench: &Bench<'_>, validation: &mut Validation, opened: &SealedBundle) -> Result<(), Failure> {
+fn look(
+    bench: &Bench<'_>,
+    validation: &mut Validation,
+    opened: &SealedBundle,
+) -> Result<(), Failure> {
     let report = &opened.report;
     validation.check(
         "recognised_and_not_run",
@@ -98,29 +126,54 @@ fn look(bench: &Bench<'_>, validation: &mut Validation, opened: &SealedBundle) -
     );
     let workspace = bench.home.work().join(report.run_id.as_str());
     let untouched = !report.process_started && report.result.is_none() && !workspace.exists();
-    validation.check("gate_precedes_every_effect", untouched, || "a workspace or a process was there".into());
+    validation.check("gate_precedes_every_effect", untouched, || {
+        "a workspace or a process was there".into()
+    });
     let empty = fs::metadata(opened.dir.join(bundle::PATCH)).is_ok_and(|meta| meta.len() == 0);
     validation.check("patch_is_empty", empty, || "patch.diff is not empty".into());
     let log = fs::read_to_string(opened.dir.join(bundle::TEST_LOG)).unwrap_or_default();
-    validation.check("test_log_says_why", log.contains("verification was not"), || "test.log does not say why".into());
+    validation.check(
+        "test_log_says_why",
+        log.contains("verification was not"),
+        || "test.log does not say why".into(),
+    );
     let reasons = ["backend_exit_code", "allowed_writes_passed", "tests_passed"]
         .iter()
         .all(|field| report.not_applicable.contains_key(*field));
-    validation.check("not_applicable_has_reasons", reasons, || "a field without a value has no reason".into());
-    let trust = KeyStore::of(bench.home).trust().map_err(|error| error.failure())?;
-    let good = verifier::verify_dir(&opened.dir, &trust).is_ok_and(|found| found.standing == Standing::Good);
-    validation.check("bundle_verifies", good, || format!("{} does not verify", report.run_id));
+    validation.check("not_applicable_has_reasons", reasons, || {
+        "a field without a value has no reason".into()
+    });
+    let trust = KeyStore::of(bench.home)
+        .trust()
+        .map_err(|error| error.failure())?;
+    let good = verifier::verify_dir(&opened.dir, &trust)
+        .is_ok_and(|found| found.standing == Standing::Good);
+    validation.check("bundle_verifies", good, || {
+        format!("{} does not verify", report.run_id)
+    });
     let path = opened.dir.join(bundle::STAGE1_PROOF);
-    validation.check("proof_written", path.is_file(), || "no stage1-gate-proof.json was written".into());
+    validation.check("proof_written", path.is_file(), || {
+        "no stage1-gate-proof.json was written".into()
+    });
     if path.is_file() {
         validation.proof_paths.push(path.display().to_string());
     }
-    let found = records::proofs(&report.backend, bench.home, Origin::Operator).iter().any(|proof| proof.run_id == report.run_id);
+    let found = records::proofs(&report.backend, bench.home, Origin::Operator)
+        .iter()
+        .any(|proof| proof.run_id == report.run_id);
     // A validator's run looks the same and must never be taken for a proof.
     let wanted = bench.engine.is_some();
-    let name = if wanted { "proof_counts_for_the_lane" } else { "validator_run_proves_nothing" };
+    let name = if wanted {
+        "proof_counts_for_the_lane"
+    } else {
+        "validator_run_proves_nothing"
+    };
     validation.check(name, found == wanted, || {
-        if wanted { "the proof is not found again".into() } else { "it was taken for a proof".into() }
+        if wanted {
+            "the proof is not found again".into()
+        } else {
+            "it was taken for a proof".into()
+        }
     });
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Stage 2: the artificial fixture. An engine fixes a copied case and is compared with `fake` on the same one.
+//! Stage 2: the artificial fixture. An engine fixes a copied case and is compared with `fake` on
+//! the same one.
 
 use cto_core::bundle;
 use cto_core::bundle::report::RelianceKind;
@@ -21,8 +22,14 @@ use crate::records;
 use crate::run::Request;
 use crate::task::engines;
 
-const FAILURES: [&str; 6] =
-    ["no-diff", "disallowed-file", "failed-tests", "missing-test-command", "missing-event", "provider-unavailable"];
+const FAILURES: [&str; 6] = [
+    "no-diff",
+    "disallowed-file",
+    "failed-tests",
+    "missing-test-command",
+    "missing-event",
+    "provider-unavailable",
+];
 const ASPECTS: usize = 7;
 
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
@@ -33,14 +40,23 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     };
     let sealed = bench.run(&request(bench, &manifest))?;
     let report = &sealed.report;
-    validation.check("engine_fixes_the_fixture", report.status == Status::Pass, || told(&sealed));
+    validation.check(
+        "engine_fixes_the_fixture",
+        report.status == Status::Pass,
+        || told(&sealed),
+    );
     match report.status {
         Status::Pass => validation.pass_reports.push(report_path(&sealed)),
         Status::Blocked | Status::Fail => validation.failure_reports.push(report_path(&sealed)),
     }
-    let trust = KeyStore::of(bench.home).trust().map_err(|error| error.failure())?;
-    let good = verifier::verify_dir(&sealed.dir, &trust).is_ok_and(|found| found.standing == Standing::Good);
-    validation.check("bundle_verifies", good, || format!("{} does not verify", report.run_id));
+    let trust = KeyStore::of(bench.home)
+        .trust()
+        .map_err(|error| error.failure())?;
+    let good = verifier::verify_dir(&sealed.dir, &trust)
+        .is_ok_and(|found| found.standing == Standing::Good);
+    validation.check("bundle_verifies", good, || {
+        format!("{} does not verify", report.run_id)
+    });
     if manifest.is_gated() && report.status == Status::Pass {
         artifacts(bench, &mut validation, &sealed);
     }
@@ -54,9 +70,17 @@ fn request(bench: &Bench<'_>, manifest: &Manifest) -> Request {
         case: bench.case.clone(),
         manifest: manifest.clone(),
         stage: Stage::Two,
-        // Asking for a proof of this engine opens it for this one command, as `--allow-engine` does.
+        // Asking for a proof of this engine opens it for this one command, as `--allow-engine`
+        // does.
         engine_opened: true,
-        script: plays.then(|| bench.case.scripts.get("oracle").cloned().unwrap_or_default()),
+        script: plays.then(|| {
+            bench
+                .case
+                .scripts
+                .get("oracle")
+                .cloned()
+                .unwrap_or_default()
+        }),
         own_script: false,
         limits: LimitChanges::default(),
         contain: bench.contain,
@@ -74,7 +98,13 @@ fn told(sealed: &SealedBundle) -> String {
         Some(detail) => format!("{}: {detail}", blocker.code.as_str()),
         None => Code::as_str(blocker.code).to_owned(),
     };
-    sealed.report.blockers.iter().map(line).collect::<Vec<_>>().join("; ")
+    sealed
+        .report
+        .blockers
+        .iter()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// What a gated engine's run leaves beside its verdict.
@@ -82,23 +112,46 @@ fn artifacts(bench: &Bench<'_>, validation: &mut Validation, sealed: &SealedBund
     let report = &sealed.report;
     let read = |name: &str| reader::document(&sealed.dir, name).unwrap_or_default();
     let target: Option<NoTargetInspection> = json::read(&read(bundle::STAGE2_NO_TARGET)).ok();
-    validation.check("no_target_was_inspected", target.is_some_and(|found| !found.target_exposed), || {
-        "stage2-no-target-inspection.json does not say so".into()
-    });
+    validation.check(
+        "no_target_was_inspected",
+        target.is_some_and(|found| !found.target_exposed),
+        || "stage2-no-target-inspection.json does not say so".into(),
+    );
     let compared: Option<BaselineComparison> = json::read(&read(bundle::STAGE2_COMPARISON)).ok();
-    let whole = compared.as_ref().is_some_and(|compared| compared.aspects.len() == ASPECTS);
-    validation.check("compared_with_fake_in_every_aspect", whole, || "stage2-fake-baseline-comparison.json is not whole".into());
+    let whole = compared
+        .as_ref()
+        .is_some_and(|compared| compared.aspects.len() == ASPECTS);
+    validation.check("compared_with_fake_in_every_aspect", whole, || {
+        "stage2-fake-baseline-comparison.json is not whole".into()
+    });
     let baseline = compared.as_ref().map(|compared| compared.baseline.clone());
     let named = baseline.as_ref().is_some_and(|baseline| {
         let is = |id: &str| id == baseline.run_id.as_str();
-        report.relies_on.iter().any(|on| on.kind == RelianceKind::Proof && is(&on.id) && on.sha256 == baseline.sums_sha256)
+        report.relies_on.iter().any(|on| {
+            on.kind == RelianceKind::Proof && is(&on.id) && on.sha256 == baseline.sums_sha256
+        })
     });
-    validation.check("baseline_is_named", named, || "relies_on does not name the run of fake".into());
-    validation.fake_baseline =
-        baseline.map(|baseline| bench.home.runs.join(baseline.run_id.as_str()).join(bundle::REPORT).display().to_string());
+    validation.check("baseline_is_named", named, || {
+        "relies_on does not name the run of fake".into()
+    });
+    validation.fake_baseline = baseline.map(|baseline| {
+        bench
+            .home
+            .runs
+            .join(baseline.run_id.as_str())
+            .join(bundle::REPORT)
+            .display()
+            .to_string()
+    });
     for name in [bundle::STAGE2_NO_TARGET, bundle::STAGE2_COMPARISON] {
-        validation.proof_paths.push(sealed.dir.join(name).display().to_string());
+        validation
+            .proof_paths
+            .push(sealed.dir.join(name).display().to_string());
     }
-    let found = records::proofs(&report.backend, bench.home, Origin::Operator).iter().any(|proof| proof.run_id == report.run_id);
-    validation.check("proof_counts_for_the_lane", found, || "the proof is not found again".into());
+    let found = records::proofs(&report.backend, bench.home, Origin::Operator)
+        .iter()
+        .any(|proof| proof.run_id == report.run_id);
+    validation.check("proof_counts_for_the_lane", found, || {
+        "the proof is not found again".into()
+    });
 }

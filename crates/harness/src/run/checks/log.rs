@@ -1,5 +1,5 @@
-//! `test.log` as it is written: a header, and around the output of every command a frame that no output can forge.
-//! What the frames mean is in core (`test_log.rs`).
+//! `test.log` as it is written: a header, and around the output of every command a frame that no
+//! output can forge. What the frames mean is in core (`test_log.rs`).
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -20,7 +20,8 @@ pub struct TestLog<'a> {
     secrets: &'a Secrets,
     nonce: String,
     sections: u64,
-    /// What is kept of each section, so that no flood of one takes the room of another or of a frame.
+    /// What is kept of each section, so that no flood of one takes the room of another or of a
+    /// frame.
     each: u32,
     error: Option<io::Error>,
 }
@@ -33,9 +34,22 @@ pub struct OpenSection<'a> {
 
 impl<'a> TestLog<'a> {
     /// `limit` is for all `expected` sections together.
-    pub fn new(file: File, secrets: &'a Secrets, nonce: String, limit: u32, expected: usize) -> Self {
+    pub fn new(
+        file: File,
+        secrets: &'a Secrets,
+        nonce: String,
+        limit: u32,
+        expected: usize,
+    ) -> Self {
         let each = (limit / u32::try_from(expected.max(1)).unwrap_or(u32::MAX)).max(LEAST);
-        Self { file, secrets, nonce, sections: 0, each, error: None }
+        Self {
+            file,
+            secrets,
+            nonce,
+            sections: 0,
+            each,
+            error: None,
+        }
     }
 
     pub fn head(&mut self, run_id: &RunId, contract: &Digest, tree: &Digest) {
@@ -53,7 +67,12 @@ impl<'a> TestLog<'a> {
         self.sections += 1;
         let frame = test_log::begin(&self.nonce, self.sections, section);
         self.line(&format!("\n{frame}\n"));
-        let mut capture = Capture::new(section.as_str(), self.file.try_clone()?, self.each, self.secrets);
+        let mut capture = Capture::new(
+            section.as_str(),
+            self.file.try_clone()?,
+            self.each,
+            self.secrets,
+        );
         capture.push(format!("$ {command}\n").as_bytes(), &mut |_| {});
         Ok(OpenSection { section, capture })
     }

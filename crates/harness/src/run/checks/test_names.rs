@@ -1,5 +1,6 @@
-//! Hearing which tests ran: a Python process is given a module that names them in a file beside its output; cargo
-//! and node are heard by what they print. The command itself stays as the contract has it.
+//! Hearing which tests ran: a Python process is given a module that names them in a file beside its
+//! output; cargo and node are heard by what they print. The command itself stays as the contract
+//! has it.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -35,7 +36,8 @@ pub fn lay_out(scratch: &Path, runner: Runner) -> io::Result<()> {
 pub fn announce(job: &mut Job, inside: &Path, runner: Runner) {
     if is_python(runner) {
         let dir = inside.join(DIR);
-        job.env.insert("CTO_TEST_IDS".into(), dir.join(IDS).into_os_string());
+        job.env
+            .insert("CTO_TEST_IDS".into(), dir.join(IDS).into_os_string());
         job.env.insert("PYTHONPATH".into(), dir.into_os_string());
     }
 }
@@ -52,7 +54,10 @@ pub struct Witness {
 
 impl Witness {
     pub fn new(runner: Runner, scratch: &Path) -> Self {
-        Self { output: RunnerOutput::new(runner), ids: scratch.join(DIR).join(IDS) }
+        Self {
+            output: RunnerOutput::new(runner),
+            ids: scratch.join(DIR).join(IDS),
+        }
     }
 
     pub fn hear(&mut self, stream: Stream, bytes: &[u8]) {
@@ -63,15 +68,21 @@ impl Witness {
         self.output.feed(voice, bytes);
     }
 
-    /// The file was made by code under test: no link is followed, and what cannot be read names nothing.
+    /// The file was made by code under test: no link is followed, and what cannot be read names
+    /// nothing.
     pub fn finish(self, secrets: &Secrets) -> TestIds {
         let in_place = |dir: &Path| std::fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir());
         let file = Some(&self.ids).filter(|ids| ids.parent().is_some_and(in_place));
-        let said = file.and_then(|ids| files::read_limited(ids, MAX_IDS).ok()).unwrap_or_default();
+        let said = file
+            .and_then(|ids| files::read_limited(ids, MAX_IDS).ok())
+            .unwrap_or_default();
         let mut clean = TestIds::new();
         for (id, tally) in self.output.finish(&said) {
             let (id, _) = secrets.redact(id.as_bytes());
-            clean.entry(String::from_utf8_lossy(&id).into_owned()).or_default().merge(tally);
+            clean
+                .entry(String::from_utf8_lossy(&id).into_owned())
+                .or_default()
+                .merge(tally);
         }
         clean
     }

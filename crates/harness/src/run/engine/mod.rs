@@ -39,26 +39,51 @@ pub fn run_engine(
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = execution.plan;
-    let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir()).map_err(Stop::Workspace)?;
+    let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir())
+        .map_err(Stop::Workspace)?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
-    let mut job = around.engine_job(&outfit.program(execution)?, &outfit, surroundings::engine_limits(plan));
+    let mut job = around.engine_job(
+        &outfit.program(execution)?,
+        &outfit,
+        surroundings::engine_limits(plan),
+    );
     watch_attempts(&mut job);
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
-    let mut stdout = Capture::new(bundle::STDOUT_LOG, bundle.create(bundle::STDOUT_LOG)?, limit, &secrets);
-    let mut stderr = Capture::new(bundle::STDERR_LOG, bundle.create(bundle::STDERR_LOG)?, limit, &secrets);
+    let mut stdout = Capture::new(
+        bundle::STDOUT_LOG,
+        bundle.create(bundle::STDOUT_LOG)?,
+        limit,
+        &secrets,
+    );
+    let mut stderr = Capture::new(
+        bundle::STDERR_LOG,
+        bundle.create(bundle::STDERR_LOG)?,
+        limit,
+        &secrets,
+    );
     let mut running = match supervise::start(&job) {
         Ok(running) => running,
         Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
-            return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail: error.to_string() });
+            return Err(Stop::LateGate {
+                gate: "containment",
+                code: Code::ContainmentUnavailable,
+                detail: error.to_string(),
+            });
         }
         Err(error) => {
-            bundle.write(bundle::UNAVAILABLE_NOTE, b"the engine's program could not be started\n")?;
+            bundle.write(
+                bundle::UNAVAILABLE_NOTE,
+                b"the engine's program could not be started\n",
+            )?;
             return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
         }
     };
     let gateway = outfit.open(running.take_door())?;
-    bundle.emit(Event::EngineStarted(EngineStarted { engine: request.manifest.id.clone(), containment: plan.containment }))?;
+    bundle.emit(Event::EngineStarted(EngineStarted {
+        engine: request.manifest.id.clone(),
+        containment: plan.containment,
+    }))?;
     let mut listener = Listener::new(bundle, plan.invocation.dialect);
     let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
         Stream::Stdout => stdout.push(bytes, &mut |clean| {
@@ -70,7 +95,9 @@ pub fn run_engine(
     let stdout = stdout.finish(&mut |clean| listener.hear(clean));
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
-    let model = gateway.map(|gateway| outfit::record_calls(bundle, gateway.finish())).transpose()?;
+    let model = gateway
+        .map(|gateway| outfit::record_calls(bundle, gateway.finish()))
+        .transpose()?;
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report(ENGINE_PROCESS));
     }
@@ -91,14 +118,23 @@ pub fn run_engine(
         model,
         actions: Some(actions),
     }))?;
-    bundle.trace("engine.run", TraceOutcome::Ok, since, Some(cto_core::bundle::report_md::describe(ended.end)))?;
+    bundle.trace(
+        "engine.run",
+        TraceOutcome::Ok,
+        since,
+        Some(cto_core::bundle::report_md::describe(ended.end)),
+    )?;
     Ok(ended.end)
 }
 
-/// Has the engine's attempts seen, gives those for which no program is installed an answer, and keeps git and its
-/// like from waiting for a person.
+/// Has the engine's attempts seen, gives those for which no program is installed an answer, and
+/// keeps git and its like from waiting for a person.
 fn watch_attempts(job: &mut Job) {
-    for (name, value) in [("GIT_TERMINAL_PROMPT", "0"), ("GH_PROMPT_DISABLED", "1"), ("SSH_ASKPASS_REQUIRE", "never")] {
+    for (name, value) in [
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GH_PROMPT_DISABLED", "1"),
+        ("SSH_ASKPASS_REQUIRE", "never"),
+    ] {
         job.env.insert(name.into(), value.into());
     }
     let Some(jail) = &mut job.jail else { return };
@@ -108,7 +144,11 @@ fn watch_attempts(job: &mut Job) {
     path.push(STAND_IN_DIR);
 }
 
-fn actions_seen(bundle: &mut OpenBundle, secrets: &Secrets, attempts: Result<Log, String>) -> ActionsSeen {
+fn actions_seen(
+    bundle: &mut OpenBundle,
+    secrets: &Secrets,
+    attempts: Result<Log, String>,
+) -> ActionsSeen {
     let log = match attempts {
         Ok(log) => log,
         Err(reason) => return ActionsSeen::unseen(reason),
@@ -143,7 +183,16 @@ const MAX_LINE: usize = 1 << 20;
 impl<'b> Listener<'b> {
     fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
         let (ear, terminal) = (Ear::new(dialect), dialect.terminal_event());
-        Self { bundle, ear, terminal, line: Vec::new(), unknown: 0, recorded: 0, dropped: 0, error: None }
+        Self {
+            bundle,
+            ear,
+            terminal,
+            line: Vec::new(),
+            unknown: 0,
+            recorded: 0,
+            dropped: 0,
+            error: None,
+        }
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -185,7 +234,11 @@ impl<'b> Listener<'b> {
 
     fn take(&mut self, event: Event) {
         // The terminal event is kept however much was said before it; a flood of them is a flood.
-        let room = if event.kind() == self.terminal { MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS } else { MAX_ENGINE_EVENTS };
+        let room = if event.kind() == self.terminal {
+            MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS
+        } else {
+            MAX_ENGINE_EVENTS
+        };
         if self.recorded < room {
             self.record(event);
         } else {
@@ -206,7 +259,10 @@ impl<'b> Listener<'b> {
         }
         match self.error {
             Some(error) => Err(error),
-            None => Ok(Heard { unknown: self.unknown, dropped: self.dropped }),
+            None => Ok(Heard {
+                unknown: self.unknown,
+                dropped: self.dropped,
+            }),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What an engine is started with: its arguments, its variables, its files and, where it has a model, the
-//! gateway behind its door. All of it from the manifest; no engine has a way of its own.
+//! What an engine is started with: its arguments, its variables, its files and, where it has a
+//! model, the gateway behind its door. All of it from the manifest; no engine has a way of its own.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -41,23 +41,46 @@ pub struct Outfit<'a> {
 }
 
 impl<'a> Outfit<'a> {
-    pub fn new(request: &Request, execution: &'a Execution<'a>, on_host: PathBuf, inside: PathBuf) -> Result<Self, Stop> {
+    pub fn new(
+        request: &Request,
+        execution: &'a Execution<'a>,
+        on_host: PathBuf,
+        inside: PathBuf,
+    ) -> Result<Self, Stop> {
         let invocation = &execution.plan.invocation;
         if invocation.argv.iter().any(|arg| arg == "{script}") {
-            fs::write(on_host.join(SCRIPT), request.script.as_deref().unwrap_or_default()).map_err(Stop::Workspace)?;
+            fs::write(
+                on_host.join(SCRIPT),
+                request.script.as_deref().unwrap_or_default(),
+            )
+            .map_err(Stop::Workspace)?;
         }
         let text = prompt(&execution.plan.contract);
         if text.len() > MAX_ARGUMENT {
-            let detail = format!("the task is {} bytes long as one text, more than an engine can be handed", text.len());
-            return Err(Stop::LateGate { gate: "contract", code: Code::ContractInvalid, detail });
+            let detail = format!(
+                "the task is {} bytes long as one text, more than an engine can be handed",
+                text.len()
+            );
+            return Err(Stop::LateGate {
+                gate: "contract",
+                code: Code::ContractInvalid,
+                detail,
+            });
         }
-        let mut values = BTreeMap::from([("prompt", text), ("scratch", inside.display().to_string())]);
+        let mut values =
+            BTreeMap::from([("prompt", text), ("scratch", inside.display().to_string())]);
         if let Some(provider) = execution.provider {
             values.insert("model", provider.route.model.clone());
             values.insert("protocol", provider.spoken.name.clone());
             values.insert("token", provider.route.token.reveal().to_owned());
         }
-        Ok(Self { invocation, provider: execution.provider, on_host, inside, values })
+        Ok(Self {
+            invocation,
+            provider: execution.provider,
+            on_host,
+            inside,
+            values,
+        })
     }
 
     /// The program, under the path at which the jail will be shown it.
@@ -65,9 +88,10 @@ impl<'a> Outfit<'a> {
         match (&self.invocation.program, &execution.plan.engine) {
             (Program::Itself, _) => std::env::current_exe().map_err(Stop::Workspace),
             (Program::Admitted, Some(engine)) => Ok(PathBuf::from(&engine.program)),
-            (Program::Admitted, None) => {
-                Err(Stop::Finding("no admitted program is there to be run".into(), Code::ProviderUnavailable))
-            }
+            (Program::Admitted, None) => Err(Stop::Finding(
+                "no admitted program is there to be run".into(),
+                Code::ProviderUnavailable,
+            )),
         }
     }
 
@@ -80,14 +104,19 @@ impl<'a> Outfit<'a> {
     }
 
     pub fn env(&self) -> BTreeMap<OsString, OsString> {
-        self.invocation.env.iter().map(|(name, value)| (name.into(), fill(value, &self.values).into())).collect()
+        self.invocation
+            .env
+            .iter()
+            .map(|(name, value)| (name.into(), fill(value, &self.values).into()))
+            .collect()
     }
 
     pub fn needs_a_door(&self) -> bool {
         self.provider.is_some()
     }
 
-    /// Writes the engine's files and opens the gateway behind its door. The jail stands; nothing runs in it yet.
+    /// Writes the engine's files and opens the gateway behind its door. The jail stands; nothing
+    /// runs in it yet.
     pub fn open(&self, door: Option<Door>) -> Result<Option<Gateway>, Stop> {
         let Some(provider) = self.provider else {
             self.write_files(&self.values).map_err(Stop::Workspace)?;
@@ -95,17 +124,30 @@ impl<'a> Outfit<'a> {
         };
         let Some(door) = door else {
             let detail = "the jail has no door to the model".to_owned();
-            return Err(Stop::LateGate { gate: "containment", code: Code::ContainmentUnavailable, detail });
+            return Err(Stop::LateGate {
+                gate: "containment",
+                code: Code::ContainmentUnavailable,
+                detail,
+            });
         };
         let mut values = self.values.clone();
-        values.insert("door", format!("http://127.0.0.1:{}{}", door.port, provider.spoken.base));
+        values.insert(
+            "door",
+            format!("http://127.0.0.1:{}{}", door.port, provider.spoken.base),
+        );
         self.write_files(&values).map_err(Stop::Workspace)?;
-        gateway::start(door.listener, provider.route.clone()).map(Some).map_err(Stop::Workspace)
+        gateway::start(door.listener, provider.route.clone())
+            .map(Some)
+            .map_err(Stop::Workspace)
     }
 
     fn write_files(&self, values: &BTreeMap<&'static str, String>) -> io::Result<()> {
         // A token belongs to the environment: no file is ever given one.
-        let values = values.iter().filter(|(name, _)| **name != "token").map(|(name, value)| (*name, value.clone())).collect();
+        let values = values
+            .iter()
+            .filter(|(name, _)| **name != "token")
+            .map(|(name, value)| (*name, value.clone()))
+            .collect();
         for file in &self.invocation.files {
             let path = self.on_host.join(&file.path);
             if let Some(dir) = path.parent() {
@@ -121,12 +163,19 @@ impl<'a> Outfit<'a> {
 }
 
 /// Records what went over the wire: every call in a file of its own, the first of them as events.
-pub fn record_calls(bundle: &mut OpenBundle, report: GatewayReport) -> Result<ModelUse, EvidenceError> {
+pub fn record_calls(
+    bundle: &mut OpenBundle,
+    report: GatewayReport,
+) -> Result<ModelUse, EvidenceError> {
     let found = model_use(&report);
     let mut lines = Vec::new();
     for (at, mut call) in report.calls.into_iter().enumerate() {
         // Names come from the engine or the endpoint: whatever they are, they are made harmless.
-        for name in [&mut call.model_asked, &mut call.model_answered, &mut call.finish_reason] {
+        for name in [
+            &mut call.model_asked,
+            &mut call.model_answered,
+            &mut call.finish_reason,
+        ] {
             if let Seen::Known(text) = name {
                 *text = bundle.clean(text);
             }
@@ -143,10 +192,26 @@ pub fn record_calls(bundle: &mut OpenBundle, report: GatewayReport) -> Result<Mo
 
 fn model_use(report: &GatewayReport) -> ModelUse {
     let known = |seen: &Seen<u64>| seen.known().copied().unwrap_or(0);
-    let sum = |of: fn(&CallRecord) -> &Seen<u64>| report.calls.iter().map(|call| known(of(call))).fold(0, u64::saturating_add);
-    let last = |outcome: Outcome| report.calls.iter().rev().find(|call| call.outcome == outcome);
+    let sum = |of: fn(&CallRecord) -> &Seen<u64>| {
+        report
+            .calls
+            .iter()
+            .map(|call| known(of(call)))
+            .fold(0, u64::saturating_add)
+    };
+    let last = |outcome: Outcome| {
+        report
+            .calls
+            .iter()
+            .rev()
+            .find(|call| call.outcome == outcome)
+    };
     let told = |call: &CallRecord| tame(&format!("call {}: {}", call.seq, how_it_ended(call)));
-    let unavailable = report.wire_failure().and_then(last).or_else(|| last(Outcome::WrongModel)).map(told);
+    let unavailable = report
+        .wire_failure()
+        .and_then(last)
+        .or_else(|| last(Outcome::WrongModel))
+        .map(told);
     ModelUse {
         calls: report.spent.calls,
         refused: report.refused() as u64 + report.unrecorded,

@@ -19,7 +19,8 @@ use crate::workspace::private_copy::PrivateCopy;
 
 const WORKSPACE: &str = "/workspace";
 const SCRATCH: &str = "/scratch";
-/// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to use or ruin.
+/// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to
+/// use or ruin.
 const GIT_PROTECTED: [&str; 4] = [".git/commondir", ".git/config", ".git/hooks", ".git/info"];
 /// Where a jail finds the engine's own program.
 const ENGINE: &str = "/engine";
@@ -34,7 +35,11 @@ pub struct Surroundings<'a> {
 
 impl<'a> Surroundings<'a> {
     /// Makes the scratch directory and hands both directories to the uid that will use them.
-    pub fn new(execution: &'a Execution<'a>, copy: &'a PrivateCopy, scratch: &Path) -> io::Result<Self> {
+    pub fn new(
+        execution: &'a Execution<'a>,
+        copy: &'a PrivateCopy,
+        scratch: &Path,
+    ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
         }
@@ -42,21 +47,36 @@ impl<'a> Surroundings<'a> {
             jail::hand_over(scratch)?;
             copy.hand_over()?;
         }
-        Ok(Self { execution, copy, scratch: scratch.to_owned() })
+        Ok(Self {
+            execution,
+            copy,
+            scratch: scratch.to_owned(),
+        })
     }
 
     /// The scratch directory under the name the process knows.
     pub fn scratch(&self) -> PathBuf {
-        if contained(self.execution) { SCRATCH.into() } else { self.scratch.clone() }
+        if contained(self.execution) {
+            SCRATCH.into()
+        } else {
+            self.scratch.clone()
+        }
     }
 
-    /// The engine's job: also what its own program needs, its variables and its door. What its workspace holds
-    /// outside the contract's scope, and what of git would run code, is protected by the kernel.
+    /// The engine's job: also what its own program needs, its variables and its door. What its
+    /// workspace holds outside the contract's scope, and what of git would run code, is protected
+    /// by the kernel.
     pub fn engine_job(&self, program: &Path, outfit: &Outfit<'_>, limits: Limits) -> Job {
         let own = self.execution.plan.engine.as_ref();
         let interpreter = own.and_then(|engine| engine.interpreter.as_ref());
-        let shown = own.map(|engine| engine.mounts.as_slice()).unwrap_or_default();
-        let shown = shown.iter().chain(interpreter.map(|found| found.mounts.as_slice()).unwrap_or_default());
+        let shown = own
+            .map(|engine| engine.mounts.as_slice())
+            .unwrap_or_default();
+        let shown = shown.iter().chain(
+            interpreter
+                .map(|found| found.mounts.as_slice())
+                .unwrap_or_default(),
+        );
         let mut job = self.job_showing(program, outfit.args(), limits, shown.collect());
         if let Some(bin) = interpreter.and_then(|found| found.bin.as_deref())
             && let Some(path) = job.env.get_mut(OsStr::new("PATH"))
@@ -68,7 +88,10 @@ impl<'a> Surroundings<'a> {
             let mut places = self.execution.plan.guard.clone();
             places.open.insert(0, TreePath::new(".git"));
             places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
-            jail.guard = Some(Guarded { root: WORKSPACE.into(), places });
+            jail.guard = Some(Guarded {
+                root: WORKSPACE.into(),
+                places,
+            });
             jail.door = outfit.needs_a_door();
         }
         job
@@ -78,7 +101,13 @@ impl<'a> Surroundings<'a> {
         self.job_showing(program, args, limits, Vec::new())
     }
 
-    fn job_showing<'s>(&'s self, program: &Path, args: Vec<OsString>, limits: Limits, also: Vec<&'s String>) -> Job {
+    fn job_showing<'s>(
+        &'s self,
+        program: &Path,
+        args: Vec<OsString>,
+        limits: Limits,
+        also: Vec<&'s String>,
+    ) -> Job {
         if !contained(self.execution) {
             let env = bare_env(self.execution.env, &self.scratch);
             return Job {
@@ -99,19 +128,47 @@ impl<'a> Surroundings<'a> {
             mapped: false,
             over: None,
         };
-        let mut mounts = vec![self.copy.mount(Path::new(WORKSPACE)), mount(&self.scratch, SCRATCH, true)];
-        let shown: BTreeSet<&String> =
-            self.execution.plan.toolchains.iter().flat_map(|toolchain| &toolchain.mounts).chain(also).collect();
-        mounts.extend(shown.into_iter().map(|path| mount(Path::new(path), path, false)));
+        let mut mounts = vec![
+            self.copy.mount(Path::new(WORKSPACE)),
+            mount(&self.scratch, SCRATCH, true),
+        ];
+        let shown: BTreeSet<&String> = self
+            .execution
+            .plan
+            .toolchains
+            .iter()
+            .flat_map(|toolchain| &toolchain.mounts)
+            .chain(also)
+            .collect();
+        mounts.extend(
+            shown
+                .into_iter()
+                .map(|path| mount(Path::new(path), path, false)),
+        );
         for input in &self.execution.plan.inputs {
             let target = Path::new(WORKSPACE).join(&input.path);
-            mounts.push(Mount { source: PathBuf::from(&input.source), target, writable: false, mapped: false, over: None });
+            mounts.push(Mount {
+                source: PathBuf::from(&input.source),
+                target,
+                writable: false,
+                mapped: false,
+                over: None,
+            });
         }
-        let inside = if program.starts_with("/bin") || program.starts_with("/usr") || shown_at_its_place(&mounts, program) {
+        let inside = if program.starts_with("/bin")
+            || program.starts_with("/usr")
+            || shown_at_its_place(&mounts, program)
+        {
             program.to_owned()
         } else {
             let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
-            mounts.push(Mount { source: program.to_owned(), target: target.clone(), writable: false, mapped: false, over: None });
+            mounts.push(Mount {
+                source: program.to_owned(),
+                target: target.clone(),
+                writable: false,
+                mapped: false,
+                over: None,
+            });
             target
         };
         let mut plan = JailPlan::new(mounts);
@@ -135,17 +192,31 @@ impl<'a> Surroundings<'a> {
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
         let toolchains = &self.execution.plan.toolchains;
-        let mut path: Vec<&str> = toolchains.iter().filter_map(|toolchain| toolchain.bin.as_deref()).collect();
+        let mut path: Vec<&str> = toolchains
+            .iter()
+            .filter_map(|toolchain| toolchain.bin.as_deref())
+            .collect();
         path.push(SYSTEM_PATH);
-        let mut env = environment(path.join(":").into(), Path::new(SCRATCH).join("home"), "/tmp".into());
-        env.extend(toolchains.iter().flat_map(|toolchain| &toolchain.env).map(|(name, value)| (name.into(), value.into())));
+        let mut env = environment(
+            path.join(":").into(),
+            Path::new(SCRATCH).join("home"),
+            "/tmp".into(),
+        );
+        env.extend(
+            toolchains
+                .iter()
+                .flat_map(|toolchain| &toolchain.env)
+                .map(|(name, value)| (name.into(), value.into())),
+        );
         env
     }
 }
 
 /// Is the program below something that is shown under its own path?
 fn shown_at_its_place(mounts: &[Mount], program: &Path) -> bool {
-    mounts.iter().any(|mount| mount.source == mount.target && program.starts_with(&mount.target))
+    mounts
+        .iter()
+        .any(|mount| mount.source == mount.target && program.starts_with(&mount.target))
 }
 
 fn contained(execution: &Execution<'_>) -> bool {
@@ -157,7 +228,11 @@ fn bare_env(env: &Env, scratch: &Path) -> BTreeMap<OsString, OsString> {
         let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
         std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from(SYSTEM_PATH))
     });
-    environment(path.unwrap_or_else(|| SYSTEM_PATH.into()), scratch.join("home"), scratch.join("tmp"))
+    environment(
+        path.unwrap_or_else(|| SYSTEM_PATH.into()),
+        scratch.join("home"),
+        scratch.join("tmp"),
+    )
 }
 
 fn environment(path: OsString, home: PathBuf, temp: PathBuf) -> BTreeMap<OsString, OsString> {
@@ -171,11 +246,19 @@ fn environment(path: OsString, home: PathBuf, temp: PathBuf) -> BTreeMap<OsStrin
 }
 
 pub fn engine_limits(plan: &Plan) -> Limits {
-    limits(plan, plan.limits.engine_wall_seconds, plan.limits.engine_idle_seconds)
+    limits(
+        plan,
+        plan.limits.engine_wall_seconds,
+        plan.limits.engine_idle_seconds,
+    )
 }
 
 pub fn verification_limits(plan: &Plan) -> Limits {
-    limits(plan, plan.limits.verification_wall_seconds, plan.limits.verification_idle_seconds)
+    limits(
+        plan,
+        plan.limits.verification_wall_seconds,
+        plan.limits.verification_idle_seconds,
+    )
 }
 
 fn limits(plan: &Plan, wall: u32, idle: u32) -> Limits {

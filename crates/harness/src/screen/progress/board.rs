@@ -1,5 +1,5 @@
-//! Several runs on one terminal: what has ended scrolls by, what is under way stays below it, one line a run.
-//! Where nobody watches, a plain line for each that ended.
+//! Several runs on one terminal: what has ended scrolls by, what is under way stays below it, one
+//! line a run. Where nobody watches, a plain line for each that ended.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -38,12 +38,19 @@ impl Board {
             (false, true) => Style::Live,
             (false, false) => Style::Plain,
         };
-        Self { style, state: Mutex::default() }
+        Self {
+            style,
+            state: Mutex::default(),
+        }
     }
 
     /// The line of one run, from now until `ended`.
     pub fn line(&self, index: usize, name: &str) -> Line<'_> {
-        Line { board: self, index, name: name.to_owned() }
+        Line {
+            board: self,
+            index,
+            name: name.to_owned(),
+        }
     }
 
     /// Replaces the line of a run by the one that stays.
@@ -72,8 +79,15 @@ impl Board {
 impl State {
     /// Takes back the lines that were drawn, adds what stays, and draws the others again.
     fn redraw(&mut self, stays: &str, width: usize) -> String {
-        let back = if self.drawn > 0 { format!("\x1b[{}F\x1b[J", self.drawn) } else { String::new() };
-        let live = self.live.values().map(|(name, step)| clipped(&format!("  … {name}  {step}"), width) + "\n");
+        let back = if self.drawn > 0 {
+            format!("\x1b[{}F\x1b[J", self.drawn)
+        } else {
+            String::new()
+        };
+        let live = self
+            .live
+            .values()
+            .map(|(name, step)| clipped(&format!("  … {name}  {step}"), width) + "\n");
         let text = format!("{back}{stays}{}", live.collect::<String>());
         self.drawn = self.live.len();
         text
@@ -86,7 +100,8 @@ fn clipped(text: &str, width: usize) -> String {
 }
 
 fn columns() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col).max(20))
+    rustix::termios::tcgetwinsize(std::io::stderr())
+        .map_or(80, |size| usize::from(size.ws_col).max(20))
 }
 
 /// What one run tells of itself.
@@ -99,7 +114,9 @@ pub struct Line<'a> {
 impl Line<'_> {
     fn say(&self, step: &str) {
         let mut state = self.board.state();
-        state.live.insert(self.index, (self.name.clone(), step.to_owned()));
+        state
+            .live
+            .insert(self.index, (self.name.clone(), step.to_owned()));
         self.board.draw(&mut state, None);
     }
 }
@@ -128,7 +145,10 @@ mod tests {
 
     #[test]
     fn what_ended_stays_and_the_rest_is_drawn_again() {
-        let board = Board { style: Style::Silent, state: Mutex::default() };
+        let board = Board {
+            style: Style::Silent,
+            state: Mutex::default(),
+        };
         let redraw = |stays: &str| board.state().redraw(stays, 14);
         board.line(0, "a").step("engine", "");
         assert_eq!(redraw(""), "  … a  engine\n");

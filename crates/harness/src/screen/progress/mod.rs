@@ -1,4 +1,5 @@
-//! Progress on standard error: one live line a step for a person who watches, plain lines for a log.
+//! Progress on standard error: one live line a step for a person who watches, plain lines for a
+//! log.
 
 mod board;
 
@@ -61,7 +62,10 @@ pub struct Verbose {
 impl Verbose {
     pub fn over(mut inner: Box<dyn Progress>) -> Self {
         inner.keep_still();
-        Self { inner, spoke: false }
+        Self {
+            inner,
+            spoke: false,
+        }
     }
 }
 
@@ -76,8 +80,15 @@ impl Progress for Verbose {
 
     fn engine_output(&mut self, bytes: &[u8]) {
         // The engine begins on a line of its own, below the step that is under way.
-        let begin = if std::mem::replace(&mut self.spoke, true) { "" } else { "\n" };
-        say(&format!("{begin}{}", terminal::tame_lines(&String::from_utf8_lossy(bytes))));
+        let begin = if std::mem::replace(&mut self.spoke, true) {
+            ""
+        } else {
+            "\n"
+        };
+        say(&format!(
+            "{begin}{}",
+            terminal::tame_lines(&String::from_utf8_lossy(bytes))
+        ));
     }
 
     fn done(&mut self) {
@@ -89,15 +100,23 @@ impl Progress for Verbose {
 pub fn for_stderr(quiet: bool) -> Box<dyn Progress> {
     match (quiet, std::io::stderr().is_terminal()) {
         (true, _) => Box::new(Quiet),
-        (false, true) => Box::new(Live { drawing: Arc::default(), ticker: None, still: false }),
-        (false, false) => Box::new(Plain { begun: Instant::now() }),
+        (false, true) => Box::new(Live {
+            drawing: Arc::default(),
+            ticker: None,
+            still: false,
+        }),
+        (false, false) => Box::new(Plain {
+            begun: Instant::now(),
+        }),
     }
 }
 
 fn say(text: &str) {
     let mut stderr = anstream::stderr().lock();
     // A closed terminal is no reason to stop a run.
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = stderr
+        .write_all(text.as_bytes())
+        .and_then(|()| stderr.flush());
 }
 
 fn elapsed(since: Instant) -> String {
@@ -124,12 +143,23 @@ struct Drawing {
 
 impl Drawing {
     fn draw(&mut self, mark: &str, end: &str) {
-        let Some((text, since)) = &self.step else { return };
+        let Some((text, since)) = &self.step else {
+            return;
+        };
         // A line that wraps cannot be drawn over.
-        let room = terminal::columns_of(&std::io::stderr()).unwrap_or(80).saturating_sub(1);
-        let line = format!("  {mark} {}", terminal::cut(&format!("{text} {}", elapsed(*since)), room - 4));
+        let room = terminal::columns_of(&std::io::stderr())
+            .unwrap_or(80)
+            .saturating_sub(1);
+        let line = format!(
+            "  {mark} {}",
+            terminal::cut(&format!("{text} {}", elapsed(*since)), room - 4)
+        );
         let cover = " ".repeat(self.drawn.saturating_sub(terminal::width(&line)));
-        self.drawn = if end.is_empty() { terminal::width(&line) } else { 0 };
+        self.drawn = if end.is_empty() {
+            terminal::width(&line)
+        } else {
+            0
+        };
         // Blanks instead of an escape sequence: also right where there are no colours.
         say(&format!("\r{line}{cover}{end}"));
     }
@@ -143,7 +173,10 @@ impl Drawing {
 impl Live {
     fn drawing(&self) -> MutexGuard<'_, Drawing> {
         // What is drawn matters less than that the run goes on.
-        self.drawing.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.drawing
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Draws while nobody calls, so that a long step is seen to be alive.
@@ -156,7 +189,9 @@ impl Live {
             let (drawing, wake) = &*shared;
             let mut drawing = drawing.lock().unwrap_or_else(PoisonError::into_inner);
             for frame in FRAMES.iter().cycle() {
-                (drawing, _) = wake.wait_timeout(drawing, TICK).unwrap_or_else(PoisonError::into_inner);
+                (drawing, _) = wake
+                    .wait_timeout(drawing, TICK)
+                    .unwrap_or_else(PoisonError::into_inner);
                 if drawing.ended {
                     return;
                 }
@@ -164,7 +199,10 @@ impl Live {
             }
         };
         // Without a thread the line stands still; the run does not mind.
-        self.ticker = std::thread::Builder::new().name("progress".into()).spawn(draw).ok();
+        self.ticker = std::thread::Builder::new()
+            .name("progress".into())
+            .spawn(draw)
+            .ok();
     }
 
     fn stop(&mut self) {
@@ -219,7 +257,12 @@ pub struct Rows {
 
 impl Rows {
     pub fn for_stderr(quiet: bool, all: usize) -> Self {
-        Self { watched: !quiet && std::io::stderr().is_terminal(), ended: 0, all, drawn: 0 }
+        Self {
+            watched: !quiet && std::io::stderr().is_terminal(),
+            ended: 0,
+            all,
+            drawn: 0,
+        }
     }
 
     pub fn ended(&mut self, name: &str) {

@@ -19,13 +19,25 @@ use cto_core::workspace::tree::FileKind;
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("git {operation} could not be started")]
-    Spawn { operation: &'static str, source: io::Error },
+    Spawn {
+        operation: &'static str,
+        source: io::Error,
+    },
     #[error("git {operation} failed: {message}")]
-    Failed { operation: &'static str, message: String },
+    Failed {
+        operation: &'static str,
+        message: String,
+    },
     #[error("talking to git {operation} failed")]
-    Pipe { operation: &'static str, source: io::Error },
+    Pipe {
+        operation: &'static str,
+        source: io::Error,
+    },
     #[error("git {operation} answered something unexpected: {answer:?}")]
-    Answer { operation: &'static str, answer: String },
+    Answer {
+        operation: &'static str,
+        answer: String,
+    },
     #[error("the repository's files could not be laid out")]
     Layout { source: io::Error },
 }
@@ -57,7 +69,8 @@ const WHEN: &str = "946684800 +0000";
 const BRANCH: &str = "refs/heads/main";
 const RESULT: &str = "refs/heads/cto-result";
 
-// No attribute of the work tree may convert, filter or re-encode content: this file wins over all of them.
+// No attribute of the work tree may convert, filter or re-encode content: this file wins over all
+// of them.
 const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding !merge\n";
 
 /// A repository of the harness's own.
@@ -69,17 +82,31 @@ pub struct HarnessRepo {
 impl<'a> Edit<'a> {
     /// A file whose content is at hand.
     pub fn inline(kind: FileKind, content: &'a [u8]) -> Self {
-        Self::Write { kind, bytes: content.len() as u64, content: Box::new(content) }
+        Self::Write {
+            kind,
+            bytes: content.len() as u64,
+            content: Box::new(content),
+        }
     }
 }
 
 impl HarnessRepo {
     pub fn init(git: &Path, dir: &Path) -> Result<Self, GitError> {
-        let repo = Self { git: git.to_owned(), dir: dir.to_owned() };
+        let repo = Self {
+            git: git.to_owned(),
+            dir: dir.to_owned(),
+        };
         let mut command = scrubbed(git);
         let layout = |source| GitError::Layout { source };
         fs::create_dir_all(dir).map_err(layout)?;
-        command.current_dir(dir).args(["init", "-q", "--bare", "--template=", "--initial-branch=main", "."]);
+        command.current_dir(dir).args([
+            "init",
+            "-q",
+            "--bare",
+            "--template=",
+            "--initial-branch=main",
+            ".",
+        ]);
         finish("init", command)?;
         fs::create_dir_all(dir.join("info")).map_err(layout)?;
         fs::write(dir.join("info/attributes"), ATTRIBUTES).map_err(layout)?;
@@ -93,18 +120,25 @@ impl HarnessRepo {
                 fs::create_dir_all(dir.join(below))?;
             }
             fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")?;
-            fs::write(dir.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+            fs::write(
+                dir.join("config"),
+                "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+            )?;
             let objects = quoted(&TreePath::new(objects.as_os_str().as_encoded_bytes()));
             fs::write(dir.join("objects/info/alternates"), format!("{objects}\n"))?;
             fs::write(dir.join("info/attributes"), ATTRIBUTES)
         };
         write().map_err(|source| GitError::Layout { source })?;
-        Ok(Self { git: git.to_owned(), dir: dir.to_owned() })
+        Ok(Self {
+            git: git.to_owned(),
+            dir: dir.to_owned(),
+        })
     }
 
     fn command(&self) -> Command {
         let mut command = scrubbed(&self.git);
-        // From inside, by no path: a git that outlives a killed harness cannot make again what recovery removed.
+        // From inside, by no path: a git that outlives a killed harness cannot make again what
+        // recovery removed.
         command.current_dir(&self.dir).env("GIT_DIR", ".");
         command
     }
@@ -112,12 +146,18 @@ impl HarnessRepo {
     /// Git over a directory of files, which are no part of the repository.
     fn command_over(&self, files: &Path) -> Command {
         let mut command = self.command();
-        command.current_dir(files).env("GIT_DIR", &self.dir).env("GIT_WORK_TREE", files);
+        command
+            .current_dir(files)
+            .env("GIT_DIR", &self.dir)
+            .env("GIT_WORK_TREE", files);
         command
     }
 
     /// The commit a run starts from.
-    pub fn import_baseline<'a>(&self, files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>) -> Result<Commit, GitError> {
+    pub fn import_baseline<'a>(
+        &self,
+        files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
+    ) -> Result<Commit, GitError> {
         self.import(BRANCH, None, files)
     }
 
@@ -138,25 +178,53 @@ impl HarnessRepo {
     ) -> Result<Commit, GitError> {
         const OPERATION: &str = "fast-import";
         let mut command = self.command();
-        // One pack instead of loose objects: no second process to unpack, few files to copy and remove.
-        command.args(["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--done"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
+        // One pack instead of loose objects: no second process to unpack, few files to copy and
+        // remove.
+        command.args([
+            "-c",
+            "fastimport.unpackLimit=1",
+            "fast-import",
+            "--quiet",
+            "--done",
+        ]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|source| GitError::Spawn {
+            operation: OPERATION,
+            source,
+        })?;
         let written = match child.stdin.take() {
             Some(stdin) => write_commit(BufWriter::new(stdin), branch, parent, edits),
             None => Ok(()),
         };
-        let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        let output = child.wait_with_output().map_err(|source| GitError::Pipe {
+            operation: OPERATION,
+            source,
+        })?;
         if !output.status.success() {
-            return Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) });
+            return Err(GitError::Failed {
+                operation: OPERATION,
+                message: last_line(&output.stderr),
+            });
         }
-        written.map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        written.map_err(|source| GitError::Pipe {
+            operation: OPERATION,
+            source,
+        })?;
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         // `get-mark` prints the commit, `ls` prints `040000 tree <id>\t`.
         let mut words = answer.split_whitespace();
         match (words.next(), words.next(), words.next(), words.next()) {
-            (Some(commit), Some("040000"), Some("tree"), Some(tree)) => Ok(Commit { commit: commit.into(), tree: tree.into() }),
-            _ => Err(GitError::Answer { operation: OPERATION, answer }),
+            (Some(commit), Some("040000"), Some("tree"), Some(tree)) => Ok(Commit {
+                commit: commit.into(),
+                tree: tree.into(),
+            }),
+            _ => Err(GitError::Answer {
+                operation: OPERATION,
+                answer,
+            }),
         }
     }
 
@@ -165,22 +233,43 @@ impl HarnessRepo {
         let file = File::create(out).map_err(|source| GitError::Layout { source })?;
         let mut command = self.command();
         command
-            .args(["-c", "core.quotePath=true", "diff-tree", "-p", "--binary", "--full-index", "--no-renames"])
-            .args(["--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/"])
+            .args([
+                "-c",
+                "core.quotePath=true",
+                "diff-tree",
+                "-p",
+                "--binary",
+                "--full-index",
+                "--no-renames",
+            ])
+            .args([
+                "--no-ext-diff",
+                "--no-textconv",
+                "--no-color",
+                "--src-prefix=a/",
+                "--dst-prefix=b/",
+            ])
             .args([&from.commit, &to.commit])
             .stdout(file);
         finish("diff-tree", command)
     }
 
     /// The wanted files of a commit.
-    pub fn each_file(&self, commit: &Commit, wanted: &Wanted<'_>, visit: &mut Visit<'_>) -> Result<(), GitError> {
+    pub fn each_file(
+        &self,
+        commit: &Commit,
+        wanted: &Wanted<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), GitError> {
         tree_files::each_file(&|| self.command(), &commit.tree, wanted, visit).map(drop)
     }
 
     /// Applies patches, in order, to a directory that is nothing but files.
     pub fn apply(&self, dir: &Path, patches: &[&Path]) -> Result<(), GitError> {
         let mut command = self.command_over(dir);
-        command.args(["apply", "--whitespace=nowarn", "--"]).args(patches);
+        command
+            .args(["apply", "--whitespace=nowarn", "--"])
+            .args(patches);
         finish("apply", command)
     }
 
@@ -188,48 +277,85 @@ impl HarnessRepo {
     pub fn touched(&self, patch: &Path) -> Result<Vec<TreePath>, GitError> {
         const OPERATION: &str = "apply";
         let mut command = self.command();
-        command.args(["apply", "--numstat", "-z", "--"]).arg(patch).stdout(Stdio::piped());
-        let child = command.spawn().map_err(|source| GitError::Spawn { operation: OPERATION, source })?;
-        let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation: OPERATION, source })?;
+        command
+            .args(["apply", "--numstat", "-z", "--"])
+            .arg(patch)
+            .stdout(Stdio::piped());
+        let child = command.spawn().map_err(|source| GitError::Spawn {
+            operation: OPERATION,
+            source,
+        })?;
+        let output = child.wait_with_output().map_err(|source| GitError::Pipe {
+            operation: OPERATION,
+            source,
+        })?;
         if !output.status.success() {
-            return Err(GitError::Failed { operation: OPERATION, message: last_line(&output.stderr) });
+            return Err(GitError::Failed {
+                operation: OPERATION,
+                message: last_line(&output.stderr),
+            });
         }
-        let numbered = output.stdout.split(|b| *b == 0).filter_map(|line| line.splitn(3, |b| *b == b'\t').nth(2));
+        let numbered = output
+            .stdout
+            .split(|b| *b == 0)
+            .filter_map(|line| line.splitn(3, |b| *b == b'\t').nth(2));
         let mut paths: Vec<TreePath> = numbered.map(TreePath::new).collect();
         // Where something came from is not among the numbers.
         let text = fs::read(patch).map_err(|source| GitError::Layout { source })?;
         for line in text.split(|b| *b == b'\n') {
-            let from = [&b"rename from "[..], b"copy from "].iter().find_map(|word| line.strip_prefix(*word));
+            let from = [&b"rename from "[..], b"copy from "]
+                .iter()
+                .find_map(|word| line.strip_prefix(*word));
             paths.extend(from.and_then(|name| TreePath::parse(name).ok()));
         }
         Ok(paths)
     }
 
-    /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never asked.
+    /// Which of these paths the ignore rules of `rules` cover. The engine's own rules are never
+    /// asked.
     pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
         let mut command = self.command_over(rules);
         command.args(["check-ignore", "-z", "--stdin", "--no-index"]);
         let output = told("check-ignore", command, paths)?;
         // 0: some are ignored, 1: none is.
         match output.status.code() {
-            Some(0 | 1) => Ok(output.stdout.split(|b| *b == 0).filter(|p| !p.is_empty()).map(TreePath::new).collect()),
-            _ => Err(GitError::Failed { operation: "check-ignore", message: last_line(&output.stderr) }),
+            Some(0 | 1) => Ok(output
+                .stdout
+                .split(|b| *b == 0)
+                .filter(|p| !p.is_empty())
+                .map(TreePath::new)
+                .collect()),
+            _ => Err(GitError::Failed {
+                operation: "check-ignore",
+                message: last_line(&output.stderr),
+            }),
         }
     }
 
-    /// Has a workspace's own git look past files whose place shows nothing, so that it calls none of them deleted.
-    /// `index` is the one to change; of the workspace's `.git` nothing else is.
-    pub fn look_past(&self, workspace: &Path, index: &Path, masked: &[TreePath]) -> Result<(), GitError> {
+    /// Has a workspace's own git look past files whose place shows nothing, so that it calls none
+    /// of them deleted. `index` is the one to change; of the workspace's `.git` nothing else is.
+    pub fn look_past(
+        &self,
+        workspace: &Path,
+        index: &Path,
+        masked: &[TreePath],
+    ) -> Result<(), GitError> {
         if masked.is_empty() {
             return Ok(());
         }
         let mut command = scrubbed(&self.git);
-        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace).env("GIT_INDEX_FILE", index);
+        command
+            .env("GIT_DIR", workspace.join(".git"))
+            .env("GIT_WORK_TREE", workspace)
+            .env("GIT_INDEX_FILE", index);
         command.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
         let output = told("update-index", command, masked)?;
         match output.status.success() {
             true => Ok(()),
-            false => Err(GitError::Failed { operation: "update-index", message: last_line(&output.stderr) }),
+            false => Err(GitError::Failed {
+                operation: "update-index",
+                message: last_line(&output.stderr),
+            }),
         }
     }
 
@@ -241,30 +367,50 @@ impl HarnessRepo {
         copy_dir(&self.dir, &dot_git, &["config", "attributes"]).map_err(layout)?;
         let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
         fs::write(dot_git.join("config"), config).map_err(layout)?;
-        // So that each is there to be protected. A common directory that is this one changes nothing for git.
+        // So that each is there to be protected. A common directory that is this one changes
+        // nothing for git.
         fs::write(dot_git.join("commondir"), ".\n").map_err(layout)?;
         for dir in ["hooks", "info"] {
             fs::create_dir_all(dot_git.join(dir)).map_err(layout)?;
         }
         let mut command = scrubbed(&self.git);
-        command.env("GIT_DIR", &dot_git).env("GIT_WORK_TREE", workspace).args(["read-tree", "HEAD"]);
+        command
+            .env("GIT_DIR", &dot_git)
+            .env("GIT_WORK_TREE", workspace)
+            .args(["read-tree", "HEAD"]);
         finish("read-tree", command)
     }
 
-    /// Tells a workspace's index what its files look like, so that the engine's git need not read them all.
+    /// Tells a workspace's index what its files look like, so that the engine's git need not read
+    /// them all.
     pub fn refresh(&self, workspace: &Path) -> Result<(), GitError> {
         let mut command = scrubbed(&self.git);
-        command.env("GIT_DIR", workspace.join(".git")).env("GIT_WORK_TREE", workspace).current_dir(workspace);
+        command
+            .env("GIT_DIR", workspace.join(".git"))
+            .env("GIT_WORK_TREE", workspace)
+            .current_dir(workspace);
         command.args(["update-index", "-q", "--refresh", "--ignore-submodules"]);
         finish("update-index", command)
     }
 }
 
 /// Runs a command that reads paths and may answer while it reads.
-fn told(operation: &'static str, mut command: Command, paths: &[TreePath]) -> Result<Output, GitError> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
-    let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+fn told(
+    operation: &'static str,
+    mut command: Command,
+    paths: &[TreePath],
+) -> Result<Output, GitError> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|source| GitError::Spawn { operation, source })?;
+    let input: Vec<u8> = paths
+        .iter()
+        .flat_map(|path| [path.as_bytes(), b"\0"].concat())
+        .collect();
     let stdin = child.stdin.take();
     // Written from a thread: git answers while it reads, and both pipes are bounded.
     let output = std::thread::scope(|scope| {
@@ -283,13 +429,22 @@ fn write_commit<'a>(
     parent: Option<&Commit>,
     edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
 ) -> io::Result<()> {
-    let message = if parent.is_some() { "result" } else { "baseline" };
-    write!(out, "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n")?;
+    let message = if parent.is_some() {
+        "result"
+    } else {
+        "baseline"
+    };
+    write!(
+        out,
+        "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n"
+    )?;
     write!(out, "data {}\n{message}\n", message.len())?;
     if let Some(parent) = parent {
         writeln!(out, "from {}", parent.commit)?;
     }
-    let (gone, written): (Vec<_>, Vec<_>) = edits.into_iter().partition(|(_, edit)| matches!(edit, Edit::Delete));
+    let (gone, written): (Vec<_>, Vec<_>) = edits
+        .into_iter()
+        .partition(|(_, edit)| matches!(edit, Edit::Delete));
     // Deletions first: a file may have become a directory.
     for (path, _) in gone {
         writeln!(out, "D {}", quoted(path))?;
@@ -301,12 +456,24 @@ fn write_commit<'a>(
                 writeln!(out, "M 160000 {commit} {}", quoted(path))?;
                 continue;
             }
-            Edit::Write { kind, bytes, content } => (kind, bytes, content),
+            Edit::Write {
+                kind,
+                bytes,
+                content,
+            } => (kind, bytes, content),
         };
-        writeln!(out, "M {} inline {}\ndata {bytes}", kind.git_mode(), quoted(path))?;
+        writeln!(
+            out,
+            "M {} inline {}\ndata {bytes}",
+            kind.git_mode(),
+            quoted(path)
+        )?;
         let copied = io::copy(&mut (&mut content).take(bytes), &mut out)?;
         if copied != bytes {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{path} changed while it was read")));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!("{path} changed while it was read"),
+            ));
         }
         out.write_all(b"\n")?;
     }
@@ -346,9 +513,30 @@ fn scrubbed(git: &Path) -> Command {
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
         .env("GIT_NO_LAZY_FETCH", "1")
-        .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"])
-        .args(["-c", "core.autocrlf=false", "-c", "core.safecrlf=false", "-c", "core.excludesFile=/dev/null"])
-        .args(["-c", "core.attributesFile=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false"])
+        .args([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.untrackedCache=false",
+        ])
+        .args([
+            "-c",
+            "core.autocrlf=false",
+            "-c",
+            "core.safecrlf=false",
+            "-c",
+            "core.excludesFile=/dev/null",
+        ])
+        .args([
+            "-c",
+            "core.attributesFile=/dev/null",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "maintenance.auto=false",
+        ])
         .args(["-c", "core.fsync=none", "-c", "safe.directory=*"])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -357,17 +545,28 @@ fn scrubbed(git: &Path) -> Command {
 }
 
 fn finish(operation: &'static str, mut command: Command) -> Result<(), GitError> {
-    let child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
-    let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation, source })?;
+    let child = command
+        .spawn()
+        .map_err(|source| GitError::Spawn { operation, source })?;
+    let output = child
+        .wait_with_output()
+        .map_err(|source| GitError::Pipe { operation, source })?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(GitError::Failed { operation, message: last_line(&output.stderr) }),
+        false => Err(GitError::Failed {
+            operation,
+            message: last_line(&output.stderr),
+        }),
     }
 }
 
 fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message");
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("no message");
     line.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 

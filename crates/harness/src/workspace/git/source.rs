@@ -60,20 +60,35 @@ impl SourceRepo {
     /// Finds the repository around `dir`. `ours` is a fresh directory for our side of it.
     pub fn open(git: &Path, dir: &Path, ours: &Path) -> Result<Self, SourceError> {
         if !dir.is_dir() {
-            return Err(SourceError::NoRepository("there is no such directory".into()));
+            return Err(SourceError::NoRepository(
+                "there is no such directory".into(),
+            ));
         }
-        // Only questions about places: nothing of the repository's objects is read under its own configuration.
+        // Only questions about places: nothing of the repository's objects is read under its own
+        // configuration.
         let mut places = scrubbed(git);
-        places.current_dir(dir).args(["rev-parse", "--path-format=absolute", "--show-toplevel", "--absolute-git-dir"]);
+        places.current_dir(dir).args([
+            "rev-parse",
+            "--path-format=absolute",
+            "--show-toplevel",
+            "--absolute-git-dir",
+        ]);
         places.args(["--git-common-dir", "--show-object-format"]);
         let answer = asked("rev-parse", places).map_err(no_repository)?;
-        let lines: Vec<&[u8]> = answer.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
+        let lines: Vec<&[u8]> = answer
+            .split(|b| *b == b'\n')
+            .filter(|line| !line.is_empty())
+            .collect();
         let [top, git_dir, common_dir, format] = lines.as_slice() else {
-            return Err(SourceError::NoRepository("its path cannot be told apart".into()));
+            return Err(SourceError::NoRepository(
+                "its path cannot be told apart".into(),
+            ));
         };
         let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
         if *format != b"sha1" {
-            return Err(SourceError::ObjectFormat(String::from_utf8_lossy(format).into_owned()));
+            return Err(SourceError::ObjectFormat(
+                String::from_utf8_lossy(format).into_owned(),
+            ));
         }
         let mut repo = Self {
             git: git.to_owned(),
@@ -87,13 +102,20 @@ impl SourceRepo {
         repo.check_owner()?;
         let mut head = scrubbed(git);
         // A name to an id, without a look at what it names.
-        head.env("GIT_DIR", &repo.git_dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]);
-        repo.head = id(asked("rev-parse", head).map_err(|_| SourceError::NoRepository("it has no commit yet".into()))?);
+        head.env("GIT_DIR", &repo.git_dir)
+            .args(["rev-parse", "--verify", "--quiet", "HEAD"]);
+        repo.head = id(asked("rev-parse", head)
+            .map_err(|_| SourceError::NoRepository("it has no commit yet".into()))?);
         repo.furnish_ours().map_err(SourceError::Index)?;
         let mut tree = repo.command();
-        tree.args(["rev-parse", "--verify", "--quiet", &format!("{}^{{tree}}", repo.head)]);
-        repo.tree =
-            id(asked("rev-parse", tree).map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
+        tree.args([
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            &format!("{}^{{tree}}", repo.head),
+        ]);
+        repo.tree = id(asked("rev-parse", tree)
+            .map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
         Ok(repo)
     }
 
@@ -108,13 +130,17 @@ impl SourceRepo {
         Ok(())
     }
 
-    /// The smallest git directory git accepts, with HEAD, index and private ignore rules of the source.
+    /// The smallest git directory git accepts, with HEAD, index and private ignore rules of the
+    /// source.
     fn furnish_ours(&self) -> io::Result<()> {
         for dir in ["refs", "objects", "info"] {
             fs::create_dir_all(self.ours.join(dir))?;
         }
         fs::write(self.ours.join("HEAD"), format!("{}\n", self.head))?;
-        copy_if_there(&self.common_dir.join("info/exclude"), &self.ours.join("info/exclude"))?;
+        copy_if_there(
+            &self.common_dir.join("info/exclude"),
+            &self.ours.join("info/exclude"),
+        )?;
         for entry in fs::read_dir(&self.git_dir)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -145,7 +171,14 @@ impl SourceRepo {
             setting.push(excludes);
             command.arg("-c").arg(setting);
         }
-        command.args(["status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all"]);
+        command.args([
+            "status",
+            "--porcelain",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=all",
+        ]);
         let lines = asked("status", command)?;
         let changed = changed_paths(&lines);
         let fingerprint = self.fingerprint(&changed)?;
@@ -159,12 +192,16 @@ impl SourceRepo {
     }
 
     /// Everything an outsider could have changed without a new commit: also what is not committed.
-    fn fingerprint(&self, changed: &[TreePath]) -> Result<cto_core::values::digest::Digest, SourceError> {
+    fn fingerprint(
+        &self,
+        changed: &[TreePath],
+    ) -> Result<cto_core::values::digest::Digest, SourceError> {
         let mut hasher = Hasher::default();
         hasher.update(b"cto-source/1\n");
         hasher.update(branch(&self.git_dir).unwrap_or_default().as_bytes());
         let mut refs = scrubbed(&self.git);
-        refs.env("GIT_DIR", &self.git_dir).args(["for-each-ref", "--format=%(refname) %(objectname)"]);
+        refs.env("GIT_DIR", &self.git_dir)
+            .args(["for-each-ref", "--format=%(refname) %(objectname)"]);
         hasher.update(&asked("for-each-ref", refs)?);
         for (dir, file) in [
             (&self.common_dir, "config"),
@@ -174,24 +211,43 @@ impl SourceRepo {
             (&self.git_dir, "info/sparse-checkout"),
         ] {
             hasher.update(&state(&dir.join(file)));
-            hasher.update(&crate::host::files::read_limited(&dir.join(file), MAX_TEXT).unwrap_or_default());
+            hasher.update(
+                &crate::host::files::read_limited(&dir.join(file), MAX_TEXT).unwrap_or_default(),
+            );
         }
         let mut places = vec![self.common_dir.join("hooks")];
         while let Some(place) = places.pop() {
-            let mut below: Vec<_> = fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            let mut below: Vec<_> = fs::read_dir(&place)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+                .collect();
             below.sort();
             below.iter().for_each(|path| hasher.update(&state(path)));
-            places.extend(below.into_iter().filter(|path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())));
+            places.extend(
+                below
+                    .into_iter()
+                    .filter(|path| fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())),
+            );
         }
         for path in changed {
-            hasher.update(&state(&self.top.join(std::ffi::OsStr::from_bytes(path.as_bytes()))));
+            hasher.update(&state(
+                &self.top.join(std::ffi::OsStr::from_bytes(path.as_bytes())),
+            ));
         }
         let mut staged = self.command();
         // With the letters that say what git was told not to look at.
         staged.args(["ls-files", "--stage", "-v", "-z"]);
-        for line in asked("ls-files", staged)?.split(|b| *b == 0).filter(|line| !line.is_empty()) {
+        for line in asked("ls-files", staged)?
+            .split(|b| *b == 0)
+            .filter(|line| !line.is_empty())
+        {
             hasher.update(line);
-            let path = line.iter().position(|b| *b == b'\t').map_or(line, |tab| &line[tab + 1..]);
+            let path = line
+                .iter()
+                .position(|b| *b == b'\t')
+                .map_or(line, |tab| &line[tab + 1..]);
             hasher.update(&state(&self.top.join(std::ffi::OsStr::from_bytes(path))));
         }
         Ok(hasher.finish())
@@ -203,21 +259,38 @@ impl SourceRepo {
     }
 
     /// The wanted files of any tree this repository holds.
-    pub fn files_of(&self, tree: &str, wanted: &Wanted<'_>, visit: &mut Visit<'_>) -> Result<Vec<Submodule>, GitError> {
+    pub fn files_of(
+        &self,
+        tree: &str,
+        wanted: &Wanted<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<Vec<Submodule>, GitError> {
         tree_files::each_file(&|| self.command(), tree, wanted, visit)
     }
 
     /// Which of these paths are not as HEAD has them: changed, staged, new, or ignored and there.
-    pub fn dirty_among<'p>(&self, paths: impl IntoIterator<Item = &'p TreePath>) -> Result<Vec<TreePath>, GitError> {
+    pub fn dirty_among<'p>(
+        &self,
+        paths: impl IntoIterator<Item = &'p TreePath>,
+    ) -> Result<Vec<TreePath>, GitError> {
         let paths: Vec<&TreePath> = paths.into_iter().collect();
         let mut dirty = Vec::new();
         // A command line holds only so many names.
         for some in paths.chunks(256) {
             let mut command = self.command();
             command.env("GIT_LITERAL_PATHSPECS", "1");
-            command.args(["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching"]);
+            command.args([
+                "status",
+                "--porcelain",
+                "-z",
+                "--untracked-files=all",
+                "--ignored=matching",
+            ]);
             command.args(["--no-renames", "--ignore-submodules=all", "--"]);
-            command.args(some.iter().map(|path| std::ffi::OsStr::from_bytes(path.as_bytes())));
+            command.args(
+                some.iter()
+                    .map(|path| std::ffi::OsStr::from_bytes(path.as_bytes())),
+            );
             dirty.extend(changed_paths(&asked("status", command)?));
         }
         Ok(dirty)
@@ -226,22 +299,42 @@ impl SourceRepo {
     /// What of git's own work is unfinished here.
     pub fn unfinished(&self) -> Vec<String> {
         let there = |name: &&str| fs::symlink_metadata(self.git_dir.join(name)).is_ok();
-        UNFINISHED.into_iter().filter(there).map(str::to_owned).collect()
+        UNFINISHED
+            .into_iter()
+            .filter(there)
+            .map(str::to_owned)
+            .collect()
     }
 }
 
 /// The paths of `git status --porcelain -z`: two letters, a blank, a name.
 fn changed_paths(lines: &[u8]) -> Vec<TreePath> {
-    lines.split(|b| *b == 0).filter_map(|line| line.get(3..)).map(TreePath::new).collect()
+    lines
+        .split(|b| *b == 0)
+        .filter_map(|line| line.get(3..))
+        .map(TreePath::new)
+        .collect()
 }
 
 /// What the kernel says about a file; its change time cannot be forged by its owner.
 fn state(path: &Path) -> Vec<u8> {
     let told = fs::symlink_metadata(path).map(|meta| {
-        let (modified, changed) = ((meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec()));
-        format!("\0{:o} {} {} {modified:?} {changed:?}\n", meta.mode(), meta.size(), meta.ino())
+        let (modified, changed) = (
+            (meta.mtime(), meta.mtime_nsec()),
+            (meta.ctime(), meta.ctime_nsec()),
+        );
+        format!(
+            "\0{:o} {} {} {modified:?} {changed:?}\n",
+            meta.mode(),
+            meta.size(),
+            meta.ino()
+        )
     });
-    [path.as_os_str().as_bytes(), told.unwrap_or_else(|_| "\0absent\n".into()).as_bytes()].concat()
+    [
+        path.as_os_str().as_bytes(),
+        told.unwrap_or_else(|_| "\0absent\n".into()).as_bytes(),
+    ]
+    .concat()
 }
 
 fn branch(git_dir: &Path) -> Option<String> {
@@ -277,11 +370,18 @@ fn no_repository(error: GitError) -> SourceError {
 
 fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitError> {
     command.stdout(Stdio::piped());
-    let child = command.spawn().map_err(|source| GitError::Spawn { operation, source })?;
-    let output = child.wait_with_output().map_err(|source| GitError::Pipe { operation, source })?;
+    let child = command
+        .spawn()
+        .map_err(|source| GitError::Spawn { operation, source })?;
+    let output = child
+        .wait_with_output()
+        .map_err(|source| GitError::Pipe { operation, source })?;
     match output.status.success() {
         true => Ok(output.stdout),
-        false => Err(GitError::Failed { operation, message: last_line(&output.stderr) }),
+        false => Err(GitError::Failed {
+            operation,
+            message: last_line(&output.stderr),
+        }),
     }
 }
 
@@ -289,10 +389,18 @@ fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitEr
 pub fn operators_excludes(git: &Path, home: &Path) -> Option<PathBuf> {
     let mut command = scrubbed(git);
     command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
-    command.args(["config", "--global", "--type=path", "--get", "core.excludesFile"]);
+    command.args([
+        "config",
+        "--global",
+        "--type=path",
+        "--get",
+        "core.excludesFile",
+    ]);
     let named = asked("config", command).ok().map(|mut answer| {
         answer.truncate(answer.trim_ascii_end().len());
         PathBuf::from(std::ffi::OsString::from_vec(answer))
     });
-    named.or_else(|| Some(home.join(".config/git/ignore"))).filter(|path| path.is_file())
+    named
+        .or_else(|| Some(home.join(".config/git/ignore")))
+        .filter(|path| path.is_file())
 }

@@ -20,10 +20,16 @@ use crate::workspace::checkout::Checkout;
 use crate::workspace::git;
 use crate::workspace::on_disk::{self, Walked};
 
-/// The kernel's marks. A process inside that sets such a name gets another one: only the kernel and the harness can.
+/// The kernel's marks. A process inside that sets such a name gets another one: only the kernel and
+/// the harness can.
 const OPAQUE: &str = "user.overlay.opaque";
-/// Marks of features that are off: where one is found, the directory does not mean what this reader takes it for.
-const UNKNOWN: [&str; 3] = ["user.overlay.redirect", "user.overlay.metacopy", "user.overlay.whiteout"];
+/// Marks of features that are off: where one is found, the directory does not mean what this reader
+/// takes it for.
+const UNKNOWN: [&str; 3] = [
+    "user.overlay.redirect",
+    "user.overlay.metacopy",
+    "user.overlay.whiteout",
+];
 
 pub struct Overlay {
     checkout: Arc<Checkout>,
@@ -37,13 +43,19 @@ impl Overlay {
         host::make_private_dir(&overlay.work())?;
         // The merged top looks like this directory.
         fs::create_dir(overlay.upper())?;
-        fs::set_permissions(overlay.upper(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        fs::set_permissions(
+            overlay.upper(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )?;
         Ok(overlay)
     }
 
     /// One that was made before.
     pub fn at(checkout: Arc<Checkout>, place: &Path) -> Self {
-        Self { checkout, place: place.to_owned() }
+        Self {
+            checkout,
+            place: place.to_owned(),
+        }
     }
 
     /// The same without the engine's `.git`: a copy of nothing but files.
@@ -71,8 +83,17 @@ impl Overlay {
     }
 
     pub fn mount(&self, target: &Path) -> Mount {
-        let over = Over { upper: self.upper(), work: self.work() };
-        Mount { source: self.lower(), target: target.to_owned(), writable: true, mapped: false, over: Some(over) }
+        let over = Over {
+            upper: self.upper(),
+            work: self.work(),
+        };
+        Mount {
+            source: self.lower(),
+            target: target.to_owned(),
+            writable: true,
+            mapped: false,
+            over: Some(over),
+        }
     }
 
     /// What a walk over the merged view would find, from the changes alone.
@@ -91,8 +112,8 @@ impl Overlay {
     }
 }
 
-/// Walks the upper directory. Everything in it is hostile but its marks, which the kernel makes; each entry takes
-/// the place of what the checkout has there.
+/// Walks the upper directory. Everything in it is hostile but its marks, which the kernel makes;
+/// each entry takes the place of what the checkout has there.
 fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
     let mut found = Walked::starting_with(baseline.clone());
     if !on_disk::may_enter(upper) {
@@ -153,7 +174,13 @@ fn is_whiteout(meta: &Metadata) -> bool {
 
 fn make_whiteout(path: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
-    Ok(mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0)?)
+    Ok(mknodat(
+        CWD,
+        path,
+        FileType::CharacterDevice,
+        Mode::empty(),
+        0,
+    )?)
 }
 
 fn mark(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
@@ -176,10 +203,16 @@ fn is_opaque(path: &Path) -> io::Result<bool> {
 }
 
 fn make_opaque(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::lsetxattr(path, OPAQUE, b"y", rustix::fs::XattrFlags::empty())?)
+    Ok(rustix::fs::lsetxattr(
+        path,
+        OPAQUE,
+        b"y",
+        rustix::fs::XattrFlags::empty(),
+    )?)
 }
 
-/// Refuses what was written by rules other than ours; a result that may mean something else is no result.
+/// Refuses what was written by rules other than ours; a result that may mean something else is no
+/// result.
 fn known_marks(path: &Path, meta: &Metadata) -> io::Result<()> {
     if !(meta.is_dir() || meta.is_file()) {
         return Ok(());
@@ -197,7 +230,10 @@ fn known_marks(path: &Path, meta: &Metadata) -> io::Result<()> {
 }
 
 fn strange(path: &Path, name: &str) -> io::Error {
-    io::Error::other(format!("{}: the overlay has a mark this program does not know: {name}", path.display()))
+    io::Error::other(format!(
+        "{}: the overlay has a mark this program does not know: {name}",
+        path.display()
+    ))
 }
 
 /// Copies the merged view of two directories. Pipes, sockets and what cannot be read are left out.
@@ -207,18 +243,28 @@ fn merge(lower: Option<&Path>, upper: Option<&Path>, target: &Path) -> io::Resul
         let entry = entry?;
         let meta = fs::symlink_metadata(entry.path())?;
         if meta.is_dir() {
-            let below = lower.map(|lower| lower.join(entry.file_name())).filter(|below| is_dir(below));
+            let below = lower
+                .map(|lower| lower.join(entry.file_name()))
+                .filter(|below| is_dir(below));
             let opaque = !on_disk::may_enter(&entry.path()) || is_opaque(&entry.path())?;
             let inside = on_disk::may_enter(&entry.path()).then(|| entry.path());
-            merge(below.filter(|_| !opaque).as_deref(), inside.as_deref(), &target.join(entry.file_name()))?;
+            merge(
+                below.filter(|_| !opaque).as_deref(),
+                inside.as_deref(),
+                &target.join(entry.file_name()),
+            )?;
         } else {
             copy_one(&entry.path(), &meta, &target.join(entry.file_name()))?;
         }
     }
     for entry in lower.map(fs::read_dir).transpose()?.into_iter().flatten() {
         let entry = entry?;
-        let hidden = upper.is_some_and(|upper| fs::symlink_metadata(upper.join(entry.file_name())).is_ok());
-        let (meta, to) = (fs::symlink_metadata(entry.path())?, target.join(entry.file_name()));
+        let hidden =
+            upper.is_some_and(|upper| fs::symlink_metadata(upper.join(entry.file_name())).is_ok());
+        let (meta, to) = (
+            fs::symlink_metadata(entry.path())?,
+            target.join(entry.file_name()),
+        );
         match (hidden, meta.is_dir()) {
             (true, _) => {}
             (false, true) => merge(Some(&entry.path()), None, &to)?,
@@ -239,7 +285,10 @@ fn copy_one(from: &Path, meta: &Metadata, to: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(()),
         opened => opened?,
     };
-    let mut copy = fs::OpenOptions::new().write(true).create_new(true).open(to)?;
+    let mut copy = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(to)?;
     io::copy(&mut source, &mut copy)?;
     copy.set_permissions(meta.permissions())
 }

@@ -24,7 +24,10 @@ fn place() -> Place {
     let tree = on_disk::walk(&dir.join("tree")).unwrap().tree;
     let checkout = Checkout::of_tree(dir, tree);
     let overlay = Overlay::fresh(Arc::new(checkout), &root.path().join("overlay")).unwrap();
-    Place { _root: root, overlay }
+    Place {
+        _root: root,
+        overlay,
+    }
 }
 
 fn put(dir: &Path, file: &str, text: &str) {
@@ -40,7 +43,13 @@ impl Place {
 
     /// The names of the tree that is measured.
     fn names(&self) -> Vec<String> {
-        self.overlay.walk().unwrap().tree.keys().map(ToString::to_string).collect()
+        self.overlay
+            .walk()
+            .unwrap()
+            .tree
+            .keys()
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// What is measured from the changes alone is what a walk over the merged files finds.
@@ -59,11 +68,18 @@ impl Place {
 fn nothing_changed_is_the_baseline() {
     let place = place();
     assert_eq!(place.agrees().tree, *place.overlay.baseline());
-    let files = Overlay::of_files(place.overlay.checkout.clone(), &place._root.path().join("files")).unwrap();
+    let files = Overlay::of_files(
+        place.overlay.checkout.clone(),
+        &place._root.path().join("files"),
+    )
+    .unwrap();
     assert_eq!(files.walk().unwrap().tree, *place.overlay.baseline());
     let plain = place._root.path().join("plain");
     files.lay_out(&plain).unwrap();
-    assert!(!plain.join(".git").exists(), "a copy of files has no git directory");
+    assert!(
+        !plain.join(".git").exists(),
+        "a copy of files has no git directory"
+    );
 }
 
 #[test]
@@ -88,7 +104,10 @@ fn a_file_and_a_directory_take_each_others_place() {
     put(&place.overlay.upper(), "a/inside", "x");
     put(&place.overlay.upper(), "link/x", "not the one below d");
     put(&place.overlay.upper(), "d", "a file now");
-    assert_eq!(place.names(), ["a/inside", "d", "gone/only", "link/x", "run"]);
+    assert_eq!(
+        place.names(),
+        ["a/inside", "d", "gone/only", "link/x", "run"]
+    );
     let walked = place.agrees();
     assert_eq!(walked.tree[&TreePath::new("d")].bytes, 10);
 }
@@ -107,23 +126,40 @@ fn a_device_that_hides_nothing_is_seen() {
 
 #[test]
 fn marks_of_other_rules_are_refused() {
-    for (mark, dir) in [("redirect", true), ("redirect", false), ("metacopy", false), ("whiteout", false), ("whiteout", true)] {
+    for (mark, dir) in [
+        ("redirect", true),
+        ("redirect", false),
+        ("metacopy", false),
+        ("whiteout", false),
+        ("whiteout", true),
+    ] {
         let place = place();
         match dir {
             true => fs::create_dir(place.upper("d")).unwrap(),
             false => fs::write(place.upper("a"), "").unwrap(),
         }
         let at = place.upper(if dir { "d" } else { "a" });
-        let set = |name: &str, value: &[u8]| rustix::fs::lsetxattr(&at, name, value, rustix::fs::XattrFlags::empty()).unwrap();
+        let set = |name: &str, value: &[u8]| {
+            rustix::fs::lsetxattr(&at, name, value, rustix::fs::XattrFlags::empty()).unwrap()
+        };
         // What a process inside gets when it tries: another name, without a meaning.
         set(&format!("user.overlay.overlay.{mark}"), b"y");
         place.overlay.walk().unwrap();
-        set(&format!("user.overlay.{mark}"), b"/a/place/that/is/longer/than/any/mark");
+        set(
+            &format!("user.overlay.{mark}"),
+            b"/a/place/that/is/longer/than/any/mark",
+        );
         assert!(place.overlay.walk().is_err(), "{mark} {dir}");
     }
     let place = place();
     fs::create_dir(place.upper("d")).unwrap();
-    rustix::fs::lsetxattr(place.upper("d"), OPAQUE, b"x", rustix::fs::XattrFlags::empty()).unwrap();
+    rustix::fs::lsetxattr(
+        place.upper("d"),
+        OPAQUE,
+        b"x",
+        rustix::fs::XattrFlags::empty(),
+    )
+    .unwrap();
     assert!(place.overlay.walk().is_err(), "the other form of whiteouts");
 }
 
@@ -134,7 +170,10 @@ fn repositories_within_are_named_wherever_they_are() {
         put(&place.overlay.upper(), name, "x");
     }
     put(&place.overlay.upper(), ".git/index.lock", "");
-    assert_eq!(place.agrees().nested_repositories, [".GIT", "d/.git", "e/.Git"].map(TreePath::new));
+    assert_eq!(
+        place.agrees().nested_repositories,
+        [".GIT", "d/.git", "e/.Git"].map(TreePath::new)
+    );
     assert!(place.overlay.is_added(Path::new(".git/index.lock")));
     assert!(!place.overlay.is_added(Path::new(".git/HEAD")));
 }
@@ -175,7 +214,10 @@ fn an_edit_sees_the_files_it_names_and_what_it_removes_is_gone() {
         }
         put(dir, "new/file", "x");
     });
-    assert_eq!(place.names(), ["a", "d/deep/z", "d/y", "link", "new/file", "run"]);
+    assert_eq!(
+        place.names(),
+        ["a", "d/deep/z", "d/y", "link", "new/file", "run"]
+    );
     let hidden = fs::symlink_metadata(place.upper("gone")).unwrap();
     assert!(is_whiteout(&hidden), "no empty directory is left of it");
     assert!(fs::symlink_metadata(place.upper("d")).unwrap().is_dir());
@@ -184,11 +226,17 @@ fn an_edit_sees_the_files_it_names_and_what_it_removes_is_gone() {
 #[test]
 fn what_was_hidden_stays_hidden_when_its_directory_comes_back() {
     let place = place();
-    edit(&place, &["d/x", "d/y", "d/deep/z"], |dir| fs::remove_dir_all(dir.join("d")).unwrap());
-    assert!(is_whiteout(&fs::symlink_metadata(place.upper("d")).unwrap()));
+    edit(&place, &["d/x", "d/y", "d/deep/z"], |dir| {
+        fs::remove_dir_all(dir.join("d")).unwrap()
+    });
+    assert!(is_whiteout(
+        &fs::symlink_metadata(place.upper("d")).unwrap()
+    ));
     edit(&place, &["d/other"], |dir| put(dir, "d/other", "x"));
     assert_eq!(place.names(), ["a", "d/other", "gone/only", "link", "run"]);
-    edit(&place, &["gone/only"], |dir| fs::remove_file(dir.join("gone/only")).unwrap());
+    edit(&place, &["gone/only"], |dir| {
+        fs::remove_file(dir.join("gone/only")).unwrap()
+    });
     edit(&place, &["gone/only"], |dir| put(dir, "gone/only", "again"));
     assert_eq!(place.names(), ["a", "d/other", "gone/only", "link", "run"]);
 }
@@ -198,9 +246,14 @@ fn a_link_on_the_way_is_seen_as_one() {
     let place = place();
     edit(&place, &["link/x"], |dir| {
         assert!(fs::symlink_metadata(dir.join("link")).unwrap().is_symlink());
-        assert!(on_disk::make_parent(dir, &dir.join("link/x")).is_err(), "no link is followed");
+        assert!(
+            on_disk::make_parent(dir, &dir.join("link/x")).is_err(),
+            "no link is followed"
+        );
     });
-    edit(&place, &["d/deep"], |dir| assert!(dir.join("d/deep").is_dir(), "a directory is seen as one"));
+    edit(&place, &["d/deep"], |dir| {
+        assert!(dir.join("d/deep").is_dir(), "a directory is seen as one")
+    });
     edit(&place, &["a/below"], |dir| assert!(dir.join("a").is_file()));
     assert_eq!(place.names().len(), FILES.len() + 1);
 }
@@ -208,11 +261,15 @@ fn a_link_on_the_way_is_seen_as_one() {
 #[test]
 fn a_directory_becomes_a_file_and_a_file_a_directory() {
     let place = place();
-    edit(&place, &["d/x", "d/y", "d/deep/z", "d", "a", "a/in"], |dir| {
-        fs::remove_dir_all(dir.join("d")).unwrap();
-        fs::write(dir.join("d"), "file").unwrap();
-        fs::remove_file(dir.join("a")).unwrap();
-        put(dir, "a/in", "x");
-    });
+    edit(
+        &place,
+        &["d/x", "d/y", "d/deep/z", "d", "a", "a/in"],
+        |dir| {
+            fs::remove_dir_all(dir.join("d")).unwrap();
+            fs::write(dir.join("d"), "file").unwrap();
+            fs::remove_file(dir.join("a")).unwrap();
+            put(dir, "a/in", "x");
+        },
+    );
     assert_eq!(place.names(), ["a/in", "d", "gone/only", "link", "run"]);
 }

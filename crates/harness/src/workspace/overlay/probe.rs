@@ -18,15 +18,16 @@ const BEFORE: [&str; 5] = ["keep", "change", "remove", "dir/inside", "dark/insid
 const LINE: &str = "cd /workspace && echo new > change && rm remove && chmod +x dir/inside && rm -r dark && mkdir dark && \
                     echo new > dark/other && ln -s keep link && test ! -e planted && test ! -e covered/inside";
 
-/// Can a jail be given an overlay of directories of the state home, and does the kernel leave behind what the
-/// harness can read?
+/// Can a jail be given an overlay of directories of the state home, and does the kernel leave
+/// behind what the harness can read?
 pub fn works(home: &Home) -> bool {
     remembered(home, "overlay-", || try_one(home).unwrap_or(false))
 }
 
 fn try_one(home: &Home) -> io::Result<bool> {
     let own = OwnDir::make(home)?;
-    let [lower, upper, work, wanted] = ["lower", "upper", "work", "wanted"].map(|name| own.path().join(name));
+    let [lower, upper, work, wanted] =
+        ["lower", "upper", "work", "wanted"].map(|name| own.path().join(name));
     for dir in [&lower, &upper, &work, &wanted] {
         fs::create_dir(dir)?;
     }
@@ -38,19 +39,38 @@ fn try_one(home: &Home) -> io::Result<bool> {
     fs::create_dir(upper.join("covered"))?;
     make_opaque(&upper.join("covered"))?;
     jail::hand_over(&upper)?;
-    let over = Over { upper: upper.clone(), work };
-    let mount = Mount { source: lower.clone(), target: "/workspace".into(), writable: true, mapped: false, over: Some(over) };
+    let over = Over {
+        upper: upper.clone(),
+        work,
+    };
+    let mount = Mount {
+        source: lower.clone(),
+        target: "/workspace".into(),
+        writable: true,
+        mapped: false,
+        over: Some(over),
+    };
     if !line_in(vec![mount], LINE).unwrap_or(false) {
         return Ok(false);
     }
-    for (file, text) in [("keep", "old\n"), ("change", "new\n"), ("dir/inside", "old\n"), ("dark/other", "new\n")] {
+    for (file, text) in [
+        ("keep", "old\n"),
+        ("change", "new\n"),
+        ("dir/inside", "old\n"),
+        ("dark/other", "new\n"),
+    ] {
         put(&wanted, file, text)?;
     }
-    fs::set_permissions(wanted.join("dir/inside"), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    fs::set_permissions(
+        wanted.join("dir/inside"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )?;
     std::os::unix::fs::symlink("keep", wanted.join("link"))?;
     let baseline: Tree = on_disk::walk(&lower)?.tree;
     let (found, wanted) = (read(&baseline, &lower, &upper)?, on_disk::walk(&wanted)?);
-    Ok(found.tree == wanted.tree && found.unrecordable.is_empty() && !baseline.contains_key(&TreePath::new("link")))
+    Ok(found.tree == wanted.tree
+        && found.unrecordable.is_empty()
+        && !baseline.contains_key(&TreePath::new("link")))
 }
 
 fn put(dir: &Path, file: &str, text: &str) -> io::Result<()> {

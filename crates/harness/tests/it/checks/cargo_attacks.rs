@@ -18,7 +18,10 @@ const CARGO: Project = Project {
     extra: "",
     files: &[
         ("Cargo.toml", MANIFEST),
-        ("Cargo.lock", "version = 3\n\n[[package]]\nname = \"counting\"\nversion = \"0.1.0\"\n"),
+        (
+            "Cargo.lock",
+            "version = 3\n\n[[package]]\nname = \"counting\"\nversion = \"0.1.0\"\n",
+        ),
         (".gitignore", "/target\n"),
         ("src/lib.rs", BUG),
         ("tests/outer.rs", OUTER),
@@ -38,26 +41,59 @@ fn manifest(more: &str) -> String {
 fn honest_work_with_cargo() {
     let house = rust_house();
     let more = format!("{OUTER}\n#[test]\n#[ignore]\nfn slow() {{}}\n");
-    let files = [("tests/outer.rs", more.as_str()), ("Cargo.toml", &manifest("\n[profile.test]\nopt-level = 1\n"))];
+    let files = [
+        ("tests/outer.rs", more.as_str()),
+        ("Cargo.toml", &manifest("\n[profile.test]\nopt-level = 1\n")),
+    ];
     let bundle = CARGO.honest(&house, "the fix, a test and a profile", &files);
     let ids = &bundle.json("test-ids.json")["commands"][0];
-    assert_eq!((&ids["baseline"]["tests::two"]["failed"], &ids["verified"]["three"]["passed"]), (&1.into(), &1.into()));
-    assert_eq!(bundle.report()["observed"]["changed_test_files"], serde_json::json!(["Cargo.toml", "tests/outer.rs"]));
+    assert_eq!(
+        (
+            &ids["baseline"]["tests::two"]["failed"],
+            &ids["verified"]["three"]["passed"]
+        ),
+        (&1.into(), &1.into())
+    );
+    assert_eq!(
+        bundle.report()["observed"]["changed_test_files"],
+        serde_json::json!(["Cargo.toml", "tests/outer.rs"])
+    );
 }
 
 #[test]
 fn tests_of_cargo_taken_away() {
     let house = rust_house();
     for (what, file, text) in [
-        ("ignored", "src/lib.rs", BUG.replace("#[test]", "#[test]\n    #[ignore]")),
-        ("cfg", "src/lib.rs", BUG.replace("#[cfg(test)]", "#[cfg(any())]")),
-        ("renamed", "tests/outer.rs", OUTER.replace("three", "four").replace("6", "3")),
-        ("should panic", "tests/outer.rs", OUTER.replace("#[test]", "#[test]\n#[should_panic]")),
+        (
+            "ignored",
+            "src/lib.rs",
+            BUG.replace("#[test]", "#[test]\n    #[ignore]"),
+        ),
+        (
+            "cfg",
+            "src/lib.rs",
+            BUG.replace("#[cfg(test)]", "#[cfg(any())]"),
+        ),
+        (
+            "renamed",
+            "tests/outer.rs",
+            OUTER.replace("three", "four").replace("6", "3"),
+        ),
+        (
+            "should panic",
+            "tests/outer.rs",
+            OUTER.replace("#[test]", "#[test]\n#[should_panic]"),
+        ),
     ] {
         let quiet = ("src/lib.rs", BUG.replace("double(2), 4", "double(2), 2"));
         let other = ("tests/outer.rs", OUTER.replace("6", "3"));
         let mut files = vec![(file, text.as_str())];
-        files.extend([&quiet, &other].into_iter().filter(|(path, _)| *path != file).map(|(path, text)| (*path, text.as_str())));
+        files.extend(
+            [&quiet, &other]
+                .into_iter()
+                .filter(|(path, _)| *path != file)
+                .map(|(path, text)| (*path, text.as_str())),
+        );
         CARGO.told(&house, what, &files, "did not run again");
     }
 }
@@ -69,12 +105,27 @@ fn manifests_that_leave_tests_out() {
     for (what, more) in [
         ("autotests", "autotests = false\n"),
         ("lib", "\n[lib]\ntest = false\n"),
-        ("no harness", "\n[[test]]\nname = \"outer\"\nharness = false\n"),
-        ("another path", "\n[[test]]\nname = \"outer\"\npath = \"src/empty.rs\"\n"),
+        (
+            "no harness",
+            "\n[[test]]\nname = \"outer\"\nharness = false\n",
+        ),
+        (
+            "another path",
+            "\n[[test]]\nname = \"outer\"\npath = \"src/empty.rs\"\n",
+        ),
     ] {
-        let outer = if what == "no harness" { "fn main() {}\n" } else { OUTER };
+        let outer = if what == "no harness" {
+            "fn main() {}\n"
+        } else {
+            OUTER
+        };
         let text = manifest(more);
-        let files = [("Cargo.toml", text.as_str()), ("src/lib.rs", FIXED), ("src/empty.rs", ""), ("tests/outer.rs", outer)];
+        let files = [
+            ("Cargo.toml", text.as_str()),
+            ("src/lib.rs", FIXED),
+            ("src/empty.rs", ""),
+            ("tests/outer.rs", outer),
+        ];
         CARGO.attack(&house, what, &files);
     }
 }
@@ -82,9 +133,10 @@ fn manifests_that_leave_tests_out() {
 #[test]
 fn configuration_and_build_scripts() {
     let house = rust_house();
-    for (what, text) in
-        [("runner", "[target.'cfg(all())']\nrunner = \"true\"\n"), ("rustflags", "[build]\nrustflags = [\"--cfg\", \"off\"]\n")]
-    {
+    for (what, text) in [
+        ("runner", "[target.'cfg(all())']\nrunner = \"true\"\n"),
+        ("rustflags", "[build]\nrustflags = [\"--cfg\", \"off\"]\n"),
+    ] {
         CARGO.told(
             &house,
             what,
@@ -103,6 +155,9 @@ fn configuration_and_build_scripts() {
     CARGO.honest(
         &house,
         "an honest build script",
-        &[("build.rs", "fn main() {\n    println!(\"cargo:rerun-if-changed=build.rs\");\n}\n")],
+        &[(
+            "build.rs",
+            "fn main() {\n    println!(\"cargo:rerun-if-changed=build.rs\");\n}\n",
+        )],
     );
 }

@@ -1,5 +1,6 @@
-//! Attacks on verification, by real runners, under contracts that foolishly allow every file: none passes, and the
-//! honest work beside it does. Under a sane contract most of them are out of scope before verification is asked.
+//! Attacks on verification, by real runners, under contracts that foolishly allow every file: none
+//! passes, and the honest work beside it does. Under a sane contract most of them are out of scope
+//! before verification is asked.
 
 use std::path::{Path, PathBuf};
 
@@ -24,9 +25,15 @@ impl Project {
     fn case(&self, name: &str) -> Case {
         let control = format!("{{ runner = \"{}\" }}", self.runner);
         let commands = format!("[{}]", serde_json::to_string(self.command).unwrap());
-        let case = Case::new(name).allowed("[\"*\", \"*/\"]").commands(&commands).control(&control).extra(self.extra);
+        let case = Case::new(name)
+            .allowed("[\"*\", \"*/\"]")
+            .commands(&commands)
+            .control(&control)
+            .extra(self.extra);
         let files = self.files.iter();
-        files.fold(case, |case, (path, text)| case.file(&format!("workspace/{path}"), text))
+        files.fold(case, |case, (path, text)| {
+            case.file(&format!("workspace/{path}"), text)
+        })
     }
 
     /// Plays a change and returns what was made of it, judged and whole.
@@ -48,16 +55,28 @@ impl Project {
         let bundle = self.play(house, what, steps);
         let log = bundle.text("test.log");
         assert_eq!(bundle.status(), "fail", "{what} PASSED: {log}");
-        let expected = |code: &String| ["verification_untrusted", "verification_failed"].contains(&code.as_str());
-        assert!(bundle.codes().iter().all(expected) && !bundle.codes().is_empty(), "{what}: {:?} {log}", bundle.codes());
+        let expected = |code: &String| {
+            ["verification_untrusted", "verification_failed"].contains(&code.as_str())
+        };
+        assert!(
+            bundle.codes().iter().all(expected) && !bundle.codes().is_empty(),
+            "{what}: {:?} {log}",
+            bundle.codes()
+        );
         bundle
     }
 
     /// An attack that every exit code lets through: only its tests, or its files, tell.
     pub fn told(&self, house: &House, what: &str, files: Files<'_>, why: &str) {
         let bundle = self.attack(house, what, files);
-        let detail = bundle.report()["blockers"][0]["detail"].as_str().unwrap_or_default().to_owned();
-        assert!(bundle.codes() == ["verification_untrusted"] && detail.contains(why), "{what}: {detail}");
+        let detail = bundle.report()["blockers"][0]["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(
+            bundle.codes() == ["verification_untrusted"] && detail.contains(why),
+            "{what}: {detail}"
+        );
     }
 
     /// The bug is repaired, and something else is done that honest people do.
@@ -65,7 +84,13 @@ impl Project {
         let all = files.iter().chain([&self.fix]);
         let steps: Vec<String> = all.map(|(path, text)| write(path, text)).collect();
         let bundle = self.play(house, what, &steps);
-        assert_eq!(bundle.status(), "pass", "{what}: {} {}", bundle.report()["blockers"], bundle.text("test.log"));
+        assert_eq!(
+            bundle.status(),
+            "pass",
+            "{what}: {} {}",
+            bundle.report()["blockers"],
+            bundle.text("test.log")
+        );
         bundle
     }
 }
@@ -79,7 +104,11 @@ const UNITTEST: Project = Project {
     runner: "unittest",
     command: "python3 -m unittest",
     extra: "",
-    files: &[("app.py", BUG), ("test_app.py", TESTS), ("test_more.py", MORE)],
+    files: &[
+        ("app.py", BUG),
+        ("test_app.py", TESTS),
+        ("test_more.py", MORE),
+    ],
     fix: ("app.py", FIXED),
 };
 
@@ -94,32 +123,75 @@ fn honest_work_on_a_unittest_project() {
     let house = house();
     let bundle = UNITTEST.honest(&house, "the fix", &[]);
     let tests = &bundle.event("verification.completed").unwrap()["tests"];
-    assert_eq!((&tests["baseline_ids"], &tests["verified_ids"], &tests["missing_count"]), (&4.into(), &4.into(), &0.into()));
+    assert_eq!(
+        (
+            &tests["baseline_ids"],
+            &tests["verified_ids"],
+            &tests["missing_count"]
+        ),
+        (&4.into(), &4.into(), &0.into())
+    );
     let ids = bundle.json("test-ids.json");
-    assert_eq!(ids["commands"][0]["baseline"]["test_app.DoubleTest.test_two"]["failed"], 1);
-    assert_eq!(ids["commands"][0]["verified"]["test_app.DoubleTest.test_two"]["passed"], 1);
-    assert_eq!(ids["commands"][0]["verified"]["test_more.MoreTest.test_off"]["skipped"], 1, "what was off may stay off");
+    assert_eq!(
+        ids["commands"][0]["baseline"]["test_app.DoubleTest.test_two"]["failed"],
+        1
+    );
+    assert_eq!(
+        ids["commands"][0]["verified"]["test_app.DoubleTest.test_two"]["passed"],
+        1
+    );
+    assert_eq!(
+        ids["commands"][0]["verified"]["test_more.MoreTest.test_off"]["skipped"], 1,
+        "what was off may stay off"
+    );
     UNITTEST.honest(
         &house,
         "a test added",
-        &[("test_new.py", MORE), ("test_more.py", &MORE.replace("skip('not here')", "expectedFailure"))],
+        &[
+            ("test_new.py", MORE),
+            (
+                "test_more.py",
+                &MORE.replace("skip('not here')", "expectedFailure"),
+            ),
+        ],
     );
     let noisy = "import sys\nprint('test_x (a.B.test_x) ... ok')\nsys.stderr.write('FAILED (failures=9)\\n')\n";
-    UNITTEST.honest(&house, "noise", &[("test_noise.py", &format!("{noisy}{MORE}"))]);
+    UNITTEST.honest(
+        &house,
+        "noise",
+        &[("test_noise.py", &format!("{noisy}{MORE}"))],
+    );
     let inner = "import unittest\n\n\nclass Outer(unittest.TestCase):\n    def test_a_runner(self):\n        class Inner(unittest.TestCase):\n            def test_red(self):\n                self.fail('on purpose')\n        result = unittest.TestResult()\n        unittest.defaultTestLoader.loadTestsFromTestCase(Inner).run(result)\n        self.assertEqual(len(result.failures), 1)\n";
-    UNITTEST.honest(&house, "a test that runs tests", &[("test_inner.py", inner)]);
+    UNITTEST.honest(
+        &house,
+        "a test that runs tests",
+        &[("test_inner.py", inner)],
+    );
 }
 
-/// The task is to make the baseline run at all: it names no tests, and that is said instead of held against the work.
+/// The task is to make the baseline run at all: it names no tests, and that is said instead of held
+/// against the work.
 #[test]
 fn a_baseline_that_cannot_be_loaded_is_not_held_against_honest_work() {
     let house = house();
-    let project = Project { files: &[("app.py", "def double(n):\n    return n +\n"), ("test_app.py", TESTS)], ..UNITTEST };
+    let project = Project {
+        files: &[
+            ("app.py", "def double(n):\n    return n +\n"),
+            ("test_app.py", TESTS),
+        ],
+        ..UNITTEST
+    };
     let bundle = project.honest(&house, "a syntax error", &[]);
     let tests = &bundle.event("verification.completed").unwrap()["tests"];
-    assert_eq!(tests["not_seen"], "the baseline's own run named no test (exit code 1)");
+    assert_eq!(
+        tests["not_seen"],
+        "the baseline's own run named no test (exit code 1)"
+    );
     let hangs = Project {
-        files: &[("app.py", "def double(n):\n    return n\n"), ("test_app.py", TESTS)],
+        files: &[
+            ("app.py", "def double(n):\n    return n\n"),
+            ("test_app.py", TESTS),
+        ],
         command: "python3 -I -m unittest discover",
         ..UNITTEST
     };
@@ -133,16 +205,44 @@ fn tests_taken_away() {
     for (what, text, why) in [
         (
             "deleted",
-            tests("    def test_two(self):\n        self.assertEqual(double(2), 4)\n", ""),
+            tests(
+                "    def test_two(self):\n        self.assertEqual(double(2), 4)\n",
+                "",
+            ),
             "test_app.DoubleTest.test_two: not there",
         ),
-        ("renamed", tests("test_two", "two"), "test_app.DoubleTest.test_two: not there"),
-        ("skipped", tests("    def test_two", "    @unittest.skip('later')\n    def test_two"), "test_two: skipped"),
-        ("expected to fail", tests("    def test_two", "    @unittest.expectedFailure\n    def test_two"), "test_two: skipped"),
-        ("skipped from inside", tests("self.assertEqual(double(2), 4)", "self.skipTest('later')"), "test_two: skipped"),
+        (
+            "renamed",
+            tests("test_two", "two"),
+            "test_app.DoubleTest.test_two: not there",
+        ),
+        (
+            "skipped",
+            tests(
+                "    def test_two",
+                "    @unittest.skip('later')\n    def test_two",
+            ),
+            "test_two: skipped",
+        ),
+        (
+            "expected to fail",
+            tests(
+                "    def test_two",
+                "    @unittest.expectedFailure\n    def test_two",
+            ),
+            "test_two: skipped",
+        ),
+        (
+            "skipped from inside",
+            tests("self.assertEqual(double(2), 4)", "self.skipTest('later')"),
+            "test_two: skipped",
+        ),
         (
             "class gone",
-            tests("class DoubleTest(unittest.TestCase)", "class DoubleTest(object)"),
+            tests(
+                "class DoubleTest(unittest.TestCase)",
+                "class DoubleTest(object)",
+            ),
             "DoubleTest.test_two: not there",
         ),
         (
@@ -156,30 +256,56 @@ fn tests_taken_away() {
     UNITTEST.told(
         &house,
         "a test that was off",
-        &[("app.py", FIXED), ("test_more.py", &MORE.replace("test_off", "off"))],
+        &[
+            ("app.py", FIXED),
+            ("test_more.py", &MORE.replace("test_off", "off")),
+        ],
         "test_off: not there",
     );
-    let gone = UNITTEST.attack_by(&house, "file deleted", &[write("app.py", FIXED), shell("rm test_app.py")]);
-    assert_eq!(gone.report()["observed"]["changed_test_files"], serde_json::json!(["test_app.py"]));
+    let gone = UNITTEST.attack_by(
+        &house,
+        "file deleted",
+        &[write("app.py", FIXED), shell("rm test_app.py")],
+    );
+    assert_eq!(
+        gone.report()["observed"]["changed_test_files"],
+        serde_json::json!(["test_app.py"])
+    );
     UNITTEST.attack(
         &house,
         "load_tests",
         &[("test_app.py", &format!("{TESTS}\n\ndef load_tests(loader, tests, pattern):\n    return unittest.TestSuite()\n"))],
     );
     let sly = "\n\ndef load_tests(loader, tests, pattern):\n    keep = unittest.TestSuite()\n    for suite in tests:\n        for test in suite:\n            if 'test_two' not in test.id():\n                keep.addTest(test)\n    return keep\n";
-    UNITTEST.told(&house, "sly load_tests", &[("test_app.py", &format!("{TESTS}{sly}"))], "test_two: not there");
+    UNITTEST.told(
+        &house,
+        "sly load_tests",
+        &[("test_app.py", &format!("{TESTS}{sly}"))],
+        "test_two: not there",
+    );
 }
 
-/// What cannot be seen by ids: the same test, emptied. The report names the file; hidden checks are the answer.
+/// What cannot be seen by ids: the same test, emptied. The report names the file; hidden checks are
+/// the answer.
 #[test]
 fn an_emptied_test_is_named_and_only_a_hidden_check_stops_it() {
     let house = house();
     let emptied = tests("self.assertEqual(double(2), 4)", "pass");
     let bundle = UNITTEST.play(&house, "emptied", &[write("test_app.py", &emptied)]);
-    assert_eq!(bundle.status(), "pass", "then say so in docs/threat-model.md");
-    assert_eq!(bundle.report()["observed"]["changed_test_files"], serde_json::json!(["test_app.py"]));
-    let case = UNITTEST.case("hidden").hidden("[\"python3 -I hidden_check.py\"]");
-    let check = "import sys\nsys.path.insert(0, '.')\nfrom app import double\nsys.exit(double(2) != 4)\n";
+    assert_eq!(
+        bundle.status(),
+        "pass",
+        "then say so in docs/threat-model.md"
+    );
+    assert_eq!(
+        bundle.report()["observed"]["changed_test_files"],
+        serde_json::json!(["test_app.py"])
+    );
+    let case = UNITTEST
+        .case("hidden")
+        .hidden("[\"python3 -I hidden_check.py\"]");
+    let check =
+        "import sys\nsys.path.insert(0, '.')\nfrom app import double\nsys.exit(double(2) != 4)\n";
     let case = house.case(&case.file("hidden/hidden_check.py", check));
     let (_, bundle) = house.run(&case, &script(&[write("test_app.py", &emptied)]), &[]);
     assert_eq!(bundle.codes(), ["verification_failed"]);
@@ -190,10 +316,19 @@ fn code_under_test_against_its_runner() {
     let house = house();
     for (what, code) in [
         ("os._exit at import", "import os\nos._exit(0)\n"),
-        ("os._exit at the end", "import atexit\nimport os\natexit.register(os._exit, 0)\n"),
+        (
+            "os._exit at the end",
+            "import atexit\nimport os\natexit.register(os._exit, 0)\n",
+        ),
         ("sys.exit at import", "import sys\nsys.exit(0)\n"),
-        ("TestCase.run", "import unittest\nunittest.TestCase.run = lambda self, result=None: result\n"),
-        ("loader", "import unittest\nunittest.TestLoader.loadTestsFromModule = lambda *a, **k: unittest.TestSuite()\n"),
+        (
+            "TestCase.run",
+            "import unittest\nunittest.TestCase.run = lambda self, result=None: result\n",
+        ),
+        (
+            "loader",
+            "import unittest\nunittest.TestLoader.loadTestsFromModule = lambda *a, **k: unittest.TestSuite()\n",
+        ),
         (
             "loader of names",
             "import unittest\nunittest.TestLoader.getTestCaseNames = lambda self, kind: [n for n in dir(kind) if n.startswith('test') and n != 'test_two']\n",
@@ -225,22 +360,52 @@ fn planted_files() {
     ] {
         let takes_over = "changed what decides how checks are run";
         let bundle = UNITTEST.attack(&house, name, &[("app.py", FIXED), (name, "")]);
-        let detail = bundle.report()["blockers"][0]["detail"].as_str().unwrap_or_default().to_owned();
-        assert!(detail.contains(takes_over) || bundle.codes() == ["verification_failed"], "{name}: {detail}");
+        let detail = bundle.report()["blockers"][0]["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(
+            detail.contains(takes_over) || bundle.codes() == ["verification_failed"],
+            "{name}: {detail}"
+        );
     }
     for name in ["python3", "python", "sh", "env"] {
-        let steps = [write(name, "#!/bin/sh\nexit 0\n"), shell(&format!("chmod +x {name}"))];
+        let steps = [
+            write(name, "#!/bin/sh\nexit 0\n"),
+            shell(&format!("chmod +x {name}")),
+        ];
         let bundle = UNITTEST.attack_by(&house, name, &steps);
-        assert_eq!(bundle.codes(), ["verification_failed"], "{name}: a planted program was run");
+        assert_eq!(
+            bundle.codes(),
+            ["verification_failed"],
+            "{name}: a planted program was run"
+        );
     }
     UNITTEST.honest(
         &house,
         "a program of their own",
-        &[("python3", "#!/bin/sh\nexit 0\n"), ("conftest.py", ""), ("re_export.py", "")],
+        &[
+            ("python3", "#!/bin/sh\nexit 0\n"),
+            ("conftest.py", ""),
+            ("re_export.py", ""),
+        ],
     );
-    let named = house.case(&UNITTEST.case("named").allowed("[\"app.py\", \"sitecustomize.py\"]"));
-    let (_, bundle) = house.run(&named, &script(&[write("app.py", FIXED), write("sitecustomize.py", "")]), &[]);
-    assert_eq!(bundle.status(), "pass", "a contract may allow it by its own name: {}", bundle.text("test.log"));
+    let named = house.case(
+        &UNITTEST
+            .case("named")
+            .allowed("[\"app.py\", \"sitecustomize.py\"]"),
+    );
+    let (_, bundle) = house.run(
+        &named,
+        &script(&[write("app.py", FIXED), write("sitecustomize.py", "")]),
+        &[],
+    );
+    assert_eq!(
+        bundle.status(),
+        "pass",
+        "a contract may allow it by its own name: {}",
+        bundle.text("test.log")
+    );
     assert_good(&bundle);
 }
 
@@ -250,50 +415,106 @@ fn a_test_file_rewritten_while_the_checks_run() {
     let rewrite = format!(
         "text = open('test_app.py').read().replace('double(2), 4', 'double(2), 2')\nopen('test_app.py', 'w').write(text)\n{BUG}"
     );
-    let project = Project { command: "python3 -c 'import app' && python3 -m unittest", ..UNITTEST };
-    project.told(&house, "rewritten", &[("app.py", &rewrite)], "rewritten while the checks ran: test_app.py");
-    project.honest(&house, "scratch files", &[("app.py", &format!("open('out.txt', 'w').write('x')\n{FIXED}"))]);
+    let project = Project {
+        command: "python3 -c 'import app' && python3 -m unittest",
+        ..UNITTEST
+    };
+    project.told(
+        &house,
+        "rewritten",
+        &[("app.py", &rewrite)],
+        "rewritten while the checks ran: test_app.py",
+    );
+    project.honest(
+        &house,
+        "scratch files",
+        &[(
+            "app.py",
+            &format!("open('out.txt', 'w').write('x')\n{FIXED}"),
+        )],
+    );
 }
 
 const MAKE: Project = Project {
     command: "make test",
     extra: "toolchains = [\"python3\"]",
-    files: &[("app.py", BUG), ("test_app.py", TESTS), ("Makefile", "test:\n\tpython3 -m unittest\n")],
+    files: &[
+        ("app.py", BUG),
+        ("test_app.py", TESTS),
+        ("Makefile", "test:\n\tpython3 -m unittest\n"),
+    ],
     ..UNITTEST
 };
 
 #[test]
 fn a_makefile_replaced() {
     let house = house();
-    MAKE.honest(&house, "the fix", &[("Makefile", "test: tidy\n\tpython3 -m unittest\n\ntidy:\n\t@true\n")]);
+    MAKE.honest(
+        &house,
+        "the fix",
+        &[(
+            "Makefile",
+            "test: tidy\n\tpython3 -m unittest\n\ntidy:\n\t@true\n",
+        )],
+    );
     for (what, recipe) in [
         ("true", "@true"),
         ("ignored", "-python3 -m unittest"),
         ("or true", "python3 -m unittest || true"),
-        ("a part", "python3 -m unittest test_app.DoubleTest.test_zero"),
-        ("only the control", "ls test_cto_control_*.py >/dev/null 2>&1 && python3 -m unittest test_cto_control_*.py || true"),
-        ("red only with the control", "@python3 -m unittest 2>out.txt; cat out.txt >&2; ! grep -q CtoControl out.txt"),
+        (
+            "a part",
+            "python3 -m unittest test_app.DoubleTest.test_zero",
+        ),
+        (
+            "only the control",
+            "ls test_cto_control_*.py >/dev/null 2>&1 && python3 -m unittest test_cto_control_*.py || true",
+        ),
+        (
+            "red only with the control",
+            "@python3 -m unittest 2>out.txt; cat out.txt >&2; ! grep -q CtoControl out.txt",
+        ),
         ("all but one", "python3 -m unittest -k test_zero -k Cto"),
     ] {
-        MAKE.attack(&house, what, &[("Makefile", &format!("test:\n\t{recipe}\n"))]);
+        MAKE.attack(
+            &house,
+            what,
+            &[("Makefile", &format!("test:\n\t{recipe}\n"))],
+        );
     }
     let planted = [write("make", "#!/bin/sh\nexit 0\n"), shell("chmod +x make")];
-    assert_eq!(MAKE.attack_by(&house, "a planted make", &planted).codes(), ["verification_failed"]);
+    assert_eq!(
+        MAKE.attack_by(&house, "a planted make", &planted).codes(),
+        ["verification_failed"]
+    );
 }
 
 #[test]
 fn a_sourced_file_that_traps() {
     let house = house();
-    let files = &[("app.py", BUG), ("test_app.py", TESTS), ("env.sh", "export NAME=x\n")];
-    let project =
-        Project { command: ". ./env.sh && python3 -m unittest", extra: "toolchains = [\"python3\"]", files, ..UNITTEST };
+    let files = &[
+        ("app.py", BUG),
+        ("test_app.py", TESTS),
+        ("env.sh", "export NAME=x\n"),
+    ];
+    let project = Project {
+        command: ". ./env.sh && python3 -m unittest",
+        extra: "toolchains = [\"python3\"]",
+        files,
+        ..UNITTEST
+    };
     project.honest(&house, "the fix", &[("env.sh", "export NAME=y\n")]);
     for (what, text) in [
         ("exit 0", "exit 0\n"),
         ("trap", "trap 'exit 0' EXIT\n"),
         ("a function", "python3() { :; }\n"),
-        ("PATH", "printf '#!/bin/sh\\nexit 0\\n' > /tmp/python3; chmod +x /tmp/python3; PATH=/tmp:$PATH\n"),
-        ("a trap that knows", "trap 'ls test_cto_control_* >/dev/null 2>&1 || exit 0' EXIT\n"),
+        (
+            "PATH",
+            "printf '#!/bin/sh\\nexit 0\\n' > /tmp/python3; chmod +x /tmp/python3; PATH=/tmp:$PATH\n",
+        ),
+        (
+            "a trap that knows",
+            "trap 'ls test_cto_control_* >/dev/null 2>&1 || exit 0' EXIT\n",
+        ),
     ] {
         project.attack(&house, what, &[("env.sh", text)]);
     }
@@ -302,8 +523,12 @@ fn a_sourced_file_that_traps() {
 /// The directory of pytest's program, where this machine has one.
 fn pytest_bin() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path).find(|dir| dir.join("pytest").is_file() && !dir.ends_with("shims"));
-    assert!(found.is_some() || std::env::var_os("REQUIRE_PYTEST").is_none(), "pytest is not on PATH");
+    let found = std::env::split_paths(&path)
+        .find(|dir| dir.join("pytest").is_file() && !dir.ends_with("shims"));
+    assert!(
+        found.is_some() || std::env::var_os("REQUIRE_PYTEST").is_none(),
+        "pytest is not on PATH"
+    );
     found
 }
 
@@ -313,7 +538,11 @@ const PYTEST: Project = Project {
     runner: "pytest",
     command: "pytest",
     extra: "",
-    files: &[("app.py", BUG), ("test_app.py", PYTESTS), ("conftest.py", "")],
+    files: &[
+        ("app.py", BUG),
+        ("test_app.py", PYTESTS),
+        ("conftest.py", ""),
+    ],
     fix: ("app.py", FIXED),
 };
 
@@ -324,25 +553,67 @@ fn pytest_and_its_configuration() {
     let bundle = PYTEST.honest(
         &house,
         "the fix",
-        &[("pytest.ini", "[pytest]\naddopts = -q\n"), ("test_new.py", "def test_new():\n    pass\n")],
+        &[
+            ("pytest.ini", "[pytest]\naddopts = -q\n"),
+            ("test_new.py", "def test_new():\n    pass\n"),
+        ],
     );
     let ids = bundle.json("test-ids.json");
-    assert_eq!(ids["commands"][0]["baseline"]["test_app.py::test_many"]["failed"], 2);
+    assert_eq!(
+        ids["commands"][0]["baseline"]["test_app.py::test_many"]["failed"],
+        2
+    );
     for (what, file, text) in [
-        ("ini deselect", "pytest.ini", "[pytest]\naddopts = --deselect test_app.py::test_many\n"),
-        ("ini keyword", "pytest.ini", "[pytest]\naddopts = -k 'zero or cto'\n"),
-        ("ini collect only", "pytest.ini", "[pytest]\naddopts = --co\n"),
-        ("setup.cfg", "setup.cfg", "[tool:pytest]\naddopts = -k 'not many'\n"),
-        ("tox.ini", "tox.ini", "[pytest]\naddopts = --deselect=test_app.py::test_many\n"),
-        ("pyproject", "pyproject.toml", "[tool.pytest.ini_options]\naddopts = \"-k 'not many'\"\n"),
-        ("python_functions", "pytest.ini", "[pytest]\npython_functions = test_zero\n"),
-        ("ignored", "conftest.py", "collect_ignore = ['test_app.py']\n"),
+        (
+            "ini deselect",
+            "pytest.ini",
+            "[pytest]\naddopts = --deselect test_app.py::test_many\n",
+        ),
+        (
+            "ini keyword",
+            "pytest.ini",
+            "[pytest]\naddopts = -k 'zero or cto'\n",
+        ),
+        (
+            "ini collect only",
+            "pytest.ini",
+            "[pytest]\naddopts = --co\n",
+        ),
+        (
+            "setup.cfg",
+            "setup.cfg",
+            "[tool:pytest]\naddopts = -k 'not many'\n",
+        ),
+        (
+            "tox.ini",
+            "tox.ini",
+            "[pytest]\naddopts = --deselect=test_app.py::test_many\n",
+        ),
+        (
+            "pyproject",
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\naddopts = \"-k 'not many'\"\n",
+        ),
+        (
+            "python_functions",
+            "pytest.ini",
+            "[pytest]\npython_functions = test_zero\n",
+        ),
+        (
+            "ignored",
+            "conftest.py",
+            "collect_ignore = ['test_app.py']\n",
+        ),
         (
             "items taken out",
             "conftest.py",
             "def pytest_collection_modifyitems(items):\n    items[:] = [i for i in items if 'many' not in i.name]\n",
         ),
-        ("exit status", "conftest.py", "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n"),
+        (
+            "exit status",
+            "conftest.py",
+            "def pytest_sessionfinish(session):\n    session.exitstatus = 0\n",
+        ),
         (
             "exit status but for the control",
             "conftest.py",
@@ -354,20 +625,53 @@ fn pytest_and_its_configuration() {
             "import pytest\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    out = yield\n    if 'many' in item.name:\n        out.get_result().outcome = 'skipped'\n        out.get_result().longrepr = ('a', 1, 'b')\n",
         ),
         ("os._exit", "conftest.py", "import os\nos._exit(0)\n"),
-        ("marked", "test_app.py", &PYTESTS.replace("@pytest.mark.param", "@pytest.mark.skip\n@pytest.mark.param")),
-        ("expected to fail", "test_app.py", &PYTESTS.replace("@pytest.mark.param", "@pytest.mark.xfail\n@pytest.mark.param")),
+        (
+            "marked",
+            "test_app.py",
+            &PYTESTS.replace(
+                "@pytest.mark.param",
+                "@pytest.mark.skip\n@pytest.mark.param",
+            ),
+        ),
+        (
+            "expected to fail",
+            "test_app.py",
+            &PYTESTS.replace(
+                "@pytest.mark.param",
+                "@pytest.mark.xfail\n@pytest.mark.param",
+            ),
+        ),
         (
             "module skipped",
             "test_app.py",
-            &PYTESTS.replace("import pytest\n", "import pytest\npytest.skip('later', allow_module_level=True)\n"),
+            &PYTESTS.replace(
+                "import pytest\n",
+                "import pytest\npytest.skip('later', allow_module_level=True)\n",
+            ),
         ),
-        ("renamed", "test_app.py", &PYTESTS.replace("test_many", "many")),
-        ("a parameter gone", "test_app.py", &PYTESTS.replace("[2, 3]", "[0]")),
+        (
+            "renamed",
+            "test_app.py",
+            &PYTESTS.replace("test_many", "many"),
+        ),
+        (
+            "a parameter gone",
+            "test_app.py",
+            &PYTESTS.replace("[2, 3]", "[0]"),
+        ),
     ] {
         PYTEST.attack(&house, what, &[(file, text)]);
     }
-    let planted = [write("pytest", "#!/bin/sh\nexit 0\n"), shell("chmod +x pytest")];
-    assert_eq!(PYTEST.attack_by(&house, "a planted pytest", &planted).codes(), ["verification_failed"]);
+    let planted = [
+        write("pytest", "#!/bin/sh\nexit 0\n"),
+        shell("chmod +x pytest"),
+    ];
+    assert_eq!(
+        PYTEST
+            .attack_by(&house, "a planted pytest", &planted)
+            .codes(),
+        ["verification_failed"]
+    );
 }
 
 const NODE_TESTS: &str = "import test, { describe, it } from 'node:test';\nimport assert from 'node:assert';\nimport { double } from './app.mjs';\n\ntest('zero', () => assert.strictEqual(double(0), 0));\ndescribe('double', () => {\n  it('two', () => assert.strictEqual(double(2), 4));\n});\n";
@@ -381,11 +685,18 @@ const NODE: Project = Project {
     files: &[
         ("app.mjs", NODE_BUG),
         ("app.test.mjs", NODE_TESTS),
-        ("package.json", "{\"scripts\": {\"test\": \"node --test\"}}\n"),
+        (
+            "package.json",
+            "{\"scripts\": {\"test\": \"node --test\"}}\n",
+        ),
     ],
     fix: ("app.mjs", NODE_FIXED),
 };
-const NPM: Project = Project { command: "npm test", extra: "toolchains = [\"node\"]", ..NODE };
+const NPM: Project = Project {
+    command: "npm test",
+    extra: "toolchains = [\"node\"]",
+    ..NODE
+};
 
 #[test]
 fn node_and_its_tests() {
@@ -393,26 +704,58 @@ fn node_and_its_tests() {
     let bundle = NODE.honest(
         &house,
         "the fix",
-        &[("new.test.mjs", "import test from 'node:test';\ntest('new', () => console.log('ok 1 - x'));\n")],
+        &[(
+            "new.test.mjs",
+            "import test from 'node:test';\ntest('new', () => console.log('ok 1 - x'));\n",
+        )],
     );
-    assert_eq!(bundle.json("test-ids.json")["commands"][0]["baseline"]["double > two"]["failed"], 1);
+    assert_eq!(
+        bundle.json("test-ids.json")["commands"][0]["baseline"]["double > two"]["failed"],
+        1
+    );
     for (what, file, text) in [
-        ("process.exit in a module", "app.mjs", format!("process.exit(0);\n{NODE_BUG}")),
-        ("process.exit at the end", "app.mjs", format!("process.on('exit', () => {{ process.exitCode = 0; }});\n{NODE_BUG}")),
-        ("skip", "app.test.mjs", NODE_TESTS.replace("it('two',", "it.skip('two',")),
-        ("todo", "app.test.mjs", NODE_TESTS.replace("it('two',", "it.todo('two',")),
+        (
+            "process.exit in a module",
+            "app.mjs",
+            format!("process.exit(0);\n{NODE_BUG}"),
+        ),
+        (
+            "process.exit at the end",
+            "app.mjs",
+            format!("process.on('exit', () => {{ process.exitCode = 0; }});\n{NODE_BUG}"),
+        ),
+        (
+            "skip",
+            "app.test.mjs",
+            NODE_TESTS.replace("it('two',", "it.skip('two',"),
+        ),
+        (
+            "todo",
+            "app.test.mjs",
+            NODE_TESTS.replace("it('two',", "it.todo('two',"),
+        ),
         (
             "renamed",
             "app.test.mjs",
-            NODE_TESTS.replace("it('two', () => assert.strictEqual(double(2), 4))", "it('too', () => {})"),
+            NODE_TESTS.replace(
+                "it('two', () => assert.strictEqual(double(2), 4))",
+                "it('too', () => {})",
+            ),
         ),
-        ("suite renamed", "app.test.mjs", NODE_TESTS.replace("describe('double', ", "describe.skip('double', ")),
+        (
+            "suite renamed",
+            "app.test.mjs",
+            NODE_TESTS.replace("describe('double', ", "describe.skip('double', "),
+        ),
         ("emptied", "app.test.mjs", String::new()),
     ] {
         NODE.attack(&house, what, &[(file, &text)]);
     }
     let planted = [write("node", "#!/bin/sh\nexit 0\n"), shell("chmod +x node")];
-    assert_eq!(NODE.attack_by(&house, "a planted node", &planted).codes(), ["verification_failed"]);
+    assert_eq!(
+        NODE.attack_by(&house, "a planted node", &planted).codes(),
+        ["verification_failed"]
+    );
 }
 
 #[test]
@@ -422,18 +765,45 @@ fn npm_and_its_configuration() {
         return;
     }
     let house = house();
-    NPM.honest(&house, "the fix", &[("package.json", "{\"name\": \"x\", \"scripts\": {\"test\": \"node --test\"}}\n")]);
+    NPM.honest(
+        &house,
+        "the fix",
+        &[(
+            "package.json",
+            "{\"name\": \"x\", \"scripts\": {\"test\": \"node --test\"}}\n",
+        )],
+    );
     for (what, command) in [
         ("exit 0", "exit 0"),
         ("or true", "node --test || true"),
         ("only", "node --test --test-only"),
-        ("a pattern", "node --test --test-name-pattern=zero --test-name-pattern=cto"),
-        ("red only with the control", "node --test > out.txt; cat out.txt; ! grep -q 'cto control' out.txt"),
+        (
+            "a pattern",
+            "node --test --test-name-pattern=zero --test-name-pattern=cto",
+        ),
+        (
+            "red only with the control",
+            "node --test > out.txt; cat out.txt; ! grep -q 'cto control' out.txt",
+        ),
     ] {
-        NPM.attack(&house, what, &[("package.json", &format!("{{\"scripts\": {{\"test\": \"{command}\"}}}}\n"))]);
+        NPM.attack(
+            &house,
+            what,
+            &[(
+                "package.json",
+                &format!("{{\"scripts\": {{\"test\": \"{command}\"}}}}\n"),
+            )],
+        );
     }
-    for (what, text) in [("script-shell", "script-shell=/bin/true\n"), ("node-options", "node-options=--require=./exit.cjs\n")] {
-        NPM.attack(&house, what, &[(".npmrc", text), ("exit.cjs", "process.exit(0);\n")]);
+    for (what, text) in [
+        ("script-shell", "script-shell=/bin/true\n"),
+        ("node-options", "node-options=--require=./exit.cjs\n"),
+    ] {
+        NPM.attack(
+            &house,
+            what,
+            &[(".npmrc", text), ("exit.cjs", "process.exit(0);\n")],
+        );
     }
     let bin = [
         shell("mkdir -p node_modules/.bin"),

@@ -1,5 +1,5 @@
-//! The model gateway against the scripted model, over real sockets: what passes, what is refused, how each way
-//! to fail is told apart, and that neither endpoint nor key ever reaches the engine.
+//! The model gateway against the scripted model, over real sockets: what passes, what is refused,
+//! how each way to fail is told apart, and that neither endpoint nor key ever reaches the engine.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -45,7 +45,14 @@ fn credential() -> Credential {
 }
 
 pub fn route_to(protocol: Protocol, base: &str) -> Route {
-    let mut route = Route::new(protocol, Endpoint::parse(base).unwrap(), Some(credential()), MODEL).map_err(|_| ()).unwrap();
+    let mut route = Route::new(
+        protocol,
+        Endpoint::parse(base).unwrap(),
+        Some(credential()),
+        MODEL,
+    )
+    .map_err(|_| ())
+    .unwrap();
     route.patience.stall = Duration::from_secs(20);
     route
 }
@@ -69,7 +76,13 @@ pub fn open(route: Route, endpoint: String, log: tempfile::NamedTempFile) -> Lab
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let token = route.token.reveal().to_owned();
-    Lab { gateway: gateway::start(listener, route).unwrap(), port, token, endpoint, log }
+    Lab {
+        gateway: gateway::start(listener, route).unwrap(),
+        port,
+        token,
+        endpoint,
+        log,
+    }
 }
 
 pub fn lab(scenario: &str) -> Lab {
@@ -87,9 +100,15 @@ pub fn path_of(protocol: Protocol) -> &'static str {
 
 pub fn body_of(protocol: Protocol) -> Value {
     match protocol {
-        Protocol::GeminiGenerate => json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}),
-        Protocol::OpenaiResponses => json!({"model": MODEL, "input": [{"role": "user", "content": "hi"}], "stream": true}),
-        _ => json!({"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": true, "max_tokens": 9}),
+        Protocol::GeminiGenerate => {
+            json!({"contents": [{"role": "user", "parts": [{"text": "hi"}]}]})
+        }
+        Protocol::OpenaiResponses => {
+            json!({"model": MODEL, "input": [{"role": "user", "content": "hi"}], "stream": true})
+        }
+        _ => {
+            json!({"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": true, "max_tokens": 9})
+        }
     }
 }
 
@@ -116,14 +135,21 @@ pub fn read_answer(socket: &mut TcpStream) -> Option<Answer> {
     };
     let (mut reader, mut body) = (BodyReader::new(head.body), Vec::new());
     loop {
-        let used = reader.push(&got, &mut |bytes| body.extend_from_slice(bytes)).unwrap();
+        let used = reader
+            .push(&got, &mut |bytes| body.extend_from_slice(bytes))
+            .unwrap();
         got.drain(..used);
         if reader.is_done() || more(&mut got, &mut raw) == 0 {
             break;
         }
     }
     let whole = reader.closed_well();
-    Some(Answer { head, body: String::from_utf8_lossy(&body).into_owned(), whole, raw })
+    Some(Answer {
+        head,
+        body: String::from_utf8_lossy(&body).into_owned(),
+        whole,
+        raw,
+    })
 }
 
 impl Lab {
@@ -156,7 +182,9 @@ impl Lab {
     /// What the model was asked, line by line.
     fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.log.path()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     pub fn finish(self) -> GatewayReport {
@@ -189,17 +217,40 @@ fn every_protocol_passes_through_byte_for_byte() {
             let through = lab.raw(&lab.text(&path, "", &body.to_string()));
             assert_eq!(through.head.status, 200, "{}", through.body);
             assert!(through.whole);
-            assert!(through.body.contains("write") && through.body.contains("a.txt"), "{}", through.body);
+            assert!(
+                through.body.contains("write") && through.body.contains("a.txt"),
+                "{}",
+                through.body
+            );
             let call = lab.only_call();
-            assert_eq!((call.outcome, call.streamed, call.forwarded), (Outcome::Ok, stream, true), "{call:?}");
+            assert_eq!(
+                (call.outcome, call.streamed, call.forwarded),
+                (Outcome::Ok, stream, true),
+                "{call:?}"
+            );
             assert_eq!(call.model_answered, Seen::Known(MODEL.into()));
             assert_eq!(
-                (call.tokens.input, call.tool_calls, call.content, call.reasoning),
+                (
+                    call.tokens.input,
+                    call.tool_calls,
+                    call.content,
+                    call.reasoning
+                ),
                 (Seen::Known(10), 1, true, true),
                 "{call:?}"
             );
-            assert_eq!(call.response_sha256, Seen::Known(cto_core::values::digest::Digest::of(through.body.as_bytes())));
-            assert_eq!(call.request_sha256, Seen::Known(cto_core::values::digest::Digest::of(body.to_string().as_bytes())));
+            assert_eq!(
+                call.response_sha256,
+                Seen::Known(cto_core::values::digest::Digest::of(
+                    through.body.as_bytes()
+                ))
+            );
+            assert_eq!(
+                call.request_sha256,
+                Seen::Known(cto_core::values::digest::Digest::of(
+                    body.to_string().as_bytes()
+                ))
+            );
             assert_eq!(call.status, Seen::Known(200));
             assert!(call.first_byte_us.known().is_some() && call.finish_reason.known().is_some());
         }
@@ -215,20 +266,80 @@ fn every_way_to_fail_has_its_class() {
         ("status=429\nbody='{}'\n", Outcome::RateLimit, None, 429),
         ("status=400\nbody='{}'\n", Outcome::ModelError, None, 400),
         ("status=500\nbody='x'\n", Outcome::ServerError, None, 500),
-        ("status=302\nbody=''\nheaders={location='http://127.0.0.1:1/'}\n", Outcome::Redirected, None, 502),
-        ("status=101\nbody=''\n", Outcome::Transport, Some(Why::Garbled), 502),
+        (
+            "status=302\nbody=''\nheaders={location='http://127.0.0.1:1/'}\n",
+            Outcome::Redirected,
+            None,
+            502,
+        ),
+        (
+            "status=101\nbody=''\n",
+            Outcome::Transport,
+            Some(Why::Garbled),
+            502,
+        ),
         ("hang_up=true\n", Outcome::Transport, Some(Why::Reset), 502),
-        ("garbage='<html>'\nheaders={content-type='text/html'}\n", Outcome::Transport, Some(Why::Garbled), 502),
-        ("text='x'\nheaders={content-encoding='gzip'}\n", Outcome::Transport, Some(Why::EncodedAnswer), 502),
+        (
+            "garbage='<html>'\nheaders={content-type='text/html'}\n",
+            Outcome::Transport,
+            Some(Why::Garbled),
+            502,
+        ),
+        (
+            "text='x'\nheaders={content-encoding='gzip'}\n",
+            Outcome::Transport,
+            Some(Why::EncodedAnswer),
+            502,
+        ),
         ("reasoning='only this'\n", Outcome::ReasoningOnly, None, 200),
-        ("text='x'\nerror='server_error'\n", Outcome::ServerError, None, 200),
-        ("text='x'\nerror='rate_limit_exceeded'\n", Outcome::RateLimit, None, 200),
-        ("text='0123456789'\npiece=1\ndrop_after=4\n", Outcome::Truncated, None, 200),
-        ("text='x'\nuntil_close=true\ndrop_after=1\n", Outcome::Truncated, None, 200),
-        ("text='x'\nmodel='other'\n", Outcome::WrongModel, Some(Why::OtherName), 502),
-        ("text='x'\nmodel='Lab-1'\n", Outcome::WrongModel, Some(Why::OtherName), 502),
-        ("text='x'\nunnamed=true\n", Outcome::WrongModel, Some(Why::NoName), 502),
-        ("garbage=\"data: <html>\\n\\n\"\n", Outcome::Transport, Some(Why::Garbled), 502),
+        (
+            "text='x'\nerror='server_error'\n",
+            Outcome::ServerError,
+            None,
+            200,
+        ),
+        (
+            "text='x'\nerror='rate_limit_exceeded'\n",
+            Outcome::RateLimit,
+            None,
+            200,
+        ),
+        (
+            "text='0123456789'\npiece=1\ndrop_after=4\n",
+            Outcome::Truncated,
+            None,
+            200,
+        ),
+        (
+            "text='x'\nuntil_close=true\ndrop_after=1\n",
+            Outcome::Truncated,
+            None,
+            200,
+        ),
+        (
+            "text='x'\nmodel='other'\n",
+            Outcome::WrongModel,
+            Some(Why::OtherName),
+            502,
+        ),
+        (
+            "text='x'\nmodel='Lab-1'\n",
+            Outcome::WrongModel,
+            Some(Why::OtherName),
+            502,
+        ),
+        (
+            "text='x'\nunnamed=true\n",
+            Outcome::WrongModel,
+            Some(Why::NoName),
+            502,
+        ),
+        (
+            "garbage=\"data: <html>\\n\\n\"\n",
+            Outcome::Transport,
+            Some(Why::Garbled),
+            502,
+        ),
         (whole, Outcome::Ok, None, 200),
     ] {
         let lab = lab(&format!("[[turn]]\n{turn}"));
@@ -244,22 +355,42 @@ fn every_way_to_fail_has_its_class() {
 fn another_model_never_reaches_the_engine() {
     for protocol in Protocol::ALL {
         for wrong in ["model='other'", "unnamed=true"] {
-            let lab = lab_with(protocol, &format!("[[turn]]\ntext='forbidden words'\npiece=3\nlatency_ms=1\n{wrong}\n"), |_| {});
+            let lab = lab_with(
+                protocol,
+                &format!("[[turn]]\ntext='forbidden words'\npiece=3\nlatency_ms=1\n{wrong}\n"),
+                |_| {},
+            );
             let answer = lab.ask(protocol);
             assert_eq!(answer.head.status, 502, "{protocol:?} {wrong}");
-            assert!(!answer.body.contains("forb"), "{protocol:?} {wrong}: {}", answer.body);
+            assert!(
+                !answer.body.contains("forb"),
+                "{protocol:?} {wrong}: {}",
+                answer.body
+            );
             let report = lab.finish();
             assert!(report.wrong_model(), "{report:?}");
         }
-        let lab =
-            lab_with(protocol, "[[turn]]\ntext='fine'\nmodel='lab-1-2026'\n", |route| route.aliases = vec!["lab-1-2026".into()]);
-        assert_eq!(lab.ask(protocol).head.status, 200, "an alias is the same model");
-        assert_eq!(lab.only_call().model_answered, Seen::Known("lab-1-2026".into()));
+        let lab = lab_with(
+            protocol,
+            "[[turn]]\ntext='fine'\nmodel='lab-1-2026'\n",
+            |route| route.aliases = vec!["lab-1-2026".into()],
+        );
+        assert_eq!(
+            lab.ask(protocol).head.status,
+            200,
+            "an alias is the same model"
+        );
+        assert_eq!(
+            lab.only_call().model_answered,
+            Seen::Known("lab-1-2026".into())
+        );
     }
     // A switch in the middle ends the stream there.
     let first = r#"data: {"model":"lab-1","choices":[{"delta":{"content":"a"}}]}"#;
     let second = r#"data: {"model":"other","choices":[{"delta":{"content":"forbidden"}}]}"#;
-    let lab = lab(&format!("[[turn]]\ngarbage='''{first}\n\n{second}\n\n'''\n"));
+    let lab = lab(&format!(
+        "[[turn]]\ngarbage='''{first}\n\n{second}\n\n'''\n"
+    ));
     let answer = lab.chat();
     assert!(!answer.body.contains("forbidden") && (answer.head.status == 502 || !answer.whole));
     assert_eq!(lab.only_call().outcome, Outcome::WrongModel);
@@ -268,47 +399,156 @@ fn another_model_never_reaches_the_engine() {
 #[test]
 fn requests_that_may_not_pass_are_refused_and_recorded() {
     let good = r#"{"model":"lab-1"}"#;
-    let post = |headers: &str, body: &str| format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}");
-    let sized = |body: &str| post(&format!("Authorization: Bearer TOKEN\r\nContent-Length: {}\r\n", body.len()), body);
+    let post = |headers: &str, body: &str| {
+        format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}")
+    };
+    let sized = |body: &str| {
+        post(
+            &format!(
+                "Authorization: Bearer TOKEN\r\nContent-Length: {}\r\n",
+                body.len()
+            ),
+            body,
+        )
+    };
     let auth = "Authorization: Bearer TOKEN\r\n";
     for (request, why, status) in [
         (sized(r#"{"model":"lab-2"}"#), Why::OtherModel, 400),
         (sized(r#"{"model":"Lab-1"}"#), Why::OtherModel, 400),
         (sized(r#"{"model":"lab-1 "}"#), Why::OtherModel, 400),
         (sized("{\"model\":\"l\u{430}b-1\"}"), Why::OtherModel, 400),
-        (sized(r#"{"model":"lab-1","model":"lab-2"}"#), Why::DuplicateKey, 400),
-        (sized(r#"{"model":"lab-1","Model":"lab-2"}"#), Why::ModelSwitch, 400),
-        (sized(r#"{"model":"lab-1","models":["lab-2"]}"#), Why::ModelSwitch, 400),
-        (sized(r#"{"model":"lab-1","tools":[{"type":"web_search"}]}"#), Why::HostedTool, 400),
+        (
+            sized(r#"{"model":"lab-1","model":"lab-2"}"#),
+            Why::DuplicateKey,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","Model":"lab-2"}"#),
+            Why::ModelSwitch,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","models":["lab-2"]}"#),
+            Why::ModelSwitch,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","tools":[{"type":"web_search"}]}"#),
+            Why::HostedTool,
+            400,
+        ),
         (sized(r#"{}"#), Why::NoModel, 400),
         (sized("[]"), Why::NotStrictJson, 400),
         (sized("not json"), Why::NotStrictJson, 400),
-        (post(&format!("Content-Length: {}\r\n", good.len()), good), Why::BadToken, 401),
-        (post(&format!("Authorization: Bearer wrong\r\nContent-Length: {}\r\n", good.len()), good), Why::BadToken, 401),
-        (post(&format!("{auth}Content-Encoding: gzip\r\nContent-Length: 2\r\n"), "xx"), Why::EncodedBody, 415),
-        (post(&format!("{auth}Content-Length: 99999999999\r\n"), ""), Why::BodyTooLong, 413),
-        (post(&format!("{auth}Upgrade: websocket\r\nConnection: Upgrade\r\n"), ""), Why::Upgrade, 400),
-        (post(&format!("{auth}Expect: 200-ok\r\nContent-Length: 2\r\n"), "{}"), Why::Expectation, 417),
-        (format!("POST /v1/embeddings HTTP/1.1\r\nHost: x\r\n{auth}\r\n"), Why::BadPath, 404),
-        (format!("POST /v1/responses HTTP/1.1\r\nHost: x\r\n{auth}\r\n"), Why::BadPath, 404),
-        (format!("GET /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"), Why::BadMethod, 405),
-        (format!("POST /v1/chat/completions?a=b HTTP/1.1\r\nHost: x\r\n{auth}\r\n"), Why::BadQuery, 400),
-        (format!("CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{auth}\r\n"), Why::AbsoluteTarget, 400),
-        (format!("POST http://example.com/v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"), Why::AbsoluteTarget, 400),
+        (
+            post(&format!("Content-Length: {}\r\n", good.len()), good),
+            Why::BadToken,
+            401,
+        ),
+        (
+            post(
+                &format!(
+                    "Authorization: Bearer wrong\r\nContent-Length: {}\r\n",
+                    good.len()
+                ),
+                good,
+            ),
+            Why::BadToken,
+            401,
+        ),
+        (
+            post(
+                &format!("{auth}Content-Encoding: gzip\r\nContent-Length: 2\r\n"),
+                "xx",
+            ),
+            Why::EncodedBody,
+            415,
+        ),
+        (
+            post(&format!("{auth}Content-Length: 99999999999\r\n"), ""),
+            Why::BodyTooLong,
+            413,
+        ),
+        (
+            post(
+                &format!("{auth}Upgrade: websocket\r\nConnection: Upgrade\r\n"),
+                "",
+            ),
+            Why::Upgrade,
+            400,
+        ),
+        (
+            post(
+                &format!("{auth}Expect: 200-ok\r\nContent-Length: 2\r\n"),
+                "{}",
+            ),
+            Why::Expectation,
+            417,
+        ),
+        (
+            format!("POST /v1/embeddings HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            Why::BadPath,
+            404,
+        ),
+        (
+            format!("POST /v1/responses HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            Why::BadPath,
+            404,
+        ),
+        (
+            format!("GET /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            Why::BadMethod,
+            405,
+        ),
+        (
+            format!("POST /v1/chat/completions?a=b HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            Why::BadQuery,
+            400,
+        ),
+        (
+            format!("CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            Why::AbsoluteTarget,
+            400,
+        ),
+        (
+            format!(
+                "POST http://example.com/v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"
+            ),
+            Why::AbsoluteTarget,
+            400,
+        ),
         ("\u{0}\u{1}garbage\r\n\r\n".to_owned(), Why::BadHttp, 400),
         ("POST / HTTP/1.1\r\n\r\n".to_owned(), Why::BadHttp, 400),
-        (post(&format!("{auth}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), ""), Why::BadHttp, 400),
-        (post(&format!("{auth}Transfer-Encoding: chunked\r\n"), "zz\r\n"), Why::BadHttp, 400),
+        (
+            post(
+                &format!("{auth}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"),
+                "",
+            ),
+            Why::BadHttp,
+            400,
+        ),
+        (
+            post(&format!("{auth}Transfer-Encoding: chunked\r\n"), "zz\r\n"),
+            Why::BadHttp,
+            400,
+        ),
         ("x".repeat(70_000), Why::HeadTooLong, 431),
     ] {
         let lab = lab(TURN);
         let answer = lab.raw(&request.replace("TOKEN", &lab.token));
         assert_eq!(answer.head.status, status, "{why:?}: {}", answer.body);
         let told: Value = serde_json::from_str(&answer.body).unwrap();
-        assert_eq!((told["error"]["type"].as_str(), &told["error"]["code"]), (Some("cto_refused"), &json!(why)), "{told}");
+        assert_eq!(
+            (told["error"]["type"].as_str(), &told["error"]["code"]),
+            (Some("cto_refused"), &json!(why)),
+            "{told}"
+        );
         assert!(lab.log().is_empty(), "{why:?} went to the model");
         let call = lab.only_call();
-        assert_eq!((call.outcome, call.why, call.forwarded), (Outcome::Refused, Some(why), false));
+        assert_eq!(
+            (call.outcome, call.why, call.forwarded),
+            (Outcome::Refused, Some(why), false)
+        );
     }
 }
 
@@ -319,7 +559,9 @@ fn a_refusal_can_be_followed_by_a_request() {
     let wrong = lab.text(path_of(CHAT), "", r#"{"model":"other"}"#);
     let right = lab.text(path_of(CHAT), "", &body_of(CHAT).to_string());
     // All at once: pipelined.
-    socket.write_all(format!("{wrong}{right}{right}").as_bytes()).unwrap();
+    socket
+        .write_all(format!("{wrong}{right}{right}").as_bytes())
+        .unwrap();
     for status in [400, 200, 200] {
         assert_eq!(read_answer(&mut socket).unwrap().head.status, status);
     }
@@ -332,7 +574,10 @@ fn the_endpoint_and_the_key_are_in_no_byte_the_engine_reads() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let base = format!("http://{address}/v1");
-    let echo = format!("you at {base} with key {KEY} and {} again", base.replace('/', "\\\\/"));
+    let echo = format!(
+        "you at {base} with key {KEY} and {} again",
+        base.replace('/', "\\\\/")
+    );
     let headers = format!(
         "headers={{server='{address}',set-cookie='a={KEY}',x-request-id='{address}',openai-organization='org-1',location='{base}',content-type='application/json; at={address}',retry-after='{KEY}'}}"
     );
@@ -341,7 +586,12 @@ fn the_endpoint_and_the_key_are_in_no_byte_the_engine_reads() {
          [[turn]]\nstatus=302\nbody='{echo}'\n{headers}\n[[turn]]\nstatus=500\nbody='{echo}'\n\
          [[turn]]\ntext='{echo}'\npiece=200\n[[turn]]\ntext='x'\nmodel='{base}'\n[[turn]]\nhang_up=true\n[[turn]]\ngarbage='{echo}'\n"
     );
-    Model::start(listener, Scenario::parse(&scenario).unwrap(), Some(log.reopen().unwrap())).unwrap();
+    Model::start(
+        listener,
+        Scenario::parse(&scenario).unwrap(),
+        Some(log.reopen().unwrap()),
+    )
+    .unwrap();
     let lab = open(route_to(CHAT, &base), base.clone(), log);
     let mut seen = Vec::new();
     for _ in 0..7 {
@@ -349,7 +599,13 @@ fn the_endpoint_and_the_key_are_in_no_byte_the_engine_reads() {
     }
     let wrong = lab.text(path_of(CHAT), "", r#"{"model":"other"}"#);
     seen.extend_from_slice(&lab.raw(&wrong).raw);
-    seen.extend_from_slice(&lab.raw(&format!("GET /v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n", lab.token)).raw);
+    seen.extend_from_slice(
+        &lab.raw(&format!(
+            "GET /v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n",
+            lab.token
+        ))
+        .raw,
+    );
     let report = serde_json::to_string(&lab.finish()).unwrap();
     for text in [String::from_utf8_lossy(&seen).into_owned(), report] {
         for secret in [KEY, base.as_str(), &address.to_string(), "org-1"] {
@@ -362,14 +618,17 @@ fn the_endpoint_and_the_key_are_in_no_byte_the_engine_reads() {
 #[test]
 fn a_key_in_pieces_is_taken_out_too() {
     let log = tempfile::NamedTempFile::new().unwrap();
-    // The pieces are of the connection, not of the text: here the whole body is one JSON text cut anywhere.
+    // The pieces are of the connection, not of the text: here the whole body is one JSON text cut
+    // anywhere.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let _ = socket.read(&mut [0u8; 65536]);
         let body = format!("{{\"error\":\"bad key {KEY}!\"}}");
-        let _ = socket.write_all(format!("HTTP/1.1 401 No\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes());
+        let _ = socket.write_all(
+            format!("HTTP/1.1 401 No\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(),
+        );
         for byte in body.bytes() {
             let _ = socket.write_all(&[byte]);
             std::thread::yield_now();
@@ -391,17 +650,30 @@ fn the_model_gets_the_operators_key_and_no_accounts_of_the_engine() {
         let extra = "Cookie: a=b\r\nOpenAI-Organization: org\r\nOpenAI-Project: p\r\nForwarded: for=x\r\nX-Forwarded-For: x\r\n\
                      Proxy-Authorization: x\r\nX-Model: other\r\nAccept-Encoding: gzip\r\nTE: trailers\r\nAnthropic-Beta: b1\r\n";
         let answer = lab.raw(&lab.text(path_of(protocol), extra, &body_of(protocol).to_string()));
-        assert_eq!(answer.head.status, 200, "the model demands the operator's key");
+        assert_eq!(
+            answer.head.status, 200,
+            "the model demands the operator's key"
+        );
         let log = lab.log();
         let headers = log[0]["headers"].as_object().unwrap();
         let mut names: Vec<&str> = headers.keys().map(String::as_str).collect();
         names.sort_unstable();
-        let mut want = vec!["accept-encoding", "anthropic-beta", "content-length", "content-type", "host", key_header];
+        let mut want = vec![
+            "accept-encoding",
+            "anthropic-beta",
+            "content-length",
+            "content-type",
+            "host",
+            key_header,
+        ];
         want.sort_unstable();
         assert_eq!(names, want);
         assert_eq!(
             (&headers["accept-encoding"], &headers["host"]),
-            (&json!("identity"), &json!(&lab.endpoint[7..lab.endpoint.len() - 3]))
+            (
+                &json!("identity"),
+                &json!(&lab.endpoint[7..lab.endpoint.len() - 3])
+            )
         );
         assert!(!log[0].to_string().contains(&lab.token));
     }
@@ -418,30 +690,62 @@ fn tokens_are_taken_in_every_usual_place() {
         let lab = lab_with(protocol, TURN, |_| {});
         let body = body_of(protocol).to_string();
         let place = place.replace("TOKEN", &lab.token);
-        let request =
-            format!("POST {} HTTP/1.1\r\nHost: x\r\n{place}\r\nContent-Length: {}\r\n\r\n{body}", path_of(protocol), body.len());
+        let request = format!(
+            "POST {} HTTP/1.1\r\nHost: x\r\n{place}\r\nContent-Length: {}\r\n\r\n{body}",
+            path_of(protocol),
+            body.len()
+        );
         assert_eq!(lab.raw(&request).head.status, 200, "{place}");
     }
     let lab = lab_with(Protocol::GeminiGenerate, TURN, |_| {});
     let body = body_of(Protocol::GeminiGenerate).to_string();
     let target = format!("/v1beta/models/lab-1:generateContent?key={}", lab.token);
     assert_eq!(
-        lab.raw(&format!("POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len())).head.status,
+        lab.raw(&format!(
+            "POST {target} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+        .head
+        .status,
         200
     );
-    assert!(!lab.log()[0]["target"].to_string().contains("key"), "it is not passed on");
+    assert!(
+        !lab.log()[0]["target"].to_string().contains("key"),
+        "it is not passed on"
+    );
 }
 
 #[test]
 fn odd_but_honest_requests_pass() {
     let lab = lab(TURN);
     let body = body_of(CHAT).to_string();
-    let chunked: String =
-        body.as_bytes().chunks(7).map(|c| format!("{:x}\r\n{}\r\n", c.len(), String::from_utf8_lossy(c))).collect();
-    let head = format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n", lab.token);
-    assert_eq!(lab.raw(&format!("{head}Transfer-Encoding: chunked\r\n\r\n{chunked}0\r\n\r\n")).head.status, 200);
+    let chunked: String = body
+        .as_bytes()
+        .chunks(7)
+        .map(|c| format!("{:x}\r\n{}\r\n", c.len(), String::from_utf8_lossy(c)))
+        .collect();
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n",
+        lab.token
+    );
+    assert_eq!(
+        lab.raw(&format!(
+            "{head}Transfer-Encoding: chunked\r\n\r\n{chunked}0\r\n\r\n"
+        ))
+        .head
+        .status,
+        200
+    );
     let mut socket = lab.connect();
-    socket.write_all(format!("{head}Expect: 100-continue\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes()).unwrap();
+    socket
+        .write_all(
+            format!(
+                "{head}Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            )
+            .as_bytes(),
+        )
+        .unwrap();
     let mut interim = [0u8; 25];
     socket.read_exact(&mut interim).unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -453,12 +757,31 @@ fn odd_but_honest_requests_pass() {
         body.len()
     ));
     assert_eq!(old.head.status, 200);
-    assert!(old.head.headers.one("transfer-encoding").is_none() && old.body.ends_with("[DONE]\n\n"), "{}", old.body);
-    let long = json!({"model": MODEL, "messages": [{"role": "user", "content": "x".repeat(3_000_000)}]}).to_string();
-    assert_eq!(lab.raw(&lab.text(path_of(CHAT), "", &long)).head.status, 200, "a long prompt waits in a file");
-    let models = lab.raw(&format!("GET /v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n", lab.token));
-    assert_eq!(serde_json::from_str::<Value>(&models.body).unwrap()["data"][0]["id"], MODEL);
+    assert!(
+        old.head.headers.one("transfer-encoding").is_none() && old.body.ends_with("[DONE]\n\n"),
+        "{}",
+        old.body
+    );
+    let long =
+        json!({"model": MODEL, "messages": [{"role": "user", "content": "x".repeat(3_000_000)}]})
+            .to_string();
+    assert_eq!(
+        lab.raw(&lab.text(path_of(CHAT), "", &long)).head.status,
+        200,
+        "a long prompt waits in a file"
+    );
+    let models = lab.raw(&format!(
+        "GET /v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n",
+        lab.token
+    ));
+    assert_eq!(
+        serde_json::from_str::<Value>(&models.body).unwrap()["data"][0]["id"],
+        MODEL
+    );
     let report = lab.finish();
-    assert!(report.calls.iter().all(|call| call.outcome == Outcome::Ok), "{report:?}");
+    assert!(
+        report.calls.iter().all(|call| call.outcome == Outcome::Ok),
+        "{report:?}"
+    );
     assert_eq!(report.spent.calls, 4);
 }

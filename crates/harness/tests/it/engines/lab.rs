@@ -1,4 +1,5 @@
-//! A lab for engines with a model: records that admit one program and one scripted model, and the proof of stage 1.
+//! A lab for engines with a model: records that admit one program and one scripted model, and the
+//! proof of stage 1.
 
 use std::fs;
 use std::io::Write as _;
@@ -46,19 +47,31 @@ impl Model {
     }
 
     pub fn requests(&self) -> usize {
-        fs::read_to_string(&self.log).unwrap_or_default().lines().count()
+        fs::read_to_string(&self.log)
+            .unwrap_or_default()
+            .lines()
+            .count()
     }
 }
 
-/// Pi as the tests' own script installed it. Without it a test skips itself, loudly; `REQUIRE_PI=1` makes that a failure.
+/// Pi as the tests' own script installed it. Without it a test skips itself, loudly; `REQUIRE_PI=1`
+/// makes that a failure.
 pub fn pi() -> Option<PathBuf> {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pi-0.74.2/node_modules/.bin/pi");
-    let found = std::env::var_os("CTO_TEST_PI").map_or(own, PathBuf::from).canonicalize();
+    let own =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pi-0.74.2/node_modules/.bin/pi");
+    let found = std::env::var_os("CTO_TEST_PI")
+        .map_or(own, PathBuf::from)
+        .canonicalize();
     match found {
         Ok(path) => Some(path),
-        Err(error) if std::env::var_os("REQUIRE_PI").is_some() => panic!("scripts/pi has not installed Pi: {error}"),
+        Err(error) if std::env::var_os("REQUIRE_PI").is_some() => {
+            panic!("scripts/pi has not installed Pi: {error}")
+        }
         Err(_) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: Pi is not installed; scripts/pi installs it");
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED: Pi is not installed; scripts/pi installs it"
+            );
             None
         }
     }
@@ -72,7 +85,9 @@ pub fn quick() -> Case {
 impl Lab {
     /// Everything a run of Pi at stage 2 needs, but for the model itself.
     pub fn new(program: &Path, case: &Case) -> Self {
-        let house = house().with(KEY_VARIABLE, KEY).with("CTO_HARNESS_ALLOW_PI", "1");
+        let house = house()
+            .with(KEY_VARIABLE, KEY)
+            .with("CTO_HARNESS_ALLOW_PI", "1");
         let case = house.case(case);
         let lab = Self { house, case };
         lab.record("decision", &decision());
@@ -88,29 +103,78 @@ impl Lab {
     pub fn record(&self, kind: &str, value: &Value) {
         let dir = self.house.state().join("records/pi");
         fs::create_dir_all(&dir).unwrap();
-        fs::write(dir.join(format!("{kind}.json")), serde_json::to_vec(value).unwrap()).unwrap();
+        fs::write(
+            dir.join(format!("{kind}.json")),
+            serde_json::to_vec(value).unwrap(),
+        )
+        .unwrap();
     }
 
     /// Starts the scripted model with a scenario.
     pub fn model(&self, scenario: &str) -> Model {
-        let place = tempfile::Builder::new().prefix("model-").tempdir_in(self.house.root()).unwrap().keep();
+        let place = tempfile::Builder::new()
+            .prefix("model-")
+            .tempdir_in(self.house.root())
+            .unwrap()
+            .keep();
         let file = |name: &str| place.join(name).display().to_string();
-        fs::write(file("scenario.toml"), format!("key = \"{KEY}\"\n{scenario}")).unwrap();
-        let child = self.house.start(&["__model", &file("scenario.toml"), "--port-file", &file("port"), "--log", &file("log")]);
-        assert!(wait_until(|| place.join("port").exists()), "the scripted model does not listen");
+        fs::write(
+            file("scenario.toml"),
+            format!("key = \"{KEY}\"\n{scenario}"),
+        )
+        .unwrap();
+        let child = self.house.start(&[
+            "__model",
+            &file("scenario.toml"),
+            "--port-file",
+            &file("port"),
+            "--log",
+            &file("log"),
+        ]);
+        assert!(
+            wait_until(|| place.join("port").exists()),
+            "the scripted model does not listen"
+        );
         let authority = format!("127.0.0.1:{}", fs::read_to_string(file("port")).unwrap());
         fs::write(file("url"), format!("http://{authority}/v1\n")).unwrap();
-        Model { child: Mutex::new(child), log: place.join("log"), authority, url_file: file("url") }
+        Model {
+            child: Mutex::new(child),
+            log: place.join("log"),
+            authority,
+            url_file: file("url"),
+        }
     }
 
     /// One run of Pi at stage 2 against a model.
     pub fn run(&self, model: &Model, more: &[&str]) -> (Answer, Bundle) {
-        let args = ["run", &self.case, "--engine", "pi", "--stage", "2", "--base-url-file", &model.url_file, "--json"];
+        let args = [
+            "run",
+            &self.case,
+            "--engine",
+            "pi",
+            "--stage",
+            "2",
+            "--base-url-file",
+            &model.url_file,
+            "--json",
+        ];
         self.house.run_args(&[&args[..], more].concat())
     }
 
     pub fn run_on(&self, url_file: &str) -> Bundle {
-        self.house.run_args(&["run", &self.case, "--engine", "pi", "--stage", "2", "--base-url-file", url_file, "--json"]).1
+        self.house
+            .run_args(&[
+                "run",
+                &self.case,
+                "--engine",
+                "pi",
+                "--stage",
+                "2",
+                "--base-url-file",
+                url_file,
+                "--json",
+            ])
+            .1
     }
 
     /// A scenario played once, and what it left.
@@ -126,7 +190,12 @@ impl Lab {
 /// Neither the endpoint nor the credential stands anywhere in a bundle.
 pub fn assert_no_leak(bundle: &Bundle, model: &Model) {
     for needle in [KEY, &model.authority] {
-        assert_eq!(bundle.anywhere(needle), Vec::<String>::new(), "{needle} in {}", bundle.run_id());
+        assert_eq!(
+            bundle.anywhere(needle),
+            Vec::<String>::new(),
+            "{needle} in {}",
+            bundle.run_id()
+        );
     }
 }
 
@@ -178,5 +247,8 @@ pub const DONE: &str = "[[turn]]\ntext = \"Done.\"\n";
 
 /// Solves the quick case with the tool that edits.
 pub fn edit() -> String {
-    tool("edit", json!({"path": "answer.txt", "edits": [{"oldText": "wrong", "newText": "right"}]}))
+    tool(
+        "edit",
+        json!({"path": "answer.txt", "edits": [{"oldText": "wrong", "newText": "right"}]}),
+    )
 }

@@ -41,7 +41,10 @@ fn without_a_terminal_somebody_must_have_typed_the_name() {
     assert_eq!(answer.code, Some(3), "{answer:?}");
     assert!(answer.stderr.contains("not_confirmed"), "{answer:?}");
     for wrong in ["Codex", "yes", ""] {
-        let answer = house.cto(&words(&setup(&bin, &[ANSWERS, &["--confirm", wrong]].concat())));
+        let answer = house.cto(&words(&setup(
+            &bin,
+            &[ANSWERS, &["--confirm", wrong]].concat(),
+        )));
         assert_eq!(answer.code, Some(3), "{wrong}: {answer:?}");
     }
     let answer = house.cto(&words(&setup(&bin, &["--confirm", "codex"])));
@@ -54,12 +57,19 @@ fn without_a_terminal_somebody_must_have_typed_the_name() {
 fn with_it_the_records_are_written_stage_one_is_proven_and_what_blocks_stage_two_is_said() {
     let house = house();
     let bin = program(&house, "codex 1.2.3");
-    let answer = house.cto(&words(&setup(&bin, &[ANSWERS, &["--confirm", "codex", "--json"]].concat())));
+    let answer = house.cto(&words(&setup(
+        &bin,
+        &[ANSWERS, &["--confirm", "codex", "--json"]].concat(),
+    )));
     assert_eq!(answer.code, Some(3), "{answer:?}");
     let document = answer.json();
     assert_eq!(document["stage1"]["ok"], true, "{document}");
     let remains = document["remains"].to_string();
-    assert!(remains.contains("provider_local_config_unavailable") && remains.contains("--allow-engine codex"), "{remains}");
+    assert!(
+        remains.contains("provider_local_config_unavailable")
+            && remains.contains("--allow-engine codex"),
+        "{remains}"
+    );
     assert!(records(&house));
 }
 
@@ -72,6 +82,9 @@ fn at_a_terminal_it_asks_and_takes_the_typed_name() {
     assert_eq!(wrong.code, Some(3), "{wrong:?}");
     assert!(!records(&house));
     let right = converse(house.command(&words(&args)), "qwen-local\ncodex\n");
-    assert!(right.stdout.contains("Which provider?") && right.stdout.contains("what remains"), "{right:?}");
+    assert!(
+        right.stdout.contains("Which provider?") && right.stdout.contains("what remains"),
+        "{right:?}"
+    );
     assert!(records(&house));
 }

@@ -1,4 +1,5 @@
-//! `cto bundle pack|unpack` and packed bundles in `cto verify`: there and back, and every hostile archive.
+//! `cto bundle pack|unpack` and packed bundles in `cto verify`: there and back, and every hostile
+//! archive.
 
 use std::fs;
 use std::io::Write;
@@ -13,7 +14,13 @@ use crate::tampering::adversary::{by_script, public_key};
 
 fn pack(house: &House, bundle: &Bundle, name: &str) -> PathBuf {
     let to = house.root().join("elsewhere").join(name);
-    let answer = house.cto(&["bundle", "pack", &bundle.run_id(), "-o", to.to_str().unwrap()]);
+    let answer = house.cto(&[
+        "bundle",
+        "pack",
+        &bundle.run_id(),
+        "-o",
+        to.to_str().unwrap(),
+    ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     to
 }
@@ -21,7 +28,13 @@ fn pack(house: &House, bundle: &Bundle, name: &str) -> PathBuf {
 fn verify_stdin(house: &House, bytes: &[u8], more: &[&str]) -> Answer {
     let mut args = vec!["verify", "--stdin"];
     args.extend(more);
-    let mut child = house.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = house
+        .command(&args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let bytes = bytes.to_vec();
     // Who refuses early does not read to the end.
@@ -35,25 +48,63 @@ fn verify_stdin(house: &House, bytes: &[u8], more: &[&str]) -> Answer {
 fn a_bundle_goes_into_one_file_and_comes_back() {
     let (house, bundle) = passed();
     let file = pack(&house, &bundle, "one.tar.zst");
-    assert_eq!(fs::read(&file).unwrap(), fs::read(pack(&house, &bundle, "two.tar.zst")).unwrap(), "the same bundle, other bytes");
+    assert_eq!(
+        fs::read(&file).unwrap(),
+        fs::read(pack(&house, &bundle, "two.tar.zst")).unwrap(),
+        "the same bundle, other bytes"
+    );
     for name in ["one.tar.zst", "two.tar.zst"] {
-        let answer = house.cto(&["verify", house.root().join("elsewhere").join(name).to_str().unwrap()]);
+        let answer = house.cto(&[
+            "verify",
+            house.root().join("elsewhere").join(name).to_str().unwrap(),
+        ]);
         assert_eq!(answer.code, Some(0), "{answer:?}");
-        assert!(answer.stdout.starts_with("GOOD") && answer.stdout.contains(&bundle.run_id()), "{answer:?}");
+        assert!(
+            answer.stdout.starts_with("GOOD") && answer.stdout.contains(&bundle.run_id()),
+            "{answer:?}"
+        );
     }
-    assert_eq!(verify_stdin(&house, &fs::read(&file).unwrap(), &[]).code, Some(0));
+    assert_eq!(
+        verify_stdin(&house, &fs::read(&file).unwrap(), &[]).code,
+        Some(0)
+    );
     let into = house.root().join("into");
     fs::create_dir(&into).unwrap();
-    let answer = house.cto(&["bundle", "unpack", file.to_str().unwrap(), "-C", into.to_str().unwrap(), "--json"]);
+    let answer = house.cto(&[
+        "bundle",
+        "unpack",
+        file.to_str().unwrap(),
+        "-C",
+        into.to_str().unwrap(),
+        "--json",
+    ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let there = into.join(bundle.run_id());
     assert_eq!(answer.json()["bundle"], there.to_str().unwrap());
     assert_eq!(files_below(&there), files_below(&bundle.dir));
-    assert_eq!(house.cto(&["verify", there.to_str().unwrap()]).code, Some(0));
-    let again = house.cto(&["bundle", "unpack", file.to_str().unwrap(), "-C", into.to_str().unwrap()]);
+    assert_eq!(
+        house.cto(&["verify", there.to_str().unwrap()]).code,
+        Some(0)
+    );
+    let again = house.cto(&[
+        "bundle",
+        "unpack",
+        file.to_str().unwrap(),
+        "-C",
+        into.to_str().unwrap(),
+    ]);
     assert_eq!(again.code, Some(2), "{again:?}");
-    let over = house.cto(&["bundle", "pack", &bundle.run_id(), "-o", file.to_str().unwrap()]);
-    assert!(over.code == Some(2) && over.stderr.contains("nothing is overwritten"), "{over:?}");
+    let over = house.cto(&[
+        "bundle",
+        "pack",
+        &bundle.run_id(),
+        "-o",
+        file.to_str().unwrap(),
+    ]);
+    assert!(
+        over.code == Some(2) && over.stderr.contains("nothing is overwritten"),
+        "{over:?}"
+    );
     let left: Vec<_> = fs::read_dir(&into).unwrap().flatten().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
@@ -64,10 +115,22 @@ fn other_programs_read_what_is_packed() {
     let file = pack(&house, &bundle, "one.tar");
     let into = house.root().join("into");
     fs::create_dir(&into).unwrap();
-    let untar = std::process::Command::new("tar").arg("-xf").arg(&file).arg("-C").arg(&into).status().unwrap();
+    let untar = std::process::Command::new("tar")
+        .arg("-xf")
+        .arg(&file)
+        .arg("-C")
+        .arg(&into)
+        .status()
+        .unwrap();
     assert!(untar.success());
-    assert_eq!(files_below(&into.join(bundle.run_id())), files_below(&bundle.dir));
-    assert_eq!(by_script(&public_key(&house), &[file, into.join(bundle.run_id())]), [0, 0]);
+    assert_eq!(
+        files_below(&into.join(bundle.run_id())),
+        files_below(&bundle.dir)
+    );
+    assert_eq!(
+        by_script(&public_key(&house), &[file, into.join(bundle.run_id())]),
+        [0, 0]
+    );
 }
 
 #[test]
@@ -80,16 +143,45 @@ fn a_machine_with_only_the_binary_and_the_key() {
     fs::write(place.join("mailed.tar.zst"), &file).unwrap();
     fs::write(place.join("key.pem"), &key).unwrap();
     let before = files_below(stranger.root());
-    let ask =
-        |args: &[&str]| Answer::of(&stranger.command(args).env_remove("HOME").env_remove("CTO_STATE_DIR").output().unwrap());
+    let ask = |args: &[&str]| {
+        Answer::of(
+            &stranger
+                .command(args)
+                .env_remove("HOME")
+                .env_remove("CTO_STATE_DIR")
+                .output()
+                .unwrap(),
+        )
+    };
     let good = ask(&["verify", "mailed.tar.zst", "--key", "key.pem"]);
-    assert!(good.code == Some(0) && good.stdout.contains("by key.pem (key "), "{good:?}");
-    assert!(good.stdout.contains("trust in that machine, its user and its root"), "{good:?}");
+    assert!(
+        good.code == Some(0) && good.stdout.contains("by key.pem (key "),
+        "{good:?}"
+    );
+    assert!(
+        good.stdout
+            .contains("trust in that machine, its user and its root"),
+        "{good:?}"
+    );
     let unknown = ask(&["verify", "mailed.tar.zst"]);
-    assert!(unknown.code == Some(3) && unknown.stdout.starts_with("UNKNOWN"), "{unknown:?}");
-    assert!(unknown.stdout.contains("no key is trusted here") && unknown.stdout.contains("--key FILE"), "{unknown:?}");
-    assert_eq!(ask(&["verify", "mailed.tar.zst", "--trust", "."]).code, Some(0), "a directory of keys");
-    assert_eq!(files_below(stranger.root()), before, "verifying wrote something");
+    assert!(
+        unknown.code == Some(3) && unknown.stdout.starts_with("UNKNOWN"),
+        "{unknown:?}"
+    );
+    assert!(
+        unknown.stdout.contains("no key is trusted here") && unknown.stdout.contains("--key FILE"),
+        "{unknown:?}"
+    );
+    assert_eq!(
+        ask(&["verify", "mailed.tar.zst", "--trust", "."]).code,
+        Some(0),
+        "a directory of keys"
+    );
+    assert_eq!(
+        files_below(stranger.root()),
+        before,
+        "verifying wrote something"
+    );
 }
 
 /// A tar header with anything in it and a checksum that fits.
@@ -103,7 +195,13 @@ struct Header {
 
 impl Header {
     fn file(run: &str, name: &str, bytes: usize) -> Self {
-        Self { name: name.into(), prefix: run.into(), kind: b'0', size: format!("{bytes:011o}\0"), link: String::new() }
+        Self {
+            name: name.into(),
+            prefix: run.into(),
+            kind: b'0',
+            size: format!("{bytes:011o}\0"),
+            link: String::new(),
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -140,7 +238,12 @@ fn with_entry(bundle: &Bundle, first: bool, header: &Header, content: &[u8]) -> 
     let mut parts: Vec<Vec<u8>> = bundle
         .names()
         .iter()
-        .map(|name| entry(&Header::file(&run, name, bundle.bytes(name).len()), &bundle.bytes(name)))
+        .map(|name| {
+            entry(
+                &Header::file(&run, name, bundle.bytes(name).len()),
+                &bundle.bytes(name),
+            )
+        })
         .collect();
     parts.insert(if first { 0 } else { parts.len() }, entry(header, content));
     parts.push(vec![0; 1024]);
@@ -151,24 +254,61 @@ fn hostile(bundle: &Bundle) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let run = bundle.run_id();
     let first = |header: Header, content: &[u8]| with_entry(bundle, true, &header, content);
     let named = |name: &str| first(Header::file(&run, name, 1), b"x");
-    let of_kind = |kind: u8, link: &str| first(Header { kind, link: link.into(), ..Header::file(&run, "0", 0) }, b"");
-    let under = |prefix: &str| first(Header { prefix: prefix.into(), ..Header::file(&run, "0", 1) }, b"x");
+    let of_kind = |kind: u8, link: &str| {
+        first(
+            Header {
+                kind,
+                link: link.into(),
+                ..Header::file(&run, "0", 0)
+            },
+            b"",
+        )
+    };
+    let under = |prefix: &str| {
+        first(
+            Header {
+                prefix: prefix.into(),
+                ..Header::file(&run, "0", 1)
+            },
+            b"x",
+        )
+    };
     let whole = with_entry(bundle, false, &Header::file(&run, "zz", 0), b"");
     let pax = "20 path=../../escape\n";
     vec![
         ("zip slip", named("../../escape"), "leaves the bundle"),
-        ("an absolute name", named("/tmp/escape"), "leaves the bundle"),
-        ("a part that climbs", named("a/../../escape"), "leaves the bundle"),
+        (
+            "an absolute name",
+            named("/tmp/escape"),
+            "leaves the bundle",
+        ),
+        (
+            "a part that climbs",
+            named("a/../../escape"),
+            "leaves the bundle",
+        ),
         ("a dot", named("./0"), "leaves the bundle"),
         ("a backslash", named("..\\escape"), "leaves the bundle"),
         ("an empty part", named("a//b"), "leaves the bundle"),
         ("no name", named(""), "leaves the bundle"),
-        ("a control character", named("a\u{1b}[31m"), "leaves the bundle"),
+        (
+            "a control character",
+            named("a\u{1b}[31m"),
+            "leaves the bundle",
+        ),
         ("a lock", named("run.lock"), "leaves the bundle"),
         ("another directory", under("elsewhere"), "leaves the bundle"),
-        ("a directory that climbs", under(&format!("{run}/..")), "leaves the bundle"),
+        (
+            "a directory that climbs",
+            under(&format!("{run}/..")),
+            "leaves the bundle",
+        ),
         ("no directory", under(""), "leaves the bundle"),
-        ("another run", under("20200101T000000Z-quick-abcdefgh"), "belongs to another run"),
+        (
+            "another run",
+            under("20200101T000000Z-quick-abcdefgh"),
+            "belongs to another run",
+        ),
         ("a link", of_kind(b'2', "/etc/passwd"), "a link"),
         ("a hard link", of_kind(b'1', "/etc/passwd"), "a link"),
         ("a character device", of_kind(b'3', ""), "a device or pipe"),
@@ -178,34 +318,118 @@ fn hostile(bundle: &Bundle) -> Vec<(&'static str, Vec<u8>, &'static str)> {
         ("a sparse file", of_kind(b'S', ""), "a kind of its own"),
         (
             "a pax header",
-            first(Header { kind: b'x', ..Header::file(&run, "0", pax.len()) }, pax.as_bytes()),
+            first(
+                Header {
+                    kind: b'x',
+                    ..Header::file(&run, "0", pax.len())
+                },
+                pax.as_bytes(),
+            ),
             "an extended header",
         ),
-        ("a global pax header", of_kind(b'g', ""), "an extended header"),
-        ("a long name", first(Header { kind: b'L', ..Header::file(&run, "0", 9) }, b"../escape"), "an extended header"),
+        (
+            "a global pax header",
+            of_kind(b'g', ""),
+            "an extended header",
+        ),
+        (
+            "a long name",
+            first(
+                Header {
+                    kind: b'L',
+                    ..Header::file(&run, "0", 9)
+                },
+                b"../escape",
+            ),
+            "an extended header",
+        ),
         ("a long link", of_kind(b'K', ""), "an extended header"),
-        ("a file twice", with_entry(bundle, false, &Header::file(&run, "trace.jsonl", 1), b"x"), "twice or out of order"),
-        ("out of order", with_entry(bundle, false, &Header::file(&run, "0", 1), b"x"), "twice or out of order"),
-        ("a huge size", first(Header { size: "77777777777\0".into(), ..Header::file(&run, "0", 0) }, b"x"), "ends too early"),
+        (
+            "a file twice",
+            with_entry(bundle, false, &Header::file(&run, "trace.jsonl", 1), b"x"),
+            "twice or out of order",
+        ),
+        (
+            "out of order",
+            with_entry(bundle, false, &Header::file(&run, "0", 1), b"x"),
+            "twice or out of order",
+        ),
+        (
+            "a huge size",
+            first(
+                Header {
+                    size: "77777777777\0".into(),
+                    ..Header::file(&run, "0", 0)
+                },
+                b"x",
+            ),
+            "ends too early",
+        ),
         (
             "a size in base 256",
-            first(Header { size: "\u{7f}\u{7f}\u{7f}\u{7f}".into(), ..Header::file(&run, "0", 0) }, b""),
+            first(
+                Header {
+                    size: "\u{7f}\u{7f}\u{7f}\u{7f}".into(),
+                    ..Header::file(&run, "0", 0)
+                },
+                b"",
+            ),
             "plain number",
         ),
-        ("a negative size", first(Header { size: "-0000000001\0".into(), ..Header::file(&run, "0", 0) }, b""), "plain number"),
+        (
+            "a negative size",
+            first(
+                Header {
+                    size: "-0000000001\0".into(),
+                    ..Header::file(&run, "0", 0)
+                },
+                b"",
+            ),
+            "plain number",
+        ),
         (
             "a size with a space",
-            first(Header { size: " 0000000000\0".into(), ..Header::file(&run, "0", 0) }, b""),
+            first(
+                Header {
+                    size: " 0000000000\0".into(),
+                    ..Header::file(&run, "0", 0)
+                },
+                b"",
+            ),
             "plain number",
         ),
-        ("cut off", whole[..whole.len() - 1500].to_vec(), "ends too early"),
-        ("without its end", whole[..whole.len() - 512].to_vec(), "ends too early"),
-        ("something after the end", [whole.as_slice(), b"x"].concat(), "does not end where it should"),
-        ("a second archive after the end", [whole.as_slice(), &whole].concat(), "does not end where it should"),
+        (
+            "cut off",
+            whole[..whole.len() - 1500].to_vec(),
+            "ends too early",
+        ),
+        (
+            "without its end",
+            whole[..whole.len() - 512].to_vec(),
+            "ends too early",
+        ),
+        (
+            "something after the end",
+            [whole.as_slice(), b"x"].concat(),
+            "does not end where it should",
+        ),
+        (
+            "a second archive after the end",
+            [whole.as_slice(), &whole].concat(),
+            "does not end where it should",
+        ),
         ("nothing but zeros", vec![0; 1024], "is empty"),
         ("nothing", Vec::new(), "ends too early"),
-        ("text", b"hello world, this is no archive\n".repeat(40), "refused"),
-        ("a frame that is none", b"\x28\xb5\x2f\xfdgarbage and more garbage".to_vec(), "compressed data"),
+        (
+            "text",
+            b"hello world, this is no archive\n".repeat(40),
+            "refused",
+        ),
+        (
+            "a frame that is none",
+            b"\x28\xb5\x2f\xfdgarbage and more garbage".to_vec(),
+            "compressed data",
+        ),
     ]
 }
 
@@ -222,13 +446,32 @@ fn no_hostile_archive_is_unpacked_or_verified() {
         let file = place.join(format!("{number}.tar"));
         fs::write(&file, &bytes).unwrap();
         let before = files_below(house.root());
-        let unpacked = house.cto(&["bundle", "unpack", file.to_str().unwrap(), "-C", into.to_str().unwrap()]);
-        assert!(!unpacked.panicked() && unpacked.code == Some(1), "{what}: {unpacked:?}");
-        assert!(unpacked.stderr.contains(why) && unpacked.stderr.contains("nothing was unpacked"), "{what}: {unpacked:?}");
+        let unpacked = house.cto(&[
+            "bundle",
+            "unpack",
+            file.to_str().unwrap(),
+            "-C",
+            into.to_str().unwrap(),
+        ]);
+        assert!(
+            !unpacked.panicked() && unpacked.code == Some(1),
+            "{what}: {unpacked:?}"
+        );
+        assert!(
+            unpacked.stderr.contains(why) && unpacked.stderr.contains("nothing was unpacked"),
+            "{what}: {unpacked:?}"
+        );
         let verified = house.cto(&["verify", file.to_str().unwrap()]);
-        assert!(verified.code == Some(1) && verified.stdout.contains(why), "{what}: {verified:?}");
+        assert!(
+            verified.code == Some(1) && verified.stdout.contains(why),
+            "{what}: {verified:?}"
+        );
         assert!(!verified.stdout.contains('\u{1b}'), "{what}: {verified:?}");
-        assert_eq!(files_below(house.root()), before, "{what}: something was written");
+        assert_eq!(
+            files_below(house.root()),
+            before,
+            "{what}: something was written"
+        );
         if !what.contains("frame") {
             files.push((what, file));
         }
@@ -244,11 +487,17 @@ fn a_tampered_archive_is_as_bad_as_a_tampered_bundle() {
     let (house, bundle) = passed();
     let file = pack(&house, &bundle, "one.tar");
     let whole = fs::read(&file).unwrap();
-    let patch = whole.windows(10).position(|window| window == b"diff --git").unwrap();
+    let patch = whole
+        .windows(10)
+        .position(|window| window == b"diff --git")
+        .unwrap();
     let mut changed = whole.clone();
     changed[patch + 70] ^= 1;
     let answer = verify_stdin(&house, &changed, &[]);
-    assert!(answer.code == Some(1) && answer.stdout.contains("patch.diff"), "{answer:?}");
+    assert!(
+        answer.code == Some(1) && answer.stdout.contains("patch.diff"),
+        "{answer:?}"
+    );
     let compressed = fs::read(pack(&house, &bundle, "one.tar.zst")).unwrap();
     for at in (0..compressed.len()).step_by(compressed.len() / 60) {
         let mut changed = compressed.clone();
@@ -266,11 +515,20 @@ fn only_sealed_bundles_are_packed() {
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("events.normalized.jsonl"), "").unwrap();
     let answer = house.cto(&["bundle", "pack", dir.to_str().unwrap()]);
-    assert!(answer.code == Some(2) && answer.stderr.contains("only a sealed bundle"), "{answer:?}");
+    assert!(
+        answer.code == Some(2) && answer.stderr.contains("only a sealed bundle"),
+        "{answer:?}"
+    );
     let (house, bundle) = passed();
     std::os::unix::fs::symlink("/etc/passwd", bundle.dir.join("link")).unwrap();
     let answer = house.cto(&["bundle", "pack"]);
-    assert!(answer.code == Some(2) && answer.stderr.contains("not_packable"), "{answer:?}");
-    let left: Vec<_> = fs::read_dir(Path::new(&house.root().join("elsewhere"))).unwrap().flatten().collect();
+    assert!(
+        answer.code == Some(2) && answer.stderr.contains("not_packable"),
+        "{answer:?}"
+    );
+    let left: Vec<_> = fs::read_dir(Path::new(&house.root().join("elsewhere")))
+        .unwrap()
+        .flatten()
+        .collect();
     assert!(left.is_empty(), "{left:?}");
 }

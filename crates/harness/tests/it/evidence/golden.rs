@@ -1,4 +1,5 @@
-//! Bundles of every released format and of every set of rules, as they were written: they verify for ever.
+//! Bundles of every released format and of every set of rules, as they were written: they verify
+//! for ever.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +15,45 @@ const RULES1: &[(&str, &str, &[&str])] = &[
     ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
     ("late-gate", "blocked", &["containment_unavailable"]),
     ("late-setup", "blocked", &["toolchain_unavailable"]),
-    // The gate of the engine closed, the proof of stage 1, the baseline, and the run whose provider failed.
-    ("provider-failure/20261115T205833Z-r1-string-slugify-2xzt3wew", "blocked", &["engine_gate_closed"]),
-    ("provider-failure/20261115T205833Z-r1-string-slugify-4q24yuay", "blocked", &["stage_gate_closed"]),
-    ("provider-failure/20261115T205834Z-quick-cr2fut9c", "pass", &[]),
-    ("provider-failure/20261115T205834Z-quick-ktn2r33h", "fail", &["provider_unavailable", "engine_failed"]),
+    // The gate of the engine closed, the proof of stage 1, the baseline, and the run whose provider
+    // failed.
+    (
+        "provider-failure/20261115T205833Z-r1-string-slugify-2xzt3wew",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261115T205833Z-r1-string-slugify-4q24yuay",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261115T205834Z-quick-cr2fut9c",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261115T205834Z-quick-ktn2r33h",
+        "fail",
+        &["provider_unavailable", "engine_failed"],
+    ),
     ("reviewer-no", "blocked", &["reviewer_rejected"]),
-    ("source-changed-meanwhile", "fail", &["source_repository_mutated"]),
+    (
+        "source-changed-meanwhile",
+        "fail",
+        &["source_repository_mutated"],
+    ),
     // The same before it, and the proof of stage 2.
-    ("stage2/20261115T205830Z-r1-string-slugify-u3xcx4xh", "blocked", &["engine_gate_closed"]),
-    ("stage2/20261115T205830Z-r1-string-slugify-vffa78v2", "blocked", &["stage_gate_closed"]),
+    (
+        "stage2/20261115T205830Z-r1-string-slugify-u3xcx4xh",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261115T205830Z-r1-string-slugify-vffa78v2",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
     ("stage2/20261115T205831Z-quick-uxtwcy3n", "pass", &[]),
     ("stage2/20261115T205832Z-quick-5jvsti9y", "pass", &[]),
     ("try-control-none", "pass", &[]),
@@ -37,10 +67,14 @@ fn root() -> PathBuf {
 /// Every folder of golden bundles.
 fn folders() -> BTreeSet<String> {
     let entries = fs::read_dir(root()).unwrap().map(Result::unwrap);
-    entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name().into_string().unwrap()).collect()
+    entries
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect()
 }
 
-/// Every bundle below a folder, by its path there. One that stands on others lies beside them, all under their run ids.
+/// Every bundle below a folder, by its path there. One that stands on others lies beside them, all
+/// under their run ids.
 fn bundles(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -49,7 +83,11 @@ fn bundles(folder: &Path) -> BTreeSet<String> {
         if path.join("report.json").is_file() {
             found.insert(name);
         } else {
-            found.extend(bundles(&path).into_iter().map(|inner| format!("{name}/{inner}")));
+            found.extend(
+                bundles(&path)
+                    .into_iter()
+                    .map(|inner| format!("{name}/{inner}")),
+            );
         }
     }
     found
@@ -59,23 +97,42 @@ fn bundles(folder: &Path) -> BTreeSet<String> {
 fn verified(dir: &Path) -> Verification {
     let key = fs::read_to_string(root().join("test-key.pem")).unwrap();
     let mut trust = Trust::default();
-    trust.named(&PublicKey::from_text(&key).unwrap(), "the key of golden bundles");
+    trust.named(
+        &PublicKey::from_text(&key).unwrap(),
+        "the key of golden bundles",
+    );
     let found = cto_harness::bundles::verifier::verify_dir(dir, &trust).unwrap();
-    assert_eq!(found.standing, Standing::Good, "{}: {found:?}", dir.display());
-    assert_eq!(found.rules.map(|rules| rules.0), Some(1), "{}", dir.display());
+    assert_eq!(
+        found.standing,
+        Standing::Good,
+        "{}: {found:?}",
+        dir.display()
+    );
+    assert_eq!(
+        found.rules.map(|rules| rules.0),
+        Some(1),
+        "{}",
+        dir.display()
+    );
     found
 }
 
 #[test]
 fn every_folder_of_golden_bundles_has_a_test() {
-    assert_eq!(folders(), BTreeSet::from(["rules1", "v1"].map(str::to_owned)));
+    assert_eq!(
+        folders(),
+        BTreeSet::from(["rules1", "v1"].map(str::to_owned))
+    );
 }
 
 #[test]
 fn golden_bundles_of_format_one_verify() {
     let folder = root().join("v1");
     let names = bundles(&folder);
-    assert_eq!(names, BTreeSet::from(["blocked", "fail", "pass"].map(str::to_owned)));
+    assert_eq!(
+        names,
+        BTreeSet::from(["blocked", "fail", "pass"].map(str::to_owned))
+    );
     for name in names {
         // The directory is named after the verdict its bundle bears.
         assert_eq!(verified(&folder.join(&name)).status.unwrap().as_str(), name);
@@ -85,7 +142,13 @@ fn golden_bundles_of_format_one_verify() {
 #[test]
 fn golden_bundles_of_rules_one_verify() {
     let folder = root().join("rules1");
-    assert_eq!(bundles(&folder), RULES1.iter().map(|(name, _, _)| (*name).to_owned()).collect::<BTreeSet<String>>());
+    assert_eq!(
+        bundles(&folder),
+        RULES1
+            .iter()
+            .map(|(name, _, _)| (*name).to_owned())
+            .collect::<BTreeSet<String>>()
+    );
     for (name, status, codes) in RULES1 {
         let found = verified(&folder.join(name));
         assert_eq!(found.status.unwrap().as_str(), *status, "{name}");
@@ -103,10 +166,18 @@ fn golden_bundles_verify_without_cto() {
         let folder = root().join(folder);
         for name in bundles(&folder) {
             let mut command = Command::new("python3");
-            command.arg("-I").arg(&script).arg("--key").arg(root().join("test-key.pem")).arg(folder.join(&name));
+            command
+                .arg("-I")
+                .arg(&script)
+                .arg("--key")
+                .arg(root().join("test-key.pem"))
+                .arg(folder.join(&name));
             let out = command.output().unwrap();
             let said = String::from_utf8_lossy(&out.stdout);
-            assert!(out.status.success() && said.starts_with("GOOD "), "{name}: {out:?}");
+            assert!(
+                out.status.success() && said.starts_with("GOOD "),
+                "{name}: {out:?}"
+            );
         }
     }
 }

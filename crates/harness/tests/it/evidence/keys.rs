@@ -12,7 +12,10 @@ use crate::house;
 use crate::passed;
 
 fn keys(house: &House) -> Vec<Value> {
-    house.cto(&["keys", "--json"]).json()["keys"].as_array().unwrap().clone()
+    house.cto(&["keys", "--json"]).json()["keys"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 fn verify(house: &House, bundle: &Bundle) -> (Option<i32>, String) {
@@ -28,21 +31,37 @@ fn mode(path: &Path) -> u32 {
 fn the_first_run_makes_a_key_and_looking_makes_none() {
     let house = house();
     assert!(house.cto(&["keys"]).stdout.contains("No keys yet"));
-    assert!(!house.state().join("keys").exists(), "looking made something");
+    assert!(
+        !house.state().join("keys").exists(),
+        "looking made something"
+    );
     let case = house.case(&Case::new("quick"));
     let (_, bundle) = house.run(&case, ORACLE, &[]);
     let known = keys(&house);
     assert_eq!(known.len(), 1, "{known:?}");
     assert_eq!(
-        (&known[0]["signs"], &known[0]["source"], &known[0]["state"]["state"]),
+        (
+            &known[0]["signs"],
+            &known[0]["source"],
+            &known[0]["state"]["state"]
+        ),
         (&true.into(), &"own".into(), &"trusted".into())
     );
     let store = house.state().join("keys");
-    assert_eq!((mode(&store), mode(&store.join("machine.pem"))), (0o700, 0o600));
+    assert_eq!(
+        (mode(&store), mode(&store.join("machine.pem"))),
+        (0o700, 0o600)
+    );
     let text = fs::read_to_string(store.join("machine.pem")).unwrap();
     let secret = text.lines().nth(1).unwrap();
-    assert!(bundle.anywhere(&secret[secret.len() - 40..]).is_empty(), "the key is in its own bundle");
-    assert_eq!(bundle.json("attestation.json")["signatures"][0]["keyid"], known[0]["key_id"]);
+    assert!(
+        bundle.anywhere(&secret[secret.len() - 40..]).is_empty(),
+        "the key is in its own bundle"
+    );
+    assert_eq!(
+        bundle.json("attestation.json")["signatures"][0]["keyid"],
+        known[0]["key_id"]
+    );
 }
 
 #[test]
@@ -55,7 +74,10 @@ fn many_first_runs_at_once_make_one_key() {
     }
     assert_eq!(keys(&house).len(), 1);
     let answer = house.cto(&["verify", "--all"]);
-    assert!(answer.code == Some(0) && answer.stdout.contains("8 good, 0 bad, 0 unknown"), "{answer:?}");
+    assert!(
+        answer.code == Some(0) && answer.stdout.contains("8 good, 0 bad, 0 unknown"),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -68,13 +90,22 @@ fn an_engine_reaches_no_key() {
         store.display(),
         house.state().display()
     );
-    let (_, bundle) = house.run(&case, &script(&[write("answer.txt", "right\n"), shell(&look)]), &[]);
+    let (_, bundle) = house.run(
+        &case,
+        &script(&[write("answer.txt", "right\n"), shell(&look)]),
+        &[],
+    );
     let said = bundle.text("backend/stdout.log") + &bundle.text("backend/stderr.log");
     assert!(said.contains("No such file"), "{said}");
     let secret = fs::read_to_string(store.join("machine.pem")).unwrap();
     let secret = secret.lines().nth(1).unwrap();
     assert!(bundle.anywhere(&secret[secret.len() - 40..]).is_empty());
-    assert!(!said.contains("signer.json") && !said.contains("known") && !said.contains("/machine.pem\n"), "{said}");
+    assert!(
+        !said.contains("signer.json")
+            && !said.contains("known")
+            && !said.contains("/machine.pem\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -86,7 +117,10 @@ fn a_key_others_can_read_signs_nothing() {
     let case = house.case(&Case::new("quick"));
     let answer = house.cto(&["run", &case]);
     assert_eq!(answer.code, Some(70), "{answer:?}");
-    assert!(answer.stderr.contains("key_exposed") && answer.stderr.contains("nothing ran"), "{answer:?}");
+    assert!(
+        answer.stderr.contains("key_exposed") && answer.stderr.contains("nothing ran"),
+        "{answer:?}"
+    );
     assert_eq!(house.run_dirs().len(), before);
     fs::write(&file, "garbage").unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
@@ -102,27 +136,60 @@ fn rotation_keeps_the_past_and_revocation_does_not() {
     let (_, second) = house.run(&case, ORACLE, &[]);
     let known = keys(&house);
     assert_eq!(known.len(), 2);
-    assert!(known[0]["signs"] == true && known[0]["key_id"] != old.as_str(), "{known:?}");
-    assert_eq!(verify(&house, &first).0, Some(0), "what a rotated key signed before still counts");
+    assert!(
+        known[0]["signs"] == true && known[0]["key_id"] != old.as_str(),
+        "{known:?}"
+    );
+    assert_eq!(
+        verify(&house, &first).0,
+        Some(0),
+        "what a rotated key signed before still counts"
+    );
     assert_eq!(verify(&house, &second).0, Some(0));
 
-    let answer = house.cto(&["keys", "revoke", &old[..16], "--reason", "the disk was stolen"]);
+    let answer = house.cto(&[
+        "keys",
+        "revoke",
+        &old[..16],
+        "--reason",
+        "the disk was stolen",
+    ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let (code, said) = verify(&house, &first);
-    assert!(code == Some(1) && said.contains("revoked") && said.contains("the disk was stolen"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("revoked") && said.contains("the disk was stolen"),
+        "{said}"
+    );
     assert_eq!(verify(&house, &second).0, Some(0));
     // Naming a revoked key does not bring it back.
     let file = house.root().join("old.pem");
     let record = fs::read_to_string(house.state().join(format!("keys/known/{old}.json"))).unwrap();
-    fs::write(&file, serde_json::from_str::<Value>(&record).unwrap()["public_key"].as_str().unwrap()).unwrap();
-    let named = house.cto(&["verify", first.dir.to_str().unwrap(), "--key", file.to_str().unwrap()]);
+    fs::write(
+        &file,
+        serde_json::from_str::<Value>(&record).unwrap()["public_key"]
+            .as_str()
+            .unwrap(),
+    )
+    .unwrap();
+    let named = house.cto(&[
+        "verify",
+        first.dir.to_str().unwrap(),
+        "--key",
+        file.to_str().unwrap(),
+    ]);
     assert_eq!(named.code, Some(1), "{named:?}");
-    assert_eq!(house.cto(&["keys", "trust", file.to_str().unwrap()]).code, Some(2));
+    assert_eq!(
+        house.cto(&["keys", "trust", file.to_str().unwrap()]).code,
+        Some(2)
+    );
     // The one that signs, revoked: the next run makes another.
     let current = keys(&house)[0]["key_id"].as_str().unwrap().to_owned();
     house.cto(&["keys", "revoke", &current, "--reason", "just in case"]);
     let (_, third) = house.run(&case, ORACLE, &[]);
-    assert_eq!((verify(&house, &second).0, verify(&house, &third).0), (Some(1), Some(0)));
+    assert_eq!(
+        (verify(&house, &second).0, verify(&house, &third).0),
+        (Some(1), Some(0))
+    );
 }
 
 #[test]
@@ -136,29 +203,56 @@ fn keys_of_others_are_trusted_by_hand() {
     assert_eq!(verify(&other, &copy).0, Some(3));
     let file = other.root().join("theirs.pem");
     fs::write(&file, &public).unwrap();
-    assert_eq!(other.cto(&["keys", "trust", file.to_str().unwrap(), "--label", "build machine"]).code, Some(0));
+    assert_eq!(
+        other
+            .cto(&[
+                "keys",
+                "trust",
+                file.to_str().unwrap(),
+                "--label",
+                "build machine"
+            ])
+            .code,
+        Some(0)
+    );
     let (code, said) = verify(&other, &copy);
-    assert!(code == Some(0) && said.contains("by build machine (key "), "{said}");
+    assert!(
+        code == Some(0) && said.contains("by build machine (key "),
+        "{said}"
+    );
     // Naming another key means: only that one.
     let stranger = other.root().join("stranger.pem");
     fs::write(&stranger, TestKey::new(3).public_pem()).unwrap();
-    let only = other.cto(&["verify", copy.dir.to_str().unwrap(), "--key", stranger.to_str().unwrap()]);
+    let only = other.cto(&[
+        "verify",
+        copy.dir.to_str().unwrap(),
+        "--key",
+        stranger.to_str().unwrap(),
+    ]);
     assert_eq!(only.code, Some(3), "{only:?}");
-    for (what, text) in
-        [("garbage", "hello".to_owned()), ("a private key", TestKey::new(3).private_pem()), ("nothing", String::new())]
-    {
+    for (what, text) in [
+        ("garbage", "hello".to_owned()),
+        ("a private key", TestKey::new(3).private_pem()),
+        ("nothing", String::new()),
+    ] {
         fs::write(&file, text).unwrap();
         let answer = other.cto(&["keys", "trust", file.to_str().unwrap()]);
         assert_eq!(answer.code, Some(2), "{what}: {answer:?}");
     }
-    assert_eq!(other.cto(&["keys", "revoke", "ffff", "--reason", "x"]).code, Some(2));
+    assert_eq!(
+        other.cto(&["keys", "revoke", "ffff", "--reason", "x"]).code,
+        Some(2)
+    );
 }
 
 #[test]
 fn an_ssh_key_signs() {
     let house = house();
     let file = house.root().join("id_ed25519");
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "someone", "-f"]).arg(&file).status();
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "someone", "-f"])
+        .arg(&file)
+        .status();
     if !made.is_ok_and(|status| status.success()) {
         // A host without OpenSSH; the parser has its own tests.
         return;
@@ -168,23 +262,43 @@ fn an_ssh_key_signs() {
     let case = house.case(&Case::new("quick"));
     let (_, bundle) = house.run(&case, ORACLE, &[]);
     let (code, said) = verify(&house, &bundle);
-    assert!(code == Some(0) && said.contains("SSH key id_ed25519"), "{said}");
-    assert!(!house.state().join("keys/machine.pem").exists(), "a key nobody asked for");
-    assert!(bundle.anywhere(house.root().to_str().unwrap()).is_empty(), "the bundle tells where the key lies");
+    assert!(
+        code == Some(0) && said.contains("SSH key id_ed25519"),
+        "{said}"
+    );
+    assert!(
+        !house.state().join("keys/machine.pem").exists(),
+        "a key nobody asked for"
+    );
+    assert!(
+        bundle.anywhere(house.root().to_str().unwrap()).is_empty(),
+        "the bundle tells where the key lies"
+    );
     let public = file.with_extension("pub");
     let stranger = self::house();
-    let answer = stranger.cto(&["verify", bundle.dir.to_str().unwrap(), "--key", public.to_str().unwrap()]);
+    let answer = stranger.cto(&[
+        "verify",
+        bundle.dir.to_str().unwrap(),
+        "--key",
+        public.to_str().unwrap(),
+    ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     fs::remove_file(&file).unwrap();
     let gone = house.cto(&["run", &case]);
-    assert!(gone.code == Some(70) && gone.stderr.contains("nothing ran"), "{gone:?}");
+    assert!(
+        gone.code == Some(70) && gone.stderr.contains("nothing ran"),
+        "{gone:?}"
+    );
     assert_eq!(house.cto(&["keys", "use", "--machine"]).code, Some(0));
     assert_eq!(house.cto(&["run", &case]).code, Some(0));
 }
 
 /// A signing program: openssl with a key file of its own.
 fn signing_program(house: &House) -> Option<(String, String)> {
-    let (key, public) = (house.root().join("token.pem"), house.root().join("token.pub"));
+    let (key, public) = (
+        house.root().join("token.pem"),
+        house.root().join("token.pub"),
+    );
     fs::write(&key, TestKey::new(5).private_pem()).unwrap();
     fs::write(&public, TestKey::new(5).public_pem()).unwrap();
     let program = house.root().join("sign");
@@ -194,17 +308,37 @@ fn signing_program(house: &House) -> Option<(String, String)> {
     );
     fs::write(&program, text).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let works = Command::new(&program).stdin(std::process::Stdio::null()).output().is_ok_and(|out| out.status.success());
+    let works = Command::new(&program)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .is_ok_and(|out| out.status.success());
     works.then(|| (program.display().to_string(), public.display().to_string()))
 }
 
 #[test]
 fn a_program_signs() {
     let house = house();
-    let Some((program, public)) = signing_program(&house) else { return };
-    let wrong = house.cto(&["keys", "use", "--public", &public, "--", "/bin/echo", "AAAA"]);
-    assert!(wrong.code == Some(2) && wrong.stderr.contains("not one of key"), "{wrong:?}");
-    assert_eq!(house.cto(&["keys", "use", "--public", &public]).code, Some(2), "a key without a program");
+    let Some((program, public)) = signing_program(&house) else {
+        return;
+    };
+    let wrong = house.cto(&[
+        "keys",
+        "use",
+        "--public",
+        &public,
+        "--",
+        "/bin/echo",
+        "AAAA",
+    ]);
+    assert!(
+        wrong.code == Some(2) && wrong.stderr.contains("not one of key"),
+        "{wrong:?}"
+    );
+    assert_eq!(
+        house.cto(&["keys", "use", "--public", &public]).code,
+        Some(2),
+        "a key without a program"
+    );
     let chosen = house.cto(&["keys", "use", "--public", &public, "--", &program]);
     assert_eq!(chosen.code, Some(0), "{chosen:?}");
     let case = house.case(&Case::new("quick"));
@@ -216,40 +350,70 @@ fn a_program_signs() {
     fs::write(&program, "#!/bin/sh\nexit 1\n").unwrap();
     let answer = house.cto(&["run", &case]);
     assert_eq!(answer.code, Some(70), "{answer:?}");
-    let unsealed: Vec<_> = house.run_dirs().into_iter().filter(|dir| !dir.join("report.json").exists()).collect();
-    assert_eq!(unsealed.len(), 1, "signing is tried before the commit point");
-    assert_eq!(house.cto(&["recover"]).code, Some(70), "recovery cannot sign either, and says so");
+    let unsealed: Vec<_> = house
+        .run_dirs()
+        .into_iter()
+        .filter(|dir| !dir.join("report.json").exists())
+        .collect();
+    assert_eq!(
+        unsealed.len(),
+        1,
+        "signing is tried before the commit point"
+    );
+    assert_eq!(
+        house.cto(&["recover"]).code,
+        Some(70),
+        "recovery cannot sign either, and says so"
+    );
     fs::write(&program, good).unwrap();
     assert_eq!(house.cto(&["recover"]).code, Some(0));
     let closed = Bundle::at(&unsealed[0]);
-    assert_eq!((closed.status().as_str(), verify(&house, &closed).0), ("blocked", Some(0)));
+    assert_eq!(
+        (closed.status().as_str(), verify(&house, &closed).0),
+        ("blocked", Some(0))
+    );
 }
 
-/// Killed between the sums and the signature, or anywhere in the signing: never a result, always recovered.
+/// Killed between the sums and the signature, or anywhere in the signing: never a result, always
+/// recovered.
 #[test]
 fn a_crash_around_the_signature_is_recovered() {
     type Cut = fn(&Path);
     let cuts: [(&str, Cut); 5] = [
         ("after the sums", |dir| {
-            fs::remove_dir_all(dir.join("attestations")).and_then(|()| fs::remove_file(dir.join("attestation.json"))).unwrap()
+            fs::remove_dir_all(dir.join("attestations"))
+                .and_then(|()| fs::remove_file(dir.join("attestation.json")))
+                .unwrap()
         }),
         ("after one companion", |dir| {
             fs::remove_file(dir.join("attestations/test-result.json"))
                 .and_then(|()| fs::remove_file(dir.join("attestation.json")))
                 .unwrap()
         }),
-        ("before the signature", |dir| fs::remove_file(dir.join("attestation.json")).unwrap()),
-        ("in the middle of the signature", |dir| fs::write(dir.join("attestation.json"), "{\"payload\":\"eyJ").unwrap()),
+        ("before the signature", |dir| {
+            fs::remove_file(dir.join("attestation.json")).unwrap()
+        }),
+        ("in the middle of the signature", |dir| {
+            fs::write(dir.join("attestation.json"), "{\"payload\":\"eyJ").unwrap()
+        }),
         ("before the commit point", |_| {}),
     ];
     for (what, cut) in cuts {
         let (house, bundle) = passed();
-        fs::rename(bundle.dir.join("report.json"), bundle.dir.join(".report.json.tmp")).unwrap();
+        fs::rename(
+            bundle.dir.join("report.json"),
+            bundle.dir.join(".report.json.tmp"),
+        )
+        .unwrap();
         cut(&bundle.dir);
         let name = bundle.run_id();
         assert_eq!(house.cto(&["verify", &name]).code, Some(3), "{what}");
         assert_eq!(house.cto(&["recover"]).code, Some(0), "{what}");
-        assert!(bundle.status() != "pass" && bundle.has_code("interrupted"), "{what}: {:?}", bundle.codes());
+        assert!(
+            bundle.status() != "pass" && bundle.has_code("interrupted"),
+            "{what}: {:?}",
+            bundle.codes()
+        );
         assert_eq!(house.cto(&["verify", &name]).code, Some(0), "{what}");
     }
 }
@@ -259,7 +423,10 @@ fn a_broken_store_is_no_silent_distrust() {
     let (house, bundle) = passed();
     fs::write(house.state().join("keys/known/x.json"), "{").unwrap();
     let answer = house.cto(&["verify", &bundle.run_id()]);
-    assert!(answer.code == Some(70) && answer.stderr.contains("keys_unusable"), "{answer:?}");
+    assert!(
+        answer.code == Some(70) && answer.stderr.contains("keys_unusable"),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -268,5 +435,8 @@ fn a_forger_without_the_key_gets_nothing() {
     let forged = Forged::copy_of(&bundle);
     forged.reseal();
     let (code, said) = verify(&house, &forged.bundle());
-    assert!(code == Some(3) && said.contains("not trusted here") && !said.contains("verdict"), "{said}");
+    assert!(
+        code == Some(3) && said.contains("not trusted here") && !said.contains("verdict"),
+        "{said}"
+    );
 }

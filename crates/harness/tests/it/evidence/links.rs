@@ -1,12 +1,14 @@
-//! Bundles that stand on others: settlements, proofs, approvals. The fixtures are made by hand and signed
-//! by the forger, whose key is trusted here: only what they say of each other decides.
+//! Bundles that stand on others: settlements, proofs, approvals. The fixtures are made by hand and
+//! signed by the forger, whose key is trusted here: only what they say of each other decides.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle::attest::{PublicKey, Trust};
 use cto_core::verify::{Standing, Verification};
-use cto_testkit::{Bundle, Case, FORGER, Forged, House, ORACLE, TestKey, copy_dir, script, sha256_hex, write};
+use cto_testkit::{
+    Bundle, Case, FORGER, Forged, House, ORACLE, TestKey, copy_dir, script, sha256_hex, write,
+};
 use serde_json::{Value, json};
 
 use crate::house;
@@ -28,7 +30,13 @@ impl Shelf {
         let (_, fail) = house.run(&case, &script(&[write("keep.txt", "x\n")]), &[]);
         let (_, blocked) = house.run_args(&["run", &case, "--engine", "codex", "--json"]);
         let dir = house.root().join("shelf");
-        let shelf = Self { _house: house, dir, pass, fail, blocked };
+        let shelf = Self {
+            _house: house,
+            dir,
+            pass,
+            fail,
+            blocked,
+        };
         for bundle in [&shelf.pass, &shelf.fail] {
             shelf.put(&Forged::copy_of(bundle));
         }
@@ -37,7 +45,9 @@ impl Shelf {
 
     /// Signs a bundle and puts it on the shelf, under the name its report has.
     fn put(&self, forged: &Forged) -> PathBuf {
-        let place = self.dir.join(forged.bundle().report()["run_id"].as_str().unwrap());
+        let place = self
+            .dir
+            .join(forged.bundle().report()["run_id"].as_str().unwrap());
         let _ = fs::remove_dir_all(&place);
         copy_dir(&forged.reseal().dir, &place);
         place
@@ -56,17 +66,32 @@ impl Shelf {
             let _ = fs::remove_file(forged.dir.join(name));
         }
         let accepted = outcome == "accepted";
-        let blockers = if accepted { json!([]) } else { json!(["operator_rejected"]) };
+        let blockers = if accepted {
+            json!([])
+        } else {
+            json!(["operator_rejected"])
+        };
         let status = if accepted { "pass" } else { "fail" };
-        forged.put("containment.json", &self.blocked.bytes("containment.json")).put("patch.diff", b"");
+        forged
+            .put("containment.json", &self.blocked.bytes("containment.json"))
+            .put("patch.diff", b"");
         forged.put("test.log", b"verification was not reached\n");
-        forged.put("report.md", format!("# {}: quick\n", status.to_uppercase()).as_bytes());
+        forged.put(
+            "report.md",
+            format!("# {}: quick\n", status.to_uppercase()).as_bytes(),
+        );
         let line = |kind: &str, data: Value| json!({"ts": "2031-01-01T00:00:00.000Z", "run_id": id, "type": kind, "data": data});
         let sentence = "the operator rejected the result";
         let head = run.report()["events"]["head"].as_str().unwrap().to_owned();
         let events = vec![
-            line("operator.outcome.recorded", json!({"outcome": outcome, "actor": "someone", "given_ahead": false})),
-            line("run.completed", json!({"status": status, "blockers": blockers, "findings": []})),
+            line(
+                "operator.outcome.recorded",
+                json!({"outcome": outcome, "actor": "someone", "given_ahead": false}),
+            ),
+            line(
+                "run.completed",
+                json!({"status": status, "blockers": blockers, "findings": []}),
+            ),
         ];
         forged.edit_report(|r| {
             let blocked = self.blocked.report();
@@ -110,7 +135,10 @@ impl Shelf {
 
     fn verify(&self, dir: &Path) -> Verification {
         let mut trust = Trust::default();
-        trust.named(&PublicKey::from_text(&TestKey::new(FORGER).public_pem()).unwrap(), "the forger");
+        trust.named(
+            &PublicKey::from_text(&TestKey::new(FORGER).public_pem()).unwrap(),
+            "the forger",
+        );
         cto_harness::bundles::verifier::verify_dir(dir, &trust).unwrap()
     }
 
@@ -118,8 +146,12 @@ impl Shelf {
     fn expect(&self, what: &str, forged: &Forged, standing: Standing, why: &str) {
         let place = self.put(forged);
         let found = self.verify(&place);
-        let said: Vec<String> =
-            found.problems.iter().chain(&found.unknowns).map(|p| format!("{}: {}", p.artifact, p.message)).collect();
+        let said: Vec<String> = found
+            .problems
+            .iter()
+            .chain(&found.unknowns)
+            .map(|p| format!("{}: {}", p.artifact, p.message))
+            .collect();
         assert_eq!(found.standing, standing, "{what}: {said:#?}");
         assert!(said.join("\n").contains(why), "{what}: {said:#?}");
         fs::remove_dir_all(place).unwrap();
@@ -129,27 +161,65 @@ impl Shelf {
 #[test]
 fn a_settlement_goes_on_from_its_run() {
     let shelf = Shelf::make();
-    shelf.expect("accepted", &shelf.settlement(&shelf.pass, "accepted"), Standing::Good, "");
-    shelf.expect("rejected", &shelf.settlement(&shelf.pass, "rejected"), Standing::Good, "");
+    shelf.expect(
+        "accepted",
+        &shelf.settlement(&shelf.pass, "accepted"),
+        Standing::Good,
+        "",
+    );
+    shelf.expect(
+        "rejected",
+        &shelf.settlement(&shelf.pass, "rejected"),
+        Standing::Good,
+        "",
+    );
 
     let alone = shelf.settlement(&shelf.pass, "accepted");
     alone.edit_report(|r| r["continues"]["run_id"] = "20200101T000000Z-quick-abcdefgh".into());
-    shelf.expect("its run is not there", &alone, Standing::Unknown, "which was not found");
+    shelf.expect(
+        "its run is not there",
+        &alone,
+        Standing::Unknown,
+        "which was not found",
+    );
 
     let other = shelf.settlement(&shelf.pass, "accepted");
     other.edit_report(|r| r["continues"]["sums_sha256"] = "0".repeat(64).into());
-    shelf.expect("another bundle of that name", &other, Standing::Bad, "continues another bundle than the one called");
+    shelf.expect(
+        "another bundle of that name",
+        &other,
+        Standing::Bad,
+        "continues another bundle than the one called",
+    );
 
     let replayed = shelf.settlement(&shelf.pass, "accepted");
-    replayed.edit_report(|r| r["continues"] = json!({"run_id": shelf.fail.run_id(), "sums_sha256": shelf.sums(&shelf.fail)}));
-    shelf.expect("replayed onto another run", &replayed, Standing::Bad, "prev is not the hash of the line before");
+    replayed.edit_report(|r| {
+        r["continues"] =
+            json!({"run_id": shelf.fail.run_id(), "sums_sha256": shelf.sums(&shelf.fail)})
+    });
+    shelf.expect(
+        "replayed onto another run",
+        &replayed,
+        Standing::Bad,
+        "prev is not the hash of the line before",
+    );
 
     let failed = shelf.settlement(&shelf.fail, "accepted");
-    shelf.expect("a failed run accepted", &failed, Standing::Bad, "which did not pass");
+    shelf.expect(
+        "a failed run accepted",
+        &failed,
+        Standing::Bad,
+        "which did not pass",
+    );
 
     let nothing = shelf.settlement(&shelf.pass, "accepted");
     nothing.edit_report(|r| drop(r.as_object_mut().unwrap().remove("continues")));
-    shelf.expect("continues nothing", &nothing, Standing::Bad, "is a settlement and continues nothing");
+    shelf.expect(
+        "continues nothing",
+        &nothing,
+        Standing::Bad,
+        "is a settlement and continues nothing",
+    );
 
     let run = shelf.settlement(&shelf.pass, "accepted");
     run.edit_report(|r| r["kind"] = "run".into());
@@ -162,7 +232,12 @@ fn a_settlement_goes_on_from_its_run() {
 
     let itself = shelf.settlement(&shelf.pass, "accepted");
     itself.edit_report(|r| r["continues"]["run_id"] = r["run_id"].clone());
-    shelf.expect("continues itself", &itself, Standing::Unknown, "which was not found");
+    shelf.expect(
+        "continues itself",
+        &itself,
+        Standing::Unknown,
+        "which was not found",
+    );
 }
 
 #[test]
@@ -176,18 +251,35 @@ fn a_settlement_is_no_better_than_its_run() {
     fs::write(place.join("test.log"), log).unwrap();
     let stranger = Forged::copy_of(&Bundle::at(&place));
     stranger.sign(&TestKey::new(9));
-    for name in ["attestation.json", "attestations/provenance.json", "attestations/test-result.json"] {
+    for name in [
+        "attestation.json",
+        "attestations/provenance.json",
+        "attestations/test-result.json",
+    ] {
         fs::write(place.join(name), stranger.bundle().bytes(name)).unwrap();
     }
-    shelf.expect("its run is by an unknown key", &settlement, Standing::Unknown, "which is unknown");
+    shelf.expect(
+        "its run is by an unknown key",
+        &settlement,
+        Standing::Unknown,
+        "which is unknown",
+    );
 }
 
 #[test]
 fn a_run_without_a_settlement_cannot_pretend() {
     let shelf = Shelf::make();
     let forged = Forged::copy_of(&shelf.pass);
-    forged.edit_report(|r| r["continues"] = json!({"run_id": shelf.fail.run_id(), "sums_sha256": shelf.sums(&shelf.fail)}));
-    shelf.expect("a run that continues", &forged, Standing::Bad, "without being a settlement");
+    forged.edit_report(|r| {
+        r["continues"] =
+            json!({"run_id": shelf.fail.run_id(), "sums_sha256": shelf.sums(&shelf.fail)})
+    });
+    shelf.expect(
+        "a run that continues",
+        &forged,
+        Standing::Bad,
+        "without being a settlement",
+    );
 }
 
 /// A pass that says what it relies on.
@@ -202,7 +294,10 @@ fn relying(shelf: &Shelf, id: &str, kind: &str, sha256: &str) -> Forged {
         r["relies_on"] = json!([{"kind": kind, "id": id, "sha256": sha256}]);
     });
     // The log names its run, and the chain names the log.
-    let log = shelf.pass.text("test.log").replace(&shelf.pass.run_id(), own);
+    let log = shelf
+        .pass
+        .text("test.log")
+        .replace(&shelf.pass.run_id(), own);
     forged.put("test.log", log.as_bytes());
     forged.edit_events(|events| {
         for event in events.iter_mut() {
@@ -220,16 +315,56 @@ fn a_pass_is_no_better_than_its_proofs() {
     let shelf = Shelf::make();
     let (pass, fail) = (shelf.pass.run_id(), shelf.fail.run_id());
     let proof = |id: &str, sha256: &str| relying(&shelf, id, "proof", sha256);
-    shelf.expect("whole", &proof(&pass, &shelf.sums(&shelf.pass)), Standing::Good, "");
+    shelf.expect(
+        "whole",
+        &proof(&pass, &shelf.sums(&shelf.pass)),
+        Standing::Good,
+        "",
+    );
     let patch = sha256_hex(&shelf.pass.bytes("patch.diff"));
-    shelf.expect("an artifact", &proof(&format!("{pass}/patch.diff"), &patch), Standing::Good, "");
-    shelf.expect("another artifact", &proof(&format!("{pass}/test.log"), &patch), Standing::Bad, "relies on something else");
-    shelf.expect("no artifact", &proof(&format!("{pass}/nothing"), &patch), Standing::Bad, "relies on something else");
-    shelf.expect("changed since", &proof(&pass, &"0".repeat(64)), Standing::Bad, "relies on something else");
-    shelf.expect("failed", &proof(&fail, &shelf.sums(&shelf.fail)), Standing::Bad, "which did not pass");
+    shelf.expect(
+        "an artifact",
+        &proof(&format!("{pass}/patch.diff"), &patch),
+        Standing::Good,
+        "",
+    );
+    shelf.expect(
+        "another artifact",
+        &proof(&format!("{pass}/test.log"), &patch),
+        Standing::Bad,
+        "relies on something else",
+    );
+    shelf.expect(
+        "no artifact",
+        &proof(&format!("{pass}/nothing"), &patch),
+        Standing::Bad,
+        "relies on something else",
+    );
+    shelf.expect(
+        "changed since",
+        &proof(&pass, &"0".repeat(64)),
+        Standing::Bad,
+        "relies on something else",
+    );
+    shelf.expect(
+        "failed",
+        &proof(&fail, &shelf.sums(&shelf.fail)),
+        Standing::Bad,
+        "which did not pass",
+    );
     let absent = proof("20200101T000000Z-quick-abcdefgh", &"0".repeat(64));
-    shelf.expect("not there", &absent, Standing::Unknown, "which was not found");
-    shelf.expect("no run at all", &proof("../../etc", &"0".repeat(64)), Standing::Bad, "is not a run id");
+    shelf.expect(
+        "not there",
+        &absent,
+        Standing::Unknown,
+        "which was not found",
+    );
+    shelf.expect(
+        "no run at all",
+        &proof("../../etc", &"0".repeat(64)),
+        Standing::Bad,
+        "is not a run id",
+    );
     let twice = proof(&pass, &shelf.sums(&shelf.pass));
     twice.edit_report(|r| {
         let again = r["relies_on"][0].clone();
@@ -249,13 +384,34 @@ fn an_approval_is_about_this_contract() {
         forged.put(&format!("relied/{kind}-A-1.json"), &bytes);
         forged
     };
-    let granted = json!({"contract_digest": contract, "approval_granted": true, "actor": "someone"});
+    let granted =
+        json!({"contract_digest": contract, "approval_granted": true, "actor": "someone"});
     let asked = json!({"contract_digest": contract, "approval_granted": false});
-    shelf.expect("approval", &with("approval", &granted, None), Standing::Good, "");
-    shelf.expect("request", &with("request", &asked, None), Standing::Good, "");
-    shelf.expect("nothing granted", &with("approval", &asked, None), Standing::Bad, "grants nothing");
+    shelf.expect(
+        "approval",
+        &with("approval", &granted, None),
+        Standing::Good,
+        "",
+    );
+    shelf.expect(
+        "request",
+        &with("request", &asked, None),
+        Standing::Good,
+        "",
+    );
+    shelf.expect(
+        "nothing granted",
+        &with("approval", &asked, None),
+        Standing::Bad,
+        "grants nothing",
+    );
     let other = json!({"contract_digest": "0".repeat(64), "approval_granted": true});
-    shelf.expect("another contract", &with("approval", &other, None), Standing::Bad, "is about another contract");
+    shelf.expect(
+        "another contract",
+        &with("approval", &other, None),
+        Standing::Bad,
+        "is about another contract",
+    );
     let zeros = "0".repeat(64);
     shelf.expect(
         "another record",
@@ -263,8 +419,18 @@ fn an_approval_is_about_this_contract() {
         Standing::Bad,
         "is not the record the report relies on",
     );
-    shelf.expect("no record", &relying(&shelf, "A-1", "approval", &zeros), Standing::Unknown, "not in the bundle");
-    shelf.expect("no shape", &with("approval", &json!([1]), None), Standing::Bad, "expected shape");
+    shelf.expect(
+        "no record",
+        &relying(&shelf, "A-1", "approval", &zeros),
+        Standing::Unknown,
+        "not in the bundle",
+    );
+    shelf.expect(
+        "no shape",
+        &with("approval", &json!([1]), None),
+        Standing::Bad,
+        "expected shape",
+    );
 }
 
 #[test]
@@ -274,18 +440,34 @@ fn a_pass_stands_on_a_blocked_run_only_through_its_stage_one_proof() {
     blocked.put("stage1-gate-proof.json", b"{}\n");
     let place = shelf.put(&blocked);
     let id = shelf.blocked.run_id();
-    for (artifact, standing, why) in
-        [("stage1-gate-proof.json", Standing::Good, ""), ("gates.json", Standing::Bad, "which did not pass")]
-    {
+    for (artifact, standing, why) in [
+        ("stage1-gate-proof.json", Standing::Good, ""),
+        ("gates.json", Standing::Bad, "which did not pass"),
+    ] {
         let sha256 = sha256_hex(&fs::read(place.join(artifact)).unwrap());
-        shelf.expect(artifact, &relying(&shelf, &format!("{id}/{artifact}"), "proof", &sha256), standing, why);
+        shelf.expect(
+            artifact,
+            &relying(&shelf, &format!("{id}/{artifact}"), "proof", &sha256),
+            standing,
+            why,
+        );
     }
     let sums = shelf.sums(&shelf.blocked);
-    shelf.expect("the bundle itself", &relying(&shelf, &id, "proof", &sums), Standing::Bad, "which did not pass");
+    shelf.expect(
+        "the bundle itself",
+        &relying(&shelf, &id, "proof", &sums),
+        Standing::Bad,
+        "which did not pass",
+    );
     let passed = Forged::copy_of(&shelf.pass);
     passed.put("stage1-gate-proof.json", b"{}\n");
     let place = shelf.put(&passed);
     let sha256 = sha256_hex(&fs::read(place.join("stage1-gate-proof.json")).unwrap());
     let id = format!("{}/stage1-gate-proof.json", shelf.pass.run_id());
-    shelf.expect("a pass that claims to be one", &relying(&shelf, &id, "proof", &sha256), Standing::Bad, "which was not blocked");
+    shelf.expect(
+        "a pass that claims to be one",
+        &relying(&shelf, &id, "proof", &sha256),
+        Standing::Bad,
+        "which was not blocked",
+    );
 }

@@ -16,18 +16,32 @@ use crate::passed;
 
 fn went(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    answer.json()["runs"].as_array().unwrap().iter().map(|row| row["run_id"].as_str().unwrap().to_owned()).collect()
+    answer.json()["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["run_id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn kept(answer: &Answer, run_id: &str) -> Option<String> {
     let json = answer.json();
-    let row = json["protected"].as_array().unwrap().iter().find(|row| row["run_id"] == run_id)?;
+    let row = json["protected"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["run_id"] == run_id)?;
     Some(row["why"].as_str().unwrap().to_owned())
 }
 
 /// Three old runs beside a new one; their ids, oldest first.
 fn three(house: &House, like: &Bundle) -> [String; 3] {
-    ["20200101T000000Z-quick-aaaa2222", "20200102T000000Z-quick-aaaa2222", "20200103T000000Z-quick-aaaa2222"].map(|id| {
+    [
+        "20200101T000000Z-quick-aaaa2222",
+        "20200102T000000Z-quick-aaaa2222",
+        "20200103T000000Z-quick-aaaa2222",
+    ]
+    .map(|id| {
         house.plant(like, id, |report| {
             if id.contains("0102T") {
                 report["status"] = "fail".into();
@@ -44,21 +58,46 @@ fn nothing_goes_unless_told_and_then_exactly_what_was_shown() {
     let before = files_below(&house.runs_dir());
     let shown = house.cto(&["runs", "prune", "--older-than", "30d", "--json"]);
     assert_eq!(went(&shown), old);
-    assert_eq!((&shown.json()["dry_run"], &shown.json()["total"]), (&json!(true), &json!(4)));
+    assert_eq!(
+        (&shown.json()["dry_run"], &shown.json()["total"]),
+        (&json!(true), &json!(4))
+    );
     let text = house.cto(&["runs", "prune", "--older-than", "30d"]);
     assert_eq!(text.code, Some(0));
     for want in ["3 of 4 runs would go", "--yes", &old[0]] {
         assert!(text.stdout.contains(want), "{want}: {}", text.stdout);
     }
-    assert_eq!(files_below(&house.runs_dir()), before, "a look removed something");
+    assert_eq!(
+        files_below(&house.runs_dir()),
+        before,
+        "a look removed something"
+    );
 
     let done = house.cto(&["runs", "prune", "--older-than", "30d", "--yes", "--json"]);
-    assert_eq!((went(&done), &done.json()["dry_run"]), (old.to_vec(), &json!(false)));
-    assert!(done.json()["runs"].as_array().unwrap().iter().all(|row| row["removed"] == true));
+    assert_eq!(
+        (went(&done), &done.json()["dry_run"]),
+        (old.to_vec(), &json!(false))
+    );
+    assert!(
+        done.json()["runs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["removed"] == true)
+    );
     assert_eq!(ids(&house.cto(&["runs", "--json"])), [bundle.run_id()]);
     assert_eq!(house.cto(&["verify", "last"]).code, Some(0));
-    assert!(house.work_entries().is_empty(), "{:?}", house.work_entries());
-    assert!(house.cto(&["runs", "prune", "--older-than", "30d"]).stdout.contains("Nothing to remove"));
+    assert!(
+        house.work_entries().is_empty(),
+        "{:?}",
+        house.work_entries()
+    );
+    assert!(
+        house
+            .cto(&["runs", "prune", "--older-than", "30d"])
+            .stdout
+            .contains("Nothing to remove")
+    );
 }
 
 #[test]
@@ -76,14 +115,41 @@ fn every_rule_and_their_sum() {
         (vec!["--status".into(), "fail".into()], &old[1..2]),
         (vec!["--status".into(), "blocked".into()], &[]),
         (vec!["--max-size".into(), format!("{total}")], &[]),
-        (vec!["--max-size".into(), format!("{}", total - 1)], &old[..1]),
-        (vec!["--max-size".into(), format!("{}", total - one - 1)], &old[..2]),
+        (
+            vec!["--max-size".into(), format!("{}", total - 1)],
+            &old[..1],
+        ),
+        (
+            vec!["--max-size".into(), format!("{}", total - one - 1)],
+            &old[..2],
+        ),
         (vec!["--max-size".into(), "0".into()], &all),
-        (vec!["--max-size".into(), "0".into(), "--keep-last".into(), "1".into()], &old),
-        (vec!["--older-than".into(), "1w".into(), "--status".into(), "pass".into(), "--keep-last".into(), "2".into()], &old[..1]),
+        (
+            vec![
+                "--max-size".into(),
+                "0".into(),
+                "--keep-last".into(),
+                "1".into(),
+            ],
+            &old,
+        ),
+        (
+            vec![
+                "--older-than".into(),
+                "1w".into(),
+                "--status".into(),
+                "pass".into(),
+                "--keep-last".into(),
+                "2".into(),
+            ],
+            &old[..1],
+        ),
     ];
     for (rules, want) in table {
-        let args: Vec<&str> = ["runs", "prune", "--json"].into_iter().chain(rules.iter().map(String::as_str)).collect();
+        let args: Vec<&str> = ["runs", "prune", "--json"]
+            .into_iter()
+            .chain(rules.iter().map(String::as_str))
+            .collect();
         assert_eq!(went(&house.cto(&args)), want, "{rules:?}");
     }
     for (args, want) in [
@@ -106,8 +172,14 @@ fn survives(house: &House, run_id: &str, why: &str) {
     let looked = house.cto(&["runs", "prune", "--max-size", "0", "--json"]);
     assert_eq!(kept(&looked, run_id).as_deref(), Some(why), "{looked:?}");
     let done = house.cto(&["runs", "prune", "--max-size", "0", "--yes", "--json"]);
-    assert!(!went(&done).contains(&run_id.to_owned()), "{run_id} was taken");
-    assert!(house.runs_dir().join(run_id).symlink_metadata().is_ok(), "{run_id} is gone");
+    assert!(
+        !went(&done).contains(&run_id.to_owned()),
+        "{run_id} was taken"
+    );
+    assert!(
+        house.runs_dir().join(run_id).symlink_metadata().is_ok(),
+        "{run_id} is gone"
+    );
 }
 
 #[test]
@@ -115,7 +187,11 @@ fn an_unsealed_run_stays() {
     let house = house();
     let dir = killed_run(&house);
     let before = files_below(&dir);
-    survives(&house, &dir.file_name().unwrap().to_string_lossy(), "unsealed");
+    survives(
+        &house,
+        &dir.file_name().unwrap().to_string_lossy(),
+        "unsealed",
+    );
     assert_eq!(files_below(&dir), before);
 }
 
@@ -123,7 +199,10 @@ fn an_unsealed_run_stays() {
 fn a_live_run_stays_and_ends_well() {
     let house = house();
     let case = house.case(&Case::new("quick"));
-    let slow = house.script("slow", &script(&[write("answer.txt", "right\n"), sleep(1_500)]));
+    let slow = house.script(
+        "slow",
+        &script(&[write("answer.txt", "right\n"), sleep(1_500)]),
+    );
     let mut child = house.start(&["run", &case, "--script", &slow]);
     let is_live = || house.cto(&["runs", "--json"]).json()["runs"][0]["state"] == "live";
     assert!(wait_until(is_live), "never live");
@@ -136,10 +215,15 @@ fn a_live_run_stays_and_ends_well() {
 #[test]
 fn a_sealed_run_whose_writer_holds_it_stays() {
     let (house, bundle) = passed();
-    let lock = cto_harness::evidence::RunLock::take(&bundle.dir).unwrap().unwrap();
+    let lock = cto_harness::evidence::RunLock::take(&bundle.dir)
+        .unwrap()
+        .unwrap();
     survives(&house, &bundle.run_id(), "live");
     drop(lock);
-    assert_eq!(went(&house.cto(&["runs", "prune", "--max-size", "0", "--json"])), [bundle.run_id()]);
+    assert_eq!(
+        went(&house.cto(&["runs", "prune", "--max-size", "0", "--json"])),
+        [bundle.run_id()]
+    );
 }
 
 #[test]
@@ -147,9 +231,15 @@ fn what_cannot_be_read_stays() {
     let (house, bundle) = passed();
     let broken = house.plant(&bundle, "20200101T000000Z-quick-aaaa2222", |_| {});
     fs::write(broken.join("report.json"), "{\"status\": \"pass\"}").unwrap();
-    let other = house.plant(&bundle, "20200102T000000Z-quick-aaaa2222", |report| report["run_id"] = bundle.run_id().into());
+    let other = house.plant(&bundle, "20200102T000000Z-quick-aaaa2222", |report| {
+        report["run_id"] = bundle.run_id().into()
+    });
     survives(&house, "20200101T000000Z-quick-aaaa2222", "unreadable");
-    survives(&house, other.file_name().unwrap().to_str().unwrap(), "unreadable");
+    survives(
+        &house,
+        other.file_name().unwrap().to_str().unwrap(),
+        "unreadable",
+    );
 }
 
 #[test]
@@ -157,14 +247,25 @@ fn what_another_bundle_refers_to_stays() {
     let (house, bundle) = passed();
     let [base, first, plain] = three(&house, &bundle);
     house.plant(&bundle, "20210101T000000Z-quick-aaaa2222", |report| {
-        report["relies_on"] = json!([{"kind": "proof", "id": base, "sha256": bundle.report()["task_digest"]}]);
-        report["continues"] = json!({"run_id": first, "sums_sha256": bundle.report()["task_digest"]});
+        report["relies_on"] =
+            json!([{"kind": "proof", "id": base, "sha256": bundle.report()["task_digest"]}]);
+        report["continues"] =
+            json!({"run_id": first, "sums_sha256": bundle.report()["task_digest"]});
     });
     let looked = house.cto(&["runs", "prune", "--max-size", "0", "--json"]);
     for id in [&base, &first] {
-        assert_eq!(kept(&looked, id).as_deref(), Some("referred_to"), "{looked:?}");
+        assert_eq!(
+            kept(&looked, id).as_deref(),
+            Some("referred_to"),
+            "{looked:?}"
+        );
     }
-    let by: Vec<Value> = looked.json()["protected"].as_array().unwrap().iter().map(|row| row["by"].clone()).collect();
+    let by: Vec<Value> = looked.json()["protected"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["by"].clone())
+        .collect();
     assert_eq!(by, ["20210101T000000Z-quick-aaaa2222"; 2]);
     assert!(went(&looked).contains(&plain));
 }
@@ -175,7 +276,11 @@ fn what_an_unsealed_run_mentions_stays() {
     let (house, bundle) = passed();
     let open = house.runs_dir().join("20210101T000000Z-quick-aaaa2222");
     fs::create_dir(&open).unwrap();
-    fs::write(open.join("contract.json"), format!("{{\"baseline\": \"{}/report.json\"}}", bundle.run_id())).unwrap();
+    fs::write(
+        open.join("contract.json"),
+        format!("{{\"baseline\": \"{}/report.json\"}}", bundle.run_id()),
+    )
+    .unwrap();
     survives(&house, &bundle.run_id(), "referred_to");
 }
 
@@ -198,7 +303,12 @@ fn links_inside_a_bundle_are_removed_and_not_followed() {
     fs::create_dir(&dear).unwrap();
     fs::write(dear.join("letter"), "keep").unwrap();
     symlink(&dear, bundle.dir.join("inside")).unwrap();
-    assert_eq!(house.cto(&["runs", "prune", "--max-size", "0", "--yes"]).code, Some(0));
+    assert_eq!(
+        house
+            .cto(&["runs", "prune", "--max-size", "0", "--yes"])
+            .code,
+        Some(0)
+    );
     assert!(!bundle.dir.exists() && dear.join("letter").is_file());
 }
 
@@ -207,35 +317,71 @@ fn what_is_no_run_directory_stays() {
     let (house, bundle) = passed();
     let runs = house.runs_dir();
     fs::create_dir_all(runs.join("notes/20200101T000000Z-quick-aaaa2222")).unwrap();
-    fs::copy(bundle.dir.join("report.json"), runs.join("notes/report.json")).unwrap();
+    fs::copy(
+        bundle.dir.join("report.json"),
+        runs.join("notes/report.json"),
+    )
+    .unwrap();
     fs::write(runs.join("20200101T000000Z-quick-aaaa2222"), "a file").unwrap();
     fs::create_dir(runs.join("20200101T000000Z-QUICK-aaaa2222")).unwrap();
-    assert_eq!(went(&house.cto(&["runs", "prune", "--max-size", "0", "--yes", "--json"])), [bundle.run_id()]);
-    let mut left: Vec<String> =
-        house.run_dirs().iter().map(|dir| dir.file_name().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(
+        went(&house.cto(&["runs", "prune", "--max-size", "0", "--yes", "--json"])),
+        [bundle.run_id()]
+    );
+    let mut left: Vec<String> = house
+        .run_dirs()
+        .iter()
+        .map(|dir| dir.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
     left.sort();
-    assert_eq!(left, ["20200101T000000Z-QUICK-aaaa2222", "20200101T000000Z-quick-aaaa2222", "notes"]);
+    assert_eq!(
+        left,
+        [
+            "20200101T000000Z-QUICK-aaaa2222",
+            "20200101T000000Z-quick-aaaa2222",
+            "notes"
+        ]
+    );
 }
 
 /// Chosen, but changed before it could be taken: it stays.
 #[test]
 fn a_run_that_changed_since_it_was_chosen_stays() {
     let (house, bundle) = passed();
-    let home = Home { root: house.state(), runs: house.runs_dir() };
+    let home = Home {
+        root: house.state(),
+        runs: house.runs_dir(),
+    };
     let chosen = prune::candidates(&home).unwrap().remove(0);
     let report = bundle.text("report.json");
-    fs::write(bundle.dir.join("report.json"), report.replace("\"status\": \"pass\"", "\"status\": \"fail\"")).unwrap();
-    assert!(matches!(prune::remove(&home, &chosen), Err(PruneError::Changed)));
+    fs::write(
+        bundle.dir.join("report.json"),
+        report.replace("\"status\": \"pass\"", "\"status\": \"fail\""),
+    )
+    .unwrap();
+    assert!(matches!(
+        prune::remove(&home, &chosen),
+        Err(PruneError::Changed)
+    ));
     fs::write(bundle.dir.join("report.json"), &report).unwrap();
     let away = house.root().join("away");
     fs::rename(&bundle.dir, &away).unwrap();
-    assert!(prune::remove(&home, &chosen).is_ok(), "gone is gone, whoever was quicker");
+    assert!(
+        prune::remove(&home, &chosen).is_ok(),
+        "gone is gone, whoever was quicker"
+    );
     symlink(&away, &bundle.dir).unwrap();
-    assert!(matches!(prune::remove(&home, &chosen), Err(PruneError::Changed)));
+    assert!(matches!(
+        prune::remove(&home, &chosen),
+        Err(PruneError::Changed)
+    ));
     fs::remove_file(&bundle.dir).unwrap();
     fs::rename(&away, &bundle.dir).unwrap();
     let lock = cto_harness::evidence::RunLock::take(&bundle.dir).unwrap();
-    assert!(matches!(prune::remove(&home, &chosen), Err(PruneError::Changed)));
+    assert!(matches!(
+        prune::remove(&home, &chosen),
+        Err(PruneError::Changed)
+    ));
     drop(lock);
     prune::remove(&home, &chosen).unwrap();
     assert!(!bundle.dir.exists());
@@ -253,15 +399,32 @@ fn what_an_interrupted_removal_left_is_cleared_later() {
         fs::create_dir_all(house.state().join("work/20990101T000000Z-live-aaaa2222")).unwrap();
     };
     let left = || {
-        let hidden = house.run_dirs().iter().filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with('.')).count();
+        let hidden = house
+            .run_dirs()
+            .iter()
+            .filter(|dir| dir.file_name().unwrap().to_string_lossy().starts_with('.'))
+            .count();
         (house.work_entries(), hidden)
     };
     let only_the_workspace = (vec!["20990101T000000Z-live-aaaa2222".to_owned()], 0);
     leave();
-    assert_eq!(ids(&house.cto(&["runs", "--json"])).len(), 1, "half a run was listed");
+    assert_eq!(
+        ids(&house.cto(&["runs", "--json"])).len(),
+        1,
+        "half a run was listed"
+    );
     house.cto(&["runs", "prune", "--older-than", "30d"]);
-    assert_eq!((left().0.len(), left().1), (2, 1), "a look removed something");
-    assert_eq!(house.cto(&["runs", "prune", "--older-than", "30d", "--yes"]).code, Some(0));
+    assert_eq!(
+        (left().0.len(), left().1),
+        (2, 1),
+        "a look removed something"
+    );
+    assert_eq!(
+        house
+            .cto(&["runs", "prune", "--older-than", "30d", "--yes"])
+            .code,
+        Some(0)
+    );
     assert_eq!(left(), only_the_workspace);
     leave();
     assert_eq!(house.cto(&["recover"]).code, Some(0));
@@ -273,7 +436,9 @@ fn a_runs_root_on_another_file_system_is_pruned_in_place() {
     let shm = Path::new("/dev/shm");
     let (house, bundle) = passed();
     let device = |path: &Path| fs::metadata(path).map(|meta| meta.dev()).ok();
-    let Ok(far) = tempfile::Builder::new().prefix("cto-far-").tempdir_in(shm) else { return };
+    let Ok(far) = tempfile::Builder::new().prefix("cto-far-").tempdir_in(shm) else {
+        return;
+    };
     if device(far.path()) == device(house.root()) {
         return;
     }
@@ -281,9 +446,25 @@ fn a_runs_root_on_another_file_system_is_pruned_in_place() {
     let planted = house.plant(&bundle, id, |_| {});
     cto_testkit::copy_dir(&planted, &far.path().join(id));
     let place = far.path().display().to_string();
-    let done = house.cto(&["runs", "prune", "--max-size", "0", "--yes", "--json", "--runs-dir", &place]);
-    assert_eq!((went(&done), done.json()["runs"][0]["removed"].clone()), (vec![id.to_owned()], json!(true)));
-    assert_eq!(fs::read_dir(far.path()).unwrap().count(), 0, "something was left");
+    let done = house.cto(&[
+        "runs",
+        "prune",
+        "--max-size",
+        "0",
+        "--yes",
+        "--json",
+        "--runs-dir",
+        &place,
+    ]);
+    assert_eq!(
+        (went(&done), done.json()["runs"][0]["removed"].clone()),
+        (vec![id.to_owned()], json!(true))
+    );
+    assert_eq!(
+        fs::read_dir(far.path()).unwrap().count(),
+        0,
+        "something was left"
+    );
     assert!(planted.is_dir() && house.work_entries().is_empty());
 }
 
@@ -297,24 +478,48 @@ fn a_removal_that_fails_is_typed() {
     let answer = house.cto(&["runs", "prune", "--max-size", "0", "--yes", "--json"]);
     assert_eq!(answer.code, Some(70), "{answer:?}");
     let row = answer.json()["runs"][0].clone();
-    assert_eq!((&row["removed"], &answer.json()["freed_bytes"]), (&json!(false), &json!(0)));
-    assert!(row["error"].as_str().unwrap().contains("cannot be taken out of the runs root"), "{row}");
+    assert_eq!(
+        (&row["removed"], &answer.json()["freed_bytes"]),
+        (&json!(false), &json!(0))
+    );
+    assert!(
+        row["error"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be taken out of the runs root"),
+        "{row}"
+    );
     assert!(bundle.dir.join("report.json").is_file());
-    assert!(house.cto(&["runs", "prune", "--max-size", "0", "--yes"]).stdout.contains("Removed 0 of 1 runs"));
+    assert!(
+        house
+            .cto(&["runs", "prune", "--max-size", "0", "--yes"])
+            .stdout
+            .contains("Removed 0 of 1 runs")
+    );
 }
 
 #[test]
 fn two_prunes_at_once_take_each_run_once() {
     let (house, bundle) = passed();
     for number in 0..30 {
-        house.plant(&bundle, &format!("202001{:02}T000000Z-quick-aaaa2222", number + 1), |_| {});
+        house.plant(
+            &bundle,
+            &format!("202001{:02}T000000Z-quick-aaaa2222", number + 1),
+            |_| {},
+        );
     }
-    let mut both: Vec<_> = (0..2).map(|_| house.start(&["runs", "prune", "--older-than", "30d", "--yes"])).collect();
+    let mut both: Vec<_> = (0..2)
+        .map(|_| house.start(&["runs", "prune", "--older-than", "30d", "--yes"]))
+        .collect();
     for child in &mut both {
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
     assert_eq!(ids(&house.cto(&["runs", "--json"])), [bundle.run_id()]);
     assert_eq!(house.cto(&["recover"]).code, Some(0));
-    assert!(house.work_entries().is_empty(), "{:?}", house.work_entries());
+    assert!(
+        house.work_entries().is_empty(),
+        "{:?}",
+        house.work_entries()
+    );
     assert_eq!(house.cto(&["verify", "last"]).code, Some(0));
 }

@@ -1,4 +1,5 @@
-//! `cto recover`: interrupted runs are closed as blocked, live ones left alone, readers write nothing.
+//! `cto recover`: interrupted runs are closed as blocked, live ones left alone, readers write
+//! nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +18,17 @@ fn events(dir: &Path) -> String {
 /// A run killed without warning while its engine slept.
 pub fn killed_run(house: &House) -> PathBuf {
     let case = house.case(&Case::new("quick"));
-    let slow = house.script("slow", &script(&[write("answer.txt", "right\n"), sleep(60_000)]));
+    let slow = house.script(
+        "slow",
+        &script(&[write("answer.txt", "right\n"), sleep(60_000)]),
+    );
     let mut child = house.start(&["run", &case, "--script", &slow]);
-    let started = || house.run_dirs().first().is_some_and(|dir| events(dir).contains("engine.started"));
+    let started = || {
+        house
+            .run_dirs()
+            .first()
+            .is_some_and(|dir| events(dir).contains("engine.started"))
+    };
     assert!(wait_until(started), "the engine never started");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -32,22 +41,41 @@ fn an_interrupted_run_is_unknown_until_it_is_closed() {
     let dir = killed_run(&house);
     let name = dir.file_name().unwrap().to_string_lossy().into_owned();
     let before = files_below(&dir);
-    for args in [&["verify", &name][..], &["show", &name], &["verify", "--json"], &["show", "--json"]] {
+    for args in [
+        &["verify", &name][..],
+        &["show", &name],
+        &["verify", "--json"],
+        &["show", "--json"],
+    ] {
         assert_eq!(house.cto(args).code, Some(3), "{args:?}");
     }
-    assert_eq!(house.cto(&["runs", "--json"]).json()["runs"][0]["state"], "unsealed");
+    assert_eq!(
+        house.cto(&["runs", "--json"]).json()["runs"][0]["state"],
+        "unsealed"
+    );
     assert_eq!(files_below(&dir), before, "a reader wrote");
 
     let answer = house.cto(&["recover"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.stdout.contains(&name) && answer.stdout.contains("interrupted"), "{answer:?}");
+    assert!(
+        answer.stdout.contains(&name) && answer.stdout.contains("interrupted"),
+        "{answer:?}"
+    );
     let bundle = Bundle::at(&dir);
-    assert_eq!((bundle.status(), bundle.codes()), ("blocked".into(), vec!["interrupted".to_owned()]));
+    assert_eq!(
+        (bundle.status(), bundle.codes()),
+        ("blocked".into(), vec!["interrupted".to_owned()])
+    );
     assert!(bundle.actions().contains(&"run.recover".to_owned()));
     assert!(house.work_entries().is_empty() && !bundle.has(".reserve") && !bundle.has("run.lock"));
     assert_good(&bundle);
     assert_eq!(house.cto(&["verify", &name]).code, Some(0));
-    assert!(house.cto(&["recover"]).stdout.contains("Nothing to recover"));
+    assert!(
+        house
+            .cto(&["recover"])
+            .stdout
+            .contains("Nothing to recover")
+    );
 }
 
 #[test]
@@ -57,7 +85,10 @@ fn the_next_run_closes_what_is_listed_as_open() {
     let case = house.case(&Case::new("quick"));
     let answer = house.cto(&["run", &case]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(answer.stderr.contains("closed an interrupted run"), "{answer:?}");
+    assert!(
+        answer.stderr.contains("closed an interrupted run"),
+        "{answer:?}"
+    );
     assert_eq!(Bundle::at(&dir).codes(), ["interrupted"]);
     assert_good(&Bundle::at(&dir));
 }
@@ -66,15 +97,35 @@ fn the_next_run_closes_what_is_listed_as_open() {
 fn a_live_run_is_live_and_left_alone() {
     let house = house();
     let case = house.case(&Case::new("quick"));
-    let slow = house.script("slow", &script(&[write("answer.txt", "right\n"), sleep(1_500)]));
+    let slow = house.script(
+        "slow",
+        &script(&[write("answer.txt", "right\n"), sleep(1_500)]),
+    );
     let mut child = house.start(&["run", &case, "--script", &slow]);
-    let started = || house.run_dirs().first().is_some_and(|dir| events(dir).contains("engine.started"));
+    let started = || {
+        house
+            .run_dirs()
+            .first()
+            .is_some_and(|dir| events(dir).contains("engine.started"))
+    };
     assert!(wait_until(started));
-    assert_eq!(house.cto(&["runs", "--json"]).json()["runs"][0]["state"], "live");
-    assert!(house.cto(&["recover"]).stdout.contains("Nothing to recover"));
+    assert_eq!(
+        house.cto(&["runs", "--json"]).json()["runs"][0]["state"],
+        "live"
+    );
+    assert!(
+        house
+            .cto(&["recover"])
+            .stdout
+            .contains("Nothing to recover")
+    );
     assert_eq!(house.cto(&["show", "--json"]).json()["state"], "live");
     assert_eq!(house.cto(&["verify"]).code, Some(3));
-    assert_eq!(child.wait().unwrap().code(), Some(0), "the live run was disturbed");
+    assert_eq!(
+        child.wait().unwrap().code(),
+        Some(0),
+        "the live run was disturbed"
+    );
     assert_good(&Bundle::at(house.run_dirs().remove(0)));
 }
 
@@ -84,11 +135,20 @@ fn a_chain_cut_anywhere_is_closed_and_never_a_pass() {
     let (house, bundle) = crate::passed();
     let root = house.root().join("cut");
     let chain = bundle.bytes("events.normalized.jsonl");
-    let borders: Vec<usize> = chain.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
-    // Every byte around each line end, and a spread of the rest: a torn line is torn wherever it was cut.
+    let borders: Vec<usize> = chain
+        .iter()
+        .enumerate()
+        .filter(|(_, b)| **b == b'\n')
+        .map(|(at, _)| at + 1)
+        .collect();
+    // Every byte around each line end, and a spread of the rest: a torn line is torn wherever it
+    // was cut.
     let near = |at: usize| borders.iter().any(|border| at.abs_diff(*border) <= 1);
     for length in (0..=chain.len()).filter(|at| near(*at) || at % 211 == 0) {
-        let home = Home { root: root.join("home"), runs: root.join("home/runs") };
+        let home = Home {
+            root: root.join("home"),
+            runs: root.join("home/runs"),
+        };
         home.create().unwrap();
         let dir = home.runs.join(bundle.run_id());
         copy_dir(&bundle.dir, &dir);
@@ -97,11 +157,19 @@ fn a_chain_cut_anywhere_is_closed_and_never_a_pass() {
         }
         fs::write(dir.join("events.normalized.jsonl"), &chain[..length]).unwrap();
         let closed = recover_all(&home);
-        assert!(closed.len() == 1 && closed[0].result.is_ok(), "{length}: {:?}", closed.first().map(|c| &c.result));
+        assert!(
+            closed.len() == 1 && closed[0].result.is_ok(),
+            "{length}: {:?}",
+            closed.first().map(|c| &c.result)
+        );
         let cut = Bundle::at(&dir);
         assert_good(&cut);
         assert_ne!(cut.status(), "pass", "cut at {length}");
-        assert!(cut.has_code("interrupted"), "cut at {length}: {:?}", cut.codes());
+        assert!(
+            cut.has_code("interrupted"),
+            "cut at {length}: {:?}",
+            cut.codes()
+        );
         fs::remove_dir_all(&root).unwrap();
     }
 }
@@ -110,15 +178,33 @@ fn a_chain_cut_anywhere_is_closed_and_never_a_pass() {
 fn damaged_leftovers_are_closed_too() {
     type Damage = fn(&Path);
     let damages: [(&str, Damage); 9] = [
-        ("empty containment", |dir| fs::write(dir.join("containment.json"), "").unwrap()),
-        ("torn gates", |dir| fs::write(dir.join("gates.json"), "{\"schema_").unwrap()),
-        ("no contract", |dir| fs::remove_file(dir.join("contract.json")).unwrap()),
-        ("torn contract", |dir| fs::write(dir.join("contract.json"), "{\"schema_ver").unwrap()),
-        ("garbage chain", |dir| fs::write(dir.join("events.normalized.jsonl"), "\u{1}garbage\n").unwrap()),
-        ("no chain", |dir| fs::remove_file(dir.join("events.normalized.jsonl")).unwrap()),
-        ("torn trace", |dir| fs::write(dir.join("trace.jsonl"), "{\"at_ms\":").unwrap()),
-        ("torn report", |dir| fs::write(dir.join(".report.json.tmp"), "{\"status\":\"pass\"").unwrap()),
-        ("old sums", |dir| fs::write(dir.join("SHA256SUMS"), "x").unwrap()),
+        ("empty containment", |dir| {
+            fs::write(dir.join("containment.json"), "").unwrap()
+        }),
+        ("torn gates", |dir| {
+            fs::write(dir.join("gates.json"), "{\"schema_").unwrap()
+        }),
+        ("no contract", |dir| {
+            fs::remove_file(dir.join("contract.json")).unwrap()
+        }),
+        ("torn contract", |dir| {
+            fs::write(dir.join("contract.json"), "{\"schema_ver").unwrap()
+        }),
+        ("garbage chain", |dir| {
+            fs::write(dir.join("events.normalized.jsonl"), "\u{1}garbage\n").unwrap()
+        }),
+        ("no chain", |dir| {
+            fs::remove_file(dir.join("events.normalized.jsonl")).unwrap()
+        }),
+        ("torn trace", |dir| {
+            fs::write(dir.join("trace.jsonl"), "{\"at_ms\":").unwrap()
+        }),
+        ("torn report", |dir| {
+            fs::write(dir.join(".report.json.tmp"), "{\"status\":\"pass\"").unwrap()
+        }),
+        ("old sums", |dir| {
+            fs::write(dir.join("SHA256SUMS"), "x").unwrap()
+        }),
     ];
     let house = house();
     let original = killed_run(&house);
@@ -132,7 +218,11 @@ fn damaged_leftovers_are_closed_too() {
         assert!(!answer.panicked(), "{what}: {answer:?}");
         assert_eq!(answer.code, Some(0), "{what}: {answer:?}");
         let bundle = Bundle::at(&original);
-        assert!(bundle.status() != "pass" && bundle.has_code("interrupted"), "{what}: {:?}", bundle.codes());
+        assert!(
+            bundle.status() != "pass" && bundle.has_code("interrupted"),
+            "{what}: {:?}",
+            bundle.codes()
+        );
         assert_good(&bundle);
     }
 }
@@ -155,15 +245,32 @@ fn a_run_of_a_newer_harness_is_left_to_it() {
     let house = house();
     let dir = killed_run(&house);
     let events = Bundle::at(&dir).events();
-    let contract = cto_core::values::digest::Digest::of(&fs::read(dir.join("contract.json")).unwrap());
-    let start = cto_testkit::chain_start(&dir.file_name().unwrap().to_string_lossy(), &contract.to_hex());
+    let contract =
+        cto_core::values::digest::Digest::of(&fs::read(dir.join("contract.json")).unwrap());
+    let start = cto_testkit::chain_start(
+        &dir.file_name().unwrap().to_string_lossy(),
+        &contract.to_hex(),
+    );
     let mut edited = events;
     edited[0]["data"]["rules"] = 1000.into();
-    fs::write(dir.join("events.normalized.jsonl"), cto_testkit::chained(&start, &edited).0).unwrap();
+    fs::write(
+        dir.join("events.normalized.jsonl"),
+        cto_testkit::chained(&start, &edited).0,
+    )
+    .unwrap();
     // The lock is no evidence: whoever looks takes it.
-    let evidence = || files_below(&dir).into_iter().filter(|(name, _)| name != "run.lock").collect::<Vec<_>>();
+    let evidence = || {
+        files_below(&dir)
+            .into_iter()
+            .filter(|(name, _)| name != "run.lock")
+            .collect::<Vec<_>>()
+    };
     let before = evidence();
     let answer = house.cto(&["recover"]);
-    assert!(answer.stdout.contains("a newer cto began this run") || answer.stderr.contains("a newer cto"), "{answer:?}");
+    assert!(
+        answer.stdout.contains("a newer cto began this run")
+            || answer.stderr.contains("a newer cto"),
+        "{answer:?}"
+    );
     assert_eq!(evidence(), before, "it was touched all the same");
 }

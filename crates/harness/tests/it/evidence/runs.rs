@@ -1,5 +1,5 @@
-//! `cto runs`: the list, newest first, every filter, with what is not a result shown as such. Each question is asked
-//! twice, through the index and past it.
+//! `cto runs`: the list, newest first, every filter, with what is not a result shown as such. Each
+//! question is asked twice, through the index and past it.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -14,10 +14,16 @@ use crate::passed;
 /// Run ids of a list, newest first.
 pub fn ids(answer: &Answer) -> Vec<String> {
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    answer.json()["runs"].as_array().unwrap().iter().map(|row| row["run_id"].as_str().unwrap().to_owned()).collect()
+    answer.json()["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["run_id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
-/// Puts something where the index belongs that is none, so that every answer comes from the bundles.
+/// Puts something where the index belongs that is none, so that every answer comes from the
+/// bundles.
 pub fn block_index(house: &House) {
     let index = house.state().join("cto.db");
     for file in ["cto.db", "cto.db-wal", "cto.db-shm"] {
@@ -31,7 +37,10 @@ fn an_empty_house_says_what_to_type() {
     let house = house();
     let answer = house.cto(&["runs"]);
     assert_eq!(answer.code, Some(0));
-    assert!(answer.stdout.contains("No runs yet") && answer.stdout.contains("run"), "{answer:?}");
+    assert!(
+        answer.stdout.contains("No runs yet") && answer.stdout.contains("run"),
+        "{answer:?}"
+    );
     assert_eq!(house.cto(&["runs", "--json"]).json()["total"], 0);
     assert!(!house.state().exists(), "listing wrote state");
 }
@@ -44,7 +53,13 @@ fn newest_first_and_limited() {
         house.run(&case, ORACLE, &[]);
     }
     let json = house.cto(&["runs", "-n", "2", "--json"]).json();
-    assert_eq!((json["total"].as_u64(), json["runs"].as_array().unwrap().len()), (Some(3), 2));
+    assert_eq!(
+        (
+            json["total"].as_u64(),
+            json["runs"].as_array().unwrap().len()
+        ),
+        (Some(3), 2)
+    );
     let text = house.cto(&["runs", "-n", "2"]);
     assert_eq!(text.stdout.lines().count(), 2);
     assert!(text.stderr.contains("1 more"), "{text:?}");
@@ -66,13 +81,29 @@ fn what_is_no_result_is_not_shown_as_one() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|row| (row["state"].as_str().unwrap().to_owned(), row.get("status").is_some()))
+        .map(|row| {
+            (
+                row["state"].as_str().unwrap().to_owned(),
+                row.get("status").is_some(),
+            )
+        })
         .collect();
-    let want = [("sealed", true), ("unreadable", false), ("unreadable", false), ("unsealed", false)];
+    let want = [
+        ("sealed", true),
+        ("unreadable", false),
+        ("unreadable", false),
+        ("unsealed", false),
+    ];
     assert_eq!(rows, want.map(|(state, has)| (state.to_owned(), has)));
-    assert_eq!(json["runs"][1]["unreadable_because"], "its report is of another run");
+    assert_eq!(
+        json["runs"][1]["unreadable_because"],
+        "its report is of another run"
+    );
     let text = house.cto(&["runs"]).stdout;
-    assert!(text.contains("proves nothing") && text.contains(&bundle.run_id()), "{text}");
+    assert!(
+        text.contains("proves nothing") && text.contains(&bundle.run_id()),
+        "{text}"
+    );
 }
 
 /// Every part of a row that a program may rely on.
@@ -81,10 +112,14 @@ fn a_row_keeps_its_shape() {
     let (house, bundle) = passed();
     let report = bundle.report();
     let row = house.cto(&["runs", "--json"]).json()["runs"][0].clone();
-    let mut keys: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut keys: Vec<&str> = row
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     keys.sort_unstable();
-    let want =
-        "blockers bundle case_id duration_ms engine failure_reason finished_at kind origin run_id stage started_at state status";
+    let want = "blockers bundle case_id duration_ms engine failure_reason finished_at kind origin run_id stage started_at state status";
     assert_eq!(keys.join(" "), want);
     for (ours, theirs) in [
         ("case_id", "case_id"),
@@ -106,14 +141,37 @@ fn a_row_keeps_its_shape() {
 /// Six runs that differ in everything a filter asks for, and one that was never sealed.
 fn varied(house: &House, like: &Bundle) {
     let blocker = |codes: &[&str]| -> Value {
-        codes.iter().map(|code| json!({"code": code, "message": "m", "event": null})).collect::<Vec<_>>().into()
+        codes
+            .iter()
+            .map(|code| json!({"code": code, "message": "m", "event": null}))
+            .collect::<Vec<_>>()
+            .into()
     };
     let plant = |id: &str, fields: &[(&str, Value)]| {
-        house.plant(like, id, |report| fields.iter().for_each(|(key, value)| report[*key] = value.clone()));
+        house.plant(like, id, |report| {
+            fields
+                .iter()
+                .for_each(|(key, value)| report[*key] = value.clone())
+        });
     };
-    plant("20260101T000000Z-alpha-aaaa2222", &[("origin", "ci".into())]);
-    plant("20260101T235959Z-beta-aaaa2222", &[("status", "fail".into()), ("blockers", blocker(&["no_diff", "secret_leak"]))]);
-    plant("20260102T120000Z-alpha-aaaa2222", &[("status", "fail".into()), ("blockers", blocker(&["verification_failed"]))]);
+    plant(
+        "20260101T000000Z-alpha-aaaa2222",
+        &[("origin", "ci".into())],
+    );
+    plant(
+        "20260101T235959Z-beta-aaaa2222",
+        &[
+            ("status", "fail".into()),
+            ("blockers", blocker(&["no_diff", "secret_leak"])),
+        ],
+    );
+    plant(
+        "20260102T120000Z-alpha-aaaa2222",
+        &[
+            ("status", "fail".into()),
+            ("blockers", blocker(&["verification_failed"])),
+        ],
+    );
     plant(
         "20260102T120000Z-alpha-aaaa3333",
         &[
@@ -123,8 +181,14 @@ fn varied(house: &House, like: &Bundle) {
             ("blockers", blocker(&["engine_gate_closed"])),
         ],
     );
-    plant("20260103T000000Z-beta-aaaa2222", &[("origin", "validator".into()), ("stage", 3.into())]);
-    plant("20260104T000000Z-gamma-aaaa2222", &[("backend", "codex".into())]);
+    plant(
+        "20260103T000000Z-beta-aaaa2222",
+        &[("origin", "validator".into()), ("stage", 3.into())],
+    );
+    plant(
+        "20260104T000000Z-gamma-aaaa2222",
+        &[("backend", "codex".into())],
+    );
     fs::create_dir(house.runs_dir().join("20260105T000000Z-alpha-aaaa2222")).unwrap();
     fs::remove_dir_all(&like.dir).unwrap();
 }
@@ -154,11 +218,29 @@ const FILTERS: [(&[&str], &str); 28] = [
     (&["--since", "2026-01-02T14:00:01+02:00"], "5 4 3"),
     (&["--until", "2026-01-01"], "1y 1"),
     (&["--until", "2026-01-01T23:59:58Z"], "1"),
-    (&["--since", "2026-01-01T12:00:00Z", "--until", "2026-01-02"], "2x 2 1y"),
+    (
+        &["--since", "2026-01-01T12:00:00Z", "--until", "2026-01-02"],
+        "2x 2 1y",
+    ),
     (&["--since", "1s"], ""),
     (&["--until", "0s", "--case", "gamma"], "4"),
-    (&["--status", "fail", "--case", "alpha", "--stage", "2", "--engine", "fake"], "2"),
-    (&["--status", "fail", "--case", "beta", "--blocker", "verification_failed"], ""),
+    (
+        &[
+            "--status", "fail", "--case", "alpha", "--stage", "2", "--engine", "fake",
+        ],
+        "2",
+    ),
+    (
+        &[
+            "--status",
+            "fail",
+            "--case",
+            "beta",
+            "--blocker",
+            "verification_failed",
+        ],
+        "",
+    ),
 ];
 
 #[test]
@@ -179,16 +261,35 @@ fn every_filter_alone_and_together_with_the_index_and_without() {
         }
         for (filter, want) in FILTERS {
             let answer = house.cto(&[&["runs", "--json"], filter].concat());
-            assert_eq!(answer.stderr.contains("is not an index"), way == "past the index", "{answer:?}");
+            assert_eq!(
+                answer.stderr.contains("is not an index"),
+                way == "past the index",
+                "{answer:?}"
+            );
             let found: Vec<String> = ids(&answer).iter().map(short).collect();
             assert_eq!(found.join(" "), want, "{filter:?} {way}");
             assert_eq!(answer.json()["total"], found.len(), "{filter:?} {way}");
             let limited = house.cto(&[&["runs", "--json", "-n", "1"], filter].concat());
-            assert_eq!(limited.json()["total"], found.len(), "{filter:?} {way}, limited");
-            assert_eq!(ids(&limited).iter().map(short).collect::<Vec<_>>(), found[..found.len().min(1)], "{filter:?} {way}");
+            assert_eq!(
+                limited.json()["total"],
+                found.len(),
+                "{filter:?} {way}, limited"
+            );
+            assert_eq!(
+                ids(&limited).iter().map(short).collect::<Vec<_>>(),
+                found[..found.len().min(1)],
+                "{filter:?} {way}"
+            );
         }
     }
-    assert!(house.cto(&["runs", "--status", "pass", "--case", "alpha", "--stage", "6"]).stdout.contains("No run matches"));
+    assert!(
+        house
+            .cto(&[
+                "runs", "--status", "pass", "--case", "alpha", "--stage", "6"
+            ])
+            .stdout
+            .contains("No run matches")
+    );
 }
 
 #[test]
@@ -217,15 +318,27 @@ fn what_cannot_be_asked_is_a_mistake_not_an_empty_list() {
 fn a_live_run_becomes_a_sealed_one_without_a_new_name() {
     let house = house();
     let case = house.case(&Case::new("quick"));
-    let slow = house.script("slow", &script(&[write("answer.txt", "right\n"), sleep(1_500)]));
+    let slow = house.script(
+        "slow",
+        &script(&[write("answer.txt", "right\n"), sleep(1_500)]),
+    );
     let mut child = house.start(&["run", &case, "--script", &slow]);
     let state = || house.cto(&["runs", "--json"]).json()["runs"][0]["state"].clone();
     assert!(wait_until(|| state() == "live"), "never live: {}", state());
-    assert!(ids(&house.cto(&["runs", "--json", "--status", "pass"])).is_empty(), "no verdict yet");
-    assert_eq!(ids(&house.cto(&["runs", "--json", "--case", "quick"])).len(), 1);
+    assert!(
+        ids(&house.cto(&["runs", "--json", "--status", "pass"])).is_empty(),
+        "no verdict yet"
+    );
+    assert_eq!(
+        ids(&house.cto(&["runs", "--json", "--case", "quick"])).len(),
+        1
+    );
     assert!(child.wait().unwrap().success());
     assert_eq!(state(), "sealed");
-    assert_eq!(ids(&house.cto(&["runs", "--json", "--status", "pass"])).len(), 1);
+    assert_eq!(
+        ids(&house.cto(&["runs", "--json", "--status", "pass"])).len(),
+        1
+    );
 }
 
 #[test]
@@ -237,7 +350,10 @@ fn a_hostile_report_reaches_no_terminal_raw() {
     });
     let text = house.cto(&["runs"]).stdout;
     assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(!text.contains('\u{1b}') && text.contains("gone"), "{text:?}");
+    assert!(
+        !text.contains('\u{1b}') && text.contains("gone"),
+        "{text:?}"
+    );
 }
 
 #[test]
@@ -249,7 +365,12 @@ fn an_odd_runs_root_is_read_or_refused_but_never_called_empty() {
     fs::write(at("file"), "").unwrap();
     let listed = house.cto(&["runs", "--json", "--runs-dir", &at("link")]);
     assert_eq!(ids(&listed), [bundle.run_id()]);
-    assert_eq!(house.cto(&["runs", "--json", "--runs-dir", &at("missing")]).json()["total"], 0);
+    assert_eq!(
+        house
+            .cto(&["runs", "--json", "--runs-dir", &at("missing")])
+            .json()["total"],
+        0
+    );
     let mut refused = vec!["file", "dangling"];
     if !is_root() {
         fs::create_dir(at("closed")).unwrap();
@@ -257,10 +378,18 @@ fn an_odd_runs_root_is_read_or_refused_but_never_called_empty() {
         refused.push("closed");
     }
     for name in refused {
-        for args in [&["runs", "--json"][..], &["show", "last", "--json"], &["runs", "prune", "--keep-last", "1", "--json"]] {
+        for args in [
+            &["runs", "--json"][..],
+            &["show", "last", "--json"],
+            &["runs", "prune", "--keep-last", "1", "--json"],
+        ] {
             let answer = house.cto(&[args, &["--runs-dir", &at(name)]].concat());
             assert_eq!(answer.code, Some(2), "{name} {args:?}: {answer:?}");
-            assert_eq!(answer.json()["error"]["code"], "unreadable_runs_root", "{name} {args:?}");
+            assert_eq!(
+                answer.json()["error"]["code"],
+                "unreadable_runs_root",
+                "{name} {args:?}"
+            );
         }
     }
     if !is_root() {
@@ -277,19 +406,36 @@ fn an_odd_runs_root_is_read_or_refused_but_never_called_empty() {
 fn strays_in_the_runs_root_are_no_runs() {
     let (house, bundle) = passed();
     let runs = house.runs_dir();
-    fs::write(runs.join("20200101T000000Z-quick-abcdefgh"), "a file named like a run").unwrap();
+    fs::write(
+        runs.join("20200101T000000Z-quick-abcdefgh"),
+        "a file named like a run",
+    )
+    .unwrap();
     symlink("/nonexistent", runs.join("20200101T000001Z-quick-abcdefgh")).unwrap();
-    fs::create_dir(runs.join(std::ffi::OsStr::from_bytes(b"20200101T000002Z-qu\xffck-abcdefgh"))).unwrap();
+    fs::create_dir(runs.join(std::ffi::OsStr::from_bytes(
+        b"20200101T000002Z-qu\xffck-abcdefgh",
+    )))
+    .unwrap();
     fs::create_dir(runs.join("20200101T000003Z-QUICK-abcdefgh")).unwrap();
     fs::create_dir(runs.join("-n")).unwrap();
     fs::write(runs.join("notes\n.txt"), "").unwrap();
     assert_eq!(ids(&house.cto(&["runs", "--json"])), [bundle.run_id()]);
     block_index(&house);
-    assert_eq!(ids(&house.cto(&["runs", "--json"])), [bundle.run_id()], "past the index");
-    assert!(house.cto(&["show", "last"]).stdout.contains(&bundle.run_id()));
+    assert_eq!(
+        ids(&house.cto(&["runs", "--json"])),
+        [bundle.run_id()],
+        "past the index"
+    );
+    assert!(
+        house
+            .cto(&["show", "last"])
+            .stdout
+            .contains(&bundle.run_id())
+    );
 }
 
-/// Somebody keeps old bundles on another disk and leaves links: they are listed, and looked at every time.
+/// Somebody keeps old bundles on another disk and leaves links: they are listed, and looked at
+/// every time.
 #[test]
 fn a_linked_bundle_is_listed_and_followed() {
     let (house, bundle) = passed();
@@ -299,10 +445,20 @@ fn a_linked_bundle_is_listed_and_followed() {
     fs::create_dir(house.root().join("archive")).unwrap();
     fs::rename(&planted, &elsewhere).unwrap();
     symlink(&elsewhere, house.runs_dir().join(id)).unwrap();
-    assert_eq!(ids(&house.cto(&["runs", "--json", "--status", "pass"])), [bundle.run_id(), id.to_owned()]);
+    assert_eq!(
+        ids(&house.cto(&["runs", "--json", "--status", "pass"])),
+        [bundle.run_id(), id.to_owned()]
+    );
     let report = fs::read_to_string(elsewhere.join("report.json")).unwrap();
-    fs::write(elsewhere.join("report.json"), report.replace("\"status\": \"pass\"", "\"status\": \"fail\"")).unwrap();
-    assert_eq!(ids(&house.cto(&["runs", "--json", "--status", "fail"])), [id]);
+    fs::write(
+        elsewhere.join("report.json"),
+        report.replace("\"status\": \"pass\"", "\"status\": \"fail\""),
+    )
+    .unwrap();
+    assert_eq!(
+        ids(&house.cto(&["runs", "--json", "--status", "fail"])),
+        [id]
+    );
 }
 
 /// A part of an id, and `last`, are found among names alone, however odd their neighbours.
@@ -312,9 +468,18 @@ fn runs_are_found_by_part_and_as_the_last() {
     house.plant(&bundle, "20200101T000000Z-quick-zzzz2222", |_| {});
     house.plant(&bundle, "20990101T000000Z-quick-aaaa2222", |_| {});
     house.plant(&bundle, "20990101T000000Z-alpha-aaaa3333", |_| {});
-    fs::write(house.runs_dir().join("20990101T000001Z-quick-a-file2222"), "").unwrap();
-    let shown = |name: &str| house.cto(&["show", name, "--json"]).json()["report"]["run_id"].clone();
+    fs::write(
+        house.runs_dir().join("20990101T000001Z-quick-a-file2222"),
+        "",
+    )
+    .unwrap();
+    let shown =
+        |name: &str| house.cto(&["show", name, "--json"]).json()["report"]["run_id"].clone();
     assert_eq!(shown("last"), "20990101T000000Z-alpha-aaaa3333");
     assert_eq!(shown("zzzz"), "20200101T000000Z-quick-zzzz2222");
-    assert_eq!(house.cto(&["show", "20990101T000000Z"]).code, Some(2), "two match");
+    assert_eq!(
+        house.cto(&["show", "20990101T000000Z"]).code,
+        Some(2),
+        "two match"
+    );
 }

@@ -8,13 +8,18 @@ use crate::house;
 use crate::tampering::tamper::one_of_each;
 
 fn schemas() -> BTreeMap<String, Value> {
-    cto_core::operator::schema::all().into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
+    cto_core::operator::schema::all()
+        .into_iter()
+        .map(|(name, schema)| (name.to_owned(), schema))
+        .collect()
 }
 
 fn assert_valid(schema: &Value, document: &Value, what: &str) {
     let validator = jsonschema::validator_for(schema).unwrap();
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let errors: Vec<String> = validator
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
     assert!(errors.is_empty(), "{what}: {errors:?}");
 }
 
@@ -38,7 +43,11 @@ fn every_document_of_every_verdict_fits_its_schema() {
             assert_valid(&schemas["trace"], line, &format!("trace {number}"));
         }
         let answer = house.cto(&["verify", &bundle.run_id(), "--json"]).json();
-        assert_valid(&schemas["verification"], &answer["bundles"][0]["verification"], "verification");
+        assert_valid(
+            &schemas["verification"],
+            &answer["bundles"][0]["verification"],
+            "verification",
+        );
     }
 }
 
@@ -47,7 +56,11 @@ fn an_invalid_contract_fits_too() {
     let house = house();
     let case = house.case(&cto_testkit::Case::new("crooked").allowed("[\"..\"]"));
     let (_, bundle) = house.run_args(&["run", &case, "--json"]);
-    assert_valid(&schemas()["contract"], &bundle.json("contract.json"), "contract");
+    assert_valid(
+        &schemas()["contract"],
+        &bundle.json("contract.json"),
+        "contract",
+    );
 }
 
 #[test]
@@ -56,10 +69,16 @@ fn a_violation_is_noticed() {
     let (_house, [pass, ..]) = one_of_each();
     type Edit = fn(&mut Value);
     let edits: [(&str, Edit); 6] = [
-        ("a field gone", |r| drop(r.as_object_mut().unwrap().remove("status"))),
+        ("a field gone", |r| {
+            drop(r.as_object_mut().unwrap().remove("status"))
+        }),
         ("an unknown status", |r| r["status"] = "fine".into()),
-        ("activated", |r| r["runtime_default_activation"] = true.into()),
-        ("promoted", |r| r["core_promotion_status"] = "promoted".into()),
+        ("activated", |r| {
+            r["runtime_default_activation"] = true.into()
+        }),
+        ("promoted", |r| {
+            r["core_promotion_status"] = "promoted".into()
+        }),
         ("a stage that is not", |r| r["stage"] = 9.into()),
         ("a digest that is none", |r| r["task_digest"] = "x".into()),
     ];

@@ -1,4 +1,5 @@
-//! Forbidden actions: refused by the jail, and seen. As root and as an ordinary user, by the same tests.
+//! Forbidden actions: refused by the jail, and seen. As root and as an ordinary user, by the same
+//! tests.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,13 +12,25 @@ use crate::assert_good;
 use crate::jail::contained::{Person, people};
 
 /// Runs a case whose engine solves it and then does as it is told.
-fn run_with(person: &Person, lines: &[&str], prepare: impl FnOnce(Command) -> Command) -> (Answer, Bundle) {
+fn run_with(
+    person: &Person,
+    lines: &[&str],
+    prepare: impl FnOnce(Command) -> Command,
+) -> (Answer, Bundle) {
     let case = person.at("case");
     Case::new("quick").write(&case);
-    let steps: Vec<String> = [write("answer.txt", "right\n")].into_iter().chain(lines.iter().map(|line| shell(line))).collect();
+    let steps: Vec<String> = [write("answer.txt", "right\n")]
+        .into_iter()
+        .chain(lines.iter().map(|line| shell(line)))
+        .collect();
     fs::write(person.at("script.toml"), script(&steps)).unwrap();
-    let (case, file) = (case.display().to_string(), person.at("script.toml").display().to_string());
-    let output = prepare(person.command(&["run", &case, "--script", &file, "--json"])).output().unwrap();
+    let (case, file) = (
+        case.display().to_string(),
+        person.at("script.toml").display().to_string(),
+    );
+    let output = prepare(person.command(&["run", &case, "--script", &file, "--json"]))
+        .output()
+        .unwrap();
     let answer = Answer::of(&output);
     let dir = answer.json()["bundle"].as_str().map(PathBuf::from);
     let dir = dir.unwrap_or_else(|| panic!("no bundle was named: {answer:?}"));
@@ -31,22 +44,41 @@ fn run(person: &Person, lines: &[&str]) -> Bundle {
 /// (action, the words of the command)
 fn attempts(bundle: &Bundle) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let list = bundle.report()["forbidden_actions"]["attempts"].as_array().unwrap().clone();
-    let words = |attempt: &Value| attempt["argv"].as_array().unwrap().iter().map(text).collect::<Vec<_>>().join(" ");
-    list.iter().map(|attempt| (text(&attempt["action"]), words(attempt))).collect()
+    let list = bundle.report()["forbidden_actions"]["attempts"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let words = |attempt: &Value| {
+        attempt["argv"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(text)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    list.iter()
+        .map(|attempt| (text(&attempt["action"]), words(attempt)))
+        .collect()
 }
 
 #[test]
 fn attempts_are_seen_and_fail_the_run() {
     let python = |code: &str| format!("python3 -c '{code}'");
-    let socket = |rest: &str| python(&format!("import socket; s = socket.socket(); s.settimeout(5); {rest}"));
+    let socket = |rest: &str| {
+        python(&format!(
+            "import socket; s = socket.socket(); s.settimeout(5); {rest}"
+        ))
+    };
     let connect = socket("s.connect((\"192.0.2.1\", 81))");
     let fast_open = socket("s.sendto(b\"x\", 0x20000000, (\"192.0.2.1\", 82))");
     let datagram = python("import socket; s = socket.socket(2, 2); s.connect((\"192.0.2.1\", 83))");
     let threaded = python(
         "import socket, threading; t = threading.Thread(target=lambda: socket.socket().connect_ex((\"192.0.2.1\", 84))); t.start(); t.join()",
     );
-    let closed = python("import ctypes, os; ctypes.CDLL(None).prctl(4, 0); os.execvp(\"git\", [\"git\", \"push\", \"closed\"])");
+    let closed = python(
+        "import ctypes, os; ctypes.CDLL(None).prctl(4, 0); os.execvp(\"git\", [\"git\", \"push\", \"closed\"])",
+    );
     let lines = [
         "git push plain",
         "$(command -v git) push by-path",
@@ -67,9 +99,18 @@ fn attempts_are_seen_and_fail_the_run() {
     ];
     for person in people() {
         let bundle = run(&person, &lines);
-        assert_eq!(bundle.codes(), ["forbidden_action_attempted"], "{}", person.name);
+        assert_eq!(
+            bundle.codes(),
+            ["forbidden_action_attempted"],
+            "{}",
+            person.name
+        );
         let (seen, report) = (attempts(&bundle), bundle.report());
-        assert_eq!(report["forbidden_actions"]["recorded"], true, "{}: {seen:?}", person.name);
+        assert_eq!(
+            report["forbidden_actions"]["recorded"], true,
+            "{}: {seen:?}",
+            person.name
+        );
         for (action, word) in [
             ("push", "plain"),
             ("push", "by-path"),
@@ -89,18 +130,42 @@ fn attempts_are_seen_and_fail_the_run() {
             ("datagram", "a public address port 83"),
         ] {
             assert!(
-                seen.iter().any(|(a, words)| a == action && words.contains(word)),
+                seen.iter()
+                    .any(|(a, words)| a == action && words.contains(word)),
                 "{}: {action} {word}: {seen:?}",
                 person.name
             );
         }
-        assert_eq!(bundle.event("engine.ended").unwrap()["actions"], report["forbidden_actions"], "{}", person.name);
-        assert!(!bundle.text("report.json").contains("hunter2") && !bundle.text("report.json").contains("192.0.2.1"));
-        assert!(bundle.text("report.md").contains("## Forbidden actions\n\n- push: `git push plain` (1×)"), "{}", person.name);
+        assert_eq!(
+            bundle.event("engine.ended").unwrap()["actions"],
+            report["forbidden_actions"],
+            "{}",
+            person.name
+        );
+        assert!(
+            !bundle.text("report.json").contains("hunter2")
+                && !bundle.text("report.json").contains("192.0.2.1")
+        );
+        assert!(
+            bundle
+                .text("report.md")
+                .contains("## Forbidden actions\n\n- push: `git push plain` (1×)"),
+            "{}",
+            person.name
+        );
         // This contract forbids push, merge and deploy: a pull request is listed and fails nothing.
         let detail = report["blockers"][0]["detail"].as_str().unwrap().to_owned();
-        assert!(detail.starts_with("push: git push plain; ") && !detail.contains("pr_open"), "{detail}");
-        assert!(bundle.text("backend/stderr.log").contains("gh does not work here"), "{}", person.name);
+        assert!(
+            detail.starts_with("push: git push plain; ") && !detail.contains("pr_open"),
+            "{detail}"
+        );
+        assert!(
+            bundle
+                .text("backend/stderr.log")
+                .contains("gh does not work here"),
+            "{}",
+            person.name
+        );
         assert_good(&bundle);
     }
 }
@@ -119,14 +184,33 @@ fn ordinary_work_is_no_attempt() {
     ];
     for person in people() {
         let bundle = run(&person, &lines);
-        assert_eq!((bundle.status(), attempts(&bundle)), ("pass".into(), vec![]), "{}", person.name);
-        assert_eq!(bundle.report()["forbidden_actions"]["recorded"], true, "{}", person.name);
-        assert!(bundle.text("backend/stdout.log").contains("5000 starts"), "{}", person.name);
-        assert!(bundle.text("report.md").contains("None was seen."), "{}", person.name);
+        assert_eq!(
+            (bundle.status(), attempts(&bundle)),
+            ("pass".into(), vec![]),
+            "{}",
+            person.name
+        );
+        assert_eq!(
+            bundle.report()["forbidden_actions"]["recorded"],
+            true,
+            "{}",
+            person.name
+        );
+        assert!(
+            bundle.text("backend/stdout.log").contains("5000 starts"),
+            "{}",
+            person.name
+        );
+        assert!(
+            bundle.text("report.md").contains("None was seen."),
+            "{}",
+            person.name
+        );
     }
 }
 
-/// Calls that are stopped, killed or wrong while somebody looks at them hold nobody up, and hide nothing that comes after.
+/// Calls that are stopped, killed or wrong while somebody looks at them hold nobody up, and hide
+/// nothing that comes after.
 #[test]
 fn nothing_starves_the_witness() {
     let hindered = r#"
@@ -166,14 +250,30 @@ print("still here")
             person.name,
             bundle.text("backend/stderr.log")
         );
-        assert_eq!(bundle.codes(), ["forbidden_action_attempted"], "{}", person.name);
-        assert_eq!(attempts(&bundle), [("push".to_owned(), "git push after-all".to_owned())], "{}", person.name);
+        assert_eq!(
+            bundle.codes(),
+            ["forbidden_action_attempted"],
+            "{}",
+            person.name
+        );
+        assert_eq!(
+            attempts(&bundle),
+            [("push".to_owned(), "git push after-all".to_owned())],
+            "{}",
+            person.name
+        );
         // Words at addresses where nothing could be read may have been there a moment later.
-        assert_eq!(bundle.report()["forbidden_actions"]["recorded"], false, "{}", person.name);
+        assert_eq!(
+            bundle.report()["forbidden_actions"]["recorded"],
+            false,
+            "{}",
+            person.name
+        );
     }
 }
 
-/// A host whose processes are listened to already gives no second listener: a sense is missing, not a layer.
+/// A host whose processes are listened to already gives no second listener: a sense is missing, not
+/// a layer.
 #[test]
 fn without_a_listener_the_run_goes_on_and_says_so() {
     let listened = r#"
@@ -191,18 +291,35 @@ sys.exit(subprocess.run(sys.argv[1:]).returncode)
     for person in people() {
         let (_, bundle) = run_with(&person, &["git push"], |command| {
             let mut outer = Command::new("python3");
-            outer.args(["-c", listened]).arg(command.get_program()).args(command.get_args());
-            outer.env_clear().envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            outer
+                .args(["-c", listened])
+                .arg(command.get_program())
+                .args(command.get_args());
+            outer.env_clear().envs(
+                command
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            );
             outer.current_dir(command.get_current_dir().unwrap());
             outer
         });
         assert_eq!(bundle.status(), "pass", "{}", person.name);
         let seen = bundle.report()["forbidden_actions"].clone();
         assert_eq!(seen["recorded"], false, "{}", person.name);
-        assert!(seen["reason"].as_str().unwrap().contains("no listener"), "{seen}");
-        assert!(bundle.text("report.md").contains("**Not recorded**"), "{}", person.name);
+        assert!(
+            seen["reason"].as_str().unwrap().contains("no listener"),
+            "{seen}"
+        );
+        assert!(
+            bundle.text("report.md").contains("**Not recorded**"),
+            "{}",
+            person.name
+        );
         let shown = person.cto(&["show", &bundle.run_id()]);
-        assert!(String::from_utf8_lossy(&shown.stdout).contains("attempts NOT RECORDED"), "{shown:?}");
+        assert!(
+            String::from_utf8_lossy(&shown.stdout).contains("attempts NOT RECORDED"),
+            "{shown:?}"
+        );
         assert_good(&bundle);
     }
 }
@@ -216,9 +333,22 @@ fn a_secret_in_the_words_of_a_command_is_redacted_and_fails_the_run() {
             command.env("MY_API_KEY", SECRET);
             command
         });
-        assert_eq!(bundle.codes(), ["forbidden_action_attempted", "secret_leak"], "{}", person.name);
-        let first = ("push".to_owned(), "git push [redacted:known-value] main".to_owned());
+        assert_eq!(
+            bundle.codes(),
+            ["forbidden_action_attempted", "secret_leak"],
+            "{}",
+            person.name
+        );
+        let first = (
+            "push".to_owned(),
+            "git push [redacted:known-value] main".to_owned(),
+        );
         assert_eq!(attempts(&bundle).first(), Some(&first), "{}", person.name);
-        assert_eq!(bundle.anywhere(SECRET), Vec::<String>::new(), "{}", person.name);
+        assert_eq!(
+            bundle.anywhere(SECRET),
+            Vec::<String>::new(),
+            "{}",
+            person.name
+        );
     }
 }

@@ -19,7 +19,10 @@ const UNPRIVILEGED: &str = "65534";
 
 impl Person {
     fn new(name: &'static str, as_user: bool) -> Self {
-        let dir = tempfile::Builder::new().prefix("cto-jail-").tempdir().unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("cto-jail-")
+            .tempdir()
+            .unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         // The test binary's directory may be closed to others.
         fs::copy(env!("CARGO_BIN_EXE_cto"), dir.path().join("cto")).unwrap();
@@ -42,7 +45,15 @@ impl Person {
         let mut command = match self.as_user {
             true => {
                 let mut command = Command::new("setpriv");
-                command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--clear-groups"]).arg(self.at("cto"));
+                command
+                    .args([
+                        "--reuid",
+                        UNPRIVILEGED,
+                        "--regid",
+                        UNPRIVILEGED,
+                        "--clear-groups",
+                    ])
+                    .arg(self.at("cto"));
                 command
             }
             false => Command::new(self.at("cto")),
@@ -65,12 +76,17 @@ impl Person {
     /// A shell line in the jail.
     pub fn jailed(&self, line: &str) -> (Option<i32>, String) {
         let output = self.cto(&["exec", "--", "sh", "-c", line]);
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         (output.status.code(), text)
     }
 }
 
-/// Root tries both ways; an ordinary user has only one. With `REQUIRE_JAIL=1` a host that cannot is a failure.
+/// Root tries both ways; an ordinary user has only one. With `REQUIRE_JAIL=1` a host that cannot is
+/// a failure.
 pub fn people() -> Vec<Person> {
     let mut people = vec![Person::new("whoever runs the tests", false)];
     if is_root() {
@@ -93,12 +109,28 @@ pub fn people() -> Vec<Person> {
 #[test]
 fn codes_are_passed_on() {
     for person in people() {
-        for (line, code) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)] {
+        for (line, code) in [
+            ("exit 0", 0),
+            ("exit 7", 7),
+            ("kill -9 $$", 137),
+            ("kill -TERM $$", 143),
+        ] {
             assert_eq!(person.jailed(line).0, Some(code), "{}: {line}", person.name);
         }
-        assert_eq!(person.cto(&["exec", "--", "surely-not-there"]).status.code(), Some(127), "{}", person.name);
         assert_eq!(
-            person.cto(&["exec", "--workspace", "/nonexistent", "--", "true"]).status.code(),
+            person
+                .cto(&["exec", "--", "surely-not-there"])
+                .status
+                .code(),
+            Some(127),
+            "{}",
+            person.name
+        );
+        assert_eq!(
+            person
+                .cto(&["exec", "--workspace", "/nonexistent", "--", "true"])
+                .status
+                .code(),
             Some(125),
             "{}",
             person.name
@@ -109,10 +141,19 @@ fn codes_are_passed_on() {
 #[test]
 fn the_workspace_is_writable_and_stays_its_owners() {
     for person in people() {
-        let (code, text) = person.jailed("echo hi > made && mkdir d && mv made d/moved && cat d/moved");
+        let (code, text) =
+            person.jailed("echo hi > made && mkdir d && mv made d/moved && cat d/moved");
         assert_eq!((code, text.as_str()), (Some(0), "hi\n"), "{}", person.name);
-        let (made, dir) = (person.at("ws/d/moved").metadata().unwrap(), person.at("ws").metadata().unwrap());
-        assert_eq!(std::os::unix::fs::MetadataExt::uid(&made), std::os::unix::fs::MetadataExt::uid(&dir), "{}", person.name);
+        let (made, dir) = (
+            person.at("ws/d/moved").metadata().unwrap(),
+            person.at("ws").metadata().unwrap(),
+        );
+        assert_eq!(
+            std::os::unix::fs::MetadataExt::uid(&made),
+            std::os::unix::fs::MetadataExt::uid(&dir),
+            "{}",
+            person.name
+        );
     }
 }
 
@@ -142,7 +183,11 @@ fn nothing_else_of_the_host_is_there() {
         }
         assert!(!person.at("outside/x").exists());
         let (_, env) = person.jailed("env; id -u; hostname; ls /proc | grep -c '^[0-9]'");
-        assert!(!env.contains("do-not-show-me") && !env.lines().any(|line| line == "0"), "{}: {env}", person.name);
+        assert!(
+            !env.contains("do-not-show-me") && !env.lines().any(|line| line == "0"),
+            "{}: {env}",
+            person.name
+        );
         assert!(env.contains("\ncto\n"), "{}: {env}", person.name);
     }
 }
@@ -156,13 +201,39 @@ fn declared_paths_are_there_and_no_more() {
         let ro = person.cto(&["exec", "--ro", &file, "--", "cat", &file]);
         assert_eq!(ro.stdout, b"shown", "{}", person.name);
         let write = format!("echo x > {file}");
-        assert_ne!(person.cto(&["exec", "--ro", &outside, "--", "sh", "-c", &write]).status.code(), Some(0), "{}", person.name);
+        assert_ne!(
+            person
+                .cto(&["exec", "--ro", &outside, "--", "sh", "-c", &write])
+                .status
+                .code(),
+            Some(0),
+            "{}",
+            person.name
+        );
         let allowed = format!("echo x > {outside}/new");
         let output = person.cto(&["exec", "--allow", &outside, "--", "sh", "-c", &allowed]);
         assert!(output.status.success(), "{}: {output:?}", person.name);
-        let env = person.cto(&["exec", "--env", "SECRET_THING", "--", "sh", "-c", "echo $SECRET_THING"]);
-        assert_eq!(env.stdout, b"do-not-show-me-123\n", "{}: named on purpose", person.name);
-        assert_eq!(person.cto(&["exec", "--env", "NOT_SET", "--", "true"]).status.code(), Some(125));
+        let env = person.cto(&[
+            "exec",
+            "--env",
+            "SECRET_THING",
+            "--",
+            "sh",
+            "-c",
+            "echo $SECRET_THING",
+        ]);
+        assert_eq!(
+            env.stdout, b"do-not-show-me-123\n",
+            "{}: named on purpose",
+            person.name
+        );
+        assert_eq!(
+            person
+                .cto(&["exec", "--env", "NOT_SET", "--", "true"])
+                .status
+                .code(),
+            Some(125)
+        );
     }
 }
 
@@ -174,8 +245,17 @@ fn the_harness_state_is_never_shown() {
             for path in ["home", "home/.local/state/cto", ""] {
                 let place = person.at(path).display().to_string();
                 let output = person.cto(&["exec", flag, &place, "--", "true"]);
-                assert_eq!(output.status.code(), Some(125), "{}: {flag} {path:?}", person.name);
-                assert!(String::from_utf8_lossy(&output.stderr).contains("state_exposed"), "{}", person.name);
+                assert_eq!(
+                    output.status.code(),
+                    Some(125),
+                    "{}: {flag} {path:?}",
+                    person.name
+                );
+                assert!(
+                    String::from_utf8_lossy(&output.stderr).contains("state_exposed"),
+                    "{}",
+                    person.name
+                );
             }
         }
     }
@@ -186,8 +266,11 @@ fn standard_streams_work() {
     use std::io::Write;
     for person in people() {
         // Reopening a pipe needs its owner, and here the other person's pipes are ours.
-        let line =
-            if person.as_user { "cat; echo out; echo err >&2" } else { "cat; echo out > /dev/stdout; echo err > /dev/stderr" };
+        let line = if person.as_user {
+            "cat; echo out; echo err >&2"
+        } else {
+            "cat; echo out > /dev/stdout; echo err > /dev/stderr"
+        };
         let mut child = person
             .command(&["exec", "--", "sh", "-c", line])
             .stdin(Stdio::piped())
@@ -197,7 +280,12 @@ fn standard_streams_work() {
             .unwrap();
         child.stdin.take().unwrap().write_all(b"in\n").unwrap();
         let output = child.wait_with_output().unwrap();
-        assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"in\nout\n"[..], &b"err\n"[..]), "{}", person.name);
+        assert_eq!(
+            (output.stdout.as_slice(), output.stderr.as_slice()),
+            (&b"in\nout\n"[..], &b"err\n"[..]),
+            "{}",
+            person.name
+        );
     }
 }
 
@@ -211,7 +299,12 @@ fn the_door_leads_out_and_nothing_else_does() {
         \texcept OSError: pass\n";
     for person in people() {
         let output = person.cto(&["__echo-door", "python3", "-c", script]);
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "ping\n", "{}: {output:?}", person.name);
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "ping\n",
+            "{}: {output:?}",
+            person.name
+        );
     }
 }
 
@@ -222,7 +315,10 @@ fn a_bundle_that_may_not_be_read_is_said_so() {
         fs::set_permissions(person.at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
         let output = person.cto(&["verify", &person.at("closed").display().to_string()]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("unreadable_bundle"), "{output:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains("unreadable_bundle"),
+            "{output:?}"
+        );
     }
 }
 
@@ -242,7 +338,10 @@ pub fn alive(word: &str) -> usize {
 #[test]
 fn children_that_hide_in_sessions_end_with_the_command() {
     for person in people() {
-        let word = format!("7531.{}", person.at("").display().to_string().len() + usize::from(person.as_user) * 1000);
+        let word = format!(
+            "7531.{}",
+            person.at("").display().to_string().len() + usize::from(person.as_user) * 1000
+        );
         let line = format!("for i in 1 2 3 4 5; do setsid sleep {word} & done; sleep 0.1; exit 3");
         assert_eq!(person.jailed(&line).0, Some(3), "{}", person.name);
         assert_eq!(alive(&word), 0, "{}", person.name);
@@ -253,26 +352,49 @@ fn children_that_hide_in_sessions_end_with_the_command() {
 fn killing_the_harness_ends_everything_inside() {
     for (index, person) in people().into_iter().enumerate() {
         let word = format!("864{index}.25");
-        let line = format!("trap '' TERM HUP INT; for i in 1 2 3; do setsid sleep {word} & done; sleep {word}");
-        let mut child =
-            person.command(&["exec", "--", "sh", "-c", &line]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        assert!(wait_until(|| alive(&word) >= 4), "{}: nothing started", person.name);
+        let line = format!(
+            "trap '' TERM HUP INT; for i in 1 2 3; do setsid sleep {word} & done; sleep {word}"
+        );
+        let mut child = person
+            .command(&["exec", "--", "sh", "-c", &line])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(
+            wait_until(|| alive(&word) >= 4),
+            "{}: nothing started",
+            person.name
+        );
         // `setpriv` replaces itself, so the child is the harness either way.
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(wait_until(|| alive(&word) == 0), "{}: {} left", person.name, alive(&word));
+        assert!(
+            wait_until(|| alive(&word) == 0),
+            "{}: {} left",
+            person.name,
+            alive(&word)
+        );
     }
 }
 
 #[test]
 fn many_jails_leave_nothing_behind() {
-    // A mount that leaked out of a jail would lie where the jail built its root; others come and go with other tests.
+    // A mount that leaked out of a jail would lie where the jail built its root; others come and go
+    // with other tests.
     let of_a_jail = |point: &str| {
-        ["/tmp/usr", "/tmp/proc", "/tmp/dev", "/tmp/etc"].iter().any(|dir| point.starts_with(dir)) || point == "/tmp"
+        ["/tmp/usr", "/tmp/proc", "/tmp/dev", "/tmp/etc"]
+            .iter()
+            .any(|dir| point.starts_with(dir))
+            || point == "/tmp"
     };
     let mounts = || {
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        table.lines().filter_map(|line| line.split(' ').nth(4)).filter(|point| of_a_jail(point)).count()
+        table
+            .lines()
+            .filter_map(|line| line.split(' ').nth(4))
+            .filter(|point| of_a_jail(point))
+            .count()
     };
     let temps = || {
         fs::read_dir(std::env::temp_dir())
@@ -286,8 +408,14 @@ fn many_jails_leave_nothing_behind() {
         for _ in 0..10 {
             assert_eq!(person.jailed("true").0, Some(0), "{}", person.name);
         }
-        let children: Vec<_> =
-            (0..8).map(|_| person.command(&["exec", "--", "sh", "-c", "sleep 0.2"]).spawn().unwrap()).collect();
+        let children: Vec<_> = (0..8)
+            .map(|_| {
+                person
+                    .command(&["exec", "--", "sh", "-c", "sleep 0.2"])
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
         for mut child in children {
             assert!(child.wait().unwrap().success(), "{}", person.name);
         }
@@ -303,9 +431,19 @@ fn a_run_says_what_contained_it() {
         let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(answer["report"]["containment"], "strict", "{}", person.name);
         let bundle = PathBuf::from(answer["bundle"].as_str().unwrap());
-        let shown: serde_json::Value = serde_json::from_slice(&fs::read(bundle.join("containment.json")).unwrap()).unwrap();
-        assert_eq!((&shown["enforced"], &shown["survivors"]), (&"strict".into(), &0.into()), "{}", person.name);
-        assert!(shown["processes"].as_array().unwrap().len() >= 3, "engine, check and control: {}", person.name);
+        let shown: serde_json::Value =
+            serde_json::from_slice(&fs::read(bundle.join("containment.json")).unwrap()).unwrap();
+        assert_eq!(
+            (&shown["enforced"], &shown["survivors"]),
+            (&"strict".into(), &0.into()),
+            "{}",
+            person.name
+        );
+        assert!(
+            shown["processes"].as_array().unwrap().len() >= 3,
+            "engine, check and control: {}",
+            person.name
+        );
         for file in ["test.log", "backend/stdout.log"] {
             let text = fs::read_to_string(bundle.join(file)).unwrap();
             assert!(
@@ -332,10 +470,21 @@ impl Targets {
         let port = listener.local_addr().unwrap().port();
         let sleeper = Command::new("sleep").arg("600").spawn().unwrap();
         let made = Command::new("ipcmk").args(["-M", "64"]).output().unwrap();
-        let shm = String::from_utf8_lossy(&made.stdout).rsplit(' ').next().unwrap().trim().to_owned();
+        let shm = String::from_utf8_lossy(&made.stdout)
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .trim()
+            .to_owned();
         fs::write(dir.join("secret"), "secret").unwrap();
         fs::create_dir(dir.join("under")).unwrap();
-        Self { _listener: listener, sleeper, shm, dir: dir.to_owned(), port }
+        Self {
+            _listener: listener,
+            sleeper,
+            shm,
+            dir: dir.to_owned(),
+            port,
+        }
     }
 
     /// What an attack is told.
@@ -347,7 +496,10 @@ impl Targets {
             "mount" => path("under"),
             "signal" => self.sleeper.id().to_string(),
             "shared-memory" => self.shm.clone(),
-            "host-name" => fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned(),
+            "host-name" => fs::read_to_string("/proc/sys/kernel/hostname")
+                .unwrap()
+                .trim()
+                .to_owned(),
             "connect" => format!("127.0.0.1:{}", self.port),
             _ => String::new(),
         }
@@ -360,7 +512,13 @@ impl Targets {
         }
         let seen = self.dir.join("under/attack").exists();
         if seen {
-            assert!(Command::new("umount").arg(self.dir.join("under")).status().unwrap().success());
+            assert!(
+                Command::new("umount")
+                    .arg(self.dir.join("under"))
+                    .status()
+                    .unwrap()
+                    .success()
+            );
         }
         seen
     }

@@ -1,5 +1,5 @@
-//! `cto matrix --hostile`: green for root and for an ordinary user; and every attack of the kit gets through where
-//! nothing stands in its way, so that being stopped means something.
+//! `cto matrix --hostile`: green for root and for an ordinary user; and every attack of the kit
+//! gets through where nothing stands in its way, so that being stopped means something.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,19 +18,59 @@ use crate::jail::contained::{Person, people};
 
 fn green(person: &Person) {
     let tmp = person.at("ws").display().to_string();
-    let output = person.command(&["matrix", "--hostile", "--json"]).env("TMPDIR", &tmp).output().unwrap();
-    let report: MatrixReport = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{}: {error}: {}", person.name, String::from_utf8_lossy(&output.stderr)));
-    let wrong: Vec<String> =
-        report.rows.iter().flat_map(|row| row.wrong().map(|w| format!("{}: {w:?}", row.row)).collect::<Vec<_>>()).collect();
+    let output = person
+        .command(&["matrix", "--hostile", "--json"])
+        .env("TMPDIR", &tmp)
+        .output()
+        .unwrap();
+    let report: MatrixReport = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!(
+            "{}: {error}: {}",
+            person.name,
+            String::from_utf8_lossy(&output.stderr)
+        )
+    });
+    let wrong: Vec<String> = report
+        .rows
+        .iter()
+        .flat_map(|row| {
+            row.wrong()
+                .map(|w| format!("{}: {w:?}", row.row))
+                .collect::<Vec<_>>()
+        })
+        .collect();
     assert!(wrong.is_empty(), "{}: {wrong:#?}", person.name);
-    assert_eq!(output.status.code(), Some(0), "{}: {:?}", person.name, report.counts);
-    assert_eq!(report.rows.len(), matrix::hostile().unwrap().rows.len(), "{}", person.name);
-    for row in report.rows.iter().filter(|row| row.verdict == RowVerdict::NotApplicable) {
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}: {:?}",
+        person.name,
+        report.counts
+    );
+    assert_eq!(
+        report.rows.len(),
+        matrix::hostile().unwrap().rows.len(),
+        "{}",
+        person.name
+    );
+    for row in report
+        .rows
+        .iter()
+        .filter(|row| row.verdict == RowVerdict::NotApplicable)
+    {
         let reason = row.reason.clone().unwrap_or_default();
-        assert!(reason.ends_with("is not a program of this system"), "{}: {}: {reason}", person.name, row.row);
+        assert!(
+            reason.ends_with("is not a program of this system"),
+            "{}: {}: {reason}",
+            person.name,
+            row.row
+        );
     }
-    assert!(fs::read_dir(person.at("ws")).unwrap().next().is_none(), "{}: something was left behind", person.name);
+    assert!(
+        fs::read_dir(person.at("ws")).unwrap().next().is_none(),
+        "{}: something was left behind",
+        person.name
+    );
 }
 
 #[test]
@@ -47,21 +87,43 @@ fn the_kit_is_green_for_an_ordinary_user() {
 fn rows_of_the_kit_are_chosen_by_name_or_theme() {
     let house = house();
     let chosen = |row: &str| {
-        let answer = house.cto(&["matrix", "--hostile", "--engine", "codex", "--row", row, "--json"]);
-        let rows: Vec<String> =
-            answer.json()["rows"].as_array().unwrap().iter().map(|row| row["theme"].as_str().unwrap().to_owned()).collect();
+        let answer = house.cto(&[
+            "matrix",
+            "--hostile",
+            "--engine",
+            "codex",
+            "--row",
+            row,
+            "--json",
+        ]);
+        let rows: Vec<String> = answer.json()["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["theme"].as_str().unwrap().to_owned())
+            .collect();
         (answer.code, rows)
     };
     assert_eq!(chosen("mounts"), (Some(3), vec!["namespaces".to_owned()]));
     let (code, git) = chosen("git");
-    assert!(code == Some(3) && git.len() > 8 && git.iter().all(|theme| theme == "git"), "{git:?}");
-    for args in [&["matrix", "--hostile", "--row", "no-diff"][..], &["matrix", "--row", "mounts"]] {
+    assert!(
+        code == Some(3) && git.len() > 8 && git.iter().all(|theme| theme == "git"),
+        "{git:?}"
+    );
+    for args in [
+        &["matrix", "--hostile", "--row", "no-diff"][..],
+        &["matrix", "--row", "mounts"],
+    ] {
         let answer = house.cto(args);
-        assert!(answer.code == Some(2) && answer.stderr.contains("unknown_row"), "{answer:?}");
+        assert!(
+            answer.code == Some(2) && answer.stderr.contains("unknown_row"),
+            "{answer:?}"
+        );
     }
 }
 
-/// What each attack gets through to with all of root's power. Nothing here touches what is not this test's own.
+/// What each attack gets through to with all of root's power. Nothing here touches what is not this
+/// test's own.
 fn targets(dir: &Path) -> Vec<(&'static str, String)> {
     let at = |name: &str| dir.join(name).display().to_string();
     let file = |name: &str| {
@@ -117,19 +179,32 @@ const MOUNTS: [(&str, &str); 6] = [
     ("mount-proc", "true"),
     ("bind-mount", "true"),
     ("unmount", "mount -t tmpfs t \"$1\""),
-    ("remount-writable", "mount -t tmpfs t \"$1\" && mount -o remount,bind,ro \"$1\""),
+    (
+        "remount-writable",
+        "mount -t tmpfs t \"$1\" && mount -o remount,bind,ro \"$1\"",
+    ),
     ("set-host-name", "true"),
 ];
 
 fn gets_through(command: &mut Command, dir: &Path) -> bool {
-    let output = command.current_dir(dir).stdin(Stdio::null()).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).lines().any(|line| line.ends_with(": THROUGH"))
+    let output = command
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .any(|line| line.ends_with(": THROUGH"))
 }
 
 /// The capability to raise limits, number 24.
 fn holds_sys_resource() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    let held = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .unwrap()
+        .trim();
     u64::from_str_radix(held, 16).unwrap() & (1 << 24) != 0
 }
 
@@ -152,37 +227,74 @@ fn every_attack_gets_through_where_nothing_stands_in_its_way() {
         }
     };
     for (name, target) in targets(dir.path()) {
-        note(name, gets_through(Command::new(program).args(["__hostile", name, &target]), dir.path()));
+        note(
+            name,
+            gets_through(
+                Command::new(program).args(["__hostile", name, &target]),
+                dir.path(),
+            ),
+        );
     }
     for (name, prepare) in MOUNTS {
         let place = dir.path().join(name);
         fs::create_dir(&place).unwrap();
         let line = format!("{prepare} && exec \"$0\" __hostile {name} \"$1\"");
-        let target = if name == "set-host-name" { Path::new("hostile") } else { place.as_path() };
-        note(name, gets_through(Command::new("unshare").args(["-m", "-u", "sh", "-c", &line, program]).arg(target), dir.path()));
+        let target = if name == "set-host-name" {
+            Path::new("hostile")
+        } else {
+            place.as_path()
+        };
+        note(
+            name,
+            gets_through(
+                Command::new("unshare")
+                    .args(["-m", "-u", "sh", "-c", &line, program])
+                    .arg(target),
+                dir.path(),
+            ),
+        );
     }
     let port = TcpListener::bind("127.0.0.1:0").unwrap();
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     let _path = UnixListener::bind(dir.path().join("socket")).unwrap();
     let word = format!("hostile-test-{}", std::process::id());
     let _name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&word).unwrap()).unwrap();
-    let mut victim = Command::new("sh").args(["-c", "read x", &word]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut victim = Command::new("sh")
+        .args(["-c", "read x", &word])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
     for (name, target) in [
         ("connect-tcp", port.local_addr().unwrap().to_string()),
         ("send-datagram", datagrams.local_addr().unwrap().to_string()),
-        ("connect-path", dir.path().join("socket").display().to_string()),
+        (
+            "connect-path",
+            dir.path().join("socket").display().to_string(),
+        ),
         ("connect-abstract", word.clone()),
         ("see-process", word.clone()),
         ("signal-process", victim.id().to_string()),
     ] {
-        note(name, gets_through(Command::new(program).args(["__hostile", name, &target]), dir.path()));
+        note(
+            name,
+            gets_through(
+                Command::new(program).args(["__hostile", name, &target]),
+                dir.path(),
+            ),
+        );
     }
     victim.wait().unwrap();
     let line = "exec 9< /dev/null; exec \"$0\" __hostile inherit-descriptors";
-    note("inherit-descriptors", gets_through(Command::new("sh").args(["-c", line, program]), dir.path()));
+    note(
+        "inherit-descriptors",
+        gets_through(Command::new("sh").args(["-c", line, program]), dir.path()),
+    );
     assert_eq!(stopped, Vec::<String>::new());
     // Only a mount namespace whose root was built for it can be pivoted; the layers test has it.
-    let all: BTreeSet<String> = attacks().map(|attack| attack.name.to_owned()).filter(|name| name != "pivot-root").collect();
+    let all: BTreeSet<String> = attacks()
+        .map(|attack| attack.name.to_owned())
+        .filter(|name| name != "pivot-root")
+        .collect();
     assert_eq!(tried, all);
 }
 
@@ -191,19 +303,33 @@ fn a_line_that_is_no_attack_is_refused() {
     assert_eq!(house().cto(&["__hostile", "no-such-attack"]).code, Some(64));
 }
 
-/// The list of what `scripts/prove-matrix --hostile` takes out fits the source, and names rows of the kit.
+/// The list of what `scripts/prove-matrix --hostile` takes out fits the source, and names rows of
+/// the kit.
 #[test]
 fn defences_that_can_be_taken_out() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let Ok(text) = fs::read_to_string(root.join("scripts/prove-matrix.d/hostile.toml")) else { return };
-    let rows: BTreeSet<String> = matrix::hostile().unwrap().rows.into_iter().map(|row| row.name).collect();
+    let Ok(text) = fs::read_to_string(root.join("scripts/prove-matrix.d/hostile.toml")) else {
+        return;
+    };
+    let rows: BTreeSet<String> = matrix::hostile()
+        .unwrap()
+        .rows
+        .into_iter()
+        .map(|row| row.name)
+        .collect();
     let table: toml::Table = text.parse().unwrap();
     let mutations = table["mutation"].as_array().unwrap();
     assert!(mutations.len() >= 10, "{}", mutations.len());
     for mutation in mutations {
         let word = |key: &str| mutation[key].as_str().unwrap();
         let source = fs::read_to_string(root.join(word("file"))).unwrap();
-        assert_eq!(source.matches(word("find")).count(), 1, "{}: {:?}", word("file"), word("find"));
+        assert_eq!(
+            source.matches(word("find")).count(),
+            1,
+            "{}: {:?}",
+            word("file"),
+            word("find")
+        );
         assert_ne!(word("find"), word("replace"));
         for row in mutation["rows"].as_array().unwrap() {
             assert!(rows.contains(row.as_str().unwrap()), "{row}");

@@ -17,7 +17,11 @@ const END: &str = "<!-- table: end -->\n";
 fn list(layers: &[Layer]) -> String {
     match layers {
         [] => "none".to_owned(),
-        some => some.iter().map(|layer| layer.as_str()).collect::<Vec<_>>().join(","),
+        some => some
+            .iter()
+            .map(|layer| layer.as_str())
+            .collect::<Vec<_>>()
+            .join(","),
     }
 }
 
@@ -26,7 +30,18 @@ fn gets_through(root: &Person, targets: &Targets, attack: &Attack, layers: &[Lay
     let names = list(layers);
     let program = root.at("cto").display().to_string();
     let argument = targets.argument(attack.name);
-    let output = root.cto(&["exec", "--ro", &program, "--layers", &names, "--", &program, "__attack", attack.name, &argument]);
+    let output = root.cto(&[
+        "exec",
+        "--ro",
+        &program,
+        "--layers",
+        &names,
+        "--",
+        &program,
+        "__attack",
+        attack.name,
+        &argument,
+    ]);
     match output.status.code() {
         Some(0) => targets.seen_by_host(attack.name),
         Some(1) => {
@@ -46,7 +61,9 @@ fn becomes_root(user: &Person, layers: &[Layer]) -> bool {
         fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
     }
     let program = program.display().to_string();
-    let output = user.cto(&["exec", "--ro", &program, "--layers", &names, "--", &program, "__attack", "set-uid"]);
+    let output = user.cto(&[
+        "exec", "--ro", &program, "--layers", &names, "--", &program, "__attack", "set-uid",
+    ]);
     match output.status.code() {
         // Without root some layers cannot stand alone; what was not put up stops nothing.
         Some(0 | 125) => true,
@@ -58,24 +75,35 @@ fn becomes_root(user: &Person, layers: &[Layer]) -> bool {
 #[test]
 fn each_layer_alone_stops_something_and_all_together_stop_everything() {
     if !is_root() {
-        assert!(std::env::var_os("REQUIRE_JAIL").is_none() || people().len() == 1, "an ordinary user still has a jail");
+        assert!(
+            std::env::var_os("REQUIRE_JAIL").is_none() || people().len() == 1,
+            "an ordinary user still has a jail"
+        );
         return;
     }
     let people = people();
-    let [root, user] = people.as_slice() else { return };
-    // Not below /tmp: Landlock lets a jail write its own, and without a private root that is the host's.
+    let [root, user] = people.as_slice() else {
+        return;
+    };
+    // Not below /tmp: Landlock lets a jail write its own, and without a private root that is the
+    // host's.
     let dir = tempfile::tempdir_in("/var/tmp").unwrap();
     let targets = Targets::new(dir.path());
     let through = |attack: &Attack, layers: &[Layer]| match attack.name {
         "set-uid" => becomes_root(user, layers),
         _ => gets_through(root, &targets, attack, layers),
     };
-    let mut table =
-        String::from("| attack | with no layer | stopped by each of these alone | with all layers |\n|---|---|---|---|\n");
+    let mut table = String::from(
+        "| attack | with no layer | stopped by each of these alone | with all layers |\n|---|---|---|---|\n",
+    );
     let mut useful: Vec<Layer> = Vec::new();
     for attack in ATTACKS {
         // Something must stand, or there is nothing to enter: an empty list is the bare process.
-        assert!(through(attack, &[]), "{} proves nothing: it fails without any layer", attack.name);
+        assert!(
+            through(attack, &[]),
+            "{} proves nothing: it fails without any layer",
+            attack.name
+        );
         let stops = |layer: &Layer| {
             let ground = ground(*layer);
             let mut with = ground.clone();
@@ -83,13 +111,28 @@ fn each_layer_alone_stops_something_and_all_together_stop_everything() {
             !through(attack, &with) && (ground.is_empty() || through(attack, &ground))
         };
         let stopped: Vec<Layer> = Layer::ALL.iter().copied().filter(stops).collect();
-        assert!(!through(attack, Layer::ALL), "{} gets past the whole jail", attack.name);
-        let names = stopped.iter().map(|layer| format!("`{}`", layer.as_str())).collect::<Vec<_>>().join(", ");
-        table.push_str(&format!("| {} | gets through | {names} | stopped |\n", attack.what));
+        assert!(
+            !through(attack, Layer::ALL),
+            "{} gets past the whole jail",
+            attack.name
+        );
+        let names = stopped
+            .iter()
+            .map(|layer| format!("`{}`", layer.as_str()))
+            .collect::<Vec<_>>()
+            .join(", ");
+        table.push_str(&format!(
+            "| {} | gets through | {names} | stopped |\n",
+            attack.what
+        ));
         useful.extend(stopped);
     }
     for layer in Layer::ALL {
-        assert!(useful.contains(layer), "{} stops nothing of its own", layer.as_str());
+        assert!(
+            useful.contains(layer),
+            "{} stops nothing of its own",
+            layer.as_str()
+        );
     }
     compare(&table);
 }
@@ -112,5 +155,8 @@ fn compare(table: &str) {
         fs::write(&path, format!("{head}{BEGIN}{table}{END}{tail}")).unwrap();
         return;
     }
-    assert_eq!(old, table, "docs/threat-model.md is stale: `just docs` writes it anew");
+    assert_eq!(
+        old, table,
+        "docs/threat-model.md is stale: `just docs` writes it anew"
+    );
 }

@@ -1,5 +1,6 @@
-//! `--contain strict`: what exists outside the allowed paths cannot be changed at all, ordinary work can be
-//! done, and what came with the repository for agents is not shown. As root and as an ordinary user.
+//! `--contain strict`: what exists outside the allowed paths cannot be changed at all, ordinary
+//! work can be done, and what came with the repository for agents is not shown. As root and as an
+//! ordinary user.
 
 use std::fs;
 use std::path::PathBuf;
@@ -32,54 +33,97 @@ fn run(person: &Person, case: &Case, text: &str, more: &[&str]) -> Bundle {
     case.write(&dir);
     let file = person.at("outside/script.toml");
     fs::write(&file, text).unwrap();
-    let mut args = vec!["run", dir.to_str().unwrap(), "--script", file.to_str().unwrap(), "--json"];
+    let mut args = vec![
+        "run",
+        dir.to_str().unwrap(),
+        "--script",
+        file.to_str().unwrap(),
+        "--json",
+    ];
     args.extend(more);
     let output = person.cto(&args);
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{}: {error}: {}", person.name, String::from_utf8_lossy(&output.stderr)));
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!(
+                "{}: {error}: {}",
+                person.name,
+                String::from_utf8_lossy(&output.stderr)
+            )
+        });
     Bundle::at(PathBuf::from(answer["bundle"].as_str().unwrap()))
 }
 
 /// What the engine's commands printed, without the engine's own lines.
 fn said(bundle: &Bundle) -> String {
-    bundle.text("backend/stdout.log").lines().filter(|line| !line.starts_with('{')).map(|line| format!("{line}\n")).collect()
+    bundle
+        .text("backend/stdout.log")
+        .lines()
+        .filter(|line| !line.starts_with('{'))
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 #[test]
 fn what_exists_outside_the_allowed_paths_cannot_be_changed() {
     for person in people() {
-        let attempts: Vec<String> = ["keep.txt", "src/lib.txt", "src/app/other.txt", "src/app/sub/deep.txt", "tests/check.txt"]
-            .iter()
-            .flat_map(|path| {
-                [
-                    format!("attempt sh -c 'echo x >> {path}'"),
-                    format!("attempt sh -c ': > {path}'"),
-                    format!("attempt rm -f {path}"),
-                    format!("attempt rename {path} moved"),
-                    format!("attempt sh -c 'echo x > new.tmp && mv -f new.tmp {path}'"),
-                    format!("attempt chmod 600 {path}"),
-                    format!("attempt touch -d 2001-01-01 {path}"),
-                    format!("attempt ln {path} hard.tmp"),
-                    format!("attempt ln -sf /etc/hostname {path}"),
-                    format!("attempt python3 -c 'import os; os.setxattr(\"{path}\", \"user.a\", b\"b\")'"),
-                    format!("attempt python3 -c 'import os; os.truncate(\"{path}\", 0)'"),
-                ]
-            })
-            .chain(
-                ["src", "src/app", "src/app/sub", "tests", ".git"]
-                    .iter()
-                    .flat_map(|dir| [format!("attempt rename {dir} away"), format!("attempt rmdir {dir}")]),
-            )
-            .chain(
-                ["rename ../workspace ../gone", "umount src/app/other.txt", "rm -rf tests", "rm -rf src/app/sub"]
-                    .map(|it| format!("attempt {it}")),
-            )
-            .collect();
-        let text = script(&[shell(&format!("{ATTEMPT}{}", attempts.join("\n"))), write("answer.txt", "right\n")]);
+        let attempts: Vec<String> = [
+            "keep.txt",
+            "src/lib.txt",
+            "src/app/other.txt",
+            "src/app/sub/deep.txt",
+            "tests/check.txt",
+        ]
+        .iter()
+        .flat_map(|path| {
+            [
+                format!("attempt sh -c 'echo x >> {path}'"),
+                format!("attempt sh -c ': > {path}'"),
+                format!("attempt rm -f {path}"),
+                format!("attempt rename {path} moved"),
+                format!("attempt sh -c 'echo x > new.tmp && mv -f new.tmp {path}'"),
+                format!("attempt chmod 600 {path}"),
+                format!("attempt touch -d 2001-01-01 {path}"),
+                format!("attempt ln {path} hard.tmp"),
+                format!("attempt ln -sf /etc/hostname {path}"),
+                format!(
+                    "attempt python3 -c 'import os; os.setxattr(\"{path}\", \"user.a\", b\"b\")'"
+                ),
+                format!("attempt python3 -c 'import os; os.truncate(\"{path}\", 0)'"),
+            ]
+        })
+        .chain(
+            ["src", "src/app", "src/app/sub", "tests", ".git"]
+                .iter()
+                .flat_map(|dir| {
+                    [
+                        format!("attempt rename {dir} away"),
+                        format!("attempt rmdir {dir}"),
+                    ]
+                }),
+        )
+        .chain(
+            [
+                "rename ../workspace ../gone",
+                "umount src/app/other.txt",
+                "rm -rf tests",
+                "rm -rf src/app/sub",
+            ]
+            .map(|it| format!("attempt {it}")),
+        )
+        .collect();
+        let text = script(&[
+            shell(&format!("{ATTEMPT}{}", attempts.join("\n"))),
+            write("answer.txt", "right\n"),
+        ]);
         let bundle = run(&person, &case(), &text, &[]);
         let said = said(&bundle);
         assert!(!said.contains("GOT THROUGH"), "{}: {said}", person.name);
-        assert_eq!(said.matches("refused: ").count(), attempts.len(), "{}: {said}", person.name);
+        assert_eq!(
+            said.matches("refused: ").count(),
+            attempts.len(),
+            "{}: {said}",
+            person.name
+        );
         assert_eq!(
             (bundle.status(), bundle.changed_files()),
             ("pass".to_owned(), vec!["answer.txt".to_owned()]),
@@ -88,9 +132,15 @@ fn what_exists_outside_the_allowed_paths_cannot_be_changed() {
         );
         assert_eq!(bundle.report()["containment"], "strict");
         let shown = bundle.json("containment.json");
-        assert_eq!((&shown["asked"], &shown["enforced"]), (&json!("strict"), &json!("strict")));
+        assert_eq!(
+            (&shown["asked"], &shown["enforced"]),
+            (&json!("strict"), &json!("strict"))
+        );
         let guard = &shown["processes"][0]["jail"]["guard"];
-        assert!(guard["asked"].as_u64().unwrap() > 10 && guard["asked"] == guard["held"], "{guard}");
+        assert!(
+            guard["asked"].as_u64().unwrap() > 10 && guard["asked"] == guard["held"],
+            "{guard}"
+        );
     }
 }
 
@@ -110,9 +160,26 @@ echo ALL DONE
     for person in people() {
         let bundle = run(&person, &case(), &script(&[shell(work)]), &[]);
         let log = said(&bundle);
-        assert!(log.contains("ALL DONE"), "{}: {log}\n{}", person.name, bundle.text("backend/stderr.log"));
-        assert_eq!(bundle.status(), "pass", "{}: {:?}", person.name, bundle.codes());
-        let want = ["answer.txt", "docs/guide.txt", "docs/new/n.txt", "docs/renamed.txt", "src/app/main.txt"];
+        assert!(
+            log.contains("ALL DONE"),
+            "{}: {log}\n{}",
+            person.name,
+            bundle.text("backend/stderr.log")
+        );
+        assert_eq!(
+            bundle.status(),
+            "pass",
+            "{}: {:?}",
+            person.name,
+            bundle.codes()
+        );
+        let want = [
+            "answer.txt",
+            "docs/guide.txt",
+            "docs/new/n.txt",
+            "docs/renamed.txt",
+            "src/app/main.txt",
+        ];
         assert_eq!(bundle.changed_files(), want);
         assert_eq!(bundle.report()["workspace_scratch"]["count"], 2);
     }
@@ -121,20 +188,39 @@ echo ALL DONE
 #[test]
 fn a_new_name_beside_an_allowed_file_is_judged_afterwards() {
     for person in people() {
-        let text = script(&[write("answer.txt", "right\n"), write("src/app/extra.txt", "x")]);
+        let text = script(&[
+            write("answer.txt", "right\n"),
+            write("src/app/extra.txt", "x"),
+        ]);
         let bundle = run(&person, &case(), &text, &[]);
-        assert_eq!(bundle.codes(), ["disallowed_file_change"], "{}", person.name);
+        assert_eq!(
+            bundle.codes(),
+            ["disallowed_file_change"],
+            "{}",
+            person.name
+        );
     }
 }
 
 #[test]
 fn contained_leaves_the_copy_writable_and_judges_afterwards() {
     for person in people() {
-        let text = script(&[write("answer.txt", "right\n"), write("keep.txt", "changed\n")]);
+        let text = script(&[
+            write("answer.txt", "right\n"),
+            write("keep.txt", "changed\n"),
+        ]);
         let bundle = run(&person, &case(), &text, &["--contain", "contained"]);
-        assert_eq!(bundle.codes(), ["disallowed_file_change"], "{}", person.name);
+        assert_eq!(
+            bundle.codes(),
+            ["disallowed_file_change"],
+            "{}",
+            person.name
+        );
         assert_eq!(bundle.json("containment.json")["enforced"], "contained");
-        assert_eq!(bundle.json("contract.json")["lane"]["containment"], "contained");
+        assert_eq!(
+            bundle.json("contract.json")["lane"]["containment"],
+            "contained"
+        );
     }
 }
 
@@ -157,13 +243,24 @@ fn what_of_git_would_run_code_is_protected_in_both_ways() {
         "git config --worktree core.fsmonitor true",
         "chmod 777 .git/config",
     ];
-    let lines: Vec<String> = attempts.iter().map(|attempt| format!("attempt {attempt}")).collect();
+    let lines: Vec<String> = attempts
+        .iter()
+        .map(|attempt| format!("attempt {attempt}"))
+        .collect();
     for person in people() {
         for how in ["strict", "contained"] {
-            let text = script(&[shell(&format!("{ATTEMPT}{}", lines.join("\n"))), write("answer.txt", "right\n")]);
+            let text = script(&[
+                shell(&format!("{ATTEMPT}{}", lines.join("\n"))),
+                write("answer.txt", "right\n"),
+            ]);
             let bundle = run(&person, &case(), &text, &["--contain", how]);
             let said = said(&bundle);
-            assert_eq!(said.matches("refused: ").count(), attempts.len(), "{} {how}: {said}", person.name);
+            assert_eq!(
+                said.matches("refused: ").count(),
+                attempts.len(),
+                "{} {how}: {said}",
+                person.name
+            );
         }
     }
 }
@@ -178,7 +275,10 @@ fn agent_configuration_of_the_repository_is_masked_and_named() {
             .file("workspace/.codex/own.toml", "own")
             .file("workspace/.vscode/tasks.json", "{}")
             .file("workspace/bunfig.toml", "preload = [\"./evil.ts\"]")
-            .file("workspace/src/.pi/settings.json", "{\"shellPath\": \"/tmp/evil\"}")
+            .file(
+                "workspace/src/.pi/settings.json",
+                "{\"shellPath\": \"/tmp/evil\"}",
+            )
     };
     let look = r#"for f in .mcp.json .vscode/tasks.json bunfig.toml; do printf '%s=%s;' "$f" "$(cat $f)"; done
 printf 'claude=%s;pi=%s;codex=%s\n' "$(ls .claude)" "$(ls src/.pi)" "$(cat .codex/own.toml)"
@@ -189,17 +289,43 @@ attempt sh -c 'echo x > .claude/new'
 "#;
     for person in people() {
         for how in ["strict", "contained"] {
-            let text = script(&[shell(&format!("{ATTEMPT}{look}")), write("answer.txt", "right\n")]);
+            let text = script(&[
+                shell(&format!("{ATTEMPT}{look}")),
+                write("answer.txt", "right\n"),
+            ]);
             let bundle = run(&person, &case(), &text, &["--contain", how]);
             let log = said(&bundle);
-            assert!(log.contains(".mcp.json=;.vscode/tasks.json=;bunfig.toml=;claude=;pi=;codex=own"), "{}: {log}", person.name);
-            assert!(log.contains("status=[]"), "its own git calls nothing deleted: {log}");
+            assert!(
+                log.contains(".mcp.json=;.vscode/tasks.json=;bunfig.toml=;claude=;pi=;codex=own"),
+                "{}: {log}",
+                person.name
+            );
+            assert!(
+                log.contains("status=[]"),
+                "its own git calls nothing deleted: {log}"
+            );
             assert_eq!(log.matches("refused: ").count(), 3, "{log}");
-            assert_eq!((bundle.status(), bundle.changed_files()), ("pass".to_owned(), vec!["answer.txt".to_owned()]));
+            assert_eq!(
+                (bundle.status(), bundle.changed_files()),
+                ("pass".to_owned(), vec!["answer.txt".to_owned()])
+            );
             let guard = &bundle.report()["workspace_guard"];
-            let masked = json!([".claude", ".mcp.json", ".vscode/tasks.json", "bunfig.toml", "src/.pi"]);
-            assert_eq!((&guard["masked"], &guard["shown"]), (&masked, &json!([".codex"])));
-            assert!(bundle.text("report.md").contains("The engine was not shown `.claude`, `.mcp.json`"));
+            let masked = json!([
+                ".claude",
+                ".mcp.json",
+                ".vscode/tasks.json",
+                "bunfig.toml",
+                "src/.pi"
+            ]);
+            assert_eq!(
+                (&guard["masked"], &guard["shown"]),
+                (&masked, &json!([".codex"]))
+            );
+            assert!(
+                bundle
+                    .text("report.md")
+                    .contains("The engine was not shown `.claude`, `.mcp.json`")
+            );
         }
     }
 }
@@ -217,12 +343,32 @@ fn beyond_the_mount_cap_the_plan_says_contained_everywhere() {
     let dir = house.case(&case);
     let (_, bundle) = house.run(&dir, cto_testkit::ORACLE, &[]);
     let why = "strict would need 4101 mounts, at most 4096 are made";
-    assert_eq!((bundle.status(), &bundle.report()["containment"]), ("pass".to_owned(), &json!("contained")));
-    assert_eq!(bundle.json("contract.json")["lane"]["containment"], "contained");
-    assert!(bundle.event("plan.updated").unwrap()["summary"].as_str().unwrap().contains(why));
+    assert_eq!(
+        (bundle.status(), &bundle.report()["containment"]),
+        ("pass".to_owned(), &json!("contained"))
+    );
+    assert_eq!(
+        bundle.json("contract.json")["lane"]["containment"],
+        "contained"
+    );
+    assert!(
+        bundle.event("plan.updated").unwrap()["summary"]
+            .as_str()
+            .unwrap()
+            .contains(why)
+    );
     assert_eq!(bundle.json("containment.json")["notes"], json!([why]));
     let shown = house.cto(&["show", &bundle.run_id()]);
-    assert!(shown.stdout.lines().next().unwrap().contains(&format!("containment contained ({why})")), "{}", shown.stdout);
+    assert!(
+        shown
+            .stdout
+            .lines()
+            .next()
+            .unwrap()
+            .contains(&format!("containment contained ({why})")),
+        "{}",
+        shown.stdout
+    );
 }
 
 #[test]
@@ -243,7 +389,11 @@ attempt sh -c 'echo x > link.txt'
 attempt sh -c 'echo x > linkdir/file.txt'
 attempt sh -c 'echo x > t.tmp && mv -f t.tmp dangling'
 ";
-    let text = script(&[shell(&format!("{ATTEMPT}{attempts}")), write("answer.txt", "right\n"), shell("rm -f t.tmp")]);
+    let text = script(&[
+        shell(&format!("{ATTEMPT}{attempts}")),
+        write("answer.txt", "right\n"),
+        shell("rm -f t.tmp"),
+    ]);
     let file = house.script("links", &text);
     let (_, bundle) = house.run_args(&[
         "try",
@@ -260,6 +410,14 @@ attempt sh -c 'echo x > t.tmp && mv -f t.tmp dangling'
         "--json",
     ]);
     let log = said(&bundle);
-    assert!(log.matches("real\n").count() == 2 && !log.contains("GOT THROUGH"), "{log}");
-    assert_eq!((log.matches("refused: ").count(), bundle.status()), (6, "pass".to_owned()), "{log} {:?}", bundle.codes());
+    assert!(
+        log.matches("real\n").count() == 2 && !log.contains("GOT THROUGH"),
+        "{log}"
+    );
+    assert_eq!(
+        (log.matches("refused: ").count(), bundle.status()),
+        (6, "pass".to_owned()),
+        "{log} {:?}",
+        bundle.codes()
+    );
 }

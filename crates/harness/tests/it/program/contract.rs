@@ -21,15 +21,25 @@ fn every_field_and_both_digests_are_printed() {
     let text = house.cto(&["contract"]);
     assert_eq!(text.code, Some(0));
     for digest in ["task_digest", "contract_digest"] {
-        assert!(text.stdout.contains(json[digest].as_str().unwrap()), "{digest}");
+        assert!(
+            text.stdout.contains(json[digest].as_str().unwrap()),
+            "{digest}"
+        );
     }
-    assert!(house.run_dirs().is_empty() && house.work_entries().is_empty(), "printing a contract ran something");
+    assert!(
+        house.run_dirs().is_empty() && house.work_entries().is_empty(),
+        "printing a contract ran something"
+    );
 }
 
 #[test]
 fn the_task_digest_is_the_same_for_every_engine() {
     let house = house();
-    let of = |engine: &str| house.cto(&["contract", "--engine", engine, "--json"]).json();
+    let of = |engine: &str| {
+        house
+            .cto(&["contract", "--engine", engine, "--json"])
+            .json()
+    };
     let (fake, codex) = (of("fake"), of("codex"));
     assert_eq!(fake["task_digest"], codex["task_digest"]);
     assert_ne!(fake["contract_digest"], codex["contract_digest"]);
@@ -40,15 +50,51 @@ fn the_task_digest_is_the_same_for_every_engine() {
 fn errors_have_file_line_and_column_and_leave_no_bundle() {
     let house = house();
     for (name, case, want) in [
-        ("climbs", Case::new("climbs").allowed("[\"a\", \"../b\"]"), "climbs/case.toml:6:23: allowed_paths: the path leaves"),
-        ("absolute", Case::new("absolute").allowed("[\"/b\"]"), "absolute/case.toml:6:18: allowed_paths: the path is absolute"),
-        ("empty", Case::new("empty").allowed("[\"\"]"), "empty/case.toml:6:18: allowed_paths: the path is empty"),
-        ("none", Case::new("none").allowed("[]"), "none/case.toml:6:17: allowed_paths is empty"),
-        ("twice", Case::new("twice").allowed("[\"a\", \"a/\"]"), "twice/case.toml:6:23: allowed_paths: \"a/\" is listed twice"),
-        ("git", Case::new("git").allowed("[\".git/config\"]"), "git/case.toml:6:18: allowed_paths: the path names git metadata"),
-        ("unknown", Case::new("unknown").extra("surprise = 1"), "unknown/case.toml:15:1: unknown field `surprise`"),
-        ("version", Case::new("version").extra("schema_version = 1"), "version/case.toml:15:1: duplicate key"),
-        ("patch", Case::new("patch").control("{ patch = \"nope.patch\" }"), "there is no file \"nope.patch\""),
+        (
+            "climbs",
+            Case::new("climbs").allowed("[\"a\", \"../b\"]"),
+            "climbs/case.toml:6:23: allowed_paths: the path leaves",
+        ),
+        (
+            "absolute",
+            Case::new("absolute").allowed("[\"/b\"]"),
+            "absolute/case.toml:6:18: allowed_paths: the path is absolute",
+        ),
+        (
+            "empty",
+            Case::new("empty").allowed("[\"\"]"),
+            "empty/case.toml:6:18: allowed_paths: the path is empty",
+        ),
+        (
+            "none",
+            Case::new("none").allowed("[]"),
+            "none/case.toml:6:17: allowed_paths is empty",
+        ),
+        (
+            "twice",
+            Case::new("twice").allowed("[\"a\", \"a/\"]"),
+            "twice/case.toml:6:23: allowed_paths: \"a/\" is listed twice",
+        ),
+        (
+            "git",
+            Case::new("git").allowed("[\".git/config\"]"),
+            "git/case.toml:6:18: allowed_paths: the path names git metadata",
+        ),
+        (
+            "unknown",
+            Case::new("unknown").extra("surprise = 1"),
+            "unknown/case.toml:15:1: unknown field `surprise`",
+        ),
+        (
+            "version",
+            Case::new("version").extra("schema_version = 1"),
+            "version/case.toml:15:1: duplicate key",
+        ),
+        (
+            "patch",
+            Case::new("patch").control("{ patch = \"nope.patch\" }"),
+            "there is no file \"nope.patch\"",
+        ),
         (
             "climbing-patch",
             Case::new("climbing-patch").control("{ patch = \"../x\" }"),
@@ -58,9 +104,17 @@ fn errors_have_file_line_and_column_and_leave_no_bundle() {
         let dir = house.case(&case);
         let answer = house.cto(&["contract", &dir]);
         assert_eq!(answer.code, Some(2), "{name}: {answer:?}");
-        assert!(answer.stderr.contains("error[contract_invalid]") && answer.stderr.contains(want), "{name}: {}", answer.stderr);
+        assert!(
+            answer.stderr.contains("error[contract_invalid]") && answer.stderr.contains(want),
+            "{name}: {}",
+            answer.stderr
+        );
         let json = house.cto(&["contract", &dir, "--json"]);
-        assert_eq!((json.code, json.json()["error"]["code"].as_str()), (Some(2), Some("contract_invalid")), "{name}");
+        assert_eq!(
+            (json.code, json.json()["error"]["code"].as_str()),
+            (Some(2), Some("contract_invalid")),
+            "{name}"
+        );
     }
     assert!(house.run_dirs().is_empty());
 }
@@ -76,9 +130,16 @@ fn text_that_is_not_utf8_is_placed() {
     std::fs::write(&path, bytes).unwrap();
     let answer = house.cto(&["contract", &dir]);
     assert_eq!(answer.code, Some(2));
-    assert!(answer.stderr.contains("bytes/case.toml:3:10: is not UTF-8"), "{}", answer.stderr);
+    assert!(
+        answer.stderr.contains("bytes/case.toml:3:10: is not UTF-8"),
+        "{}",
+        answer.stderr
+    );
     let (run, bundle) = house.run_args(&["run", &dir, "--json"]);
-    assert_eq!((run.code, bundle.codes()), (Some(3), vec!["contract_invalid".to_owned()]));
+    assert_eq!(
+        (run.code, bundle.codes()),
+        (Some(3), vec!["contract_invalid".to_owned()])
+    );
 }
 
 #[test]

@@ -7,17 +7,45 @@ use cto_testkit::{Answer, House, ORACLE, Repo};
 use crate::house;
 use crate::passed;
 
-const ERROR: &[&str] = &["because", "code", "exit_code", "hint", "so", "what", "where"];
+const ERROR: &[&str] = &[
+    "because",
+    "code",
+    "exit_code",
+    "hint",
+    "so",
+    "what",
+    "where",
+];
 
 /// Arguments, exit code, and the keys beside `schema_version` and `command`.
 type Row<'a> = (&'a [&'a str], i32, &'a [&'a str]);
 
-const RUN: &[&str] = &["bundle", "exit_code", "failure_reason", "next", "report", "run_id", "status", "workspace"];
-const APPLY: &[&str] = &["applied", "changed_files", "repository", "run_id", "was_applied_before", "would_apply"];
+const RUN: &[&str] = &[
+    "bundle",
+    "exit_code",
+    "failure_reason",
+    "next",
+    "report",
+    "run_id",
+    "status",
+    "workspace",
+];
+const APPLY: &[&str] = &[
+    "applied",
+    "changed_files",
+    "repository",
+    "run_id",
+    "was_applied_before",
+    "would_apply",
+];
 
 const DOCUMENTS: &[Row<'_>] = &[
     (&["run"], 0, RUN),
-    (&["run", "sh-word-count", "r1-string-slugify"], 0, &["cost", "exit_code", "interrupted", "jobs", "runs"]),
+    (
+        &["run", "sh-word-count", "r1-string-slugify"],
+        0,
+        &["cost", "exit_code", "interrupted", "jobs", "runs"],
+    ),
     (&["show"], 0, &["bundle", "report", "state"]),
     (&["verify"], 0, &["bundles"]),
     (&["bundle", "pack"], 0, &["bytes", "file", "next", "run_id"]),
@@ -26,7 +54,11 @@ const DOCUMENTS: &[Row<'_>] = &[
     (&["keys", "rotate"], 0, &["keys"]),
     (&["runs"], 0, &["runs", "total"]),
     (&["recover"], 0, &["recovered"]),
-    (&["contract"], 0, &["contract", "contract_digest", "task_digest"]),
+    (
+        &["contract"],
+        0,
+        &["contract", "contract_digest", "task_digest"],
+    ),
     (&["engines"], 0, &["engines"]),
     (
         &["doctor"],
@@ -48,7 +80,13 @@ const DOCUMENTS: &[Row<'_>] = &[
     (&["eligibility"], 0, &["decision", "gates"]),
     (&["validate", "--list"], 0, &["validators"]),
     (&["schema"], 0, &["schemas"]),
-    (&["diff"], 0, &["added", "bundle", "bytes", "files", "patch", "removed", "run_id", "sha256", "status"]),
+    (
+        &["diff"],
+        0,
+        &[
+            "added", "bundle", "bytes", "files", "patch", "removed", "run_id", "sha256", "status",
+        ],
+    ),
     (
         &["replay"],
         0,
@@ -89,8 +127,23 @@ const DOCUMENTS: &[Row<'_>] = &[
         ],
     ),
     (&["case", "new", "mine"], 0, &["case", "directory", "next"]),
-    (&["case", "check", "sh-word-count", "--static"], 0, &["cases", "exit_code", "ok"]),
-    (&["matrix", "--row", "no-diff"], 0, &["counts", "engine", "exit_code", "interrupted", "rows", "time"]),
+    (
+        &["case", "check", "sh-word-count", "--static"],
+        0,
+        &["cases", "exit_code", "ok"],
+    ),
+    (
+        &["matrix", "--row", "no-diff"],
+        0,
+        &[
+            "counts",
+            "engine",
+            "exit_code",
+            "interrupted",
+            "rows",
+            "time",
+        ],
+    ),
     (&["config"], 0, &["exists", "file", "settings"]),
     (&["config", "path"], 0, &["exists", "path"]),
     (&["config", "check"], 0, &["file", "ok"]),
@@ -100,13 +153,31 @@ const DOCUMENTS: &[Row<'_>] = &[
 ];
 
 fn keys(value: &serde_json::Value) -> BTreeSet<String> {
-    value.as_object().unwrap_or_else(|| panic!("not an object: {value}")).keys().cloned().collect()
+    value
+        .as_object()
+        .unwrap_or_else(|| panic!("not an object: {value}"))
+        .keys()
+        .cloned()
+        .collect()
 }
 
 fn words(args: &[&str]) -> String {
     // The name of the command, without what it is given.
-    let given = ["bash", "sh-word-count", "r1-string-slugify", "mine", "--static", "--row", "no-diff", "--list"];
-    args.iter().copied().filter(|word| !given.contains(word)).collect::<Vec<_>>().join(" ")
+    let given = [
+        "bash",
+        "sh-word-count",
+        "r1-string-slugify",
+        "mine",
+        "--static",
+        "--row",
+        "no-diff",
+        "--list",
+    ];
+    args.iter()
+        .copied()
+        .filter(|word| !given.contains(word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn assert_keys(answer: &Answer, command: &str, more: &[&str]) {
@@ -114,7 +185,13 @@ fn assert_keys(answer: &Answer, command: &str, more: &[&str]) {
     let mut want: BTreeSet<String> = more.iter().map(|key| (*key).to_owned()).collect();
     want.extend(["schema_version".to_owned(), "command".to_owned()]);
     assert_eq!(keys(&document), want, "{command}");
-    assert_eq!((document["schema_version"].as_u64(), document["command"].as_str()), (Some(1), Some(command)));
+    assert_eq!(
+        (
+            document["schema_version"].as_u64(),
+            document["command"].as_str()
+        ),
+        (Some(1), Some(command))
+    );
     assert_eq!(answer.stderr, "", "{command} talks beside its document");
 }
 
@@ -125,7 +202,10 @@ fn every_document_has_exactly_its_keys() {
         let mut line = args.to_vec();
         line.push("--json");
         let answer = house.cto(&line);
-        assert!(*code < 0 || answer.code == Some(*code), "{args:?}: {answer:?}");
+        assert!(
+            *code < 0 || answer.code == Some(*code),
+            "{args:?}: {answer:?}"
+        );
         assert_keys(&answer, &words(args), more);
     }
 }
@@ -135,9 +215,28 @@ fn try_and_apply_have_exactly_their_keys() {
     let house = house();
     let repo = Repo::new(&house, "project");
     let script = house.script("fix", ORACLE);
-    let args = ["try", "--repo", repo.path(), "--task", "x", "--allow", ".", "--test", "grep -qx right answer.txt", "--script"];
-    assert_keys(&house.cto(&[&args[..], &[&script, "--json"]].concat()), "try", RUN);
-    assert_keys(&house.cto(&["apply", "last", "--check", "--json"]), "apply", APPLY);
+    let args = [
+        "try",
+        "--repo",
+        repo.path(),
+        "--task",
+        "x",
+        "--allow",
+        ".",
+        "--test",
+        "grep -qx right answer.txt",
+        "--script",
+    ];
+    assert_keys(
+        &house.cto(&[&args[..], &[&script, "--json"]].concat()),
+        "try",
+        RUN,
+    );
+    assert_keys(
+        &house.cto(&["apply", "last", "--check", "--json"]),
+        "apply",
+        APPLY,
+    );
 }
 
 #[test]
@@ -146,15 +245,28 @@ fn every_command_is_in_the_list() {
     // Need more than a line; and the jail alone prints what its command prints.
     listed.extend(["try", "apply", "exec", "admit", "setup"]);
     let tree = cto_harness::cli::command_tree();
-    let shown = tree.get_subcommands().filter(|sub| !sub.is_hide_set()).map(|sub| sub.get_name());
+    let shown = tree
+        .get_subcommands()
+        .filter(|sub| !sub.is_hide_set())
+        .map(|sub| sub.get_name());
     let missing: Vec<&str> = shown.filter(|name| !listed.contains(name)).collect();
     assert!(missing.is_empty(), "add a row to DOCUMENTS: {missing:?}");
 }
 
 fn assert_failure(house: &House, args: &[&str]) {
     let document = house.cto(args).json();
-    assert_eq!(keys(&document), ["command", "error", "schema_version"].map(str::to_owned).into(), "{args:?}");
-    assert_eq!(keys(&document["error"]), ERROR.iter().map(|key| (*key).to_owned()).collect(), "{args:?}");
+    assert_eq!(
+        keys(&document),
+        ["command", "error", "schema_version"]
+            .map(str::to_owned)
+            .into(),
+        "{args:?}"
+    );
+    assert_eq!(
+        keys(&document["error"]),
+        ERROR.iter().map(|key| (*key).to_owned()).collect(),
+        "{args:?}"
+    );
 }
 
 #[test]

@@ -13,7 +13,9 @@ const ESC: char = '\u{1b}';
 
 fn coloured(house: &House, vars: &[(&str, &str)], args: &[&str], terminal: bool) -> bool {
     let mut command = house.command(args);
-    command.env("TERM", "xterm-256color").envs(vars.iter().copied());
+    command
+        .env("TERM", "xterm-256color")
+        .envs(vars.iter().copied());
     let answer = match terminal {
         true => cto_testkit::watch(command, 80),
         false => Answer::of(&command.output().unwrap()),
@@ -47,7 +49,11 @@ fn colours_follow_flag_then_variable_then_config_then_terminal() {
     ] {
         let mut args = vec!["engines"];
         args.extend(flag.iter().flat_map(|when| ["--color", *when]));
-        assert_eq!(coloured(&house, vars, &args, terminal), want, "{vars:?} {flag:?} terminal {terminal}");
+        assert_eq!(
+            coloured(&house, vars, &args, terminal),
+            want,
+            "{vars:?} {flag:?} terminal {terminal}"
+        );
     }
     with("color = \"never\"\n");
     assert!(!coloured(&house, &[file], &["engines"], true));
@@ -77,37 +83,81 @@ fn every_answer_fits_eighty_columns() {
         let answer = house.on_terminal(80, args);
         for line in without_styles(&answer.stdout).lines() {
             // A path is one word: the terminal may break it, we may not.
-            let has_path = line.split_whitespace().any(|word| word.contains('/') && word.len() > 40);
+            let has_path = line
+                .split_whitespace()
+                .any(|word| word.contains('/') && word.len() > 40);
             assert!(line.chars().count() <= 80 || has_path, "{args:?}: {line:?}");
         }
     }
     // Without a terminal nothing is cut or broken.
-    assert!(house.cto(&["show", "--events", &id]).stdout.lines().any(|line| line.chars().count() > 120));
+    assert!(
+        house
+            .cto(&["show", "--events", &id])
+            .stdout
+            .lines()
+            .any(|line| line.chars().count() > 120)
+    );
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let (house, bundle) = passed();
-    for args in
-        [&["runs"][..], &["schema", "report"], &["diff", "--raw"], &["replay"], &["runs", "--json"], &["completions", "bash"]]
-    {
-        let mut child = house.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for args in [
+        &["runs"][..],
+        &["schema", "report"],
+        &["diff", "--raw"],
+        &["replay"],
+        &["runs", "--json"],
+        &["completions", "bash"],
+    ] {
+        let mut child = house
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         drop(child.stdout.take());
         let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{args:?} {}", bundle.run_id());
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(
+            (child.wait().unwrap().code(), said.as_str()),
+            (Some(0), ""),
+            "{args:?} {}",
+            bundle.run_id()
+        );
     }
 }
 
 #[test]
 fn an_answer_that_did_not_arrive_is_no_pass() {
     let (house, _) = passed();
-    for args in [&["verify"][..], &["verify", "--json"], &["diff", "--raw"], &["engines"], &["-h"]] {
-        let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else { return };
-        let output = house.command(args).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    for args in [
+        &["verify"][..],
+        &["verify", "--json"],
+        &["diff", "--raw"],
+        &["engines"],
+        &["-h"],
+    ] {
+        let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
+            return;
+        };
+        let output = house
+            .command(args)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
         assert_eq!(output.status.code(), Some(70), "{args:?}");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(args.contains(&"--json") || said.contains("output_lost"), "{args:?}: {said}");
+        assert!(
+            args.contains(&"--json") || said.contains("output_lost"),
+            "{args:?}: {said}"
+        );
     }
 }
 
@@ -119,20 +169,50 @@ fn a_person_sees_one_live_line_a_step() {
     let answer = house.on_terminal(80, &["run", &case, "--script", &slow]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let text = without_styles(&answer.stdout);
-    let engine = text.lines().find(|line| line.contains("engine     fake")).unwrap();
-    assert!(engine.matches('\r').count() >= 3, "the line does not live: {engine:?}");
+    let engine = text
+        .lines()
+        .find(|line| line.contains("engine     fake"))
+        .unwrap();
+    assert!(
+        engine.matches('\r').count() >= 3,
+        "the line does not live: {engine:?}"
+    );
     // The last drawing of each line is what stays, and covers what was under it.
     for line in text.lines().filter(|line| line.contains('\r')) {
-        let longest = line.split('\r').map(|part| part.trim_end().chars().count()).max().unwrap();
+        let longest = line
+            .split('\r')
+            .map(|part| part.trim_end().chars().count())
+            .max()
+            .unwrap();
         let last = line.rsplit('\r').next().unwrap();
-        assert!(last.starts_with("  •") && last.chars().count() >= longest, "{line:?}");
-        assert!(last.ends_with("ms") || last.trim_end().ends_with(" ms") || last.trim_end().ends_with(" s"), "{last:?}");
+        assert!(
+            last.starts_with("  •") && last.chars().count() >= longest,
+            "{line:?}"
+        );
+        assert!(
+            last.ends_with("ms")
+                || last.trim_end().ends_with(" ms")
+                || last.trim_end().ends_with(" s"),
+            "{last:?}"
+        );
     }
     assert!(text.contains("PASS  quick"), "{text}");
 
     let piped = house.cto(&["run", &case]);
-    for step in ["plan: ", "workspace: ", "engine: ", "measure: ", "verify: ", "seal: ", "done"] {
-        assert!(piped.stderr.lines().any(|line| line.contains(step)), "{step}: {}", piped.stderr);
+    for step in [
+        "plan: ",
+        "workspace: ",
+        "engine: ",
+        "measure: ",
+        "verify: ",
+        "seal: ",
+        "done",
+    ] {
+        assert!(
+            piped.stderr.lines().any(|line| line.contains(step)),
+            "{step}: {}",
+            piped.stderr
+        );
     }
     assert_eq!(house.cto(&["run", &case, "--json"]).stderr, "");
 }
@@ -143,7 +223,21 @@ fn suggested_commands_can_be_typed_whatever_the_directory_is_called() {
     let case = house.case(&Case::new("quick"));
     let home = house.root().join("a state's home");
     let answer = house.cto(&["--home", home.to_str().unwrap(), "run", &case]);
-    let next = answer.stdout.lines().find_map(|line| line.strip_prefix("next: ")).unwrap_or_else(|| panic!("{answer:?}"));
-    let output = std::process::Command::new("sh").arg("-c").arg(next).env("HOME", house.root()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{next}: {}", String::from_utf8_lossy(&output.stderr));
+    let next = answer
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("next: "))
+        .unwrap_or_else(|| panic!("{answer:?}"));
+    let output = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(next)
+        .env("HOME", house.root())
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{next}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

@@ -1,5 +1,6 @@
-//! The table of tampering: what was done, and why it is refused. The binary refuses every row; the one-file
-//! script (`packaging/verify.py`) refuses every row about bytes, names, digests, envelope and signature.
+//! The table of tampering: what was done, and why it is refused. The binary refuses every row; the
+//! one-file script (`packaging/verify.py`) refuses every row about bytes, names, digests, envelope
+//! and signature.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +11,10 @@ use std::process::Command;
 use cto_core::bundle::attest::{KeyRecord, KeySource, KeyState, PublicKey, Trust};
 use cto_core::values::time::Utc;
 use cto_core::verify::{Standing, Verification};
-use cto_testkit::{Bundle, Case, FORGER, Forged, House, ORACLE, PAYLOAD_TYPE, TestKey, canonical, payload, script, write};
+use cto_testkit::{
+    Bundle, Case, FORGER, Forged, House, ORACLE, PAYLOAD_TYPE, TestKey, canonical, payload, script,
+    write,
+};
 use serde_json::{Value, json};
 
 use crate::house;
@@ -40,9 +44,18 @@ impl Scene {
         let house = house();
         let case = house.case(&Case::new("quick"));
         let (_, pass) = house.run(&case, ORACLE, &[]);
-        let (_, other) = house.run(&case, &script(&[write("answer.txt", "right\nright\n")]), &["--timeout", "99"]);
+        let (_, other) = house.run(
+            &case,
+            &script(&[write("answer.txt", "right\nright\n")]),
+            &["--timeout", "99"],
+        );
         let (_, fail) = house.run(&case, &script(&[write("keep.txt", "x\n")]), &[]);
-        Self { house, pass, other, fail }
+        Self {
+            house,
+            pass,
+            other,
+            fail,
+        }
     }
 }
 
@@ -86,7 +99,10 @@ fn sign_bytes(forged: &Forged, edit: impl FnOnce(String) -> Vec<u8>) {
     forged.sign(&forger());
     let statement = canonical(&payload(&forged.bundle().json("attestation.json")));
     let bytes = edit(String::from_utf8(statement).unwrap());
-    forged.put("attestation.json", &canonical(&forger().envelope(PAYLOAD_TYPE, &bytes)));
+    forged.put(
+        "attestation.json",
+        &canonical(&forger().envelope(PAYLOAD_TYPE, &bytes)),
+    );
 }
 
 fn statement(forged: &Forged, edit: impl FnOnce(&mut Value)) {
@@ -96,7 +112,10 @@ fn statement(forged: &Forged, edit: impl FnOnce(&mut Value)) {
 /// Edits a report as text, and makes all that can fit fit.
 fn report_text(forged: &Forged, edit: impl FnOnce(String) -> String) {
     let text = edit(forged.bundle().text("report.json"));
-    forged.put("report.json", text.as_bytes()).resum().sign(&forger());
+    forged
+        .put("report.json", text.as_bytes())
+        .resum()
+        .sign(&forger());
 }
 
 fn signed_report(forged: &Forged, edit: impl FnOnce(&mut Value)) {
@@ -129,7 +148,10 @@ fn rebind(forged: &Forged, name: &str, edit: impl FnOnce(&mut Value)) {
     let digest = cto_testkit::sha256_hex(&bytes);
     let mut statement = payload(&forged.bundle().json("attestation.json"));
     statement["predicate"]["companions"][name] = digest.into();
-    forged.put("attestation.json", &canonical(&forger().envelope(PAYLOAD_TYPE, &canonical(&statement))));
+    forged.put(
+        "attestation.json",
+        &canonical(&forger().envelope(PAYLOAD_TYPE, &canonical(&statement))),
+    );
 }
 
 macro_rules! rows {
@@ -334,7 +356,8 @@ fn statements() -> Vec<Row> {
     }
 }
 
-/// What only a verifier that judges again can refuse: the forger has a trusted key and uses it well.
+/// What only a verifier that judges again can refuse: the forger has a trusted key and uses it
+/// well.
 fn judged_again() -> Vec<Row> {
     rows! { Forger, BINARY;
         "a failed run made a pass, all signed", "the facts say fail", |f, s| {
@@ -361,7 +384,16 @@ fn judged_again() -> Vec<Row> {
 }
 
 fn rows() -> Vec<Row> {
-    [bytes_and_names(), old_signature(), envelopes(), statements(), judged_again()].into_iter().flatten().collect()
+    [
+        bytes_and_names(),
+        old_signature(),
+        envelopes(),
+        statements(),
+        judged_again(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The public key of the machine in a house.
@@ -372,21 +404,46 @@ pub fn public_key(house: &House) -> PathBuf {
 }
 
 pub fn reasons(found: &Value) -> String {
-    let list = |name: &str| found["verification"][name].as_array().cloned().unwrap_or_default();
+    let list = |name: &str| {
+        found["verification"][name]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
     let said = list("problems").into_iter().chain(list("unknowns"));
-    said.map(|problem| format!("{}: {}\n", problem["artifact"].as_str().unwrap(), problem["message"].as_str().unwrap())).collect()
+    said.map(|problem| {
+        format!(
+            "{}: {}\n",
+            problem["artifact"].as_str().unwrap(),
+            problem["message"].as_str().unwrap()
+        )
+    })
+    .collect()
 }
 
 /// The script's exit codes for many bundles, in one process.
 pub fn by_script(key: &Path, bundles: &[PathBuf]) -> Vec<i64> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/verify.py").canonicalize().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../packaging/verify.py")
+        .canonicalize()
+        .unwrap();
     let many = "import contextlib, io, json, runpy, sys\n\
                 verify = runpy.run_path(sys.argv[1])['main']\n\
                 codes = []\n\
                 for place in sys.argv[3:]:\n    with contextlib.redirect_stdout(io.StringIO()):\n        codes.append(verify(['--key', sys.argv[2], place]))\n\
                 print(json.dumps(codes))";
-    let out = Command::new("python3").args(["-I", "-c", many]).arg(script).arg(key).args(bundles).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let out = Command::new("python3")
+        .args(["-I", "-c", many])
+        .arg(script)
+        .arg(key)
+        .args(bundles)
+        .output()
+        .unwrap();
+    assert!(
+        out.status.success(),
+        "{}",
+        String::from_utf8_lossy(&out.stderr)
+    );
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
@@ -409,20 +466,39 @@ fn nothing_tampered_with_verifies() {
                 (row, forged)
             })
             .collect();
-        let dirs: Vec<String> = done.iter().map(|(_, forged)| forged.dir.display().to_string()).collect();
+        let dirs: Vec<String> = done
+            .iter()
+            .map(|(_, forged)| forged.dir.display().to_string())
+            .collect();
         let mut args = vec!["verify", "--json", "--key", key.to_str().unwrap()];
         args.extend(dirs.iter().map(String::as_str));
         let answer = scene.house.cto(&args);
-        assert!(!answer.panicked() && answer.code == Some(1), "{:?} {}", answer.code, answer.stderr);
+        assert!(
+            !answer.panicked() && answer.code == Some(1),
+            "{:?} {}",
+            answer.code,
+            answer.stderr
+        );
         let json = answer.json();
         for ((row, _), found) in done.iter().zip(json["bundles"].as_array().unwrap()) {
             let verification = &found["verification"];
-            if verification["standing"] == "good" || !verification["status"].is_null() || !reasons(found).contains(row.why) {
-                wrong.push(format!("{}: says {}, not {:?}", row.what, reasons(found), row.why));
+            if verification["standing"] == "good"
+                || !verification["status"].is_null()
+                || !reasons(found).contains(row.why)
+            {
+                wrong.push(format!(
+                    "{}: says {}, not {:?}",
+                    row.what,
+                    reasons(found),
+                    row.why
+                ));
             }
         }
         let scripted: Vec<&(&Row, Forged)> = done.iter().filter(|(row, _)| row.script).collect();
-        let dirs: Vec<PathBuf> = scripted.iter().map(|(_, forged)| forged.dir.clone()).collect();
+        let dirs: Vec<PathBuf> = scripted
+            .iter()
+            .map(|(_, forged)| forged.dir.clone())
+            .collect();
         for ((row, _), code) in scripted.iter().zip(by_script(key, &dirs)) {
             if code != 1 {
                 wrong.push(format!("{}: verify.py says {code}", row.what));
@@ -436,13 +512,19 @@ fn nothing_tampered_with_verifies() {
 fn the_script_and_the_binary_agree_on_what_is_good() {
     let scene = Scene::make();
     let key = public_key(&scene.house);
-    let dirs: Vec<PathBuf> = [&scene.pass, &scene.other, &scene.fail].map(|bundle| bundle.dir.clone()).to_vec();
+    let dirs: Vec<PathBuf> = [&scene.pass, &scene.other, &scene.fail]
+        .map(|bundle| bundle.dir.clone())
+        .to_vec();
     assert_eq!(by_script(&key, &dirs), [0, 0, 0]);
     let forged = Forged::copy_of(&scene.pass);
     forged.reseal();
     let forgers = scene.house.root().join("forger.pem");
     fs::write(&forgers, forger().public_pem()).unwrap();
-    assert_eq!(by_script(&forgers, std::slice::from_ref(&forged.dir)), [0], "the forger alone changes nothing");
+    assert_eq!(
+        by_script(&forgers, std::slice::from_ref(&forged.dir)),
+        [0],
+        "the forger alone changes nothing"
+    );
 }
 
 fn at(second: i64) -> Utc {
@@ -460,23 +542,49 @@ fn what_a_key_is_worth_decides() {
     let forged = Forged::copy_of(&scene.pass);
     forged.reseal();
     let key = PublicKey::from_text(&forger().public_pem()).unwrap();
-    let revoked = KeyState::Revoked { at: at(9_999_999), reason: "the laptop was lost".into() };
+    let revoked = KeyState::Revoked {
+        at: at(9_999_999),
+        reason: "the laptop was lost".into(),
+    };
     // The forger signs at 2026-01-02T03:04:05.678Z, which is `at(0)` and a part of a second.
     for (what, state, standing, why) in [
         ("trusted", Some(KeyState::Trusted), Standing::Good, ""),
-        ("rotated later", Some(KeyState::Rotated { at: at(1) }), Standing::Good, ""),
-        ("rotated before", Some(KeyState::Rotated { at: at(0) }), Standing::Unknown, "retired"),
-        ("revoked, though later", Some(revoked), Standing::Bad, "the laptop was lost"),
+        (
+            "rotated later",
+            Some(KeyState::Rotated { at: at(1) }),
+            Standing::Good,
+            "",
+        ),
+        (
+            "rotated before",
+            Some(KeyState::Rotated { at: at(0) }),
+            Standing::Unknown,
+            "retired",
+        ),
+        (
+            "revoked, though later",
+            Some(revoked),
+            Standing::Bad,
+            "the laptop was lost",
+        ),
         ("unknown", None, Standing::Unknown, "no key is trusted here"),
     ] {
         let mut trust = Trust::default();
         if let Some(state) = state {
-            trust.record(&KeyRecord { state, ..KeyRecord::new(&key, "x", KeySource::Operator, at(0)) });
+            trust.record(&KeyRecord {
+                state,
+                ..KeyRecord::new(&key, "x", KeySource::Operator, at(0))
+            });
         }
         let found = standing_with(&forged.bundle(), &trust);
         assert_eq!(found.standing, standing, "{what}: {found:?}");
         assert_eq!(found.status.is_some(), standing == Standing::Good, "{what}");
-        let said: Vec<&str> = found.problems.iter().chain(&found.unknowns).map(|problem| problem.message.as_str()).collect();
+        let said: Vec<&str> = found
+            .problems
+            .iter()
+            .chain(&found.unknowns)
+            .map(|problem| problem.message.as_str())
+            .collect();
         assert!(said.join("\n").contains(why), "{what}: {said:?}");
     }
 }

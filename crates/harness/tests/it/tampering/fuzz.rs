@@ -1,7 +1,8 @@
-//! Whatever the bytes, no parser of a stranger's, an operator's or an engine's input panics or hangs. `CTO_FUZZ=1000000` tries that many.
+//! Whatever the bytes, no parser of a stranger's, an operator's or an engine's input panics or
+//! hangs. `CTO_FUZZ=1000000` tries that many.
 //!
-//! Inputs are made from the golden bundles: bits flipped, pieces cut, repeated and exchanged, words of the
-//! formats put anywhere. The same seed gives the same inputs.
+//! Inputs are made from the golden bundles: bits flipped, pieces cut, repeated and exchanged, words
+//! of the formats put anywhere. The same seed gives the same inputs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -93,7 +94,11 @@ fn mutate(dice: &mut Dice, seed: &[u8], other: &[u8]) -> Vec<u8> {
                 let piece = bytes[at..(at + dice.below(128)).min(bytes.len())].to_vec();
                 bytes.splice(at..at, piece);
             }
-            _ => bytes.iter_mut().skip(at).take(8).for_each(|byte| *byte = dice.next() as u8),
+            _ => bytes
+                .iter_mut()
+                .skip(at)
+                .take(8)
+                .for_each(|byte| *byte = dice.next() as u8),
         }
     }
     bytes
@@ -113,7 +118,13 @@ fn seeds() -> Seeds {
     let mut found = FoundBundle::default();
     for name in bundle.names() {
         let bytes = bundle.bytes(&name);
-        found.files.insert(name.clone(), FoundFile { bytes: bytes.len() as u64, sha256: Digest::of(&bytes) });
+        found.files.insert(
+            name.clone(),
+            FoundFile {
+                bytes: bytes.len() as u64,
+                sha256: Digest::of(&bytes),
+            },
+        );
         if is_document(&name) {
             found.documents.insert(name, bytes);
         }
@@ -125,10 +136,20 @@ fn seeds() -> Seeds {
     let key = PublicKey::from_text(&pem).unwrap();
     let mut trust = Trust::default();
     trust.named(&key, "golden");
-    assert_eq!(verify(&found, &trust, &mut |_| Links::new()).standing, Standing::Good, "the seed is good");
+    assert_eq!(
+        verify(&found, &trust, &mut |_| Links::new()).standing,
+        Standing::Good,
+        "the seed is good"
+    );
     let statement = cto_testkit::canonical(&cto_testkit::payload(&bundle.json("attestation.json")));
     let at = cto_core::values::time::Utc::from_millis(0).unwrap();
-    let record = json::pretty(&KeyRecord::new(&key, "x", cto_core::bundle::attest::KeySource::Own, at)).unwrap();
+    let record = json::pretty(&KeyRecord::new(
+        &key,
+        "x",
+        cto_core::bundle::attest::KeySource::Own,
+        at,
+    ))
+    .unwrap();
     let run = bundle.report()["run_id"].as_str().unwrap().parse().unwrap();
     let packed = |compress| {
         let mut out = Vec::new();
@@ -144,11 +165,26 @@ fn seeds() -> Seeds {
         ("contract", bundle.bytes("contract.json")),
         ("gates", bundle.bytes("gates.json")),
         ("patch", bundle.bytes("patch.diff")),
-        ("case", include_bytes!("../../../../../cases/sh-word-count/case.toml").to_vec()),
-        ("script", include_bytes!("../../../../../cases/sh-word-count/scripts/oracle.toml").to_vec()),
-        ("manifest", include_bytes!("../../../../../engines/fake.toml").to_vec()),
-        ("config", b"home = \"/var/lib/cto\"\ntimeout = 600\ncolor = \"never\"\n".to_vec()),
-        ("line", b"{\"type\":\"result\",\"status\":\"completed\",\"summary\":\"done\"}".to_vec()),
+        (
+            "case",
+            include_bytes!("../../../../../cases/sh-word-count/case.toml").to_vec(),
+        ),
+        (
+            "script",
+            include_bytes!("../../../../../cases/sh-word-count/scripts/oracle.toml").to_vec(),
+        ),
+        (
+            "manifest",
+            include_bytes!("../../../../../engines/fake.toml").to_vec(),
+        ),
+        (
+            "config",
+            b"home = \"/var/lib/cto\"\ntimeout = 600\ncolor = \"never\"\n".to_vec(),
+        ),
+        (
+            "line",
+            b"{\"type\":\"result\",\"status\":\"completed\",\"summary\":\"done\"}".to_vec(),
+        ),
         ("containment", bundle.bytes("containment.json")),
         ("trace", bundle.bytes("trace.jsonl")),
         ("key", pem.into_bytes()),
@@ -156,7 +192,11 @@ fn seeds() -> Seeds {
         ("tar", packed(false)),
         ("zstd", packed(true)),
     ];
-    Seeds { found, texts, trust }
+    Seeds {
+        found,
+        texts,
+        trust,
+    }
 }
 
 fn read(kind: &str, bytes: &[u8]) {
@@ -181,21 +221,30 @@ fn read(kind: &str, bytes: &[u8]) {
         }
         "case" => drop(case_file::parse("case.toml", bytes)),
         "script" => drop(fake::parse(&fake::from_file(bytes.to_vec()))),
-        "manifest" => drop(Manifest::parse("engine.toml", &String::from_utf8_lossy(bytes))),
+        "manifest" => drop(Manifest::parse(
+            "engine.toml",
+            &String::from_utf8_lossy(bytes),
+        )),
         "config" => drop(settings::parse("config.toml", bytes)),
         "line" => {
             for dialect in [Dialect::Fake, Dialect::Pi] {
                 let mut ear = Ear::new(dialect);
-                bytes.split(|byte| *byte == b'\n').for_each(|line| drop(ear.hear(line)));
+                bytes
+                    .split(|byte| *byte == b'\n')
+                    .for_each(|line| drop(ear.hear(line)));
             }
         }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),
-        "trace" => bytes.split(|b| *b == b'\n').for_each(|line| drop(json::read::<TraceLine>(line))),
+        "trace" => bytes
+            .split(|b| *b == b'\n')
+            .for_each(|line| drop(json::read::<TraceLine>(line))),
         "key" => drop(PublicKey::from_text(&String::from_utf8_lossy(bytes))),
         "record" => drop(KeyRecord::read(bytes)),
         _ => {
             let skip = |_: &cto_core::bundle::archive::Entry, content: &mut dyn std::io::Read| {
-                std::io::copy(content, &mut std::io::sink()).map(drop).map_err(pack::PackError::from)
+                std::io::copy(content, &mut std::io::sink())
+                    .map(drop)
+                    .map_err(pack::PackError::from)
             };
             drop(pack::walk(bytes, skip));
         }
@@ -205,23 +254,44 @@ fn read(kind: &str, bytes: &[u8]) {
 /// One document of a good bundle exchanged for a mutated one: never good, never a panic.
 fn whole(dice: &mut Dice, seeds: &Seeds) {
     let names: Vec<&String> = seeds.found.documents.keys().collect();
-    let (name, other) = (names[dice.below(names.len())], names[dice.below(names.len())]);
-    let bytes = mutate(dice, &seeds.found.documents[name], &seeds.found.documents[other]);
+    let (name, other) = (
+        names[dice.below(names.len())],
+        names[dice.below(names.len())],
+    );
+    let bytes = mutate(
+        dice,
+        &seeds.found.documents[name],
+        &seeds.found.documents[other],
+    );
     if bytes == seeds.found.documents[name] {
         return;
     }
     let mut files = seeds.found.files.clone();
-    files.insert(name.clone(), FoundFile { bytes: bytes.len() as u64, sha256: Digest::of(&bytes) });
+    files.insert(
+        name.clone(),
+        FoundFile {
+            bytes: bytes.len() as u64,
+            sha256: Digest::of(&bytes),
+        },
+    );
     let mut documents: BTreeMap<String, Vec<u8>> = seeds.found.documents.clone();
     documents.insert(name.clone(), bytes);
-    let found = FoundBundle { files, documents, patch_paths: seeds.found.patch_paths.clone(), ..FoundBundle::default() };
+    let found = FoundBundle {
+        files,
+        documents,
+        patch_paths: seeds.found.patch_paths.clone(),
+        ..FoundBundle::default()
+    };
     let verification = verify(&found, &seeds.trust, &mut |_| Links::new());
     assert_ne!(verification.standing, Standing::Good, "{name}");
 }
 
 #[test]
 fn no_input_panics() {
-    let count: u64 = std::env::var("CTO_FUZZ").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
+    let count: u64 = std::env::var("CTO_FUZZ")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20_000);
     let seeds = seeds();
     std::thread::scope(|scope| {
         for half in 0..2u64 {

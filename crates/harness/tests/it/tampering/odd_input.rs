@@ -1,5 +1,5 @@
-//! Cases and scripts as nobody should write them: every one is refused with a type and a place, or taken as it is.
-//! Nothing hangs, nothing panics, nothing runs by accident.
+//! Cases and scripts as nobody should write them: every one is refused with a type and a place, or
+//! taken as it is. Nothing hangs, nothing panics, nothing runs by accident.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -26,11 +26,18 @@ fn hole(path: &Path, bytes: u64) {
 /// Refused by every command that reads a case, before anything is written.
 fn refused(house: &House, case: &str, code: &str) -> Answer {
     let mut last = None;
-    for command in [&["run", case][..], &["contract", case], &["cases", "show", case]] {
+    for command in [
+        &["run", case][..],
+        &["contract", case],
+        &["cases", "show", case],
+    ] {
         let answer = house.cto(command);
         assert!(!answer.panicked(), "{command:?}: {answer:?}");
         assert_eq!(answer.code, Some(2), "{command:?}: {answer:?}");
-        assert!(answer.stderr.contains(&format!("error[{code}]")), "{command:?}: {answer:?}");
+        assert!(
+            answer.stderr.contains(&format!("error[{code}]")),
+            "{command:?}: {answer:?}"
+        );
         let json = house.cto(&[command, &["--json"]].concat()).json();
         assert_eq!(json["error"]["code"].as_str(), Some(code), "{command:?}");
         last = Some(answer);
@@ -52,20 +59,38 @@ fn with(what: &str, place: &str, put: impl FnOnce(&Path)) -> (House, String) {
 
 #[test]
 fn only_files_and_directories() {
-    for place in ["workspace/odd", "workspace/deep/er/odd", "hidden/odd", "scripts/odd.toml", "odd"] {
+    for place in [
+        "workspace/odd",
+        "workspace/deep/er/odd",
+        "hidden/odd",
+        "scripts/odd.toml",
+        "odd",
+    ] {
         for (what, put) in [
             ("a pipe", &fifo as &dyn Fn(&Path)),
             ("a loop", &|path: &Path| symlink(path, path).unwrap()),
-            ("a link out", &|path: &Path| symlink("/etc/passwd", path).unwrap()),
-            ("a link to nowhere", &|path: &Path| symlink("/nonexistent", path).unwrap()),
-            ("a socket", &|path: &Path| drop(UnixListener::bind(path).unwrap())),
+            ("a link out", &|path: &Path| {
+                symlink("/etc/passwd", path).unwrap()
+            }),
+            ("a link to nowhere", &|path: &Path| {
+                symlink("/nonexistent", path).unwrap()
+            }),
+            ("a socket", &|path: &Path| {
+                drop(UnixListener::bind(path).unwrap())
+            }),
         ] {
             let (house, dir) = with(what, place, put);
             let answer = refused(&house, &dir, "unreadable_case");
-            assert!(answer.stderr.contains("only regular files and directories"), "{place} {what}: {answer:?}");
+            assert!(
+                answer.stderr.contains("only regular files and directories"),
+                "{place} {what}: {answer:?}"
+            );
             assert!(answer.stderr.contains(place), "{place} {what}: {answer:?}");
             let checked = house.cto(&["case", "check", &dir, "--static"]);
-            assert!(checked.code == Some(1) && checked.stdout.contains("✗ files"), "{place} {what}: {checked:?}");
+            assert!(
+                checked.code == Some(1) && checked.stdout.contains("✗ files"),
+                "{place} {what}: {checked:?}"
+            );
         }
     }
 }
@@ -76,7 +101,14 @@ fn devices_are_refused() {
         return;
     }
     let (house, dir) = with("a device", "workspace/zero", |path| {
-        assert!(Command::new("mknod").arg(path).args(["c", "1", "5"]).status().unwrap().success());
+        assert!(
+            Command::new("mknod")
+                .arg(path)
+                .args(["c", "1", "5"])
+                .status()
+                .unwrap()
+                .success()
+        );
     });
     refused(&house, &dir, "unreadable_case");
 }
@@ -87,7 +119,9 @@ fn a_case_file_is_a_plain_file() {
         ("a pipe", &fifo as &dyn Fn(&Path)),
         ("a directory", &|path: &Path| fs::create_dir(path).unwrap()),
         ("a loop", &|path: &Path| symlink(path, path).unwrap()),
-        ("a link", &|path: &Path| symlink("/etc/hostname", path).unwrap()),
+        ("a link", &|path: &Path| {
+            symlink("/etc/hostname", path).unwrap()
+        }),
     ] {
         let house = house();
         let dir = house.case(&Case::new("quick"));
@@ -95,13 +129,20 @@ fn a_case_file_is_a_plain_file() {
         fs::remove_file(&path).unwrap();
         put(&path);
         let answer = refused(&house, &dir, "unreadable_case");
-        assert!(answer.stderr.contains("case.toml is not a regular file"), "{what}: {answer:?}");
+        assert!(
+            answer.stderr.contains("case.toml is not a regular file"),
+            "{what}: {answer:?}"
+        );
     }
     let house = house();
     let dir = house.case(&Case::new("quick"));
     fs::remove_file(Path::new(&dir).join("case.toml")).unwrap();
     refused(&house, &dir, "unknown_case");
-    refused(&house, &format!("{dir}/scripts/oracle.toml"), "unknown_case");
+    refused(
+        &house,
+        &format!("{dir}/scripts/oracle.toml"),
+        "unknown_case",
+    );
 }
 
 #[test]
@@ -114,7 +155,10 @@ fn more_than_fits() {
     ] {
         let (house, dir) = with("a hole", place, |path| hole(path, bytes));
         let answer = refused(&house, &dir, "unreadable_case");
-        assert!(answer.stderr.contains("larger than") && answer.stderr.contains(place), "{answer:?}");
+        assert!(
+            answer.stderr.contains("larger than") && answer.stderr.contains(place),
+            "{answer:?}"
+        );
     }
 }
 
@@ -126,7 +170,13 @@ fn too_many_and_too_much() {
         }
     });
     let answer = house.cto(&["contract", &dir]);
-    assert!(answer.code == Some(2) && answer.stderr.contains("a case may hold 100000 files and 1024 MiB"), "{answer:?}");
+    assert!(
+        answer.code == Some(2)
+            && answer
+                .stderr
+                .contains("a case may hold 100000 files and 1024 MiB"),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -148,10 +198,20 @@ fn text_that_is_no_case_file() {
         fs::write(Path::new(&dir).join("case.toml"), text).unwrap();
         let answer = house.cto(&["contract", &dir]);
         assert!(!answer.panicked(), "{what}: {answer:?}");
-        assert!(answer.code == Some(2) && answer.stderr.contains("quick/case.toml:"), "{what}: {answer:?}");
-        assert!(answer.stderr.len() < 2000, "{what}: the whole file is printed");
+        assert!(
+            answer.code == Some(2) && answer.stderr.contains("quick/case.toml:"),
+            "{what}: {answer:?}"
+        );
+        assert!(
+            answer.stderr.len() < 2000,
+            "{what}: the whole file is printed"
+        );
         let (run, bundle) = house.run_args(&["run", &dir, "--json"]);
-        assert_eq!((run.code, bundle.codes()), (Some(3), vec!["contract_invalid".to_owned()]), "{what}");
+        assert_eq!(
+            (run.code, bundle.codes()),
+            (Some(3), vec!["contract_invalid".to_owned()]),
+            "{what}"
+        );
         assert_good(&bundle);
     }
 }
@@ -160,13 +220,32 @@ fn text_that_is_no_case_file() {
 #[test]
 fn odd_names_are_carried_along() {
     let (house, dir) = with("odd names", "workspace/-rf", |path| {
-        let names: [&[u8]; 7] = [b"-rf", b"new\nline", b"\xff\xfe", b"tab\t\"quote\\", b" ", b"*", "ü\u{202e}".as_bytes()];
+        let names: [&[u8]; 7] = [
+            b"-rf",
+            b"new\nline",
+            b"\xff\xfe",
+            b"tab\t\"quote\\",
+            b" ",
+            b"*",
+            "ü\u{202e}".as_bytes(),
+        ];
         for name in names {
             fs::write(path.with_file_name(OsStr::from_bytes(name)), "odd").unwrap();
         }
         fs::create_dir(path.with_file_name("--")).unwrap();
-        fs::write(path.with_file_name("--").join(OsStr::from_bytes(b"\x80")), "odd").unwrap();
-        fs::write(path.parent().unwrap().with_file_name("hidden").join(OsStr::from_bytes(b"\xff\n")), "odd").unwrap();
+        fs::write(
+            path.with_file_name("--").join(OsStr::from_bytes(b"\x80")),
+            "odd",
+        )
+        .unwrap();
+        fs::write(
+            path.parent()
+                .unwrap()
+                .with_file_name("hidden")
+                .join(OsStr::from_bytes(b"\xff\n")),
+            "odd",
+        )
+        .unwrap();
     });
     let (answer, bundle) = house.run_args(&["run", &dir, "--json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -187,10 +266,17 @@ fn names_that_must_be_called_by_name() {
 
 #[test]
 fn git_metadata_is_refused_and_the_history_of_a_case_left_alone() {
-    for place in ["workspace/.git/config", "workspace/sub/.GIT", "hidden/.git/HEAD"] {
+    for place in [
+        "workspace/.git/config",
+        "workspace/sub/.GIT",
+        "hidden/.git/HEAD",
+    ] {
         let (house, dir) = with("git", place, |path| fs::write(path, "").unwrap());
         let answer = refused(&house, &dir, "unreadable_case");
-        assert!(answer.stderr.contains("git metadata"), "{place}: {answer:?}");
+        assert!(
+            answer.stderr.contains("git metadata"),
+            "{place}: {answer:?}"
+        );
     }
     let (house, dir) = with("its own history", ".git/objects/x", fifo);
     assert_eq!(house.cto(&["run", &dir]).code, Some(0));
@@ -216,11 +302,20 @@ fn directories_with_odd_names_are_cases_all_the_same() {
         fs::rename(&dir, &odd).unwrap();
         let all = dir.parent().unwrap().display().to_string();
         let answer = house.cto(&["run", "--all", "--cases", &all, "--json"]);
-        assert!(!answer.panicked() && matches!(answer.code, Some(0 | 3)), "{name:?}: {answer:?}");
+        assert!(
+            !answer.panicked() && matches!(answer.code, Some(0 | 3)),
+            "{name:?}: {answer:?}"
+        );
         let listed = house.cto(&["cases", "--cases", &all]);
-        assert!(listed.code == Some(0) && !listed.stdout.contains('\u{1b}'), "{listed:?}");
+        assert!(
+            listed.code == Some(0) && !listed.stdout.contains('\u{1b}'),
+            "{listed:?}"
+        );
         let checked = house.cto(&["case", "check", "--static", "--cases", &all]);
-        assert!(checked.code == Some(1) && checked.stdout.contains("✗ name"), "{name:?}: {checked:?}");
+        assert!(
+            checked.code == Some(1) && checked.stdout.contains("✗ name"),
+            "{name:?}: {checked:?}"
+        );
         fs::rename(&odd, &dir).unwrap();
     }
 }
@@ -244,9 +339,17 @@ fn a_directory_of_cases_that_is_none() {
         let place = place.display().to_string();
         for command in [&["run", "--all"][..], &["cases"], &["case", "check"]] {
             let answer = house.cto(&[command, &["--cases", &place]].concat());
-            assert!(answer.code == Some(2) && answer.stderr.contains(code), "{command:?} {place}: {answer:?}");
+            assert!(
+                answer.code == Some(2) && answer.stderr.contains(code),
+                "{command:?} {place}: {answer:?}"
+            );
         }
-        for command in [&["run", "x"][..], &["contract", "x"], &["cases", "show", "x"], &["case", "check", "x"]] {
+        for command in [
+            &["run", "x"][..],
+            &["contract", "x"],
+            &["cases", "show", "x"],
+            &["case", "check", "x"],
+        ] {
             let answer = house.cto(&[command, &["--cases", &place]].concat());
             assert_eq!(answer.code, Some(2), "{command:?} {place}: {answer:?}");
         }
@@ -259,7 +362,13 @@ fn what_may_not_be_read_is_said_so() {
     if is_root() {
         return;
     }
-    for place in ["", "workspace", "hidden", "case.toml", "workspace/answer.txt"] {
+    for place in [
+        "",
+        "workspace",
+        "hidden",
+        "case.toml",
+        "workspace/answer.txt",
+    ] {
         let (house, dir) = with("nothing", "hidden/x", |_| {});
         let closed = Path::new(&dir).join(place);
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
@@ -287,23 +396,45 @@ fn scripts_that_cannot_be_played() {
         ("directory", "unreadable_script", "not a regular file"),
         ("large", "unreadable_script", "larger than 16777216 bytes"),
         ("ring", "unreadable_script", ""),
-        ("missing", "unreadable_script", "scripts of this case: oracle"),
+        (
+            "missing",
+            "unreadable_script",
+            "scripts of this case: oracle",
+        ),
         ("bytes", "bad_script", "is not UTF-8"),
         ("nest", "bad_script", "line 1, column"),
         ("line", "bad_script", "line 1, column"),
     ] {
         let script = place.join(name).display().to_string();
         let answer = house.cto(&["run", &case, "--script", &script]);
-        assert!(!answer.panicked() && answer.code == Some(2), "{name}: {answer:?}");
-        assert!(answer.stderr.contains(code) && answer.stderr.contains(why) && answer.stderr.len() < 2000, "{name}: {answer:?}");
+        assert!(
+            !answer.panicked() && answer.code == Some(2),
+            "{name}: {answer:?}"
+        );
+        assert!(
+            answer.stderr.contains(code)
+                && answer.stderr.contains(why)
+                && answer.stderr.len() < 2000,
+            "{name}: {answer:?}"
+        );
     }
     for device in ["/dev/zero", "/dev/tty", "", "/"] {
-        assert_eq!(house.cto(&["run", &case, "--script", device]).code, Some(2), "{device}");
+        assert_eq!(
+            house.cto(&["run", &case, "--script", device]).code,
+            Some(2),
+            "{device}"
+        );
     }
     assert!(house.run_dirs().is_empty());
     // A link of the operator's is as good as the file.
     fs::write(place.join("good"), ORACLE).unwrap();
     symlink("good", place.join("link")).unwrap();
-    let (answer, _) = house.run_args(&["run", &case, "--script", &place.join("link").display().to_string(), "--json"]);
+    let (answer, _) = house.run_args(&[
+        "run",
+        &case,
+        "--script",
+        &place.join("link").display().to_string(),
+        "--json",
+    ]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
 }

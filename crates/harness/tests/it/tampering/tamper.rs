@@ -42,7 +42,11 @@ fn every_byte(bundle: &Bundle, which: impl Fn(usize, usize) -> bool) -> usize {
             forged.put(&name, &bytes);
             let found = catch_unwind(AssertUnwindSafe(|| verdict(&forged.bundle())));
             let found = found.unwrap_or_else(|_| panic!("{name}: byte {at} ^ {mask:#x} panicked"));
-            assert_eq!(found.standing, Standing::Bad, "{name}: byte {at} ^ {mask:#x} was not noticed");
+            assert_eq!(
+                found.standing,
+                Standing::Bad,
+                "{name}: byte {at} ^ {mask:#x} was not noticed"
+            );
             tried += 1;
         }
         forged.put(&name, &original);
@@ -54,10 +58,13 @@ fn every_byte(bundle: &Bundle, which: impl Fn(usize, usize) -> bool) -> usize {
 #[test]
 fn any_changed_byte_is_caught() {
     let (_house, bundles) = one_of_each();
-    // All of them take minutes; ordinarily every 97th, from a different start in each bundle, and both ends of each file.
+    // All of them take minutes; ordinarily every 97th, from a different start in each bundle, and
+    // both ends of each file.
     let all = std::env::var_os("CTO_EVERY_BYTE").is_some();
     for (number, bundle) in bundles.iter().enumerate() {
-        let tried = every_byte(bundle, |at, length| all || at % 97 == number * 31 || at < 8 || at + 8 >= length);
+        let tried = every_byte(bundle, |at, length| {
+            all || at % 97 == number * 31 || at < 8 || at + 8 >= length
+        });
         assert!(tried > 300, "{tried}");
     }
 }
@@ -76,7 +83,10 @@ fn files_removed_added_renamed_linked_and_cut_are_caught() {
         let aside = forged.dir.with_extension("aside");
         fs::rename(forged.dir.join(&name), &aside).unwrap();
         symlink(&aside, forged.dir.join(&name)).unwrap();
-        assert_bad(&forged.bundle(), &format!("{name} a link to the same bytes"));
+        assert_bad(
+            &forged.bundle(),
+            &format!("{name} a link to the same bytes"),
+        );
         let forged = Forged::copy_of(&bundle);
         let bytes = bundle.bytes(&name);
         forged.put(&name, &bytes[..bytes.len() / 2]);
@@ -91,7 +101,10 @@ fn files_removed_added_renamed_linked_and_cut_are_caught() {
     forged.put("extra.txt", b"x");
     assert_bad(&forged.bundle(), "a file added");
     let forged = Forged::copy_of(&bundle);
-    std::process::Command::new("mkfifo").arg(forged.dir.join("pipe")).status().unwrap();
+    std::process::Command::new("mkfifo")
+        .arg(forged.dir.join("pipe"))
+        .status()
+        .unwrap();
     assert_bad(&forged.bundle(), "a pipe added");
 }
 
@@ -102,7 +115,10 @@ fn the_forger_alone_changes_nothing() {
         let forged = Forged::copy_of(bundle);
         forged.edit_events(|_| {}).reseal();
         assert_good(&forged.bundle());
-        assert_eq!(forged.bundle().bytes("events.normalized.jsonl"), bundle.bytes("events.normalized.jsonl"));
+        assert_eq!(
+            forged.bundle().bytes("events.normalized.jsonl"),
+            bundle.bytes("events.normalized.jsonl")
+        );
     }
 }
 
@@ -115,9 +131,15 @@ fn forgeries(bundle: &Bundle, list: &[(&str, Edit)]) {
         edit(&forged);
         forged.reseal();
         let found = assert_bad(&forged.bundle(), what);
-        let about_digests =
-            found.problems.iter().all(|problem| matches!(problem.check.as_str(), "sums" | "digests" | "signature"));
-        assert!(!about_digests, "{what}: only a checksum was off: {:?}", found.problems);
+        let about_digests = found
+            .problems
+            .iter()
+            .all(|problem| matches!(problem.check.as_str(), "sums" | "digests" | "signature"));
+        assert!(
+            !about_digests,
+            "{what}: only a checksum was off: {:?}",
+            found.problems
+        );
     }
 }
 
@@ -128,7 +150,9 @@ fn pass_report(report: &mut Value) {
 }
 
 fn pass_events(forged: &Forged) {
-    forged.edit_event("run.completed", |data| *data = json!({"status": "pass", "blockers": [], "findings": []}));
+    forged.edit_event("run.completed", |data| {
+        *data = json!({"status": "pass", "blockers": [], "findings": []})
+    });
 }
 
 #[test]
@@ -206,16 +230,24 @@ fn permission_and_containment_of_a_pass_cannot_be_rewritten() {
                 f.edit("gates.json", |g| g["gates"] = json!([]));
             }),
             ("a gate nobody looked at", |f| {
-                f.edit("gates.json", |g| g["gates"][8]["result"] = "not_seen".into());
+                f.edit("gates.json", |g| {
+                    g["gates"][8]["result"] = "not_seen".into()
+                });
             }),
             ("another backend was selected", |f| {
-                f.edit("eligibility.json", |e| e["selected_backend"] = "none".into());
+                f.edit("eligibility.json", |e| {
+                    e["selected_backend"] = "none".into()
+                });
             }),
             ("a layer was missing", |f| {
-                f.edit("containment.json", |c| c["processes"][0]["jail"]["layers"][0]["enforced"] = false.into());
+                f.edit("containment.json", |c| {
+                    c["processes"][0]["jail"]["layers"][0]["enforced"] = false.into()
+                });
             }),
             ("a canary got through", |f| {
-                f.edit("containment.json", |c| c["processes"][0]["jail"]["canaries"][0]["refused"] = false.into());
+                f.edit("containment.json", |c| {
+                    c["processes"][0]["jail"]["canaries"][0]["refused"] = false.into()
+                });
             }),
             ("no process was contained", |f| {
                 f.edit("containment.json", |c| c["processes"] = json!([]));
@@ -249,16 +281,22 @@ fn facts_of_a_pass_cannot_be_rewritten() {
                 f.edit_report(|r| r["backend_exit_code"] = 7.into());
             }),
             ("red check in the chain", |f| {
-                f.edit_event("verification.completed", |d| d["checks"][0]["end"]["code"] = 1.into());
+                f.edit_event("verification.completed", |d| {
+                    d["checks"][0]["end"]["code"] = 1.into()
+                });
             }),
             ("no control in the chain", |f| {
                 f.edit_event("verification.completed", |d| d["control"] = Value::Null);
             }),
             ("green control", |f| {
-                f.edit_event("verification.completed", |d| d["control"]["checks"][0]["end"]["code"] = 0.into());
+                f.edit_event("verification.completed", |d| {
+                    d["control"]["checks"][0]["end"]["code"] = 0.into()
+                });
             }),
             ("another command", |f| {
-                f.edit_event("verification.completed", |d| d["checks"][0]["command"] = "true".into());
+                f.edit_event("verification.completed", |d| {
+                    d["checks"][0]["command"] = "true".into()
+                });
             }),
             ("engine failed", |f| {
                 f.edit_event("engine.ended", |d| d["end"]["code"] = 3.into());
@@ -321,8 +359,17 @@ fn parts_of_another_run_do_not_fit() {
     let house = house();
     let case = house.case(&Case::new("quick"));
     let (_, one) = house.run(&case, ORACLE, &[]);
-    let (_, other) = house.run(&case, &script(&[write("answer.txt", "right\nright\n")]), &["--timeout", "99"]);
-    for name in ["patch.diff", "contract.json", "test.log", "events.normalized.jsonl"] {
+    let (_, other) = house.run(
+        &case,
+        &script(&[write("answer.txt", "right\nright\n")]),
+        &["--timeout", "99"],
+    );
+    for name in [
+        "patch.diff",
+        "contract.json",
+        "test.log",
+        "events.normalized.jsonl",
+    ] {
         let forged = Forged::copy_of(&one);
         forged.put(name, &other.bytes(name)).reseal();
         assert_bad(&forged.bundle(), name);
@@ -335,9 +382,14 @@ fn parts_of_another_run_do_not_fit() {
         report["task_digest"] = other.report()["task_digest"].clone();
     });
     forged.edit_events(|_| {}).reseal();
-    assert_bad(&forged.bundle(), "the contract swapped and the chain made anew");
+    assert_bad(
+        &forged.bundle(),
+        "the contract swapped and the chain made anew",
+    );
     let forged = Forged::copy_of(&one);
-    forged.edit_report(|report| report["run_id"] = other.report()["run_id"].clone()).reseal();
+    forged
+        .edit_report(|report| report["run_id"] = other.report()["run_id"].clone())
+        .reseal();
     assert_bad(&forged.bundle(), "another run id");
 }
 
@@ -366,12 +418,31 @@ fn json_no_two_readers_agree_on_is_refused() {
     let report = bundle.text("report.json");
     for (what, text) in [
         ("byte order mark", format!("\u{feff}{report}")),
-        ("duplicate key", report.replacen('{', "{\"status\": \"pass\",", 1)),
-        ("escaped duplicate key", report.replacen('{', "{\"\\u0073tatus\": \"pass\",", 1)),
-        ("float", report.replacen("\"schema_version\": 1", "\"schema_version\": 1.0", 1)),
-        ("huge integer", report.replacen('{', "{\"big\": 9007199254740993,", 1)),
+        (
+            "duplicate key",
+            report.replacen('{', "{\"status\": \"pass\",", 1),
+        ),
+        (
+            "escaped duplicate key",
+            report.replacen('{', "{\"\\u0073tatus\": \"pass\",", 1),
+        ),
+        (
+            "float",
+            report.replacen("\"schema_version\": 1", "\"schema_version\": 1.0", 1),
+        ),
+        (
+            "huge integer",
+            report.replacen('{', "{\"big\": 9007199254740993,", 1),
+        ),
         ("trailing text", format!("{report}{{}}")),
-        ("deep", report.replacen('{', &format!("{{\"deep\": {}{},", "[".repeat(500), "]".repeat(500)), 1)),
+        (
+            "deep",
+            report.replacen(
+                '{',
+                &format!("{{\"deep\": {}{},", "[".repeat(500), "]".repeat(500)),
+                1,
+            ),
+        ),
         ("empty", String::new()),
         ("not an object", "[]".into()),
     ] {
@@ -380,7 +451,10 @@ fn json_no_two_readers_agree_on_is_refused() {
         forged.put("report.json", text.as_bytes()).resum();
         let found = assert_bad(&forged.bundle(), what);
         assert!(
-            found.problems.iter().any(|problem| !matches!(problem.check.as_str(), "sums" | "signature")),
+            found
+                .problems
+                .iter()
+                .any(|problem| !matches!(problem.check.as_str(), "sums" | "signature")),
             "{what}: {:?}",
             found.problems
         );
@@ -388,8 +462,14 @@ fn json_no_two_readers_agree_on_is_refused() {
 }
 
 /// Fields that are the report's own word: nothing else in a bundle could confirm them.
-const OWN_WORD: [&str; 6] =
-    ["/engine/version", "/harness_version", "/run_finished_at", "/backend_scratch", "/claimed", "/freshness"];
+const OWN_WORD: [&str; 6] = [
+    "/engine/version",
+    "/harness_version",
+    "/run_finished_at",
+    "/backend_scratch",
+    "/claimed",
+    "/freshness",
+];
 
 /// Another value of the same kind, so that only its meaning is wrong.
 fn another(value: &Value) -> Value {
@@ -397,7 +477,9 @@ fn another(value: &Value) -> Value {
         Value::Bool(b) => (!b).into(),
         Value::Number(n) => (n.as_u64().unwrap_or(0) + 1).into(),
         Value::String(text) if text.len() == 64 => "0".repeat(64).into(),
-        Value::String(text) if text.ends_with('Z') && text.contains('T') => "2031-01-01T00:00:00.000Z".into(),
+        Value::String(text) if text.ends_with('Z') && text.contains('T') => {
+            "2031-01-01T00:00:00.000Z".into()
+        }
         Value::String(text) => format!("{text}x").into(),
         other => other.clone(),
     }
@@ -407,9 +489,16 @@ fn another(value: &Value) -> Value {
 fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
-            leaves(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+            leaves(
+                value,
+                &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+                found,
+            );
         }),
-        Value::Array(items) => items.iter().enumerate().for_each(|(n, value)| leaves(value, &format!("{at}/{n}"), found)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(n, value)| leaves(value, &format!("{at}/{n}"), found)),
         Value::Null => {}
         _ => found.push(at.to_owned()),
     }
@@ -420,7 +509,11 @@ fn every_leaf_of_a_report_is_borne_out_by_the_rest() {
     let (_house, bundle) = passed();
     let mut pointers = Vec::new();
     leaves(&bundle.report(), "", &mut pointers);
-    let kept = |pointer: &&String| !["/artifact_digests", "/artifact_paths"].iter().any(|own| pointer.starts_with(own));
+    let kept = |pointer: &&String| {
+        !["/artifact_digests", "/artifact_paths"]
+            .iter()
+            .any(|own| pointer.starts_with(own))
+    };
     let mut unnoticed = Vec::new();
     for pointer in pointers.iter().filter(kept) {
         let forged = Forged::copy_of(&bundle);
@@ -429,9 +522,14 @@ fn every_leaf_of_a_report_is_borne_out_by_the_rest() {
             *leaf = another(leaf);
         });
         forged.reseal();
-        if verdict(&forged.bundle()).standing == Standing::Good && !OWN_WORD.iter().any(|own| pointer.starts_with(own)) {
+        if verdict(&forged.bundle()).standing == Standing::Good
+            && !OWN_WORD.iter().any(|own| pointer.starts_with(own))
+        {
             unnoticed.push(pointer.clone());
         }
     }
-    assert!(unnoticed.is_empty(), "edited, resealed and taken for good: {unnoticed:#?}");
+    assert!(
+        unnoticed.is_empty(),
+        "edited, resealed and taken for good: {unnoticed:#?}"
+    );
 }

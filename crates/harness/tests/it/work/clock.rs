@@ -1,4 +1,5 @@
-//! A clock that goes backwards, stands still or is centuries off: order comes from the chain, never from it.
+//! A clock that goes backwards, stands still or is centuries off: order comes from the chain, never
+//! from it.
 
 use std::fs;
 use std::process::Command;
@@ -28,7 +29,12 @@ int clock_gettime(clockid_t id, struct timespec *at) {
 fn liar(house: &House) -> String {
     let (source, library) = (house.root().join("liar.c"), house.root().join("liar.so"));
     fs::write(&source, LIAR).unwrap();
-    let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status().unwrap();
+    let made = Command::new("cc")
+        .args(["-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .status()
+        .unwrap();
     assert!(made.success());
     library.display().to_string()
 }
@@ -48,15 +54,28 @@ fn no_clock_breaks_a_run_its_evidence_or_its_readers() {
     for (start, step, year) in lies {
         let lie = |args: &[&str]| {
             let mut command = house.command(args);
-            command.env("LD_PRELOAD", &library).env("CLOCK_START", start.to_string()).env("CLOCK_STEP", step.to_string());
+            command
+                .env("LD_PRELOAD", &library)
+                .env("CLOCK_START", start.to_string())
+                .env("CLOCK_STEP", step.to_string());
             cto_testkit::Answer::of(&command.output().unwrap())
         };
         let answer = lie(&["run", &case, "--script", &script, "--json"]);
         assert_eq!(answer.code, Some(0), "{start} {step}: {answer:?}");
         let bundle = Bundle::at(answer.json()["bundle"].as_str().unwrap());
-        assert!(bundle.run_id().starts_with(year), "{start} {step}: {}", bundle.run_id());
+        assert!(
+            bundle.run_id().starts_with(year),
+            "{start} {step}: {}",
+            bundle.run_id()
+        );
         assert_good(&bundle);
-        for args in [&["runs"][..], &["runs", "--json"], &["show", "last"], &["verify", "last"], &["recover"]] {
+        for args in [
+            &["runs"][..],
+            &["runs", "--json"],
+            &["show", "last"],
+            &["verify", "last"],
+            &["recover"],
+        ] {
             let read = lie(args);
             assert_eq!(read.code, Some(0), "{start} {step} {args:?}: {read:?}");
         }

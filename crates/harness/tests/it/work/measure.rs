@@ -18,20 +18,33 @@ fn ran(house: &House, commands: &[&str]) -> Bundle {
 #[test]
 fn scratch_is_counted_and_left_out() {
     let house = house();
-    let bundle = ran(&house, &["printf 12345 > note.tmp; mkdir cache; printf 123 > cache/x"]);
+    let bundle = ran(
+        &house,
+        &["printf 12345 > note.tmp; mkdir cache; printf 123 > cache/x"],
+    );
     assert_eq!(bundle.status(), "pass");
     assert_eq!(bundle.changed_files(), ["answer.txt"]);
-    assert_eq!(bundle.report()["workspace_scratch"], serde_json::json!({"count": 2, "bytes": 8}));
+    assert_eq!(
+        bundle.report()["workspace_scratch"],
+        serde_json::json!({"count": 2, "bytes": 8})
+    );
     assert!(!bundle.text("patch.diff").contains("note.tmp"));
 }
 
 #[test]
 fn a_rule_the_engine_wrote_hides_nothing() {
     let house = house();
-    let bundle =
-        ran(&house, &["echo '*.evil' >> .gitignore; echo x > a.evil; echo '*.more' >> .git/info/exclude; echo y > b.more"]);
+    let bundle = ran(
+        &house,
+        &[
+            "echo '*.evil' >> .gitignore; echo x > a.evil; echo '*.more' >> .git/info/exclude; echo y > b.more",
+        ],
+    );
     assert_eq!(bundle.status(), "fail");
-    assert_eq!(bundle.changed_files(), [".gitignore", "a.evil", "answer.txt", "b.more"]);
+    assert_eq!(
+        bundle.changed_files(),
+        [".gitignore", "a.evil", "answer.txt", "b.more"]
+    );
     assert_eq!(bundle.codes(), ["disallowed_file_change"]);
 }
 
@@ -55,8 +68,16 @@ fn commits_and_index_flags_hide_nothing() {
         "echo 'keep.txt filter=x' > .gitattributes; git config filter.x.clean 'echo keep'; echo x >> keep.txt",
     ] {
         let bundle = ran(&house, &[trick]);
-        assert!(bundle.changed_files().contains(&"keep.txt".to_owned()), "{trick}: {:?}", bundle.changed_files());
-        assert!(bundle.has_code("disallowed_file_change") && bundle.status() == "fail", "{trick}: {:?}", bundle.codes());
+        assert!(
+            bundle.changed_files().contains(&"keep.txt".to_owned()),
+            "{trick}: {:?}",
+            bundle.changed_files()
+        );
+        assert!(
+            bundle.has_code("disallowed_file_change") && bundle.status() == "fail",
+            "{trick}: {:?}",
+            bundle.codes()
+        );
     }
 }
 
@@ -64,19 +85,31 @@ fn commits_and_index_flags_hide_nothing() {
 fn an_honest_engine_may_commit() {
     let house = house();
     let bundle = ran(&house, &["git add -A; git commit -qm done"]);
-    assert_eq!((bundle.status(), bundle.changed_files()), ("pass".into(), vec!["answer.txt".to_owned()]));
+    assert_eq!(
+        (bundle.status(), bundle.changed_files()),
+        ("pass".into(), vec!["answer.txt".to_owned()])
+    );
 }
 
 #[test]
 fn nested_repositories_are_left_over_state() {
     let house = house();
-    for trick in
-        ["mkdir sub; git init -q sub", "mkdir -p cache/sub; git init -q cache/sub", "mkdir sub; echo 'gitdir: /x' > sub/.git"]
-    {
+    for trick in [
+        "mkdir sub; git init -q sub",
+        "mkdir -p cache/sub; git init -q cache/sub",
+        "mkdir sub; echo 'gitdir: /x' > sub/.git",
+    ] {
         let bundle = ran(&house, &[trick]);
         assert_eq!(bundle.status(), "fail", "{trick}");
-        assert!(bundle.has_code("dirty_ending_tree"), "{trick}: {:?}", bundle.codes());
-        assert!(bundle.text("report.json").contains("nested repository"), "{trick}");
+        assert!(
+            bundle.has_code("dirty_ending_tree"),
+            "{trick}: {:?}",
+            bundle.codes()
+        );
+        assert!(
+            bundle.text("report.json").contains("nested repository"),
+            "{trick}"
+        );
     }
 }
 
@@ -91,7 +124,11 @@ fn unfinished_git_business_is_left_over_state() {
     ] {
         let bundle = ran(&house, &[trick]);
         assert_eq!(bundle.status(), "fail", "{trick}: {:?}", bundle.codes());
-        assert!(bundle.has_code("dirty_ending_tree"), "{trick}: {:?}", bundle.codes());
+        assert!(
+            bundle.has_code("dirty_ending_tree"),
+            "{trick}: {:?}",
+            bundle.codes()
+        );
     }
 }
 
@@ -104,23 +141,40 @@ fn links_pipes_and_modes_are_changes() {
         ("mkfifo pipe", "pipe", "unrecordable"),
         ("chmod +x keep.txt", "keep.txt", "mode_changed"),
         ("rm keep.txt", "keep.txt", "deleted"),
-        ("rm keep.txt; mkdir keep.txt; echo x > keep.txt/x", "keep.txt", "deleted"),
+        (
+            "rm keep.txt; mkdir keep.txt; echo x > keep.txt/x",
+            "keep.txt",
+            "deleted",
+        ),
         ("mkfifo pipe.tmp", "pipe.tmp", "unrecordable"),
     ] {
         let bundle = ran(&house, &[trick]);
         let report = bundle.report();
         let changes = report["observed"]["changes"].as_array().unwrap();
-        let found = changes.iter().find(|change| change["path"] == path).unwrap_or_else(|| panic!("{trick}: {changes:?}"));
+        let found = changes
+            .iter()
+            .find(|change| change["path"] == path)
+            .unwrap_or_else(|| panic!("{trick}: {changes:?}"));
         assert_eq!(found["kind"], kind, "{trick}");
-        assert_eq!((bundle.status(), bundle.codes()), ("fail".into(), vec!["disallowed_file_change".to_owned()]), "{trick}");
-        assert!(!bundle.text("patch.diff").contains("root:"), "{trick}: a link was followed");
+        assert_eq!(
+            (bundle.status(), bundle.codes()),
+            ("fail".into(), vec!["disallowed_file_change".to_owned()]),
+            "{trick}"
+        );
+        assert!(
+            !bundle.text("patch.diff").contains("root:"),
+            "{trick}: a link was followed"
+        );
     }
 }
 
 #[test]
 fn an_allowed_path_that_became_a_link_or_a_pipe_never_passes() {
     let house = house();
-    for trick in ["rm answer.txt; mkfifo answer.txt", "rm answer.txt; ln -s /proc/self/environ answer.txt"] {
+    for trick in [
+        "rm answer.txt; mkfifo answer.txt",
+        "rm answer.txt; ln -s /proc/self/environ answer.txt",
+    ] {
         let bundle = ran(&house, &[trick]);
         assert_eq!(bundle.status(), "fail", "{trick}: {:?}", bundle.codes());
     }
@@ -129,7 +183,12 @@ fn an_allowed_path_that_became_a_link_or_a_pipe_never_passes() {
 #[test]
 fn odd_names_are_measured_and_shown() {
     let house = house();
-    let bundle = ran(&house, &["printf x > \"$(printf 'line\\nbreak')\"; printf x > \"$(printf '\\377')\"; printf x > '\"q\"'"]);
+    let bundle = ran(
+        &house,
+        &[
+            "printf x > \"$(printf 'line\\nbreak')\"; printf x > \"$(printf '\\377')\"; printf x > '\"q\"'",
+        ],
+    );
     assert_eq!(bundle.status(), "fail");
     assert_eq!(bundle.changed_files().len(), 4);
 }
@@ -149,18 +208,31 @@ fn an_unreadable_file_is_never_a_pass() {
 #[test]
 fn a_change_outside_the_patch_by_verification_is_thrown_away() {
     let house = house();
-    let case = Case::new("quick").commands("[\"echo x >> keep.txt; grep -qx right answer.txt && grep -qx fine control.txt\"]");
+    let case = Case::new("quick").commands(
+        "[\"echo x >> keep.txt; grep -qx right answer.txt && grep -qx fine control.txt\"]",
+    );
     let (answer, bundle) = house.run(&house.case(&case), ORACLE, &[]);
-    assert_eq!((answer.code, bundle.changed_files()), (Some(0), vec!["answer.txt".to_owned()]));
+    assert_eq!(
+        (answer.code, bundle.changed_files()),
+        (Some(0), vec!["answer.txt".to_owned()])
+    );
 }
 
 #[test]
 fn binary_and_large_changes_survive_the_patch() {
     let house = house();
     let case = house.case(&Case::new("quick").allowed("[\"answer.txt\", \"blob.bin\"]"));
-    let blob = "printf '\\0\\1\\2' > blob.bin; head -c 300000 /dev/zero | tr '\\0' '\\377' >> blob.bin";
-    let (answer, bundle) =
-        house.run(&case, &script(&[write("answer.txt", "right\n"), shell(blob), append("answer.txt", "no end")]), &[]);
+    let blob =
+        "printf '\\0\\1\\2' > blob.bin; head -c 300000 /dev/zero | tr '\\0' '\\377' >> blob.bin";
+    let (answer, bundle) = house.run(
+        &case,
+        &script(&[
+            write("answer.txt", "right\n"),
+            shell(blob),
+            append("answer.txt", "no end"),
+        ]),
+        &[],
+    );
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(bundle.text("patch.diff").contains("GIT binary patch"));
     assert_good(&bundle);

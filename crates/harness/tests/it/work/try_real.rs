@@ -1,4 +1,5 @@
-//! `cto try` on the projects people have: cargo with fetched crates, Python in a virtual environment.
+//! `cto try` on the projects people have: cargo with fetched crates, Python in a virtual
+//! environment.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,12 +17,18 @@ pub fn with_own_rust(house: House) -> House {
         place.display().to_string()
     };
     let (rustup, cargo) = (own("RUSTUP_HOME", ".rustup"), own("CARGO_HOME", ".cargo"));
-    house.with("RUSTUP_HOME", &rustup).with("CARGO_HOME", &cargo)
+    house
+        .with("RUSTUP_HOME", &rustup)
+        .with("CARGO_HOME", &cargo)
 }
 
 fn run(command: &mut Command) {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -38,7 +45,9 @@ fn a_cargo_project_with_a_dependency() {
     };
     let right = library("memchr::memchr_iter(b'a', text.as_bytes()).count()");
     repo.write("src/lib.rs", &library("text.len()"));
-    run(Command::new("cargo").args(["generate-lockfile", "--offline"]).current_dir(&repo.dir));
+    run(Command::new("cargo")
+        .args(["generate-lockfile", "--offline"])
+        .current_dir(&repo.dir));
     repo.commit("a bug");
     for (text, code, want) in [
         (right.as_str(), 0, "pass"),
@@ -53,9 +62,26 @@ fn a_cargo_project_with_a_dependency() {
         ),
     ] {
         let file = house.script("change", &script(&[write("src/lib.rs", text)]));
-        let args = ["try", "--repo", repo.path(), "--task", "Count the letter", "--allow", "src", "--test", "cargo test"];
-        let (answer, bundle) = house.run_args(&[&args[..], &["--script", &file, "--json"]].concat());
-        assert_eq!(answer.code, Some(code), "{} {}", answer.stderr, bundle.text("test.log"));
+        let args = [
+            "try",
+            "--repo",
+            repo.path(),
+            "--task",
+            "Count the letter",
+            "--allow",
+            "src",
+            "--test",
+            "cargo test",
+        ];
+        let (answer, bundle) =
+            house.run_args(&[&args[..], &["--script", &file, "--json"]].concat());
+        assert_eq!(
+            answer.code,
+            Some(code),
+            "{} {}",
+            answer.stderr,
+            bundle.text("test.log")
+        );
         assert_eq!(bundle.status(), want);
         assert_good(&bundle);
     }
@@ -69,21 +95,49 @@ fn a_python_project_in_a_virtual_environment() {
     repo.write(".gitignore", "/.venv/\n__pycache__/\n");
     repo.write("answer.py", "ANSWER = 1\n");
     repo.commit("a bug");
-    run(Command::new("python3").args(["-m", "venv", "--without-pip", ".venv"]).current_dir(&repo.dir));
+    run(Command::new("python3")
+        .args(["-m", "venv", "--without-pip", ".venv"])
+        .current_dir(&repo.dir));
     let found = Command::new(repo.at(".venv/bin/python3"))
-        .args(["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+        .args([
+            "-c",
+            "import sysconfig; print(sysconfig.get_path('purelib'))",
+        ])
         .output()
         .unwrap();
     let site = String::from_utf8(found.stdout).unwrap().trim().to_owned();
-    let checker = "import sys\nsys.path.insert(0, '.')\nfrom answer import ANSWER\nsys.exit(ANSWER != 2)\n";
+    let checker =
+        "import sys\nsys.path.insert(0, '.')\nfrom answer import ANSWER\nsys.exit(ANSWER != 2)\n";
     std::fs::write(format!("{site}/only_in_the_venv.py"), checker).unwrap();
-    let path = format!("{}:{}", repo.at(".venv/bin").display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        repo.at(".venv/bin").display(),
+        std::env::var("PATH").unwrap()
+    );
     let house = house.with("PATH", &path);
     let file = house.script("change", &script(&[write("answer.py", "ANSWER = 2\n")]));
     let test = "python3 -m only_in_the_venv";
-    let args =
-        ["try", "--repo", repo.path(), "--task", "Two", "--allow", "answer.py", "--test", test, "--script", &file, "--json"];
+    let args = [
+        "try",
+        "--repo",
+        repo.path(),
+        "--task",
+        "Two",
+        "--allow",
+        "answer.py",
+        "--test",
+        test,
+        "--script",
+        &file,
+        "--json",
+    ];
     let (answer, bundle) = house.run_args(&args);
-    assert_eq!(answer.code, Some(0), "{} {}", answer.stderr, bundle.text("test.log"));
+    assert_eq!(
+        answer.code,
+        Some(0),
+        "{} {}",
+        answer.stderr,
+        bundle.text("test.log")
+    );
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
 }

@@ -1,5 +1,6 @@
-//! The hostile kit as data: what an engine tries against the harness, and what must come of it. Each row becomes a
-//! row of the matrix, so that it is run and judged like any other; the parts of the kit lie in `hostile/`.
+//! The hostile kit as data: what an engine tries against the harness, and what must come of it.
+//! Each row becomes a row of the matrix, so that it is run and judged like any other; the parts of
+//! the kit lie in `hostile/`.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +48,8 @@ struct Told {
     row: Vec<Attempt>,
 }
 
-/// One row as it is written: what is tried, and the finding it ends in. Without a finding it ends in a pass, because
-/// the engine solves its task afterwards and nothing it tried left a trace.
+/// One row as it is written: what is tried, and the finding it ends in. Without a finding it ends
+/// in a pass, because the engine solves its task afterwards and nothing it tried left a trace.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Attempt {
@@ -103,10 +104,19 @@ fn yes() -> bool {
 pub fn themes() -> Result<Vec<Theme>, MatrixError> {
     let mut themes = Vec::new();
     for part in PARTS {
-        let part: Part = toml::from_str(part).map_err(|error| MatrixError::Parse(Box::new(error)))?;
+        let part: Part =
+            toml::from_str(part).map_err(|error| MatrixError::Parse(Box::new(error)))?;
         for told in part.theme {
-            let rows = told.row.into_iter().map(|attempt| attempt.row(&told.name)).collect();
-            themes.push(Theme { name: told.name, title: told.title, rows });
+            let rows = told
+                .row
+                .into_iter()
+                .map(|attempt| attempt.row(&told.name))
+                .collect();
+            themes.push(Theme {
+                name: told.name,
+                title: told.title,
+                rows,
+            });
         }
     }
     Ok(themes)
@@ -115,12 +125,19 @@ pub fn themes() -> Result<Vec<Theme>, MatrixError> {
 /// The kit as a matrix, on the case every row of the matrix starts from.
 pub fn hostile() -> Result<Matrix, MatrixError> {
     let rows = themes()?.into_iter().flat_map(|theme| theme.rows).collect();
-    Ok(Matrix { fixture: built_in()?.fixture, rows })
+    Ok(Matrix {
+        fixture: built_in()?.fixture,
+        rows,
+    })
 }
 
 impl Attempt {
     fn row(self, theme: &str) -> Row {
-        let mut shows: Vec<Show> = self.tries.iter().map(|tried| Show::Stopped(tried.times())).collect();
+        let mut shows: Vec<Show> = self
+            .tries
+            .iter()
+            .map(|tried| Show::Stopped(tried.times()))
+            .collect();
         shows.extend(self.says.into_iter().map(Show::Line));
         let alone = self.solves && self.finds.is_none() && !self.case.contains_key("allowed_paths");
         let solved = alone.then(|| vec!["answer.txt".to_owned()]);
@@ -129,7 +146,11 @@ impl Attempt {
         let mut steps: Vec<toml::Table> = self.tries.into_iter().map(Try::step).collect();
         steps.extend(self.steps);
         if self.solves {
-            steps.push(step([("do", "write"), ("path", "answer.txt"), ("text", "right\n")]));
+            steps.push(step([
+                ("do", "write"),
+                ("path", "answer.txt"),
+                ("text", "right\n"),
+            ]));
         }
         let info = self.finds.map(Code::info);
         let status = info.map_or(Status::Pass, |info| info.status);
@@ -166,7 +187,10 @@ impl Attempt {
 
 impl Try {
     fn times(&self) -> Tried {
-        Tried { attack: self.attack.clone(), times: self.on.len().max(1) as u64 }
+        Tried {
+            attack: self.attack.clone(),
+            times: self.on.len().max(1) as u64,
+        }
     }
 
     fn step(self) -> toml::Table {
@@ -177,7 +201,10 @@ impl Try {
 }
 
 fn step<const N: usize>(fields: [(&str, &str); N]) -> toml::Table {
-    fields.into_iter().map(|(key, value)| (key.to_owned(), value.into())).collect()
+    fields
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -189,22 +216,46 @@ mod tests {
     #[test]
     fn the_kit_is_large_enough_and_every_row_has_a_name_of_its_own() {
         let (kit, matrix) = (hostile().unwrap(), built_in().unwrap());
-        let benign = kit.rows.iter().filter(|row| row.theme.as_deref() == Some(BENIGN)).count();
+        let benign = kit
+            .rows
+            .iter()
+            .filter(|row| row.theme.as_deref() == Some(BENIGN))
+            .count();
         assert!(benign >= 15, "{benign} benign rows");
-        assert!(kit.rows.len() - benign >= 50, "{} attacks", kit.rows.len() - benign);
-        let names: BTreeSet<&str> = kit.rows.iter().chain(&matrix.rows).map(|row| row.name.as_str()).collect();
+        assert!(
+            kit.rows.len() - benign >= 50,
+            "{} attacks",
+            kit.rows.len() - benign
+        );
+        let names: BTreeSet<&str> = kit
+            .rows
+            .iter()
+            .chain(&matrix.rows)
+            .map(|row| row.name.as_str())
+            .collect();
         assert_eq!(names.len(), kit.rows.len() + matrix.rows.len());
         for row in &kit.rows {
-            assert!(row.name.parse::<crate::values::ids::CaseId>().is_ok() && row.name.len() <= 22, "{}", row.name);
-            assert!(!row.trigger.is_empty() && row.trigger.is_ascii(), "{}", row.name);
+            assert!(
+                row.name.parse::<crate::values::ids::CaseId>().is_ok() && row.name.len() <= 22,
+                "{}",
+                row.name
+            );
+            assert!(
+                !row.trigger.is_empty() && row.trigger.is_ascii(),
+                "{}",
+                row.name
+            );
         }
     }
 
-    /// A row must prove that something was tried: by an attack that tells, a line of its own, or what it left.
+    /// A row must prove that something was tried: by an attack that tells, a line of its own, or
+    /// what it left.
     #[test]
     fn every_row_proves_that_it_was_tried() {
         let proof = |show: &Show| match show {
-            Show::Stopped(_) | Show::Line(_) | Show::Detail(_) | Show::Text(_) | Show::Event(_) => true,
+            Show::Stopped(_) | Show::Line(_) | Show::Detail(_) | Show::Text(_) | Show::Event(_) => {
+                true
+            }
             Show::Changed(paths) => paths.len() > 1,
             _ => false,
         };
@@ -217,7 +268,11 @@ mod tests {
     fn benign_rows_find_nothing_and_every_case_is_valid() {
         let kit = hostile().unwrap();
         for row in &kit.rows {
-            assert!(row.theme.as_deref() != Some(BENIGN) || row.blocker.is_none(), "{}", row.name);
+            assert!(
+                row.theme.as_deref() != Some(BENIGN) || row.blocker.is_none(),
+                "{}",
+                row.name
+            );
             let text = row.case_text(&kit.fixture).unwrap();
             let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
             assert!(parsed.is_ok(), "{}: {parsed:?}", row.name);
@@ -228,9 +283,16 @@ mod tests {
     fn words_are_put_in_everywhere_they_stand() {
         let words = Words::from([("place".to_owned(), "/here".to_owned())]);
         let row = Row {
-            steps: vec![step([("do", "say"), ("text", "{place}/a {place}/b {other}")])],
+            steps: vec![step([
+                ("do", "say"),
+                ("text", "{place}/a {place}/b {other}"),
+            ])],
             ..hostile().unwrap().rows.remove(0)
         };
-        assert!(row.script_text(&words).unwrap().contains("/here/a /here/b {other}"));
+        assert!(
+            row.script_text(&words)
+                .unwrap()
+                .contains("/here/a /here/b {other}")
+        );
     }
 }
