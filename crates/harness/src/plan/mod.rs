@@ -17,14 +17,14 @@ use cto_core::gate::{
     self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts,
 };
 use cto_core::records::credential::CredentialWay;
-use cto_core::run::blocker::Code;
-use cto_core::run::event::EventType;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
 };
 use cto_core::task::source::Looked;
+use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
+use cto_core::values::event_type::EventType;
 use cto_core::values::paths::PathRule;
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::CallRecord;

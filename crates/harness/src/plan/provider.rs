@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cto_core::engine::manifest::{ModelUse, ProtocolName};
 use cto_core::gate::Answer;
-use cto_core::run::blocker::Code;
 use cto_core::task::contract::Limits;
+use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord};
 use cto_core::wire::endpoint::Endpoint;

@@ -8,10 +8,10 @@ use cto_core::bundle;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::proof::case_check::{self, CaseFacts, Line, Mark, Neutral, Trial};
-use cto_core::run::blocker::Code;
 use cto_core::run::event::Origin;
 use cto_core::task::case_file;
 use cto_core::task::contract::{Label, LimitChanges};
+use cto_core::values::blocker::Code;
 
 use crate::doubles::fake;
 use crate::evidence::SealedBundle;

@@ -17,18 +17,19 @@ use cto_core::containment::Containment;
 use cto_core::engine::manifest::{Invocation, Manifest, Program};
 use cto_core::gate::plan::Plan;
 use cto_core::gate::{self, GateReport, GateVerdict, LaneFacts};
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{
-    ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd,
-    RunStarted,
+    ContractCreated, Event, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd, RunStarted,
 };
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
+use cto_core::values::event_type::EventType;
 use cto_core::values::ids::RunId;
 use cto_core::values::seen::Seen;
+use cto_core::values::verdict::Status;
 use cto_core::workspace::checkout::WorkspaceKind;
 
 use crate::evidence::keys::KeyStore;

@@ -8,14 +8,16 @@ use std::time::Instant;
 use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, RunIdentity};
 use cto_core::containment::{Containment, ContainmentReport};
-use cto_core::run::blocker::Code;
 use cto_core::run::chain::{self, EventLine};
-use cto_core::run::event::{self, Event, Finding, Origin, RunStarted};
+use cto_core::run::event::{self, Event, Origin, RunStarted};
 use cto_core::run::rules::{Rules, RulesNumber};
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::ContractIssue;
 use cto_core::task::contract::{ContractDocument, InvalidContract, SealedContract, Stage};
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
+use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
 use cto_core::values::seen::Seen;
 
@@ -175,7 +177,7 @@ fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
         .folded()
         .facts
         .engine_events
-        .contains(&event::EventType::EngineStarted)
+        .contains(&EventType::EngineStarted)
     {
         copied.copied_fixture_start_clean = Some(true);
         bundle.write_json(bundle::SOURCE, &copied)?;
@@ -191,14 +193,14 @@ fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
     else {
         return false;
     };
-    let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else {
+    let Ok(folded) = cto_core::run::facts::fold(lines.iter().map(|line| &line.event)) else {
         return false;
     };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
     let started = folded
         .facts
         .engine_events
-        .contains(&event::EventType::EngineStarted);
+        .contains(&EventType::EngineStarted);
     shown
         == ContainmentReport::summarise(
             planned,
@@ -254,7 +256,7 @@ fn chain(
     let start = chain::chain_start(run_id, &contract.contract_digest);
     let readable = chain::read_prefix(&bytes, start, run_id)
         .ok()
-        .filter(|(lines, _)| cto_core::run::fold(lines.iter().map(|l| &l.event)).is_ok());
+        .filter(|(lines, _)| cto_core::run::facts::fold(lines.iter().map(|l| &l.event)).is_ok());
     match readable {
         Some((lines, end)) if end == bytes.len() => Ok((lines, None)),
         Some((lines, end)) => {

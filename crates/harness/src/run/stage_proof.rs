@@ -9,12 +9,12 @@ use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::gate::GateVerdict;
 use cto_core::gate::ladder::{self, LaneKey, RefusedRun, Stage1Proof, StageProof};
 use cto_core::proof::stage2::{self, BaselineRun, Side};
-use cto_core::run::blocker::Code;
 use cto_core::run::chain;
 use cto_core::run::event::Event;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{ContractDocument, Label, Stage};
+use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
+use cto_core::values::verdict::Status;
 
 use crate::bundles::reader;
 use crate::evidence::{EvidenceError, OpenBundle, SealedBundle};

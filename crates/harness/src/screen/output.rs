@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 use serde::Serialize;
 
 use crate::cli::old_names;

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cto_core::run::blocker::Code;
+use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::{Kept, Manifest, surplus};

@@ -10,13 +10,13 @@ use std::time::Instant;
 use cto_core::bundle;
 use cto_core::containment::Containment;
 use cto_core::containment::guard;
-use cto_core::run::blocker::Code;
-use cto_core::run::event::{
-    Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount,
-};
+use cto_core::run::event::{DiffChecked, Event, PatchApplied, ScratchCount};
 use cto_core::run::judge;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
 use cto_core::values::paths::{PathStanding, TreePath, standing};
+use cto_core::workspace::change::{Change, ChangeKind};
 use cto_core::workspace::checkout::WorkspaceKind;
 use cto_core::workspace::tree::{self, Tree};
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anstyle::AnsiColor;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::proof::matrix::{self, Matrix, MatrixReport, Row, RowVerdict};
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 
 use crate::cli::Context;
 use crate::host::failure::Failure;

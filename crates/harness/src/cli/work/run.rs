@@ -7,9 +7,9 @@ use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::values::ids::EngineId;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
-use cto_core::run::blocker::Code;
-use cto_core::run::verdict::Status;
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
 
 use crate::cli::Context;

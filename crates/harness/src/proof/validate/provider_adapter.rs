@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::ladder::RefusedRun;
-use cto_core::run::blocker::Code;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use cto_core::wire::scenario::Scenario;
 use serde_json::{Value, json};
 
@@ -218,7 +218,7 @@ impl<'b, 'e> Lab<'b, 'e> {
     fn blocks(&mut self, name: &str, code: Code, words: &str, asked: Asked) -> Result<(), Failure> {
         let sealed = self.run(asked)?;
         let report = &sealed.report;
-        let said = |blocker: &cto_core::run::blocker::Blocker| {
+        let said = |blocker: &cto_core::values::blocker::Blocker| {
             blocker.code == code
                 && blocker
                     .detail
@@ -571,7 +571,7 @@ fn document(sealed: &SealedBundle, name: &str) -> Value {
 }
 
 fn told(sealed: &SealedBundle) -> String {
-    let line = |blocker: &cto_core::run::blocker::Blocker| {
+    let line = |blocker: &cto_core::values::blocker::Blocker| {
         format!(
             "{}: {}",
             blocker.code.as_str(),

@@ -7,10 +7,10 @@ use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
-use cto_core::run::blocker::Code;
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 
 use super::{Bench, Validation, report_path};

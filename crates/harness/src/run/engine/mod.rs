@@ -10,9 +10,10 @@ use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{Ear, Said};
 use cto_core::engine::manifest::Dialect;
 use cto_core::run::attempt::{ActionsSeen, Log};
-use cto_core::run::blocker::Code;
-use cto_core::run::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
+use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
+use cto_core::values::blocker::Code;
+use cto_core::values::event_type::EventType;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};

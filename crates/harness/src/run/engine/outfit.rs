@@ -12,8 +12,8 @@ use cto_core::engine::dialect::tame;
 use cto_core::engine::manifest::{Invocation, Program, fill, fill_json};
 use cto_core::engine::prompt::prompt;
 use cto_core::gate::how_it_ended;
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{Event, ModelUse};
+use cto_core::values::blocker::Code;
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
 
