@@ -14,6 +14,7 @@ mod cases;
 mod cheats;
 mod clock;
 mod config;
+mod console;
 mod contract;
 mod diff;
 mod engines;
