@@ -1,7 +1,7 @@
 //! Every `console` block of README and docs, typed into a terminal and compared with what is shown.
 //!
 //! A page is one session in a fresh home. Each line after `$ ` is typed into a terminal of 100
-//! columns, and the lines below it must come back. `sh` blocks are run for what they leave behind. A
+//! columns, and the lines below it must come back. `sh` blocks run for what they leave behind. A
 //! `toml` or `diff` block below a line that names a file (`` `greeting/case.toml`: ``) becomes that
 //! file. What differs from run to run (ids, times, digests, the path of the home) is masked on both
 //! sides. A line `…` stands for any number of lines, `…` inside a line for any text. `text` blocks
@@ -253,6 +253,11 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
+#[expect(clippy::print_stderr, reason = "what a test leaves out is said")]
+fn say(what: &str) {
+    eprintln!("{what}");
+}
+
 fn installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
@@ -301,7 +306,7 @@ impl Outcome {
                 }
             }
             ("sh", _) => match left_out(page, block) {
-                Some(why) => eprintln!("{page}:{}: not run: {why}", block.first),
+                Some(why) => say(&format!("{page}:{}: not run: {why}", block.first)),
                 None => {
                     let printed = session.types(&text);
                     if session.code != 0 {
@@ -330,7 +335,7 @@ fn play(page: &str) {
     let doctor = session.house.cto(&["doctor"]);
     if doctor.code != Some(0) {
         assert!(std::env::var_os("REQUIRE_JAIL").is_none(), "{}", doctor.stdout);
-        eprintln!("{page}: not run: no jail on this host");
+        say(&format!("{page}: not run: no jail on this host"));
         return;
     }
     let path = repository().join(page);
