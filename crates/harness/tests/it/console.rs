@@ -11,13 +11,12 @@
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use cto_testkit::{Answer, House, watch, without_styles};
+use cto_testkit::{Answer, watch, without_styles};
 use regex::Regex;
-
-use crate::house;
+use tempfile::TempDir;
 
 /// Pages with blocks to run, each a test of its own.
 macro_rules! pages {
@@ -200,7 +199,7 @@ fn as_seen(drawn: &str, home: &str) -> Vec<String> {
 
 /// A person at a terminal, in a home of their own.
 struct Session {
-    house: House,
+    _root: TempDir,
     home: PathBuf,
     cwd: PathBuf,
     code: i32,
@@ -208,29 +207,29 @@ struct Session {
 
 impl Session {
     fn begin() -> Self {
-        let house = house();
-        let root = house.root().canonicalize().unwrap();
-        let home = root.join("home");
-        fs::create_dir(root.join("bin")).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cto"), root.join("bin/cto")).unwrap();
+        // A short path, whatever TMPDIR says: tables are cut where a path does not fit.
+        let root = tempfile::Builder::new().prefix("cto-").tempdir_in("/tmp").unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let home = path.join("home");
+        fs::create_dir(&home).unwrap();
+        fs::create_dir(path.join("bin")).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cto"), path.join("bin/cto")).unwrap();
         let me = "[user]\n\tname = Me\n\temail = me@example.org\n[init]\n\tdefaultBranch = main\n";
         fs::write(home.join(".gitconfig"), me).unwrap();
         fs::copy(repository().join("packaging/verify.py"), home.join("verify.py")).unwrap();
-        Self { house, cwd: home.clone(), home, code: 0 }
+        Self { _root: root, cwd: home.clone(), home, code: 0 }
     }
 
-    /// The environment of the house, but with state where a person has it.
+    /// A shell with nothing of this machine's environment but what is on `PATH`.
     fn shell(&self, script: &str) -> Command {
-        let like = self.house.command(&[]);
         let mut command = Command::new("sh");
-        command.arg("-c").arg(script).env_clear().stdin(std::process::Stdio::null());
-        let kept = like.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        command.envs(kept.filter(|(name, _)| *name != "CTO_STATE_DIR" && *name != "PATH"));
+        command.arg("-c").arg(script).env_clear().stdin(Stdio::null()).current_dir(&self.cwd);
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".into());
         let bin = self.home.with_file_name("bin");
         command.env("PATH", format!("{}:{path}", bin.display()));
         command.env("HOME", &self.home).env("PAGER", "cat");
-        command.current_dir(&self.cwd);
+        let kind = std::env::var_os("CTO_TEST_WORKSPACE");
+        command.envs(kind.map(|kind| ("CTO_TEST_WORKSPACE", kind)));
         command
     }
 
@@ -332,9 +331,9 @@ impl Outcome {
 /// Plays a page from top to bottom and says everything that differs.
 fn play(page: &str) {
     let mut session = Session::begin();
-    let doctor = session.house.cto(&["doctor"]);
-    if doctor.code != Some(0) {
-        assert!(std::env::var_os("REQUIRE_JAIL").is_none(), "{}", doctor.stdout);
+    let doctor = session.types("cto doctor");
+    if session.code != 0 {
+        assert!(std::env::var_os("REQUIRE_JAIL").is_none(), "{}", doctor.join("\n"));
         say(&format!("{page}: not run: no jail on this host"));
         return;
     }
