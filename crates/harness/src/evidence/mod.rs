@@ -56,6 +56,17 @@ pub enum EvidenceError {
     Sign(#[from] SignError),
 }
 
+impl EvidenceError {
+    /// An artifact that could not be written, from an error somebody else still holds.
+    pub fn cannot_write(artifact: &str, error: &io::Error) -> Self {
+        let source = io::Error::new(error.kind(), error.to_string());
+        Self::Write {
+            artifact: artifact.to_owned(),
+            source,
+        }
+    }
+}
+
 /// Room kept free so that a full disk still yields a typed verdict.
 const RESERVE_BYTES: u64 = 1 << 20;
 

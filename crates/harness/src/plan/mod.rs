@@ -32,13 +32,13 @@ use cto_core::workspace::tree::{self, Tree};
 
 use crate::gateway::CredentialClass;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::{Env, Home, OwnProgram};
+use crate::host::{self, Env, Home, OwnProgram};
 use crate::jail::probe;
 use crate::plan::provider::Provider;
-use crate::plan::source::{SourceRequest, SourceView};
+use crate::plan::source::SourceView;
 use crate::records;
-use crate::run::Request;
-use crate::run::checks;
+use crate::screen::terminal;
+use crate::task::request::{Request, SourceRequest};
 use crate::workspace::checkout::Checkout;
 use crate::workspace::overlay;
 
@@ -270,7 +270,10 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
         protocol: records::protocol(&request.manifest.id, &request.records, env),
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
-        Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
+        Err(failure) => could_not(
+            Code::ProviderUnavailable,
+            &terminal::tame_lines(&failure.to_string()),
+        ),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
             let call = provider.ask();
@@ -403,7 +406,7 @@ fn forced_files(env: &Env) -> Option<u64> {
 
 /// What the harness starts by itself, whatever the contract says.
 fn lane_missing(env: &Env) -> Vec<String> {
-    let shell = Path::new(checks::SHELL);
+    let shell = Path::new(host::SHELL);
     let found = [
         (
             env.find_program("git").is_some(),

@@ -26,8 +26,7 @@ use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, Liveness, OpenBundle, Opening, RunLock, liveness};
 use crate::host::files;
 use crate::host::{self, Home};
-use crate::plan::source;
-use crate::workspace::on_disk;
+use crate::workspace::own_dir;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
@@ -49,13 +48,13 @@ pub struct Recovered {
 
 /// Runs listed as open: what `cto run` looks at before it starts.
 pub fn recover_listed(home: &Home) -> Vec<Recovered> {
-    source::sweep(home);
+    own_dir::sweep(home);
     recover_names(home, &home.open_runs())
 }
 
 /// Every run directory: what `cto recover` looks at.
 pub fn recover_all(home: &Home) -> Vec<Recovered> {
-    source::sweep(home);
+    own_dir::sweep(home);
     let mut done = recover_names(home, &home.runs);
     done.extend(recover_names(home, &home.open_runs()));
     done
@@ -152,7 +151,7 @@ fn close(
     repair_trace(bundle.dir())?;
     tell_of_the_copy(&mut bundle)?;
     bundle.trace("run.recover", TraceOutcome::Ok, Instant::now(), lost)?;
-    on_disk::remove(&home.work().join(run_id.as_str()))?;
+    files::remove_tree(&home.work().join(run_id.as_str()))?;
     let detail = match lines.last() {
         Some(line) => format!("the last event was {}", line.event.kind().as_str()),
         None => "no event had been written".to_owned(),

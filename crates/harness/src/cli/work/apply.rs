@@ -16,10 +16,10 @@ use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::plan::source::OwnDir;
 use crate::screen::output::dim;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
+use crate::workspace::own_dir::OwnDir;
 
 #[derive(clap::Args)]
 pub struct Args {

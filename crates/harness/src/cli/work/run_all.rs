@@ -15,10 +15,10 @@ use crate::host::Home;
 use crate::host::accounts::{Cost, Meter};
 use crate::host::batch;
 use crate::host::failure::Failure;
-use crate::run::Request;
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Board;
 use crate::supervise::cancel::Cancel;
+use crate::task::request::Request;
 
 /// How one case ended.
 struct Ended {

@@ -20,11 +20,11 @@ use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
-use crate::plan::source::SourceRequest;
-use crate::run::Request;
 use crate::screen::stat_view;
 use crate::screen::terminal;
 use crate::task::cases::Case;
+use crate::task::request::Request;
+use crate::task::request::SourceRequest;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -19,9 +19,10 @@ use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::records;
-use crate::run::Request;
-use crate::run::stage_proof::{self, ProofOrder};
+use crate::run::stage_proof;
 use crate::task::engines;
+use crate::task::request::ProofOrder;
+use crate::task::request::Request;
 
 const FAILURES: [&str; 3] = [
     "provider-unavailable",

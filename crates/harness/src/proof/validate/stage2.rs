@@ -19,8 +19,8 @@ use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::records;
-use crate::run::Request;
 use crate::task::engines;
+use crate::task::request::Request;
 
 const FAILURES: [&str; 6] = [
     "no-diff",

@@ -22,7 +22,8 @@ use crate::gateway::{self, Gateway};
 use crate::host;
 use crate::jail::{self, Door};
 use crate::plan::provider::Provider;
-use crate::run::{Execution, Request, Stop};
+use crate::run::execution::{Execution, Stop};
+use crate::task::request::Request;
 
 /// The script's name in the engine's scratch directory.
 const SCRIPT: &str = "script.toml";

@@ -11,8 +11,8 @@ use super::{make_opaque, make_whiteout, read};
 use crate::host::Home;
 use crate::jail::probe::{line_in, remembered};
 use crate::jail::{self, Mount, Over};
-use crate::plan::source::OwnDir;
 use crate::workspace::on_disk;
+use crate::workspace::own_dir::OwnDir;
 
 const BEFORE: [&str; 5] = ["keep", "change", "remove", "dir/inside", "dark/inside"];
 const LINE: &str = "cd /workspace && echo new > change && rm remove && chmod +x dir/inside && rm -r dark && mkdir dark && \
