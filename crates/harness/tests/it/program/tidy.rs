@@ -228,10 +228,8 @@ fn spawners(source: &Source) -> Vec<String> {
         "crates/harness/src/supervise/",
         "crates/harness/src/doubles/",
         "crates/harness/src/jail/",
-        // A program of the operator that holds a key; nothing of a contract is started there.
-        "crates/harness/src/evidence/sign/command.rs",
-        // A program of the operator that prints a credential.
-        "crates/harness/src/gateway/credential.rs",
+        // Programs of the operator that sign or print a credential; nothing of a contract.
+        "crates/gateway/src/operator_program.rs",
     ];
     if source.is_test() || source.starts(&may) {
         return Vec::new();
@@ -245,7 +243,7 @@ fn spawners(source: &Source) -> Vec<String> {
     ]
     .iter()
     .any(|way| text.contains(way));
-    let only = "only git/, supervise/, jail/, doubles/ and sign/command.rs start processes";
+    let only = "only git/, supervise/, jail/, doubles/ and operator_program.rs start processes";
     spawns.then(|| only.to_owned()).into_iter().collect()
 }
 
@@ -371,7 +369,7 @@ fn every_rule_can_fail() {
         (
             "crates/harness/src/run/mod.rs",
             "//! x\nuse std::process::Command;\n",
-            "who spawns: only git/, supervise/, jail/, doubles/ and sign/command.rs start processes",
+            "who spawns: only git/, supervise/, jail/, doubles/ and operator_program.rs start processes",
         ),
         (
             "crates/harness/src/cli/work/run.rs",
