@@ -4,7 +4,6 @@ pub mod bundles;
 pub mod cli;
 pub mod doubles;
 pub mod evidence;
-pub mod gateway;
 pub mod host;
 pub mod jail;
 pub mod plan;

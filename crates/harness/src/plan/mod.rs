@@ -29,8 +29,8 @@ use cto_core::values::paths::PathRule;
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
+use cto_gateway::CredentialClass;
 
-use crate::gateway::CredentialClass;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{self, Env, Home, OwnProgram};
 use crate::jail::probe;

@@ -16,9 +16,9 @@ use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
+use cto_gateway::Gateway;
 
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::gateway::{self, Gateway};
 use crate::host;
 use crate::jail::{self, Door};
 use crate::plan::provider::Provider;
@@ -137,7 +137,7 @@ impl<'a> Outfit<'a> {
             format!("http://127.0.0.1:{}{}", door.port, provider.spoken.base),
         );
         self.write_files(&values).map_err(Stop::Workspace)?;
-        gateway::start(door.listener, provider.route.clone())
+        cto_gateway::start(door.listener, provider.route.clone())
             .map(Some)
             .map_err(Stop::Workspace)
     }
