@@ -3,9 +3,8 @@
 
 use std::fmt;
 
+use cto_core::values::text::{tame, tame_lines};
 use serde_json::{Value, json};
-
-use crate::screen::terminal::{tame, tame_lines};
 
 /// Every exit code, and what it means.
 pub const EXIT_CODES: &[(u8, &str)] = &[

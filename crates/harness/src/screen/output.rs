@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+pub use cto_core::values::text::tame;
+use cto_core::values::text::tame_lines;
 use cto_core::values::verdict::Status;
 use serde::Serialize;
 
@@ -13,7 +15,6 @@ use crate::cli::old_names;
 use crate::host::failure::Failure;
 use crate::screen::table::Table;
 use crate::screen::terminal;
-pub use crate::screen::terminal::tame;
 
 /// When to use colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -121,7 +122,7 @@ impl Output {
             let _ = self.document(&failure.to_json(self.command.as_deref()));
         } else {
             let error = AnsiColor::Red.on_default().bold();
-            let text = terminal::tame_lines(&failure.to_string());
+            let text = tame_lines(&failure.to_string());
             let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
             self.note(&format!("{error}{first}{error:#}\n{}", rest.trim_end()));
         }
