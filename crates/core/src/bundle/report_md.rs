@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::report::Report;
 use crate::run::event::{CheckKind, ProcessEnd};
+use crate::values::text::{tame, tame_lines};
 use crate::values::verdict::Status;
 
 /// The number of the renderer, as a report names it.
@@ -25,15 +26,18 @@ impl Default for RendererNumber {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Renderer {
     One,
+    /// Shows nothing that moves, hides or reorders text.
+    Two,
 }
 
 impl Renderer {
-    pub const ALL: &[Self] = &[Self::One];
-    pub const NEWEST: Self = Self::One;
+    pub const ALL: &[Self] = &[Self::One, Self::Two];
+    pub const NEWEST: Self = Self::Two;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
             Self::One => 1,
+            Self::Two => 2,
         })
     }
 
@@ -47,7 +51,7 @@ impl Renderer {
     /// The first line; a verifier checks that it names the report's status.
     pub fn title(self, status: Status, case: &str) -> String {
         match self {
-            Self::One => format!("# {}: {case}", status.as_str().to_uppercase()),
+            Self::One | Self::Two => format!("# {}: {case}", status.as_str().to_uppercase()),
         }
     }
 }
@@ -56,7 +60,8 @@ pub fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write_all(&mut out, report);
-    out
+    // Reasons and messages stand outside of code spans and may quote an engine or a repository.
+    tame_lines(&out)
 }
 
 fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
@@ -281,26 +286,12 @@ pub fn describe(end: ProcessEnd) -> String {
     }
 }
 
-/// Characters that turn the direction of what stands after them.
-fn turns_text(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Text from outside as inline code: it can neither end the code span nor start a new line.
 fn code(text: &str) -> String {
-    let tame: String = text
-        .chars()
-        .map(|c| {
-            if c == '`' {
-                '\''
-            } else if c.is_control() || turns_text(c) {
-                ' '
-            } else {
-                c
-            }
-        })
-        .collect();
-    format!("`{tame}`")
+    format!(
+        "`{}`",
+        tame(&text.replace('`', "'").replace(['\n', '\t'], " "))
+    )
 }
 
 #[cfg(test)]
@@ -310,12 +301,16 @@ mod tests {
     #[test]
     fn outside_text_cannot_leave_its_code_span() {
         assert_eq!(code("a`\n# PASS"), "`a' # PASS`");
-        assert_eq!(code("x\u{202e}txt.exe\u{2069}"), "`x txt.exe `");
+        assert_eq!(
+            code("x\u{202e}txt.exe\u{2069}"),
+            "`x\u{fffd}txt.exe\u{fffd}`"
+        );
     }
 
     #[test]
     fn the_title_names_the_status() {
         assert_eq!(Renderer::One.title(Status::Blocked, "x"), "# BLOCKED: x");
+        assert_eq!(Renderer::Two.title(Status::Pass, "x"), "# PASS: x");
         assert_eq!(Renderer::ALL.last(), Some(&Renderer::NEWEST));
         assert_eq!(
             Renderer::of(RendererNumber::default()),

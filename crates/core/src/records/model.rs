@@ -8,6 +8,7 @@ use super::fields::record;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
+use crate::values::text::is_dangerous;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -209,7 +210,7 @@ pub enum Difference {
 pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
     let spaceless = |text: &str| {
         text.chars()
-            .filter(|c| !c.is_whitespace() && !is_invisible(*c))
+            .filter(|c| !c.is_whitespace() && !is_dangerous(*c))
             .collect::<String>()
     };
     let folded = |text: &str| spaceless(text).to_lowercase();
@@ -221,13 +222,6 @@ pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
         false if skeleton(asked) == skeleton(admitted) => Some(Difference::LookAlike),
         false => Some(Difference::Name),
     }
-}
-
-fn is_invisible(c: char) -> bool {
-    matches!(
-        c,
-        '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{ad}'
-    )
 }
 
 /// The plain letter a character is taken for. Not complete, and it need not be: a character that is

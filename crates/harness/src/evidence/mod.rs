@@ -288,10 +288,10 @@ impl OpenBundle {
         self.trace.append(&bytes)
     }
 
-    /// Text from outside, without secrets or control characters.
+    /// Text from outside, without secrets or dangerous characters.
     pub fn clean(&self, text: &str) -> String {
         let (bytes, _) = self.secrets.redact(text.as_bytes());
-        cto_core::engine::dialect::tame(&String::from_utf8_lossy(&bytes))
+        cto_core::values::text::tame_excerpt(&String::from_utf8_lossy(&bytes))
     }
 
     /// Writes an artifact whole.

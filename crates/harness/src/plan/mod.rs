@@ -37,7 +37,6 @@ use crate::jail::probe;
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
-use crate::screen::terminal;
 use crate::task::request::{Request, SourceRequest};
 use crate::workspace::checkout::Checkout;
 use crate::workspace::overlay;
@@ -270,10 +269,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
         protocol: records::protocol(&request.manifest.id, &request.records, env),
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
-        Err(failure) => could_not(
-            Code::ProviderUnavailable,
-            &terminal::tame_lines(&failure.to_string()),
-        ),
+        Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
             let call = provider.ask();

@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
+pub use cto_core::values::text::tame;
+use cto_core::values::text::tame_lines;
 use cto_core::values::verdict::Status;
 use serde::Serialize;
 
 use crate::host::failure::Failure;
 use crate::screen::table::Table;
 use crate::screen::terminal;
-pub use crate::screen::terminal::tame;
 
 /// When to use colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -124,7 +125,7 @@ impl Output {
             let _ = self.document(&failure.to_json(self.command.as_deref()));
         } else {
             let error = AnsiColor::Red.on_default().bold();
-            let text = tamed(failure).to_string();
+            let text = tame_lines(&failure.to_string());
             let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
             self.note(&format!("{error}{first}{error:#}\n{}", rest.trim_end()));
         }
@@ -179,41 +180,4 @@ pub fn status_style(status: Status) -> Style {
 
 pub fn dim() -> Style {
     Style::new().dimmed()
-}
-
-/// A failure whose words steer no terminal: the first two lines of it are one line each.
-fn tamed(failure: &Failure) -> Failure {
-    let line = |text: &Option<String>| text.as_deref().map(terminal::tame);
-    let lines = |text: &Option<String>| text.as_deref().map(terminal::tame_lines);
-    Failure {
-        kind: failure.kind,
-        code: failure.code,
-        what: terminal::tame(&failure.what),
-        place: line(&failure.place),
-        because: failure
-            .because
-            .iter()
-            .map(|because| terminal::tame_lines(because))
-            .collect(),
-        so: lines(&failure.so),
-        hint: lines(&failure.hint),
-        exits_with: failure.exits_with,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_steers_a_terminal() {
-        let failure = Failure::usage("x", "a\nb\u{1b}[2J")
-            .at("c\nd\r")
-            .reason("e\nf\u{7}")
-            .hint("g\u{9b}");
-        assert_eq!(
-            tamed(&failure).to_string(),
-            "error[x]: a\u{fffd}b\u{fffd}[2J\n  where: c\u{fffd}d\u{fffd}\n  because: e\nf\u{fffd}\n\nhint: g\u{fffd}"
-        );
-    }
 }

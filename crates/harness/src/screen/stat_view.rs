@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anstyle::AnsiColor;
+use cto_core::values::text;
 use cto_core::workspace::change::ChangeKind;
 use cto_core::workspace::patch_stat::{FileStat, PatchStat, StatReader};
 
@@ -64,7 +65,7 @@ pub fn lines(stat: &PatchStat, columns: Option<usize>) -> Vec<String> {
 }
 
 fn name(file: &FileStat) -> String {
-    terminal::tame(&file.path.to_string())
+    text::tame(&file.path.to_string())
 }
 
 fn count(file: &FileStat) -> String {

@@ -1,6 +1,7 @@
 //! Rows in straight columns: fitted to a terminal, plain and whole everywhere else.
 
 use anstyle::Style;
+use cto_core::values::text;
 
 use crate::screen::output::dim;
 use crate::screen::terminal;
@@ -64,7 +65,7 @@ impl Table {
             cells
                 .into_iter()
                 .map(|cell| Cell {
-                    text: terminal::tame(&cell.text),
+                    text: text::tame(&cell.text),
                     ..cell
                 })
                 .collect(),

@@ -1,5 +1,4 @@
-//! What a terminal may be shown and how much of it fits: taming, widths, wrapping. Nothing prints
-//! here.
+//! How much of a text fits on a terminal: widths, cutting, wrapping. Nothing prints here.
 
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -16,54 +15,6 @@ pub fn columns_of<S: AsFd + IsTerminal>(stream: &S) -> Option<usize> {
         0 => 80,
         columns => columns.max(20),
     })
-}
-
-/// Text from outside, safe for a terminal: one line, nothing that moves, hides or reverses.
-pub fn tame(text: &str) -> String {
-    text.chars()
-        .map(|c| if is_wild(c) { '\u{fffd}' } else { c })
-        .collect()
-}
-
-/// Like [`tame`], but lines and tabs stay.
-pub fn tame_lines(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if is_wild(c) && c != '\n' && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
-}
-
-/// Bytes from outside as visible text: what cannot be shown is spelled out, not dropped.
-pub fn spell(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\t' => out.push('\t'),
-                '\0'..'\x20' => out.extend(['^', char::from(c as u8 + 0x40)]),
-                '\x7f' => out.push_str("^?"),
-                wild if is_wild(wild) => out.push_str(&format!("<U+{:04X}>", u32::from(wild))),
-                plain => out.push(plain),
-            }
-        }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|byte| out.push_str(&format!("<{byte:02X}>")));
-    }
-    out
-}
-
-/// Control characters, and those that reorder or hide what stands beside them.
-fn is_wild(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// Columns a text takes, escape sequences of ours not counted.
@@ -148,19 +99,8 @@ pub fn wrap(text: &str, columns: Option<usize>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cto_core::values::text::tame;
     use proptest::prelude::*;
-
-    #[test]
-    fn nothing_wild_gets_through() {
-        let nasty = "a\u{1b}[2Jb\r\n\u{9b}c\u{202e}d\u{2066}e\u{7f}";
-        assert!(!tame(nasty).chars().any(is_wild));
-        assert_eq!(tame_lines("a\tb\n\u{1b}"), "a\tb\n\u{fffd}");
-        assert_eq!(
-            spell(b"a\x1b[1m\tb\x7f\xff\xc3\xa9\xe2\x80\xae"),
-            "a^[[1m\tb^?<FF>é<U+202E>"
-        );
-        assert_eq!(spell("\u{85}".as_bytes()), "<U+0085>");
-    }
 
     #[test]
     fn widths_and_cuts() {
@@ -183,10 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_tame_and_fits(bytes in proptest::collection::vec(any::<u8>(), 0..80), columns in 1usize..40) {
-            let text = String::from_utf8_lossy(&bytes).into_owned();
-            prop_assert!(!spell(&bytes).chars().any(|c| is_wild(c) && c != '\t'));
-            prop_assert!(!tame(&text).chars().any(is_wild));
+        fn whatever_comes_fits(text: String, columns in 1usize..40) {
             prop_assert!(width(&cut(&tame(&text), columns)) <= columns);
             prop_assert_eq!(wrap(&tame(&text), Some(columns)).join(" "), tame(&text));
         }

@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 
-use super::{Said, tame};
+use super::Said;
 use crate::run::event::{
     EngineFileChange, EngineResult, EngineReview, EngineText, EngineToolCall, Event,
 };
+use crate::values::text::tame_excerpt;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -23,22 +24,26 @@ pub fn line(line: &[u8]) -> Said {
         return Said::Unknown;
     };
     Said::one(match parsed {
-        Line::Message { text } => Event::EngineMessage(EngineText { text: tame(&text) }),
-        Line::Plan { text } => Event::EnginePlan(EngineText { text: tame(&text) }),
-        Line::Tool { tool, target } => Event::EngineToolCall(EngineToolCall {
-            tool: tame(&tool),
-            target: tame(&target),
+        Line::Message { text } => Event::EngineMessage(EngineText {
+            text: tame_excerpt(&text),
         }),
-        Line::FileChange { path } => {
-            Event::EngineFileChange(EngineFileChange { path: tame(&path) })
-        }
+        Line::Plan { text } => Event::EnginePlan(EngineText {
+            text: tame_excerpt(&text),
+        }),
+        Line::Tool { tool, target } => Event::EngineToolCall(EngineToolCall {
+            tool: tame_excerpt(&tool),
+            target: tame_excerpt(&target),
+        }),
+        Line::FileChange { path } => Event::EngineFileChange(EngineFileChange {
+            path: tame_excerpt(&path),
+        }),
         Line::Review { accepted, summary } => Event::EngineReview(EngineReview {
             accepted,
-            summary: tame(&summary),
+            summary: tame_excerpt(&summary),
         }),
         Line::Result { status, summary } => Event::EngineResult(EngineResult {
-            claimed: tame(&status),
-            summary: tame(&summary),
+            claimed: tame_excerpt(&status),
+            summary: tame_excerpt(&summary),
             failed: false,
         }),
     })

@@ -9,9 +9,6 @@ mod pi;
 use crate::engine::manifest::Dialect;
 use crate::run::event::Event;
 
-/// Longest text of one engine event; the whole is in the log.
-const TEXT_LIMIT: usize = 500;
-
 /// What one line of engine output meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Said {
@@ -57,35 +54,10 @@ impl Ear {
     }
 }
 
-/// Text from an engine, made safe to print: no control characters, bounded length.
-pub fn tame(text: &str) -> String {
-    let mut out: String = text
-        .chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .take(TEXT_LIMIT)
-        .collect();
-    if text.chars().nth(TEXT_LIMIT).is_some() {
-        out.push('…');
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn terminal_codes_do_not_survive() {
-        assert_eq!(tame("a\u{1b}[31mb\rc"), "a\u{fffd}[31mb\u{fffd}c");
-        assert_eq!(tame(&"x".repeat(600)).chars().count(), TEXT_LIMIT + 1);
-    }
 
     proptest! {
         /// No line an engine prints becomes anything but an engine event.

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Said, tame};
+use super::Said;
 use crate::run::event::{
     EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event,
 };
+use crate::values::text::tame_excerpt;
 
 /// Calls of tools whose end is awaited; more than this at a time is no conversation.
 const MAX_PENDING: usize = 64;
@@ -101,7 +102,7 @@ impl Pi {
             "agent_settled" => self.result(),
             "auto_retry_start" | "compaction_start" => {
                 Said::one(Event::EngineMessage(EngineText {
-                    text: tame(&kind.replace('_', " ")),
+                    text: tame_excerpt(&kind.replace('_', " ")),
                 }))
             }
             "session"
@@ -139,7 +140,7 @@ impl Pi {
         self.tokens.messages = self.tokens.messages.saturating_add(1).min(MAX_COUNT);
         self.settled = false;
         self.last = Last {
-            text: tame(&text),
+            text: tame_excerpt(&text),
             stop: message.stop_reason,
             error: message.error_message,
         };
@@ -163,16 +164,16 @@ impl Pi {
                 self.pending.pop_front();
             }
             self.pending
-                .push_back((tame(&tool.tool_call_id), tame(path)));
+                .push_back((tame_excerpt(&tool.tool_call_id), tame_excerpt(path)));
         }
         Said::one(Event::EngineToolCall(EngineToolCall {
-            tool: tame(&tool.tool_name),
-            target: tame(target),
+            tool: tame_excerpt(&tool.tool_name),
+            target: tame_excerpt(target),
         }))
     }
 
     fn tool_ends(&mut self, tool: &ToolLine) -> Said {
-        let id = tame(&tool.tool_call_id);
+        let id = tame_excerpt(&tool.tool_call_id);
         let at = self.pending.iter().position(|(pending, _)| *pending == id);
         let path = at
             .and_then(|at| self.pending.remove(at))
@@ -191,8 +192,8 @@ impl Pi {
         let stop = stop.as_deref().unwrap_or("none");
         let failed = error.is_some() || stop != "stop";
         let summary = match error {
-            Some(error) => tame(error),
-            None if failed => format!("its last message stopped with {}", tame(stop)),
+            Some(error) => tame_excerpt(error),
+            None if failed => format!("its last message stopped with {}", tame_excerpt(stop)),
             None => text.clone(),
         };
         let claimed = if failed { "failed" } else { "completed" }.to_owned();

@@ -10,6 +10,7 @@ use super::{Assertion, Row, Show};
 use crate::bundle;
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
+use crate::values::text::{is_dangerous, tame_excerpt};
 use crate::values::verdict::Status;
 use crate::verify::{Standing, Verification};
 
@@ -81,7 +82,7 @@ pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
         let obeyed = evidence
             .printed
             .chars()
-            .find(|c| *c != '\n' && moves_a_terminal(*c));
+            .find(|c| *c != '\n' && is_dangerous(*c));
         let holds = obeyed.is_none() && !evidence.printed.is_empty();
         sheet.must(
             "printed",
@@ -95,11 +96,6 @@ pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
         );
     }
     sheet.0
-}
-
-/// Control characters, and those that turn the direction of what follows.
-fn moves_a_terminal(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What engines and checks took of a run, as its events tell it.
@@ -487,7 +483,7 @@ fn at<T>(place: &Place<T>, document: &Value) -> (bool, String) {
 }
 
 fn brief(text: &str) -> String {
-    crate::engine::dialect::tame(text)
+    tame_excerpt(text)
 }
 
 #[cfg(test)]

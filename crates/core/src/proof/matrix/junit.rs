@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{MatrixReport, RowOutcome, RowVerdict};
+use crate::values::text::is_dangerous;
 
 /// One suite, one test case a row.
 pub fn junit(report: &MatrixReport) -> String {
@@ -66,7 +67,8 @@ fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
 
-/// Text for an attribute or an element. What XML 1.0 cannot hold even escaped is dropped.
+/// Text for an attribute or an element. What XML 1.0 cannot hold even escaped is dropped, and
+/// so is what a reader would not see.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -77,8 +79,7 @@ fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&apos;"),
             '\t' | '\n' | '\r' => out.push_str(&format!("&#{};", u32::from(c))),
-            '\u{fffe}' | '\u{ffff}' => {}
-            c if c.is_control() => {}
+            c if is_dangerous(c) => {}
             c => out.push(c),
         }
     }
@@ -90,13 +91,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_its_attribute_and_control_characters_are_dropped() {
+    fn nothing_ends_its_attribute_and_dangerous_characters_are_dropped() {
         assert_eq!(
             escaped("a<b>\"c\"&'d'"),
             "a&lt;b&gt;&quot;c&quot;&amp;&apos;d&apos;"
         );
         assert_eq!(
-            escaped("x\u{0}\u{1b}[31my\u{7f}\u{9f}\u{ffff}\n]]>"),
+            escaped("x\u{0}\u{1b}[31my\u{7f}\u{9f}\u{ffff}\u{200b}\u{202e}\u{e0041}\n]]>"),
             "x[31my&#10;]]&gt;"
         );
         assert_eq!(seconds(0), "0.000");

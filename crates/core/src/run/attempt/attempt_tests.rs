@@ -176,7 +176,7 @@ proptest! {
         let seen = closed(log);
         prop_assert!(seen.attempts[0].argv.len() <= MAX_WORDS);
         for word in &seen.attempts[0].argv {
-            prop_assert!(word.chars().count() <= MAX_CHARS + 1 && !word.chars().any(char::is_control));
+            prop_assert!(word.chars().count() <= MAX_CHARS + 1 && !word.chars().any(crate::values::text::is_dangerous));
         }
     }
 }

@@ -16,6 +16,7 @@ pub use address::{Address, of_address};
 pub use commands::{STAND_INS, is_worth_reading, of_command};
 
 use crate::task::contract::Action;
+use crate::values::text;
 
 /// Distinct attempts that are listed; what comes after them is counted by deed.
 const MAX_LISTED: usize = 100;
@@ -274,18 +275,9 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
-/// A word as it may be shown: no control characters, bounded length.
+/// A word as it may be shown: safe, and of bounded length.
 fn shown(word: &[u8]) -> String {
-    let text = String::from_utf8_lossy(word);
-    let mut out: String = text
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .take(MAX_CHARS)
-        .collect();
-    if text.chars().nth(MAX_CHARS).is_some() {
-        out.push('…');
-    }
-    out
+    text::tame(&text::excerpt(&String::from_utf8_lossy(word), MAX_CHARS))
 }
 
 #[cfg(test)]

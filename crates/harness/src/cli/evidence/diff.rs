@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::values::digest::Digest;
+use cto_core::values::text::spell;
 use cto_core::values::verdict::Status;
 use cto_core::verify::{FoundBundle, Standing, Verification};
 use cto_core::workspace::patch_stat::{PatchStat, StatReader};
@@ -293,7 +294,7 @@ impl View {
         } else {
             String::new()
         };
-        print(&format!("{style}{}{style:#}{more}", terminal::spell(&line)));
+        print(&format!("{style}{}{style:#}{more}", spell(&line)));
     }
 }
 

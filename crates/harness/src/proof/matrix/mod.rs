@@ -389,7 +389,7 @@ fn in_system(program: &str) -> bool {
 
 /// A run that left nothing at least said something.
 fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
-    let words = cto_core::engine::dialect::tame(&String::from_utf8_lossy(said));
+    let words = cto_core::values::text::tame_excerpt(&String::from_utf8_lossy(said));
     for assertion in assertions
         .iter_mut()
         .filter(|assertion| assertion.check == "bundle")

@@ -8,13 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::engine::dialect::tame;
 use cto_core::engine::manifest::{Invocation, Program, fill, fill_json};
 use cto_core::engine::prompt::prompt;
 use cto_core::gate::how_it_ended;
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
 use cto_core::values::seen::Seen;
+use cto_core::values::text::tame_excerpt;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
 use cto_gateway::Gateway;
 
@@ -207,7 +207,8 @@ fn model_use(report: &GatewayReport) -> ModelUse {
             .rev()
             .find(|call| call.outcome == outcome)
     };
-    let told = |call: &CallRecord| tame(&format!("call {}: {}", call.seq, how_it_ended(call)));
+    let told =
+        |call: &CallRecord| tame_excerpt(&format!("call {}: {}", call.seq, how_it_ended(call)));
     let unavailable = report
         .wire_failure()
         .and_then(last)

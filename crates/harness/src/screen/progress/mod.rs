@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::operator::timeline::span;
 use cto_core::values::ids::RunId;
+use cto_core::values::text;
 
 use crate::screen::terminal;
 
@@ -87,7 +88,7 @@ impl Progress for Verbose {
         };
         say(&format!(
             "{begin}{}",
-            terminal::tame_lines(&String::from_utf8_lossy(bytes))
+            text::tame_lines(&String::from_utf8_lossy(bytes))
         ));
     }
 

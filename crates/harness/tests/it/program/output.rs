@@ -4,7 +4,8 @@ use std::fs::OpenOptions;
 use std::io::Read;
 use std::process::Stdio;
 
-use cto_testkit::{Answer, Case, House, ORACLE, script, sleep, without_styles, write};
+use cto_core::values::text::is_dangerous;
+use cto_testkit::{Answer, Case, House, ORACLE, print, script, sleep, without_styles, write};
 
 use crate::house;
 use crate::passed;
@@ -239,5 +240,68 @@ fn suggested_commands_can_be_typed_whatever_the_directory_is_called() {
         Some(0),
         "{next}: {}",
         String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn no_dangerous_character_of_an_engine_is_shown() {
+    const HIDDEN: &str = "\u{1b}[2J\u{200b}\u{200d}\u{202e}\u{2066}\u{2028}\u{ad}\u{3164}\u{fe0f}\u{feff}\u{e0041}\u{e0100}";
+    let house = house();
+    let case = house.case(&Case::new("quick").allowed("[\"**\"]"));
+    let said = |kind: &str, fields: serde_json::Value| {
+        let mut line = fields;
+        line["type"] = kind.into();
+        print(&format!("{line}\n"))
+    };
+    let words = format!("a{HIDDEN}b");
+    let steps = [
+        said("plan", serde_json::json!({ "text": words })),
+        said("message", serde_json::json!({ "text": words })),
+        said(
+            "tool",
+            serde_json::json!({ "tool": words, "target": words }),
+        ),
+        said("file_change", serde_json::json!({ "path": words })),
+        write(&format!("name{HIDDEN}.txt"), &format!("{HIDDEN}\n")),
+        said(
+            "result",
+            serde_json::json!({ "status": words, "summary": words }),
+        ),
+    ];
+    let (answer, bundle) = house.run(&case, &script(&steps), &[]);
+    let id = bundle.run_id();
+    let mut shown = vec![
+        ("report.md".to_owned(), bundle.text("report.md")),
+        ("run".to_owned(), answer.stdout + &answer.stderr),
+    ];
+    for args in [
+        &["show", &id][..],
+        &["show", "--events", &id],
+        &["runs"],
+        &["replay", &id],
+        &["replay", "--trace", &id],
+        &["diff", &id],
+        &["diff", "--stat", &id],
+        &["diff", "--names", &id],
+        &["verify", &id],
+    ] {
+        let answer = house.cto(args);
+        assert!(!answer.stdout.is_empty(), "{args:?}: {answer:?}");
+        shown.push((args.join(" "), answer.stdout + &answer.stderr));
+    }
+    for (what, text) in &shown {
+        let found = text
+            .chars()
+            .find(|c| is_dangerous(*c) && !matches!(c, '\n' | '\t'));
+        assert_eq!(found, None, "{what}: {text:?}");
+    }
+    assert!(shown[0].1.contains('\u{fffd}'), "{}", shown[0].1);
+    // What a machine reads is exact.
+    let name = format!("name{HIDDEN}.txt");
+    let exact = |path: &String| path.contains("name") && path.contains('\u{200b}');
+    assert!(
+        bundle.changed_files().iter().any(exact),
+        "{name:?}: {:?}",
+        bundle.changed_files()
     );
 }
