@@ -4,6 +4,8 @@
 //! network or randomness (`clippy.toml` beside this crate makes that a build error). The shell in
 //! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
 
+#![forbid(unsafe_code)]
+
 pub mod checks;
 pub mod operator;
 pub mod proof;

@@ -31,9 +31,9 @@ use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 
 use crate::gateway::CredentialClass;
+use crate::host::probes;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home, OwnProgram};
-use crate::jail::probe;
 use crate::plan::provider::Provider;
 use crate::plan::source::{SourceRequest, SourceView};
 use crate::records;
@@ -425,7 +425,7 @@ fn look_at_host(
     home: &Home,
 ) -> HostFacts {
     let mut facts = HostFacts {
-        jail_missing: probe::missing(home),
+        jail_missing: probes::missing_containment(home),
         lane_missing: lane_missing(env),
         ..HostFacts::default()
     };

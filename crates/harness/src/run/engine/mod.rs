@@ -13,10 +13,10 @@ use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::blocker::Code;
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
+use cto_jail::STAND_IN_DIR;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::jail::STAND_IN_DIR;
 use crate::run::engine::outfit::Outfit;
 use crate::run::engine::surroundings::Surroundings;
 use crate::run::{Execution, Request, Stop, write_error};

@@ -16,11 +16,11 @@ use cto_core::run::blocker::Code;
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
+use cto_jail::Door;
 
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::gateway::{self, Gateway};
 use crate::host;
-use crate::jail::{self, Door};
 use crate::plan::provider::Provider;
 use crate::run::{Execution, Request, Stop};
 
@@ -155,7 +155,7 @@ impl<'a> Outfit<'a> {
             }
             fs::write(&path, fill_json(&file.text, &values).trim_start())?;
             if let Some(first) = Path::new(&file.path).components().next() {
-                jail::hand_over(&self.on_host.join(first))?;
+                cto_jail::hand_over(&self.on_host.join(first))?;
             }
         }
         Ok(())

@@ -227,7 +227,7 @@ fn spawners(source: &Source) -> Vec<String> {
         "crates/harness/src/git/",
         "crates/harness/src/supervise/",
         "crates/harness/src/doubles/",
-        "crates/harness/src/jail/",
+        "crates/jail/src/",
         // A program of the operator that holds a key; nothing of a contract is started there.
         "crates/harness/src/evidence/sign/command.rs",
         // A program of the operator that prints a credential.
