@@ -221,7 +221,7 @@ pub fn main() -> ExitCode {
         .is_some_and(|arg| arg == "__jail")
     {
         // Before anything could start a thread.
-        crate::jail::enter_main();
+        cto_jail::enter_main();
     }
     let (
         Cli {

@@ -7,7 +7,8 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::jail::{Door, JailPlan, Mount};
+use cto_jail::{Door, JailPlan, Mount};
+
 use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits, SuperviseError};
 

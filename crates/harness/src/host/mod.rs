@@ -5,6 +5,7 @@ pub mod batch;
 pub mod digest_cache;
 pub mod failure;
 pub mod files;
+pub mod probes;
 pub mod settings;
 pub mod toolchains;
 pub mod workers;

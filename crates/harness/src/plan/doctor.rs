@@ -5,8 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use cto_core::containment::advice::HostSigns;
-
-use crate::jail::{self, probe::Probe};
+use cto_jail::probe::Probe;
 
 pub fn look(probe: &Probe) -> HostSigns {
     let number = |path: &str| {
@@ -15,7 +14,7 @@ pub fn look(probe: &Probe) -> HostSigns {
             .and_then(|text| text.trim().parse().ok())
     };
     HostSigns {
-        is_root: jail::is_root(),
+        is_root: cto_jail::is_root(),
         kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
             .unwrap_or_default()
             .trim()

@@ -31,9 +31,9 @@ use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
+use crate::host::probes;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{self, Env, Home, OwnProgram};
-use crate::jail::probe;
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
@@ -424,7 +424,7 @@ fn look_at_host(
     home: &Home,
 ) -> HostFacts {
     let mut facts = HostFacts {
-        jail_missing: probe::missing(home),
+        jail_missing: probes::missing_containment(home),
         lane_missing: lane_missing(env),
         ..HostFacts::default()
     };

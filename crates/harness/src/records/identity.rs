@@ -7,11 +7,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cto_jail::{JailPlan, Mount};
+
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{self, Env, Home};
-use crate::jail::{self, JailPlan, Mount};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits};
 
@@ -39,7 +40,7 @@ pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
             .so("nothing was admitted")
     };
     host::make_private_dir(&work.join("home"))
-        .and_then(|()| jail::hand_over(&work))
+        .and_then(|()| cto_jail::hand_over(&work))
         .map_err(failed)?;
     let one = |flag: &str| question(program, flag, &shown, &work);
     let answers = one("--help").and_then(|help| one("--version").map(|version| (help, version)));

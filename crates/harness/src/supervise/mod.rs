@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use cto_core::containment::{JailReport, ProcessReport, unproven};
 use cto_core::run::attempt::Log;
 use cto_core::run::event::ProcessEnd;
+use cto_jail::{Census, Door, ExitWord, JailError, JailPlan, Witness};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use capture::Capture;
@@ -27,7 +28,6 @@ pub use limits::Limits;
 use limits::{Decision, Input, Watch};
 use pipes::{Pipes, Ready};
 
-use crate::jail::{self, Census, Door, ExitWord, JailError, JailPlan, Witness};
 use crate::supervise::cancel::Cancel;
 
 /// A process to run, fully decided.
@@ -177,7 +177,7 @@ pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
             door: None,
         });
     };
-    let ready = jail::prepare(
+    let ready = cto_jail::prepare(
         plan,
         &job.program,
         &job.args,
@@ -222,7 +222,7 @@ impl Running {
     ) -> Result<Ended, SuperviseError> {
         let watched = |source| SuperviseError::Watch { source };
         if let Some(jail) = &self.jail {
-            jail::go(&jail.control).map_err(watched)?;
+            cto_jail::go(&jail.control).map_err(watched)?;
         }
         let (end, peak) = watch(&mut self, cancel, output).map_err(watched)?;
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -242,7 +242,7 @@ impl Running {
         };
         // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before
         // that.
-        let word = jail::last_word(&control);
+        let word = cto_jail::last_word(&control);
         drop(control);
         let survivors = census.tally().map_err(watched)?.alive;
         let end = match (end, word) {
@@ -289,7 +289,7 @@ impl Drop for Running {
         // On every road, also where watching failed: the tree is ended, the child reaped.
         match self.jail.take() {
             // Pid 1 ends the namespace when its lifeline is cut.
-            Some(jail) => jail::sever(&jail.control),
+            Some(jail) => cto_jail::sever(&jail.control),
             None => {
                 let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
                 let _ = self.child.kill();
@@ -309,14 +309,14 @@ impl Reach<'_> {
     fn terminate(&self) {
         // Gone already is what we want.
         let _ = match self.control {
-            Some(control) => jail::terminate(control),
+            Some(control) => cto_jail::terminate(control),
             None => kill_process_group(self.pid, Signal::TERM).map_err(io::Error::from),
         };
     }
 
     fn kill(&self) {
         match self.control {
-            Some(control) => jail::sever(control),
+            Some(control) => cto_jail::sever(control),
             None => {
                 let _ = kill_process_group(self.pid, Signal::KILL);
             }

@@ -459,7 +459,7 @@ mod tests {
         fs::set_permissions(dir.path(), Permissions::from_mode(0o000)).unwrap();
         let found = walk(dir.path()).unwrap().unreadable;
         fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
-        let closed = !crate::jail::is_root();
+        let closed = !cto_jail::is_root();
         assert_eq!(
             found,
             closed

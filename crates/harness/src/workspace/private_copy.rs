@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{Entry, FileKind};
+use cto_jail::Mount;
 
 use crate::host::files;
-use crate::jail::{self, Mount};
 use crate::workspace::on_disk::{self, Walked};
 use crate::workspace::overlay::Overlay;
 
@@ -45,7 +45,7 @@ impl PrivateCopy {
     /// Gives what is the copy's own to the uid that will work in it. A checkout below is shown as
     /// that uid's instead.
     pub fn hand_over(&self) -> io::Result<()> {
-        jail::hand_over(&self.changed_dir())
+        cto_jail::hand_over(&self.changed_dir())
     }
 
     /// What is there, measured.

@@ -3,13 +3,13 @@
 use anstyle::AnsiColor;
 use cto_core::containment::advice::{self, Advice};
 use cto_core::operator::amounts::Size;
+use cto_jail::probe;
 use serde_json::json;
 
 use crate::cli::Context;
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::toolchains::{self, Resolved};
-use crate::jail::{self, probe};
 use crate::plan::doctor;
 use crate::screen::output::{dim, tame};
 use crate::workspace::checkout;
@@ -42,7 +42,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             "schema_version": 1,
             "command": "doctor",
             "containment": if probe.works() { "contained" } else { "unavailable" },
-            "as_root": jail::is_root(),
+            "as_root": cto_jail::is_root(),
             "kernel": signs.kernel,
             "jail": probe.report,
             "missing": probe.missing,
@@ -69,7 +69,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     out(&format!(
         "{style}{word}{style:#}  kernel {}, as {}",
         tame(&signs.kernel),
-        if jail::is_root() {
+        if cto_jail::is_root() {
             "root"
         } else {
             "an ordinary user"

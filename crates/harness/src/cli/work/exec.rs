@@ -8,12 +8,12 @@ use std::time::Duration;
 use clap::ValueEnum;
 use cto_core::containment::Layer;
 use cto_core::run::event::ProcessEnd;
+use cto_jail::{JailPlan, Mount};
 
 use crate::cli::Context;
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::toolchains::{self, Resolved};
-use crate::jail::{JailPlan, Mount};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits, SuperviseError};
 

@@ -4,58 +4,24 @@
 use std::fs;
 use std::io;
 
+use cto_jail::hostile::call_with_nothing;
+use rustix::io::Errno;
+
 use super::{Attack, refused};
-use crate::jail::sys;
 
 pub const ATTACKS: &[Attack] = &[
     Attack::new("call", call),
     Attack::new("run-from-memory", run_from_memory),
 ];
 
-const CALLS: &[(&str, libc::c_long)] = &[
-    ("io_uring_setup", libc::SYS_io_uring_setup),
-    ("io_uring_enter", libc::SYS_io_uring_enter),
-    ("io_uring_register", libc::SYS_io_uring_register),
-    ("bpf", libc::SYS_bpf),
-    ("keyctl", libc::SYS_keyctl),
-    ("add_key", libc::SYS_add_key),
-    ("request_key", libc::SYS_request_key),
-    ("perf_event_open", libc::SYS_perf_event_open),
-    ("userfaultfd", libc::SYS_userfaultfd),
-    ("ptrace", libc::SYS_ptrace),
-    ("process_vm_readv", libc::SYS_process_vm_readv),
-    ("process_vm_writev", libc::SYS_process_vm_writev),
-    ("kexec_load", libc::SYS_kexec_load),
-    ("init_module", libc::SYS_init_module),
-    ("finit_module", libc::SYS_finit_module),
-    ("delete_module", libc::SYS_delete_module),
-    ("open_by_handle_at", libc::SYS_open_by_handle_at),
-    ("name_to_handle_at", libc::SYS_name_to_handle_at),
-    ("open_tree", libc::SYS_open_tree),
-    ("fsopen", libc::SYS_fsopen),
-    ("move_mount", libc::SYS_move_mount),
-    ("mount_setattr", libc::SYS_mount_setattr),
-    ("clone3", libc::SYS_clone3),
-    ("openat2", libc::SYS_openat2),
-    ("fanotify_init", libc::SYS_fanotify_init),
-    ("syslog", libc::SYS_syslog),
-    ("reboot", libc::SYS_reboot),
-    ("swapon", libc::SYS_swapon),
-    ("acct", libc::SYS_acct),
-    ("settimeofday", libc::SYS_settimeofday),
-    ("clock_settime", libc::SYS_clock_settime),
-];
+/// How a filter answers; a kernel without the call says the same.
+const REFUSALS: [Option<Errno>; 2] = [Some(Errno::PERM), Some(Errno::NOSYS)];
 
 /// A call that complains of its arguments was not refused.
 fn call(name: &str) -> io::Result<()> {
-    let (_, number) = CALLS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .ok_or(io::ErrorKind::InvalidInput)?;
-    match sys::call_with_nothing(*number) {
-        Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) => {
-            Err(error)
-        }
+    let answer = call_with_nothing(name).ok_or(io::ErrorKind::InvalidInput)?;
+    match answer {
+        Err(error) if REFUSALS.contains(&Errno::from_io_error(&error)) => Err(error),
         Err(_) | Ok(_) => Ok(()),
     }
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
+use cto_jail::hostile::{new_namespace, set_host_name};
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use super::Attack;
-use crate::jail::sys;
 
 pub const ATTACKS: &[Attack] = &[
     Attack::new("new-namespace", new_namespace),
@@ -43,23 +43,8 @@ pub const ATTACKS: &[Attack] = &[
     Attack::new("pivot-root", |path| {
         Ok(rustix::process::pivot_root(path, path)?)
     }),
-    Attack::new("set-host-name", sys::set_host_name),
+    Attack::new("set-host-name", set_host_name),
 ];
-
-fn new_namespace(kind: &str) -> io::Result<()> {
-    let flag = match kind {
-        "user" => libc::CLONE_NEWUSER,
-        "mount" => libc::CLONE_NEWNS,
-        "pid" => libc::CLONE_NEWPID,
-        "net" => libc::CLONE_NEWNET,
-        "ipc" => libc::CLONE_NEWIPC,
-        "uts" => libc::CLONE_NEWUTS,
-        "cgroup" => libc::CLONE_NEWCGROUP,
-        "time" => libc::CLONE_NEWTIME,
-        _ => return Err(io::ErrorKind::InvalidInput.into()),
-    };
-    sys::unshare(flag)
-}
 
 fn join_namespace(path: &str) -> io::Result<()> {
     let namespace = File::open(path)?;

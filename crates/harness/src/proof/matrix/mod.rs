@@ -21,13 +21,13 @@ use cto_core::run::event::{Origin, ProcessEnd};
 use cto_core::task::contract::{Label, LimitChanges};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::paths::TreePath;
+use cto_jail::probe;
 
 use crate::bundles::verifier;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{self, Env};
-use crate::jail::probe;
 use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits};
 use crate::task::cases::{Case, FixtureFile};

@@ -14,10 +14,10 @@ use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::event_type::EventType;
+use cto_jail::STAND_IN_DIR;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::jail::STAND_IN_DIR;
 use crate::run::engine::outfit::Outfit;
 use crate::run::engine::surroundings::Surroundings;
 use crate::run::execution::{Execution, Stop};

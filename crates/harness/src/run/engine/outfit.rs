@@ -17,10 +17,10 @@ use cto_core::values::seen::Seen;
 use cto_core::values::text::tame_excerpt;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
 use cto_gateway::Gateway;
+use cto_jail::Door;
 
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host;
-use crate::jail::{self, Door};
 use crate::plan::provider::Provider;
 use crate::run::execution::{Execution, Stop};
 use crate::task::request::Request;
@@ -156,7 +156,7 @@ impl<'a> Outfit<'a> {
             }
             fs::write(&path, fill_json(&file.text, &values).trim_start())?;
             if let Some(first) = Path::new(&file.path).components().next() {
-                jail::hand_over(&self.on_host.join(first))?;
+                cto_jail::hand_over(&self.on_host.join(first))?;
             }
         }
         Ok(())

@@ -9,9 +9,9 @@ use std::time::Duration;
 use cto_core::containment::Containment;
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
+use cto_jail::{Guarded, JailLimits, JailPlan, Mount};
 
 use crate::host::{self, Env};
-use crate::jail::{self, Guarded, JailLimits, JailPlan, Mount};
 use crate::run::engine::outfit::Outfit;
 use crate::run::execution::Execution;
 use crate::supervise::{Job, Limits};
@@ -44,7 +44,7 @@ impl<'a> Surroundings<'a> {
             host::make_private_dir(&scratch.join(dir))?;
         }
         if contained(execution) {
-            jail::hand_over(scratch)?;
+            cto_jail::hand_over(scratch)?;
             copy.hand_over()?;
         }
         Ok(Self {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::Tree;
+use cto_jail::{Mount, Over};
 
 use crate::host;
-use crate::jail::{Mount, Over};
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git;
 use crate::workspace::on_disk::{self, Walked};

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::Tree;
+use cto_jail::probe::line_in;
+use cto_jail::{Mount, Over};
 
 use super::{make_opaque, make_whiteout, read};
 use crate::host::Home;
-use crate::jail::probe::{line_in, remembered};
-use crate::jail::{self, Mount, Over};
+use crate::host::probes::remembered;
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
 
@@ -38,7 +39,7 @@ fn try_one(home: &Home) -> io::Result<bool> {
     make_whiteout(&upper.join("planted"))?;
     fs::create_dir(upper.join("covered"))?;
     make_opaque(&upper.join("covered"))?;
-    jail::hand_over(&upper)?;
+    cto_jail::hand_over(&upper)?;
     let over = Over {
         upper: upper.clone(),
         work,

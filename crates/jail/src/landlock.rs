@@ -8,7 +8,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-use super::spec::{Mount, STAND_IN_DIR};
+use crate::spec::{Mount, STAND_IN_DIR};
 
 /// Restricts this process and its children. Returns what the kernel took, in words.
 pub fn restrict(mounts: &[Mount]) -> io::Result<String> {

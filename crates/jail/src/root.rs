@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use cto_core::run::attempt::STAND_INS;
 
-use super::enter::{Named, Step};
-use super::overlay::{self, Layers};
-use super::spec::{JailSpec, STAND_IN_DIR};
-use super::{guard, sys};
+use crate::enter::{Named, Step};
+use crate::overlay::{self, Layers};
+use crate::spec::{JailSpec, STAND_IN_DIR};
+use crate::{guard, sys};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
 const STAGE: &str = "/tmp";

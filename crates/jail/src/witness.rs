@@ -17,7 +17,7 @@ use cto_core::run::attempt::{self, Deed, Log};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
-use super::sys::{self, Notice};
+use crate::sys::{self, Notice};
 
 /// Longest word that is read of a command line, and most of them.
 const MAX_WORD: usize = 4096;

@@ -8,7 +8,7 @@ use seccompiler::{
     SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
-use super::sys;
+use crate::sys;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 

@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use super::enter::{Named, Step};
-use super::root::pin;
-use super::spec::Over;
-use super::sys;
+use crate::enter::{Named, Step};
+use crate::root::pin;
+use crate::spec::Over;
+use crate::sys;
 
 /// The writable half of an overlay, held on to before the way to it is covered.
 pub struct Layers {

@@ -13,9 +13,9 @@ use std::path::Path;
 use cto_core::containment::Layer;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::root::build_root;
-use super::spec::{self, ExitWord, FromJail, GO, JailSpec, TERMINATE};
-use super::{canary, landlock, seccomp, sys};
+use crate::root::build_root;
+use crate::spec::{self, ExitWord, FromJail, GO, JailSpec, TERMINATE};
+use crate::{canary, landlock, seccomp, sys};
 
 /// A step of the entry that failed.
 pub struct Failed {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use cto_core::containment::GuardReport;
 use cto_core::values::paths::TreePath;
 
-use super::enter::{Named, Step};
-use super::spec::Guarded;
-use super::sys;
+use crate::enter::{Named, Step};
+use crate::spec::Guarded;
+use crate::sys;
 
 /// What a masked directory or file shows.
 pub const EMPTY_DIR: &str = "/run/empty";

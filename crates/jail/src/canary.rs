@@ -9,8 +9,8 @@ use std::path::Path;
 
 use cto_core::containment::{Canary, CanaryResult, JailReport, Layer, LayerReport};
 
-use super::spec::{JailSpec, Outside};
-use super::{guard, sys};
+use crate::spec::{JailSpec, Outside};
+use crate::{guard, sys};
 
 /// Everything the engine is about to be confined by, as this process finds it.
 pub fn report(spec: &JailSpec, notes: &[(Layer, String)]) -> JailReport {
@@ -50,86 +50,42 @@ pub fn outside() -> Outside {
     }
 }
 
+/// Asks the kernel about one layer: is it in force, and what was found.
 fn read_back(
     layer: Layer,
     spec: &JailSpec,
     status: &str,
     notes: &[(Layer, String)],
 ) -> LayerReport {
-    let field = |name: &str| {
-        let line = status.lines().find(|line| {
-            line.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with(':'))
-        });
-        line.and_then(|line| line.split_once(':'))
-            .map(|(_, value)| value.trim().to_owned())
-            .unwrap_or_default()
-    };
-    let differs = |kind: &str| {
-        let (now, before) = (
-            namespace(kind),
-            spec.outside
-                .namespaces
-                .iter()
-                .find(|(k, _)| k == kind)
-                .map(|(_, name)| name.clone()),
-        );
-        (
-            !now.is_empty() && before.is_some_and(|before| !before.is_empty() && before != now),
-            now,
-        )
-    };
-    let note = notes
-        .iter()
-        .find(|(noted, _)| *noted == layer)
-        .map(|(_, text)| text.clone());
     let (enforced, detail) = match layer {
-        Layer::MountNamespace => differs("mnt"),
-        Layer::PidNamespace => differs("pid"),
-        Layer::IpcNamespace => differs("ipc"),
-        Layer::UtsNamespace => differs("uts"),
-        Layer::NetworkNamespace => differs("net"),
-        Layer::PrivateRoot => {
-            // Names of mounts are any bytes.
-            let root =
-                String::from_utf8_lossy(&fs::read("/proc/self/mountinfo").unwrap_or_default())
-                    .into_owned();
-            let is_tmpfs = root.lines().any(|line| {
-                line.split(' ').nth(4) == Some("/")
-                    && line.contains(" - tmpfs ")
-                    && line.contains(" ro,")
-            });
-            (
-                is_tmpfs,
-                if is_tmpfs {
-                    "root is a read-only tmpfs".into()
-                } else {
-                    "root is the host's".into()
-                },
-            )
-        }
+        Layer::MountNamespace => left_namespace(spec, "mnt"),
+        Layer::PidNamespace => left_namespace(spec, "pid"),
+        Layer::IpcNamespace => left_namespace(spec, "ipc"),
+        Layer::UtsNamespace => left_namespace(spec, "uts"),
+        Layer::NetworkNamespace => left_namespace(spec, "net"),
+        Layer::PrivateRoot => private_root(),
         // Landlock has nothing to read back: what the call answered is kept, and a canary tries it.
-        Layer::Landlock => (note.is_some(), note.unwrap_or_else(|| "not applied".into())),
-        Layer::Seccomp => (
-            field("Seccomp") == "2",
-            format!(
-                "mode {}, {} filters",
-                field("Seccomp"),
-                field("Seccomp_filters")
-            ),
-        ),
-        Layer::NoCapabilities => {
-            let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"].map(&field);
+        Layer::Landlock => {
+            let note = notes.iter().find(|(noted, _)| *noted == layer);
             (
-                sets.iter()
-                    .all(|set| !set.is_empty() && set.bytes().all(|b| b == b'0')),
-                format!("bounding {}", sets[3]),
+                note.is_some(),
+                note.map_or("not applied".into(), |(_, text)| text.clone()),
             )
         }
-        Layer::NoNewPrivileges => (
-            field("NoNewPrivs") == "1",
-            format!("NoNewPrivs {}", field("NoNewPrivs")),
-        ),
+        Layer::Seccomp => {
+            let (mode, filters) = (field(status, "Seccomp"), field(status, "Seccomp_filters"));
+            (mode == "2", format!("mode {mode}, {filters} filters"))
+        }
+        Layer::NoCapabilities => {
+            let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];
+            let sets = sets.map(|name| field(status, name));
+            let empty = |set: &&str| !set.is_empty() && set.bytes().all(|b| b == b'0');
+            (sets.iter().all(empty), format!("bounding {}", sets[3]))
+        }
+        Layer::NoNewPrivileges => {
+            let bit = field(status, "NoNewPrivs");
+            (bit == "1", format!("NoNewPrivs {bit}"))
+        }
         Layer::UnprivilegedUid => {
             let uid = host_uid();
             (
@@ -137,33 +93,65 @@ fn read_back(
                 uid.map_or("unknown".into(), |uid| format!("host uid {uid}")),
             )
         }
-        Layer::ResourceLimits => {
-            let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-            let core = limits
-                .lines()
-                .find(|line| line.starts_with("Max core file size"));
-            let core = core
-                .and_then(|line| line.split_whitespace().nth(4))
-                .unwrap_or_default();
-            let bounded = limits
-                .lines()
-                .any(|line| line.starts_with("Max processes") && !line.contains("unlimited"));
-            let handler = if core == "0" {
-                "; the host's crash handler is not kept out"
-            } else {
-                ""
-            };
-            (
-                matches!(core, "0" | "1") && bounded,
-                format!("{} processes{handler}", spec.limits.processes),
-            )
-        }
+        Layer::ResourceLimits => resource_limits(spec),
     };
     LayerReport {
         layer,
         enforced,
         detail,
     }
+}
+
+/// A line of `/proc/self/status`, without its name; empty where there is none.
+fn field<'a>(status: &'a str, name: &str) -> &'a str {
+    let line = status.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found == name).then_some(value)
+    });
+    line.unwrap_or_default().trim()
+}
+
+/// Is this process in another namespace of this kind than the harness?
+fn left_namespace(spec: &JailSpec, kind: &str) -> (bool, String) {
+    let now = namespace(kind);
+    let before = spec.outside.namespaces.iter().find(|(k, _)| k == kind);
+    let left = before.is_some_and(|(_, before)| !before.is_empty() && *before != now);
+    (!now.is_empty() && left, now)
+}
+
+/// Is the root a read-only tmpfs?
+fn private_root() -> (bool, String) {
+    // Names of mounts are any bytes.
+    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let is_tmpfs = String::from_utf8_lossy(&mounts).lines().any(|line| {
+        line.split(' ').nth(4) == Some("/") && line.contains(" - tmpfs ") && line.contains(" ro,")
+    });
+    let found = match is_tmpfs {
+        true => "root is a read-only tmpfs",
+        false => "root is the host's",
+    };
+    (is_tmpfs, found.into())
+}
+
+fn resource_limits(spec: &JailSpec) -> (bool, String) {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"))
+        .and_then(|line| line.split_whitespace().nth(4))
+        .unwrap_or_default();
+    let bounded = limits
+        .lines()
+        .any(|line| line.starts_with("Max processes") && !line.contains("unlimited"));
+    let handler = if core == "0" {
+        "; the host's crash handler is not kept out"
+    } else {
+        ""
+    };
+    (
+        matches!(core, "0" | "1") && bounded,
+        format!("{} processes{handler}", spec.limits.processes),
+    )
 }
 
 /// The uid this process has outside every user namespace.

@@ -1,0 +1,220 @@
+//! Starting a jail: the order goes in, and the report of what the kernel enforces comes out.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cto_core::containment::{JailReport, Layer};
+
+use crate::control::receive;
+use crate::owner::jail_uid;
+use crate::spec::{self, FromJail, Guarded, JailLimits, JailSpec, Mount};
+use crate::survivors::Census;
+use crate::witness::Witness;
+use crate::{canary, sys};
+
+/// Longest an entry may take before it is given up.
+const ENTRY_LIMIT: Duration = Duration::from_secs(20);
+
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    #[error("the jail could not be started")]
+    Spawn(#[source] io::Error),
+    #[error("the jail could not be entered: {step}: {error}")]
+    Entry { step: String, error: String },
+    #[error("the jail did not answer")]
+    Silent(#[source] io::Error),
+}
+
+/// What to run inside, and what of the host it may see.
+#[derive(Clone, Debug)]
+pub struct JailPlan {
+    pub mounts: Vec<Mount>,
+    pub limits: JailLimits,
+    pub door: bool,
+    /// What of a writable directory is kept as it is.
+    pub guard: Option<Guarded>,
+    /// Pass on our own standard input.
+    pub stdin: bool,
+    /// All of them, but for experiments.
+    pub layers: Vec<Layer>,
+    /// See what it attempts.
+    pub watched: bool,
+}
+
+impl JailPlan {
+    pub fn new(mounts: Vec<Mount>) -> Self {
+        let layers = Layer::ALL.to_vec();
+        Self {
+            mounts,
+            limits: JailLimits::default(),
+            door: false,
+            guard: None,
+            stdin: false,
+            layers,
+            watched: false,
+        }
+    }
+}
+
+/// A jail that is ready: restricted, measured, and waiting for the word to go.
+pub struct Ready {
+    pub child: Child,
+    pub control: UnixStream,
+    pub report: JailReport,
+    pub census: Census,
+    /// The listening socket inside the network namespace, when one was asked for.
+    pub door: Option<Door>,
+    /// Who sees what is attempted inside, or why nobody does.
+    pub witness: Result<Witness, String>,
+}
+
+pub struct Door {
+    pub listener: TcpListener,
+    pub port: u16,
+}
+
+/// Starts a jail and waits until it has measured itself.
+pub fn prepare(
+    plan: &JailPlan,
+    program: &Path,
+    args: &[OsString],
+    cwd: &Path,
+    env: &BTreeMap<OsString, OsString>,
+    output: (Stdio, Stdio),
+) -> Result<Ready, JailError> {
+    let spec = order(plan, program, args, cwd, env);
+    let (ours, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
+    let child = Command::new("/proc/self/exe")
+        .arg("__jail")
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(output.0)
+        .stderr(output.1)
+        .spawn()
+        .map_err(JailError::Spawn)?;
+    let mut child = Guard(Some(child));
+    ours.set_read_timeout(Some(ENTRY_LIMIT))
+        .map_err(JailError::Spawn)?;
+    // An entry that failed early closes the socket; its own words come with the next read.
+    let sent = spec::send(&ours, &spec).and_then(|()| match plan.stdin {
+        true => sys::send_descriptor(ours.as_fd(), &[0], io::stdin().as_fd()),
+        false => Ok(()),
+    });
+    let entered = await_report(&ours, sent)?;
+    ours.set_read_timeout(None).map_err(JailError::Spawn)?;
+    // From its first start of a program on, somebody must answer.
+    let witness = match entered.listener {
+        Ok(listener) => Ok(Witness::start(listener).map_err(JailError::Spawn)?),
+        Err(reason) => Err(reason),
+    };
+    let child = child
+        .0
+        .take()
+        .ok_or_else(|| JailError::Spawn(io::Error::other("no child")))?;
+    Ok(Ready {
+        child,
+        control: ours,
+        report: entered.report,
+        census: entered.census,
+        door: entered.door,
+        witness,
+    })
+}
+
+fn order(
+    plan: &JailPlan,
+    program: &Path,
+    args: &[OsString],
+    cwd: &Path,
+    env: &BTreeMap<OsString, OsString>,
+) -> JailSpec {
+    let bytes = |text: &OsString| text.as_bytes().to_vec();
+    JailSpec {
+        layers: plan.layers.iter().copied().collect(),
+        outside: canary::outside(),
+        uid: jail_uid(),
+        mounts: plan.mounts.clone(),
+        cwd: cwd.to_owned(),
+        program: program.as_os_str().as_bytes().to_vec(),
+        args: args.iter().map(bytes).collect(),
+        env: env
+            .iter()
+            .map(|(name, value)| (bytes(name), bytes(value)))
+            .collect(),
+        door: plan.door,
+        stdin: plan.stdin,
+        limits: plan.limits,
+        watched: plan.watched,
+        guard: plan.guard.clone(),
+    }
+}
+
+/// What came out of a jail while it was entered.
+struct Entered {
+    report: JailReport,
+    census: Census,
+    door: Option<Door>,
+    listener: Result<OwnedFd, String>,
+}
+
+/// Reads until the report is there. `sent` tells how the order left: its error is the better one.
+fn await_report(control: &UnixStream, sent: io::Result<()>) -> Result<Entered, JailError> {
+    let mut door = None;
+    let mut listener = Err("nobody asked to see them".to_owned());
+    loop {
+        let (message, fd) = receive(control).map_err(|error| {
+            JailError::Silent(
+                sent.as_ref()
+                    .err()
+                    .map_or(error, |e| io::Error::new(e.kind(), e.to_string())),
+            )
+        })?;
+        match message {
+            FromJail::Door { port } => {
+                door = fd.map(|fd| Door {
+                    listener: TcpListener::from(fd),
+                    port,
+                })
+            }
+            FromJail::Listener => {
+                listener = fd.ok_or_else(|| "the listener did not arrive".to_owned())
+            }
+            FromJail::NoListener { reason } => listener = Err(reason),
+            FromJail::Ready(report) => {
+                let census = Census::new(fd, &report.pid_namespace);
+                return Ok(Entered {
+                    report,
+                    census,
+                    door,
+                    listener,
+                });
+            }
+            FromJail::Failed { step, error } => return Err(JailError::Entry { step, error }),
+            FromJail::Ended { .. } => {
+                return Err(JailError::Silent(io::Error::other(
+                    "it ended before it began",
+                )));
+            }
+        }
+    }
+}
+
+/// Ends an entry that went wrong: closing the socket ends pid 1, and the outer process is reaped.
+struct Guard(Option<Child>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Can this host contain a process? Found out by doing it: a jail is entered, measured and left.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use cto_core::containment::{JailReport, unproven};
+
+use crate::{JailError, JailPlan, Mount, go, prepare, sever};
+
+/// What a probe found.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub report: Option<JailReport>,
+    /// Empty when everything is proven.
+    pub missing: Vec<String>,
+}
+
+impl Probe {
+    pub fn works(&self) -> bool {
+        self.missing.is_empty()
+    }
+}
+
+/// Enters a jail around nothing.
+pub fn probe() -> Probe {
+    match try_probe() {
+        Ok(report) => Probe {
+            missing: unproven(&report),
+            report: Some(report),
+        },
+        Err(error) => Probe {
+            missing: vec![error.to_string()],
+            report: None,
+        },
+    }
+}
+
+fn try_probe() -> Result<JailReport, JailError> {
+    let plan = JailPlan::new(Vec::new());
+    let mut ready = prepare(
+        &plan,
+        Path::new("/bin/true"),
+        &[],
+        Path::new("/"),
+        &BTreeMap::new(),
+        (Stdio::null(), Stdio::null()),
+    )?;
+    sever(&ready.control);
+    let _ = ready.child.wait();
+    Ok(ready.report)
+}
+
+/// Runs one shell line in a jail with these mounts, and waits for it.
+pub fn line_in(mounts: Vec<Mount>, line: &str) -> Result<bool, JailError> {
+    let args = ["-c".into(), line.into()];
+    let (plan, nothing) = (JailPlan::new(mounts), (Stdio::null(), Stdio::null()));
+    let mut ready = prepare(
+        &plan,
+        Path::new("/bin/sh"),
+        &args,
+        Path::new("/"),
+        &BTreeMap::new(),
+        nothing,
+    )?;
+    go(&ready.control).map_err(JailError::Silent)?;
+    Ok(ready.child.wait().map_err(JailError::Silent)?.success())
+}

@@ -1,0 +1,212 @@
+//! System calls about mounts: binding, attributes, the change of root, maps of owners.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use super::processes::die_with_parent;
+use super::{c_path, check};
+
+pub fn mount(source: &str, target: &Path, kind: &str, flags: u64, data: &str) -> io::Result<()> {
+    let (source, target) = (CString::new(source)?, c_path(target)?);
+    let (kind, data) = (CString::new(kind)?, CString::new(data)?);
+    // SAFETY: all pointers are valid NUL-terminated strings for the duration of the call.
+    check(unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            flags,
+            data.as_ptr().cast(),
+        )
+    })
+    .map(drop)
+}
+
+pub const ATTR_RDONLY: u64 = 1;
+pub const ATTR_NOSUID: u64 = 2;
+pub const ATTR_NODEV: u64 = 4;
+const AT_RECURSIVE: i32 = 0x8000;
+const OPEN_TREE_CLONE: i32 = 1;
+const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
+
+/// Binds a tree elsewhere. Attributes are only added, so flags locked by the host never clash.
+pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
+    bind_as(source, target, attributes, None)
+}
+
+/// Binds a tree; with a user namespace, its owners are shown through that namespace's map.
+pub fn bind_as(
+    source: &Path,
+    target: &Path,
+    attributes: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    attach(&c_path(source)?, &c_path(target)?, 0, attributes, map)
+}
+
+/// Binds a place over itself. A link is covered as the link it is: neither end is followed.
+pub fn bind_over_itself(place: &Path, attributes: u64) -> io::Result<()> {
+    let place = c_path(place)?;
+    attach(&place, &place, libc::AT_SYMLINK_NOFOLLOW, attributes, None)
+}
+
+fn attach(
+    source: &CStr,
+    target: &CStr,
+    follow: i32,
+    attributes: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | follow;
+    // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
+    let tree = check(unsafe {
+        libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags)
+    })?;
+    // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    let tree = unsafe { OwnedFd::from_raw_fd(tree as RawFd) };
+    set_attributes(
+        tree.as_raw_fd(),
+        c"",
+        libc::AT_EMPTY_PATH | AT_RECURSIVE,
+        attributes,
+        map,
+    )?;
+    // SAFETY: valid descriptor and C strings.
+    let moved = unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            target.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    };
+    check(moved).map(drop)
+}
+
+/// Asks whether a path could be written; a link itself, not what it leads to.
+pub fn may_write(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: the path is a valid C string.
+    check(unsafe {
+        libc::faccessat(
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::W_OK,
+            libc::AT_SYMLINK_NOFOLLOW,
+        )
+    })
+    .map(drop)
+}
+
+/// Is this path the root of a mount?
+pub fn is_mount(path: &Path) -> bool {
+    let Ok(path) = c_path(path) else { return false };
+    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: a valid C string and a structure of the size the call fills; zeroes are a valid one.
+    let (result, found) = unsafe {
+        let mut found: libc::statx = std::mem::zeroed();
+        (
+            libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, 0, &mut found),
+            found,
+        )
+    };
+    let bit = libc::STATX_ATTR_MOUNT_ROOT as u64;
+    result == 0 && found.stx_attributes_mask & bit != 0 && found.stx_attributes & bit != 0
+}
+
+/// Makes one mount read-only; what is mounted below it keeps its own attributes.
+pub fn make_read_only(path: &Path) -> io::Result<()> {
+    set_attributes(libc::AT_FDCWD, &c_path(path)?, 0, ATTR_RDONLY, None)
+}
+
+fn set_attributes(
+    fd: RawFd,
+    path: &CStr,
+    flags: i32,
+    set: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    const ATTR_IDMAP: u64 = 0x0010_0000;
+    let attributes = match map {
+        None => [set, 0u64, 0, 0],
+        Some(namespace) => [set | ATTR_IDMAP, 0, 0, namespace.as_raw_fd() as u64],
+    };
+    // SAFETY: the structure is four 64-bit words and its size is passed along.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            fd,
+            path.as_ptr(),
+            flags,
+            attributes.as_ptr(),
+            std::mem::size_of_val(&attributes),
+        )
+    };
+    check(result).map(drop)
+}
+
+/// The current directory becomes the root, and the old root is gone.
+pub fn pivot_here() -> io::Result<()> {
+    // SAFETY: valid C strings; pivoting onto itself stacks the old root, which is then detached.
+    unsafe {
+        check(libc::syscall(
+            libc::SYS_pivot_root,
+            c".".as_ptr(),
+            c".".as_ptr(),
+        ))?;
+        check(libc::umount2(c".".as_ptr(), libc::MNT_DETACH))?;
+        check(libc::chdir(c"/".as_ptr())).map(drop)
+    }
+}
+
+pub fn unmount(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: a valid C string.
+    check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) }).map(drop)
+}
+
+/// A user namespace that exists only for its map: `owner` on disk is shown as `uid`. The child that
+/// held it is ended here and left for the caller to reap.
+pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: a fork with a new user namespace; the child touches nothing and waits to be killed.
+    let child = match check(unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            libc::CLONE_NEWUSER | libc::SIGCHLD,
+            0,
+            0,
+            0,
+            0,
+        )
+    })? {
+        0 => {
+            // Should the parent be killed before it can end us.
+            let _ = die_with_parent();
+            loop {
+                // SAFETY: no arguments.
+                unsafe { libc::pause() };
+            }
+        }
+        pid => pid as i32,
+    };
+    let map = map_of(child, owner, uid);
+    // SAFETY: our own child, not yet reaped.
+    check(unsafe { libc::kill(child, libc::SIGKILL) })?;
+    map
+}
+
+fn map_of(child: i32, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
+    std::fs::write(
+        format!("/proc/{child}/uid_map"),
+        format!("{} {uid} 1", owner.0),
+    )?;
+    std::fs::write(
+        format!("/proc/{child}/gid_map"),
+        format!("{} {uid} 1", owner.1),
+    )?;
+    Ok(std::fs::File::open(format!("/proc/{child}/ns/user"))?.into())
+}

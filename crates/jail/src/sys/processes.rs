@@ -1,0 +1,157 @@
+//! System calls about processes and namespaces: starting, ending, reaping, naming.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use super::check;
+
+pub fn unshare(flags: i32) -> io::Result<()> {
+    // SAFETY: takes plain flags; the caller is single-threaded.
+    check(unsafe { libc::unshare(flags) }).map(drop)
+}
+
+pub enum Forked {
+    Child,
+    Parent(i32),
+}
+
+/// The caller has one thread, so the child may go on using the whole program.
+pub fn fork() -> io::Result<Forked> {
+    // SAFETY: single-threaded by construction (a re-exec that starts no thread).
+    match check(unsafe { libc::fork() })? {
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid as i32)),
+    }
+}
+
+/// Ends this process without running anything of the parent's.
+pub fn exit_now(code: i32) -> ! {
+    // SAFETY: never returns and touches no memory.
+    unsafe { libc::_exit(code) }
+}
+
+pub fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: pointer and length belong to one string.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
+}
+
+pub fn loopback_up() -> io::Result<()> {
+    // SAFETY: an ioctl on a fresh socket with a properly initialised ifreq.
+    unsafe {
+        let socket = OwnedFd::from_raw_fd(check(libc::socket(
+            libc::AF_INET,
+            libc::SOCK_DGRAM | libc::SOCK_CLOEXEC,
+            0,
+        ))? as RawFd);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        check(libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCSIFFLAGS as _,
+            &request,
+        ))
+        .map(drop)
+    }
+}
+
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: plain integers.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) }).map(drop)
+}
+
+pub fn new_session() -> io::Result<()> {
+    // SAFETY: no arguments.
+    check(unsafe { libc::setsid() }).map(drop)
+}
+
+/// Blocks SIGCHLD and gives a descriptor that is readable when a child changed.
+pub fn child_watch() -> io::Result<OwnedFd> {
+    // SAFETY: the signal set is initialised before use; the descriptor is new.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGCHLD);
+        check(libc::sigprocmask(libc::SIG_BLOCK, &set, ptr::null_mut()))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
+/// A descriptor that is readable when a child of ours has ended.
+pub fn process_watch(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain integers; the descriptor is new and close-on-exec by the kernel's doing.
+    unsafe {
+        Ok(OwnedFd::from_raw_fd(
+            check(libc::syscall(libc::SYS_pidfd_open, pid, 0))? as RawFd,
+        ))
+    }
+}
+
+/// Ends a child that was not reaped yet.
+pub fn kill_child(pid: i32) -> io::Result<()> {
+    // SAFETY: plain integers; the child is ours, so the number is not another's.
+    check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
+}
+
+/// The next program starts with no signal blocked or ignored.
+pub fn reset_signals() -> io::Result<()> {
+    // SAFETY: an empty set and default actions.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        check(libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut()))?;
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+    Ok(())
+}
+
+/// One child that has ended, if any.
+pub enum Reaped {
+    Exited(i32, i32),
+    Signalled(i32, i32),
+    NoneYet,
+    NoChildren,
+}
+
+pub fn reap(wait: bool) -> Reaped {
+    let mut status = 0;
+    let flags = if wait { 0 } else { libc::WNOHANG };
+    // SAFETY: the status pointer is valid.
+    match unsafe { libc::waitpid(-1, &mut status, flags) } {
+        0 => Reaped::NoneYet,
+        pid if pid > 0 && libc::WIFEXITED(status) => Reaped::Exited(pid, libc::WEXITSTATUS(status)),
+        pid if pid > 0 => Reaped::Signalled(pid, libc::WTERMSIG(status)),
+        _ => Reaped::NoChildren,
+    }
+}
+
+/// Signals every process of this pid namespace but its first. Only pid 1 may: for anyone else
+/// "everyone" would be the host.
+pub fn signal_everyone(signal: i32) {
+    // SAFETY: plain integers; no process left is no error here.
+    unsafe {
+        if libc::getpid() == 1 {
+            libc::kill(-1, signal);
+        }
+    }
+}
+
+/// Does a process of this number exist for us?
+pub fn can_see_pid(pid: u32) -> io::Result<()> {
+    // SAFETY: signal 0 only asks.
+    check(unsafe { libc::kill(pid as i32, 0) }).map(drop)
+}
+
+/// Makes a system call with no arguments at all: for those who try what is refused.
+#[cfg(feature = "hostile")]
+pub fn call_with_nothing(number: libc::c_long) -> io::Result<i64> {
+    // SAFETY: every argument is zero, so there is no memory of ours for the kernel to write to.
+    check(unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) })
+}
