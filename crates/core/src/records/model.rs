@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::endpoint::EndpointClass;
 use super::fields::record;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
+use crate::wire::endpoint::EndpointClass;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -1,5 +1,6 @@
 //! ROOM.
 
+pub mod address;
 pub mod digest;
 pub mod ids;
 pub mod json;
