@@ -46,7 +46,7 @@ impl Exchange {
             .unwrap_or_default();
         let tells: Vec<Vec<u8>> = route
             .endpoint
-            .tells()
+            .identifying_strings()
             .into_iter()
             .map(String::into_bytes)
             .collect();

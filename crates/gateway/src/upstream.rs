@@ -111,6 +111,10 @@ fn reach(endpoint: &Endpoint, deadline: Instant) -> Result<TcpStream, Why> {
         .map_err(|_| Why::Dns)?;
     let mut failed = Why::Dns;
     for address in addresses {
+        if !endpoint.may_connect_to(address.ip()) {
+            failed = Why::Unreachable;
+            continue;
+        }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(Why::ConnectTimeout);
@@ -198,6 +202,36 @@ impl Pool {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < MAX_POOLED {
             idle.push((upstream, Instant::now()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_local_name_is_reached_over_plain_http() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]"] {
+            let endpoint = Endpoint::parse(&format!("http://{host}:{port}")).unwrap();
+            let reached = Upstream::connect(&endpoint, &Patience::default());
+            assert!(reached.is_ok(), "{host}: {:?}", reached.err());
+        }
+    }
+
+    proptest! {
+        /// Whatever an admission lets through has a name that TLS can ask for.
+        #[test]
+        fn every_admitted_host_is_a_server_name(
+            host in "([a-zA-Z0-9_-]{1,8}(\\.[a-zA-Z0-9_-]{1,5}){0,3}|[0-9]{1,3}(\\.[0-9]{1,3}){3}|\\[[0-9a-f:.]{2,20}\\])",
+        ) {
+            let Ok(endpoint) = Endpoint::parse(&format!("https://{host}")) else { return Ok(()) };
+            let name = ServerName::try_from(endpoint.host().to_owned());
+            prop_assert!(name.is_ok(), "{}", host);
         }
     }
 }

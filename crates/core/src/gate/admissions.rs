@@ -60,7 +60,7 @@ fn decided(decision: &ModelDecision, facts: &LaneFacts) -> Outcome {
     let hosted = facts
         .endpoint
         .facts()
-        .is_some_and(|found| found.class == crate::records::endpoint::EndpointClass::Hosted);
+        .is_some_and(|found| found.class == crate::wire::endpoint::EndpointClass::Hosted);
     match decision.decision_status {
         DecisionStatus::NotDecided => no("the decision is not_decided"),
         DecisionStatus::LocalProviderRequired if !is(decision.pair()) => {

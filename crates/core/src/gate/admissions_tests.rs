@@ -4,12 +4,12 @@ use super::*;
 use crate::engine::manifest::Manifest;
 use crate::gate::ladder::{LaneKey, StageProof};
 use crate::records::credential::CredentialWay;
-use crate::records::endpoint;
 use crate::records::tests as samples;
 use crate::task::contract::tests::sample;
 use crate::task::contract::{ContractDocument, MutationMode};
 use crate::values::digest::Digest;
 use crate::values::time::Utc;
+use crate::wire::endpoint;
 
 fn pi() -> Manifest {
     let text =
@@ -53,7 +53,9 @@ fn binary(is_temporary: bool) -> Binary {
 }
 
 fn url(text: &str) -> Endpoint {
-    endpoint::facts(text).map_or_else(Endpoint::Refused, Endpoint::Given)
+    endpoint::Endpoint::parse(text).map_or_else(Endpoint::Refused, |endpoint| {
+        Endpoint::Given(endpoint.facts())
+    })
 }
 
 impl World {

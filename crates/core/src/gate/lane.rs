@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
-use crate::records::endpoint::{EndpointFacts, EndpointProblem};
 use crate::records::{
     ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name,
 };
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
 use crate::values::time::Utc;
+use crate::wire::endpoint::{EndpointError, EndpointFacts};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LaneFacts {
@@ -58,7 +58,7 @@ pub enum Binary {
 pub enum Endpoint {
     #[default]
     NotGiven,
-    Refused(EndpointProblem),
+    Refused(EndpointError),
     /// A file was named and cannot be read.
     Unreadable(String),
     Given(EndpointFacts),

@@ -5,7 +5,6 @@
 //! field is never repeated, because it may be what no record may hold.
 
 pub mod credential;
-pub mod endpoint;
 mod executable;
 mod fields;
 mod model;

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::endpoint::EndpointClass;
 use super::fields::record;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
 use crate::values::text::is_dangerous;
+use crate::wire::endpoint::EndpointClass;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -9,10 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use super::endpoint::EndpointClass;
 use super::fields::{Takes, one};
 use crate::task::contract::{ModelPair, Stage};
 use crate::values::time::Utc;
+use crate::wire::endpoint::EndpointClass;
 
 const MAX_TRIGGERS: usize = 32;
 

@@ -2,12 +2,14 @@
 //!
 //! - `ids.rs` names of runs, cases and engines; `digest.rs` SHA-256; `time.rs` UTC to the millisecond
 //! - `paths.rs` paths of a tree and path rules; `json.rs` strict and canonical JSON
+//! - `address.rs` which IP addresses are loopback, private or neither
 //! - `event_type.rs` names of events; `blocker.rs` the one list of blockers; `verdict.rs` the status
 //! - `seen.rs` a value, or the word that nobody looked; `text.rs` text from outside, safe to show
 //!
 //! Imports nothing of this crate. Imported by every room.
 
 pub mod blocker;
+pub mod address;
 pub mod digest;
 pub mod event_type;
 pub mod ids;

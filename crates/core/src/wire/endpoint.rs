@@ -1,5 +1,7 @@
-//! Where a model is reached: a base URL, parsed and refused without ever being repeated. The value
-//! is an operator's secret: it has no `Display`, is never serialised, and its `Debug` is empty.
+//! The base URL of a model endpoint: the one reader, for the gate that admits it and for the gateway
+//! that connects to it. The URL is a secret of the operator: it has no `Display`, is never
+//! serialised, its `Debug` is empty, and no error repeats any of it.
+//! See `docs/decisions/0022-one-endpoint.md`.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::fmt;
@@ -7,37 +9,28 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::values::address::AddressKind;
 use crate::values::digest::Digest;
 
 const MAX_URL: usize = 2048;
-/// Below this a host name is too common a word to be taken out of texts.
-const MIN_TELLING_HOST: usize = 8;
+/// A shorter host name is too common a word to be taken out of texts.
+const MIN_IDENTIFYING_HOST: usize = 8;
 
-#[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    text: String,
-    tls: bool,
-    host: String,
-    port: u16,
-    /// Without a slash at its end; empty for a bare host.
-    base: String,
-}
-
-/// How far away an endpoint is, in the words an admission uses.
+/// How far away an endpoint is, in the words of admission records.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkClass {
+#[serde(rename_all = "lowercase")]
+pub enum EndpointClass {
     /// This machine.
     Loopback,
-    /// A private network: reserved addresses, or a name that only a local resolver knows.
+    /// A private network.
     Local,
-    /// Anything else.
+    /// Anywhere else.
     Hosted,
 }
 
-impl NetworkClass {
+impl EndpointClass {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Loopback => "loopback",
@@ -45,9 +38,51 @@ impl NetworkClass {
             Self::Hosted => "hosted",
         }
     }
+
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Loopback, Self::Local, Self::Hosted]
+            .into_iter()
+            .find(|class| class.as_str() == word)
+    }
+
+    /// Does an admission of this class cover an endpoint of that one? A private network covers this
+    /// machine.
+    pub fn covers(self, other: Self) -> bool {
+        self == other || (self == Self::Local && other == Self::Loopback)
+    }
+
+    /// The class of an address; `None` for one that no connection can be made to.
+    fn of_address(address: IpAddr) -> Option<Self> {
+        match AddressKind::of(address) {
+            AddressKind::ThisHost => Some(Self::Loopback),
+            // Without the name of an interface it leads nowhere.
+            AddressKind::LinkLocal if address.is_ipv6() => None,
+            AddressKind::LinkLocal | AddressKind::Private => Some(Self::Local),
+            AddressKind::Group => None,
+            AddressKind::Public => Some(Self::Hosted),
+        }
+    }
+
+    /// The class of a name in lower case. What it resolves to is looked at when a connection is made.
+    fn of_name(host: &str) -> Self {
+        const LOCAL: [&str; 5] = [".local", ".lan", ".internal", ".home.arpa", ".ts.net"];
+        match host {
+            "localhost" => Self::Loopback,
+            _ if host.ends_with(".localhost") => Self::Loopback,
+            _ if !host.contains('.') || LOCAL.iter().any(|end| host.ends_with(end)) => Self::Local,
+            _ => Self::Hosted,
+        }
+    }
 }
 
-/// Why a base URL is refused. No variant holds any part of it.
+/// What a gate may know of an endpoint: not the URL.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndpointFacts {
+    pub class: EndpointClass,
+    pub sha256: Digest,
+}
+
+/// Why a base URL is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EndpointError {
     #[error("the base URL is empty")]
@@ -59,27 +94,40 @@ pub enum EndpointError {
     #[error("the base URL does not begin with http:// or https://")]
     Scheme,
     #[error(
-        "the base URL holds a credential (user or password before the host, or a query); give it by its own class instead"
+        "the base URL holds a user or password before its host; give the credential by its own class instead"
     )]
     Credential,
-    #[error("the base URL holds a fragment")]
-    Fragment,
+    #[error("the base URL has a query or a fragment, where credentials hide; leave it out")]
+    Query,
     #[error("the base URL has no valid host")]
     Host,
-    #[error("the base URL has no valid port")]
+    #[error("the base URL has an invalid port")]
     Port,
     #[error(
         "the path of the base URL holds an empty, `.` or `..` part, a backslash or a percent sign"
     )]
     Path,
-    #[error("a hosted endpoint must be reached by https")]
-    PlainHosted,
+    #[error("the base URL is plain http to a host beyond the private network; use https")]
+    PlainHttp,
+}
+
+/// A base URL that may be admitted and can be connected to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// As given, without white space around it and slashes at its end.
+    text: String,
+    class: EndpointClass,
+    tls: bool,
+    host: String,
+    port: u16,
+    /// The path, without a slash at its end; empty for a bare host.
+    base: String,
 }
 
 impl Endpoint {
-    /// Takes a base URL apart. A query is refused as a credential: keys are commonly put there.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
-        let text = text.trim_matches(|c: char| matches!(c, ' ' | '\n' | '\r' | '\t'));
+        let text = text.trim_matches([' ', '\n', '\r', '\t']);
+        let text = text.trim_end_matches('/');
         if text.is_empty() {
             return Err(EndpointError::Empty);
         }
@@ -95,34 +143,39 @@ impl Endpoint {
             "https" => true,
             _ => return Err(EndpointError::Scheme),
         };
-        let cut = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(cut);
-        if authority.contains('@') || path.contains('?') {
+        if rest.contains(['?', '#']) {
+            return Err(EndpointError::Query);
+        }
+        let (authority, path) = rest.split_at(rest.find(['/', '\\']).unwrap_or(rest.len()));
+        if authority.contains('@') {
             return Err(EndpointError::Credential);
         }
-        if path.contains('#') {
-            return Err(EndpointError::Fragment);
+        let (host, port) = host_and_port(authority)?;
+        let class = match ip_of(&host) {
+            Some(address) => EndpointClass::of_address(address).ok_or(EndpointError::Host)?,
+            None => EndpointClass::of_name(&host),
+        };
+        if !tls && class == EndpointClass::Hosted {
+            return Err(EndpointError::PlainHttp);
         }
-        let (host, port) = authority_of(authority, tls)?;
-        let base = base_of(path)?;
-        let endpoint = Self {
+        Ok(Self {
             text: text.to_owned(),
+            class,
             tls,
             host,
-            port,
-            base,
-        };
-        if !tls && endpoint.class() == NetworkClass::Hosted {
-            return Err(EndpointError::PlainHosted);
-        }
-        Ok(endpoint)
+            port: port.unwrap_or(if tls { 443 } else { 80 }),
+            base: base_of(path)?,
+        })
     }
 
-    pub fn class(&self) -> NetworkClass {
-        match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V4(ip)) => class_of_v4(ip),
-            Ok(IpAddr::V6(ip)) => class_of_v6(ip),
-            Err(_) => class_of_name(&self.host),
+    pub fn class(&self) -> EndpointClass {
+        self.class
+    }
+
+    pub fn facts(&self) -> EndpointFacts {
+        EndpointFacts {
+            class: self.class,
+            sha256: self.sha256(),
         }
     }
 
@@ -143,8 +196,14 @@ impl Endpoint {
         &self.base
     }
 
-    /// What an admission's `endpoint_sha256` is compared with: the base URL as given, without space
-    /// around it.
+    /// May a connection go to this address, to which the host was resolved? Plain http, with a
+    /// credential in it, must not leave the network its name promised.
+    pub fn may_connect_to(&self, address: IpAddr) -> bool {
+        self.tls || EndpointClass::of_address(address).is_some_and(|found| self.class.covers(found))
+    }
+
+    /// What an admission's `endpoint_sha256` is compared with: the base URL as given, without white
+    /// space around it and slashes at its end.
     pub fn sha256(&self) -> Digest {
         Digest::of(self.text.as_bytes())
     }
@@ -166,17 +225,17 @@ impl Endpoint {
         }
     }
 
-    /// The texts that would give the endpoint away, longest first.
-    pub fn tells(&self) -> Vec<String> {
+    /// The texts by which somebody could recognise the endpoint, longest first.
+    pub fn identifying_strings(&self) -> Vec<String> {
         let with_port = format!("{}:{}", self.bracketed(), self.port);
-        let mut tells = vec![self.text.clone(), self.text.replace('/', "\\/"), with_port];
-        let telling = self.host.len() >= MIN_TELLING_HOST && self.host.contains(['.', ':']);
-        if telling && self.class() != NetworkClass::Loopback {
-            tells.push(self.host.clone());
+        let mut found = vec![self.text.clone(), self.text.replace('/', "\\/"), with_port];
+        let is_telling = self.host.len() >= MIN_IDENTIFYING_HOST && self.host.contains(['.', ':']);
+        if is_telling && self.class != EndpointClass::Loopback {
+            found.push(self.host.clone());
         }
-        tells.sort_by_key(|tell| std::cmp::Reverse(tell.len()));
-        tells.dedup();
-        tells
+        found.sort_by_key(|text| std::cmp::Reverse(text.len()));
+        found.dedup();
+        found
     }
 }
 
@@ -186,7 +245,11 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-fn authority_of(authority: &str, tls: bool) -> Result<(String, u16), EndpointError> {
+fn ip_of(host: &str) -> Option<IpAddr> {
+    host.parse().ok()
+}
+
+fn host_and_port(authority: &str) -> Result<(String, Option<u16>), EndpointError> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or(EndpointError::Host)?;
@@ -199,38 +262,33 @@ fn authority_of(authority: &str, tls: bool) -> Result<(String, u16), EndpointErr
                 ),
             }
         }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
-    };
-    if !authority.starts_with('[') && !is_host_name(host) {
-        return Err(EndpointError::Host);
-    }
-    let port = match port {
         None => {
-            if tls {
-                443
-            } else {
-                80
+            let (host, port) = match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, None),
+            };
+            if !is_host_name(host) {
+                return Err(EndpointError::Host);
             }
+            (host, port)
         }
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_digit()) => {
-            digits.parse().map_err(|_| EndpointError::Port)?
-        }
-        Some(_) => return Err(EndpointError::Port),
     };
-    if port == 0 {
-        return Err(EndpointError::Port);
-    }
-    Ok((host.to_ascii_lowercase(), port))
+    Ok((host.to_ascii_lowercase(), port.map(port_of).transpose()?))
 }
 
-/// Letters, digits, hyphens and underscores between single dots. What looks like a number must be a
-/// whole IPv4 address: `127.1` and `0x7f000001` are addresses to some resolvers and names to
-/// others.
+fn port_of(digits: &str) -> Result<u16, EndpointError> {
+    let is_number = digits.bytes().all(|b| b.is_ascii_digit());
+    match digits.parse() {
+        Ok(port) if is_number && port > 0 => Ok(port),
+        _ => Err(EndpointError::Port),
+    }
+}
+
+/// Letters, digits, hyphens and underscores between single dots, and no dot at the end, which some
+/// resolvers take for another name. What ends in a number must be a whole IPv4 address: `127.1` and
+/// `0x7f000001` are addresses to some resolvers and names to others.
 fn is_host_name(host: &str) -> bool {
-    let label = |label: &str| {
+    let is_label = |label: &str| {
         !label.is_empty()
             && label.len() <= 63
             && !label.starts_with('-')
@@ -240,250 +298,25 @@ fn is_host_name(host: &str) -> bool {
                 .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
     };
     let last = host.rsplit('.').next().unwrap_or_default();
-    let numeric = last.starts_with(|c: char| c.is_ascii_digit());
+    let ends_in_number = last.starts_with(|c: char| c.is_ascii_digit());
     host.len() <= 253
-        && host.split('.').all(label)
-        && (!numeric || host.parse::<Ipv4Addr>().is_ok())
+        && host.split('.').all(is_label)
+        && (!ends_in_number || host.parse::<Ipv4Addr>().is_ok())
 }
 
 fn base_of(path: &str) -> Result<String, EndpointError> {
     if path.contains(['\\', '%']) {
         return Err(EndpointError::Path);
     }
-    let path = path.strip_suffix('/').unwrap_or(path);
-    let Some(rest) = path.strip_prefix('/') else {
-        return Ok(String::new());
-    };
-    if rest.split('/').any(|part| matches!(part, "" | "." | "..")) {
-        return Err(EndpointError::Path);
-    }
-    Ok(path.to_owned())
-}
-
-fn class_of_v4(ip: Ipv4Addr) -> NetworkClass {
-    let [a, b, ..] = ip.octets();
-    let carrier = a == 100 && (64..128).contains(&b);
-    match () {
-        () if ip.is_loopback() || ip.is_unspecified() => NetworkClass::Loopback,
-        () if ip.is_private() || ip.is_link_local() || carrier => NetworkClass::Local,
-        () => NetworkClass::Hosted,
-    }
-}
-
-fn class_of_v6(ip: Ipv6Addr) -> NetworkClass {
-    if let Some(v4) = ip.to_ipv4_mapped() {
-        return class_of_v4(v4);
-    }
-    match () {
-        () if ip.is_loopback() || ip.is_unspecified() => NetworkClass::Loopback,
-        () if ip.is_unique_local() || ip.is_unicast_link_local() => NetworkClass::Local,
-        () => NetworkClass::Hosted,
-    }
-}
-
-fn class_of_name(host: &str) -> NetworkClass {
-    let under = |suffix: &str| {
-        host.strip_suffix(suffix)
-            .is_some_and(|rest| rest.ends_with('.'))
-    };
-    match () {
-        () if host == "localhost" || under("localhost") => NetworkClass::Loopback,
-        () if !host.contains('.') => NetworkClass::Local,
-        () if ["local", "internal", "lan", "home.arpa"]
-            .iter()
-            .any(|suffix| under(suffix)) =>
-        {
-            NetworkClass::Local
+    match path.strip_prefix('/') {
+        None => Ok(String::new()),
+        Some(rest) if rest.split('/').any(|part| matches!(part, "" | "." | "..")) => {
+            Err(EndpointError::Path)
         }
-        () => NetworkClass::Hosted,
+        Some(_) => Ok(path.to_owned()),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn base_urls_are_taken_apart() {
-        for (text, tls, host, port, base, class) in [
-            (
-                "http://127.0.0.1:8080/v1",
-                false,
-                "127.0.0.1",
-                8080,
-                "/v1",
-                NetworkClass::Loopback,
-            ),
-            (
-                "http://localhost:11434/v1/",
-                false,
-                "localhost",
-                11434,
-                "/v1",
-                NetworkClass::Loopback,
-            ),
-            (
-                "http://[::1]:1/v1",
-                false,
-                "::1",
-                1,
-                "/v1",
-                NetworkClass::Loopback,
-            ),
-            (
-                "http://[::ffff:127.0.0.1]",
-                false,
-                "::ffff:127.0.0.1",
-                80,
-                "",
-                NetworkClass::Loopback,
-            ),
-            (
-                "http://192.168.1.5:8000",
-                false,
-                "192.168.1.5",
-                8000,
-                "",
-                NetworkClass::Local,
-            ),
-            (
-                "http://100.64.0.1/",
-                false,
-                "100.64.0.1",
-                80,
-                "",
-                NetworkClass::Local,
-            ),
-            (
-                "http://gpu:8000/v1",
-                false,
-                "gpu",
-                8000,
-                "/v1",
-                NetworkClass::Local,
-            ),
-            (
-                "https://box.internal/x/y",
-                true,
-                "box.internal",
-                443,
-                "/x/y",
-                NetworkClass::Local,
-            ),
-            (
-                "HTTPS://API.Example.com/v1\n",
-                true,
-                "api.example.com",
-                443,
-                "/v1",
-                NetworkClass::Hosted,
-            ),
-            (
-                "https://notlocalhost.example/",
-                true,
-                "notlocalhost.example",
-                443,
-                "",
-                NetworkClass::Hosted,
-            ),
-            (
-                "https://1.1.1.1",
-                true,
-                "1.1.1.1",
-                443,
-                "",
-                NetworkClass::Hosted,
-            ),
-        ] {
-            let got = Endpoint::parse(text).unwrap();
-            assert_eq!(
-                (got.tls(), got.host(), got.port(), got.base(), got.class()),
-                (tls, host, port, base, class),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn refusals_have_a_name_and_no_echo() {
-        for (text, want) in [
-            ("", EndpointError::Empty),
-            ("  \n", EndpointError::Empty),
-            ("ftp://hidden", EndpointError::Scheme),
-            ("hidden.example/v1", EndpointError::Scheme),
-            (
-                "https://user:hidden@example.com/v1",
-                EndpointError::Credential,
-            ),
-            ("https://hidden@example.com/v1", EndpointError::Credential),
-            (
-                "https://example.com/v1?key=hidden",
-                EndpointError::Credential,
-            ),
-            ("https://example.com?key=hidden", EndpointError::Credential),
-            ("https://example.com/v1#hidden", EndpointError::Fragment),
-            ("https://exa mple.com", EndpointError::BadCharacter),
-            ("https://ex\u{430}mple.com", EndpointError::BadCharacter),
-            ("https:///v1", EndpointError::Host),
-            ("https://a..b", EndpointError::Host),
-            ("https://-a.b", EndpointError::Host),
-            ("http://127.1/v1", EndpointError::Host),
-            ("http://0x7f000001/v1", EndpointError::Host),
-            ("http://[::1", EndpointError::Host),
-            ("http://[127.0.0.1]", EndpointError::Host),
-            ("http://localhost:", EndpointError::Port),
-            ("http://localhost:0", EndpointError::Port),
-            ("http://localhost:99999", EndpointError::Port),
-            ("http://localhost:+1", EndpointError::Port),
-            ("http://[::1]8", EndpointError::Port),
-            ("http://localhost/a/../b", EndpointError::Path),
-            ("http://localhost//v1", EndpointError::Path),
-            ("http://localhost/%2e", EndpointError::Path),
-            ("http://localhost\\hidden", EndpointError::Path),
-            ("http://api.example.com/v1", EndpointError::PlainHosted),
-        ] {
-            let error = Endpoint::parse(text).unwrap_err();
-            assert_eq!(error, want, "{text}");
-            assert!(!error.to_string().contains("hidden"));
-        }
-        assert_eq!(
-            Endpoint::parse(&format!("http://localhost/{}", "a".repeat(3000))),
-            Err(EndpointError::TooLong)
-        );
-    }
-
-    #[test]
-    fn it_shows_nothing_and_knows_what_would() {
-        let endpoint = Endpoint::parse("https://api.example.com/v1").unwrap();
-        assert_eq!(format!("{endpoint:?}"), "Endpoint");
-        assert_eq!(endpoint.authority(), "api.example.com");
-        let tells = endpoint.tells();
-        for tell in [
-            "https://api.example.com/v1",
-            "https:\\/\\/api.example.com\\/v1",
-            "api.example.com:443",
-            "api.example.com",
-        ] {
-            assert!(tells.iter().any(|t| t == tell), "{tell}");
-        }
-        let near = Endpoint::parse("http://gpu:8000/v1").unwrap();
-        assert!(
-            !near.tells().contains(&"gpu".to_owned()),
-            "a short word is not taken out of every text"
-        );
-        assert_eq!(
-            Endpoint::parse("http://[::1]:9/").unwrap().authority(),
-            "[::1]:9"
-        );
-        assert_eq!(near.sha256(), Digest::of(b"http://gpu:8000/v1"));
-    }
-
-    proptest! {
-        #[test]
-        fn never_panics(text in ".{0,80}", tail in "[a-z:/@?#.\\[\\]%0-9]{0,40}") {
-            let _ = Endpoint::parse(&text);
-            let _ = Endpoint::parse(&format!("https://{tail}"));
-        }
-    }
-}
+#[path = "endpoint_tests.rs"]
+mod tests;

@@ -95,7 +95,7 @@ impl Provider {
         secrets.add(
             self.route
                 .endpoint
-                .tells()
+                .identifying_strings()
                 .into_iter()
                 .map(String::into_bytes),
         );

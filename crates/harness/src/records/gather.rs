@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use cto_core::gate::{Binary, Credential, Endpoint, LaneFacts};
 use cto_core::records::credential::CredentialWay;
-use cto_core::records::endpoint;
 use cto_core::records::{ExecutableAdmission, Found, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
 use cto_core::values::ids::EngineId;
+use cto_core::wire::endpoint;
 
 use super::{RecordStore, find};
 use crate::host::digest_cache;
@@ -97,7 +97,10 @@ pub fn gather(
         endpoint: match base_url(engine, asked, env) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
-            Some(Ok(url)) => endpoint::facts(&url).map_or_else(Endpoint::Refused, Endpoint::Given),
+            Some(Ok(url)) => endpoint::Endpoint::parse(&url)
+                .map_or_else(Endpoint::Refused, |endpoint| {
+                    Endpoint::Given(endpoint.facts())
+                }),
         },
         credential: credential(engine, asked, env, model.known()),
         proofs: super::proofs(engine, home, by),

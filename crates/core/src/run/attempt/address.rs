@@ -2,7 +2,9 @@
 //! told, never the address itself.
 
 // Addresses as values; nothing of `core::net` can reach a network.
-use core::net::{Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::values::address::AddressKind;
 
 /// A place outside the jail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,38 +20,19 @@ const INET6: u16 = 10;
 pub fn of_address(bytes: &[u8]) -> Option<Address> {
     let family = u16::from_ne_bytes(*bytes.first_chunk()?);
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
-    let class = match family {
-        INET => class_v4(Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?)),
-        INET6 => class_v6(Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?)),
-        _ => None,
+    let ip: IpAddr = match family {
+        INET => Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?).into(),
+        INET6 => Ipv6Addr::from(*bytes.get(8..)?.first_chunk::<16>()?).into(),
+        _ => return None,
     };
-    class.map(|class| Address { class, port })
-}
-
-/// Nothing at all is this host, too, on Linux.
-fn class_v4(ip: Ipv4Addr) -> Option<&'static str> {
-    let [a, b, ..] = ip.octets();
-    Some(match ip {
-        _ if ip.is_loopback() || ip.is_unspecified() => return None,
-        _ if ip.is_link_local() => "a link-local address",
-        _ if ip.is_private() || (a == 100 && b & 0xc0 == 64) => "a private address",
-        _ if ip.is_multicast() || ip.is_broadcast() => "a group address",
-        _ => "a public address",
-    })
-}
-
-fn class_v6(ip: Ipv6Addr) -> Option<&'static str> {
-    if let Some(v4) = ip.to_ipv4_mapped() {
-        return class_v4(v4);
-    }
-    let first = ip.segments()[0];
-    Some(match ip {
-        _ if ip.is_loopback() || ip.is_unspecified() => return None,
-        _ if first & 0xffc0 == 0xfe80 => "a link-local address",
-        _ if first & 0xfe00 == 0xfc00 => "a private address",
-        _ if ip.is_multicast() => "a group address",
-        _ => "a public address",
-    })
+    let class = match AddressKind::of(ip) {
+        AddressKind::ThisHost => return None,
+        AddressKind::LinkLocal => "a link-local address",
+        AddressKind::Private => "a private address",
+        AddressKind::Group => "a group address",
+        AddressKind::Public => "a public address",
+    };
+    Some(Address { class, port })
 }
 
 #[cfg(test)]

@@ -145,3 +145,78 @@ proptest! {
         let _ = body(Framing::Chunked, &[&bytes]);
     }
 }
+
+/// A head that is nearly right: every part is sometimes odd, and one byte may be changed anywhere.
+fn nearly_a_head(first: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    let name = "(host|Host|content-length|Transfer-Encoding|connection|[!-~]{1,6}|[a-z ]{0,4})";
+    let value = "(a|1|chunked|close|[ -~\\t]{0,8}|[a-zé\\x00\\x7f\u{85}]{0,4})";
+    let space = "[ \\t]{0,2}";
+    let header = (name, space, value, space)
+        .prop_map(|(name, before, value, after)| format!("{name}:{before}{value}{after}\r\n"));
+    let headers = proptest::collection::vec(header, 0..5);
+    let change = proptest::option::of((any::<usize>(), any::<u8>()));
+    (first, "(Host: a\r\n)?", headers, change, "[a-z\r\n]{0,5}").prop_map(
+        |(first, host, headers, change, rest)| {
+            let text = format!("{first}\r\n{host}{}\r\n{rest}", headers.concat());
+            let mut bytes = text.into_bytes();
+            if let Some((at, byte)) = change {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            bytes
+        },
+    )
+}
+
+/// Names in lower case and values, as httparse read them.
+fn pairs(headers: &[httparse::Header<'_>]) -> Vec<(String, String)> {
+    let value = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    headers
+        .iter()
+        .map(|header| (header.name.to_ascii_lowercase(), value(header.value)))
+        .collect()
+}
+
+fn ours(headers: &Headers) -> Vec<(String, String)> {
+    headers
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn minor(version: Version) -> u8 {
+    match version {
+        Version::Http10 => 0,
+        Version::Http11 => 1,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// What passes here is read in the same way by a parser that half the world uses.
+    #[test]
+    fn httparse_reads_the_same_request(bytes in nearly_a_head("(POST|GET|[!-~]{1,5}) [ !-~]{1,8} HTTP/1\\.[01]")) {
+        let Ok(Some((head, used))) = request_head(&bytes) else { return Ok(()) };
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut other = httparse::Request::new(&mut headers);
+        let status = other.parse(&bytes);
+        prop_assert_eq!(status, Ok(httparse::Status::Complete(used)), "{:?}", String::from_utf8_lossy(&bytes));
+        prop_assert_eq!(other.method, Some(head.method.as_str()));
+        prop_assert_eq!(other.path, Some(head.target.as_str()));
+        prop_assert_eq!(other.version, Some(minor(head.version)));
+        prop_assert_eq!(pairs(other.headers), ours(&head.headers));
+    }
+
+    #[test]
+    fn httparse_reads_the_same_response(bytes in nearly_a_head("HTTP/1\\.[01] [0-9]{3}( [ -~é]{0,8})?")) {
+        let Ok(Some((head, used))) = response_head(&bytes) else { return Ok(()) };
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut other = httparse::Response::new(&mut headers);
+        let status = other.parse(&bytes);
+        prop_assert_eq!(status, Ok(httparse::Status::Complete(used)), "{:?}", String::from_utf8_lossy(&bytes));
+        prop_assert_eq!(other.code, Some(head.status));
+        prop_assert_eq!(other.version, Some(minor(head.version)));
+        prop_assert_eq!(pairs(other.headers), ours(&head.headers));
+    }
+}

@@ -182,3 +182,134 @@ proptest! {
         let _ = run(Rigour::Strict, &bytes.chunks(1).collect::<Vec<_>>());
     }
 }
+
+/// What another reader finds in a document, in the words of the scanner.
+fn walk(path: &str, value: &serde_json::Value, found: &mut Found) {
+    let shown = |value: Value<'_>| format!("{value:?}");
+    let below = |part: &str| match path {
+        "" => part.to_owned(),
+        _ => format!("{path}.{part}"),
+    };
+    let mut tell = |value: Value<'_>| found.push((path.to_owned(), shown(value)));
+    match value {
+        serde_json::Value::Null => tell(Value::Null),
+        serde_json::Value::Bool(value) => tell(Value::Bool(*value)),
+        serde_json::Value::Number(number) => tell(Value::Number(&number.to_string())),
+        serde_json::Value::String(text) => tell(Value::Text { text, whole: true }),
+        serde_json::Value::Array(items) => {
+            tell(Value::ArrayBegins);
+            for item in items {
+                walk(&below("*"), item, found);
+            }
+            found.push((path.to_owned(), shown(Value::ArrayEnds)));
+        }
+        serde_json::Value::Object(map) => {
+            tell(Value::ObjectBegins);
+            for (key, item) in map {
+                let odd = key.is_empty() || key.contains(['.', '*', '?']);
+                walk(&below(if odd { ODD_KEY } else { key }), item, found);
+            }
+            found.push((path.to_owned(), shown(Value::ObjectEnds)));
+        }
+    }
+}
+
+/// The same document with space between its tokens, and letters of its texts as escapes.
+fn respelled(text: &str, space: &str, escape_every: usize) -> String {
+    let mut out = String::new();
+    let (mut in_text, mut after_backslash) = (false, false);
+    for (at, c) in text.chars().enumerate() {
+        let is_plain = in_text && !after_backslash && c != '"' && c != '\\';
+        match c {
+            _ if is_plain && at % escape_every == 0 => {
+                let mut units = [0u16; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
+                }
+            }
+            '{' | '[' | ']' | '}' | ',' | ':' if !in_text => {
+                out.push_str(space);
+                out.push(c);
+                out.push_str(space);
+            }
+            _ => out.push(c),
+        }
+        if c == '"' && !after_backslash {
+            in_text = !in_text;
+        }
+        after_backslash = in_text && c == '\\' && !after_backslash;
+    }
+    out
+}
+
+/// Replaces, inserts or deletes one character.
+fn mutated(text: &str, at: usize, what: char, how: u8) -> String {
+    let mut letters: Vec<char> = text.chars().collect();
+    let at = at % (letters.len() + 1);
+    match how % 3 {
+        0 if at < letters.len() => letters[at] = what,
+        1 if at < letters.len() => drop(letters.remove(at)),
+        _ => letters.insert(at, what),
+    }
+    letters.into_iter().collect()
+}
+
+proptest! {
+    #[test]
+    fn it_finds_what_another_reader_finds(
+        document in documents(),
+        space in "[ \\t\\r\\n]{0,2}",
+        escape_every in 1usize..5,
+        cut in 1usize..9,
+    ) {
+        let plain = serde_json::to_string(&document).unwrap();
+        let text = respelled(&plain, &space, escape_every);
+        let again: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let mut want = Vec::new();
+        // Numbers as they were written: another reader may print a float in other digits.
+        walk("", &serde_json::from_str(&plain).unwrap(), &mut want);
+        prop_assert_eq!(&again, &serde_json::from_str::<serde_json::Value>(&plain).unwrap());
+        let got = run(Rigour::Strict, &text.as_bytes().chunks(cut).collect::<Vec<_>>());
+        prop_assert_eq!(got, Ok(want), "{}", text);
+    }
+
+    /// One wrong character anywhere in a real document: both readers take it, or neither does.
+    #[test]
+    fn it_agrees_with_another_reader_about_damaged_documents(
+        document in documents(),
+        at in any::<usize>(),
+        what in prop_oneof![
+            proptest::sample::select("{}[]:,\"\\/u0123456789eE+-.tfn \t\n\u{0}\u{b}\u{a0}".chars().collect::<Vec<_>>()),
+            any::<char>(),
+        ],
+        how in any::<u8>(),
+    ) {
+        let text = mutated(&serde_json::to_string(&document).unwrap(), at, what, how);
+        let other = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+        prop_assert_eq!(run(Rigour::Plain, &[text.as_bytes()]).is_ok(), other, "{}", text);
+        let strict = run(Rigour::Strict, &[text.as_bytes()]);
+        match serde_json::from_str::<serde_json::Value>(&text) {
+            Ok(value) => {
+                let mut want = Vec::new();
+                walk("", &value, &mut want);
+                let is_same = strict.as_ref().is_ok_and(|found| found.len() == want.len());
+                prop_assert!(is_same || strict == Err(Fault::DuplicateKey), "{}", text);
+            }
+            // A number may be too large for the other reader; the scanner keeps its digits.
+            Err(error) if error.to_string().contains("out of range") => {}
+            Err(_) => prop_assert!(strict.is_err(), "{}", text),
+        }
+    }
+
+    /// Bytes that are not UTF-8 are not JSON, wherever they stand.
+    #[test]
+    fn bytes_that_are_no_text_are_refused(document in documents(), at in any::<usize>(), byte in 0x80u8..) {
+        let mut bytes = serde_json::to_vec(&document).unwrap();
+        let at = at % (bytes.len() + 1);
+        bytes.insert(at, byte);
+        let is_text = std::str::from_utf8(&bytes).is_ok();
+        let other = is_text && serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok();
+        prop_assert_eq!(run(Rigour::Plain, &[&bytes]).is_ok(), other);
+        prop_assert_eq!(run(Rigour::Plain, &bytes.chunks(1).collect::<Vec<_>>()).is_ok(), other);
+    }
+}

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::Manifest;
-use cto_core::records::endpoint::EndpointClass;
 use cto_core::records::{
     ExecutableAdmission, ModelAdmission, ModelDecision, ProviderClass, Record, read,
 };
+use cto_core::wire::endpoint::EndpointClass;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
