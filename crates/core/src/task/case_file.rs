@@ -140,16 +140,58 @@ pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
         let (line, column, message) = toml_problem(text, &error);
         vec![issue(file, (line, column), message)]
     })?;
-    let mut check = Check {
-        file,
-        text,
-        issues: Vec::new(),
-    };
-    let case = check.case(raw);
-    match (case, check.issues.is_empty()) {
-        (Some(case), true) => Ok(case),
-        (_, _) => Err(check.issues),
+    Check::new(file, text).all(raw)
+}
+
+/// A task somebody typed for a copy of their own repository; there is no file behind it.
+#[derive(Clone, Debug)]
+pub struct TypedTask {
+    pub task_id: CaseId,
+    pub title: String,
+    pub objective: String,
+    pub allowed_paths: Vec<String>,
+    pub forbidden_paths: Vec<String>,
+    pub verification_commands: Vec<String>,
+    pub verification_control: Option<ControlSource>,
+    pub setup: Vec<String>,
+    pub inputs: Vec<String>,
+}
+
+/// Checks a typed task by the rules of a case file. Every issue is at the beginning: there is no
+/// text to point into.
+pub fn check_typed(name: &str, task: &TypedTask) -> Result<CaseFile, Vec<ContractIssue>> {
+    fn word<T>(value: T) -> Spanned<T> {
+        Spanned::new(0..0, value)
     }
+    let words = |list: &[String]| list.iter().cloned().map(word).collect::<Vec<_>>();
+    let raw = Raw {
+        schema_version: word(1),
+        task_id: word(task.task_id.to_string()),
+        title: word(task.title.clone()),
+        objective: word(task.objective.clone()),
+        route: default_route(),
+        repo_scope: "private copy of the operator's repository".into(),
+        authority_basis: "typed by the operator".into(),
+        risk_class: RiskClass::Low,
+        allowed_paths: word(words(&task.allowed_paths)),
+        forbidden_paths: words(&task.forbidden_paths),
+        forbidden_actions: word(Action::ALL.to_vec()),
+        mutation_mode: MutationMode::CopiedRepo,
+        approval_required: false,
+        approval_policy: "not required for a private copy".into(),
+        verification_commands: words(&task.verification_commands),
+        verification_control: task.verification_control.clone().map(word),
+        no_test_rationale: None,
+        hidden_verification: Vec::new(),
+        toolchains: Vec::new(),
+        inputs: words(&task.inputs),
+        setup: words(&task.setup),
+        evidence_expectations: Vec::new(),
+        success_criteria: vec!["the test commands are green in a pristine copy".into()],
+        rollback: "the copy is thrown away".into(),
+        limits: None,
+    };
+    Check::new(name, "").all(raw)
 }
 
 /// Line and column of what a TOML parser stumbled over, both from 1, the column in characters; and
@@ -191,7 +233,22 @@ struct Check<'a> {
     issues: Vec<ContractIssue>,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(file: &'a str, text: &'a str) -> Self {
+        Self {
+            file,
+            text,
+            issues: Vec::new(),
+        }
+    }
+
+    fn all(mut self, raw: Raw) -> Result<CaseFile, Vec<ContractIssue>> {
+        match (self.case(raw), self.issues.is_empty()) {
+            (Some(case), true) => Ok(case),
+            (_, _) => Err(self.issues),
+        }
+    }
+
     fn wrong<T>(&mut self, at: &Spanned<T>, message: String) {
         let place = place(self.text, at.span().start);
         self.issues.push(issue(self.file, place, message));

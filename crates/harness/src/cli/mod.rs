@@ -8,7 +8,7 @@ mod tasks;
 mod work;
 
 mod help;
-pub(crate) mod old_names;
+mod old_names;
 mod parse;
 
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
 use cto_core::operator::settings::{Layers, Source};
+use cto_core::task::contract::LimitChanges;
 
 use crate::doubles;
 use crate::evidence::keys::KeyStore;
@@ -203,6 +204,15 @@ impl Context {
         self.config
             .get(key)
             .and_then(|given| given.value.parse().ok())
+    }
+
+    /// The limits of the config file.
+    fn configured_limits(&self) -> LimitChanges {
+        LimitChanges {
+            engine_wall_seconds: self.configured_seconds("timeout"),
+            engine_idle_seconds: self.configured_seconds("idle"),
+            model_calls: None,
+        }
     }
 
     /// Where cases are looked for, when no flag says so.

@@ -73,7 +73,7 @@ pub fn contract_of(
             errors,
         })
     };
-    let case = match case_file::parse(&request.case.label, &request.case.text) {
+    let case = match request.case.parsed() {
         Ok(case) => case,
         Err(errors) => return invalid(errors),
     };
@@ -150,7 +150,7 @@ pub fn lane_of(request: &Request, env: &Env, home: &Home) -> Seen<LaneFacts> {
     match request.manifest.is_gated() && request.engine_opened {
         true => Seen::Known(records::gather(
             &request.manifest.id,
-            &request.records,
+            &request.lane,
             request.origin,
             env,
             home,
@@ -249,7 +249,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     else {
         return could_not(Code::ModelNotAdmitted, "the engine has no model");
     };
-    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.records, env) else {
+    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.lane, env) else {
         return could_not(
             Code::ProviderLocalConfigUnavailable,
             "no base URL was supplied for this run",
@@ -266,7 +266,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
         aliases: admission.aliases.clone().unwrap_or_default(),
         base_url,
         credential: class_of(way),
-        protocol: records::protocol(&request.manifest.id, &request.records, env),
+        protocol: records::protocol(&request.manifest.id, &request.lane, env),
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
         Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),

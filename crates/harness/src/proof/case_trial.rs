@@ -5,29 +5,25 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cto_core::bundle;
-use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::proof::case_check::{self, CaseFacts, Line, Mark, Neutral, Trial};
 use cto_core::run::event::Origin;
-use cto_core::task::case_file;
-use cto_core::task::contract::{Label, LimitChanges};
 use cto_core::values::blocker::Code;
 
-use crate::doubles::fake;
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::task::cases::Case;
 use crate::task::engines;
-use crate::task::request::LaneOptions;
 use crate::task::request::Request;
+use crate::task::script;
 
 /// The name of the trial that plays no script of the case.
 const BASELINE: &str = "baseline";
 
 /// What can be said without running anything.
 pub fn look_over(case: &Case) -> Vec<Line> {
-    let parsed = case_file::parse(&case.label, &case.text);
+    let parsed = case.parsed();
     let inputs = parsed
         .as_ref()
         .map(|file| file.inputs.as_slice())
@@ -62,7 +58,7 @@ pub fn look_over(case: &Case) -> Vec<Line> {
 }
 
 fn problem_of(script: &[u8]) -> Option<String> {
-    fake::parse(script).err().map(|error| error.to_string())
+    script::parse(script).err().map(|error| error.to_string())
 }
 
 /// A run to be made, and what it must show.
@@ -98,27 +94,14 @@ pub fn attempts(case: &Case) -> Vec<Attempt> {
 /// An ordinary run, but for where it comes from.
 pub fn request(case: &Case, attempt: &Attempt) -> Result<Request, Failure> {
     let manifest = engines::find(DEFAULT_ENGINE)?;
-    Ok(Request {
-        case: case.clone(),
-        stage: manifest.default_stage,
-        manifest,
-        engine_opened: false,
-        script: Some(attempt.script.clone()),
-        own_script: attempt.own_script,
-        limits: LimitChanges::default(),
-        records: LaneOptions::default(),
-        proof: None,
-        contain: Containment::Strict,
-        origin: Origin::Validator,
-        label: Label::Case,
-        source: None,
-        keep: false,
-    })
+    Ok(Request::case(case.clone(), manifest)
+        .playing(Some(attempt.script.clone()), attempt.own_script)
+        .asked_by(Origin::Validator))
 }
 
 /// A script that gets a run as far as its checks without helping it.
 fn neutral_script(case: &Case) -> Option<String> {
-    let file = case_file::parse(&case.label, &case.text).ok()?;
+    let file = case.parsed().ok()?;
     let quoted = |text: String| toml::Value::String(text).to_string();
     Some(match case_check::neutral_change(&file, &case.baseline())? {
         Neutral::Mode { path, mode } => format!(

@@ -16,20 +16,12 @@ use super::{RecordStore, find};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::{self, Env, Home};
-use crate::task::request::LaneOptions;
+use crate::task::lane::{LaneOptions, variable};
 
 /// A base URL is short.
 const MAX_URL_FILE: u64 = 4096;
 /// Where anything may be cleaned away or replaced.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
-/// `CTO_HARNESS_<ENGINE>_<NAME>`.
-pub fn variable(engine: &EngineId, name: &str) -> String {
-    format!(
-        "CTO_HARNESS_{}_{name}",
-        engine.as_str().to_uppercase().replace('-', "_")
-    )
-}
 
 /// The protocol asked for, where anybody asked for one.
 pub fn protocol(engine: &EngineId, asked: &LaneOptions, env: &Env) -> Option<String> {

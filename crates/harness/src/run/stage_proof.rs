@@ -27,7 +27,6 @@ use crate::run::execution::Stop;
 use crate::screen::progress::Quiet;
 use crate::supervise::cancel::Cancel;
 use crate::task::engines;
-use crate::task::request::LaneOptions;
 use crate::task::request::{ProofOrder, Request};
 
 /// The run of `fake` that a gated engine's stage-2 run is compared with.
@@ -55,27 +54,13 @@ pub fn baseline(
         return Ok(None);
     }
     let manifest = engines::find(DEFAULT_ENGINE)?;
-    let own = Request {
-        case: request.case.clone(),
-        stage: Stage::Two,
-        manifest,
-        engine_opened: false,
-        script: request
-            .case
-            .scripts
-            .get("oracle")
-            .cloned()
-            .or(Some(Vec::new())),
-        own_script: false,
-        limits: request.limits,
-        contain: request.contain,
-        records: LaneOptions::default(),
-        proof: None,
-        origin: request.origin,
-        label: Label::Case,
-        source: None,
-        keep: false,
-    };
+    let oracle = request.case.scripts.get("oracle").cloned();
+    let own = Request::case(request.case.clone(), manifest)
+        .at_stage(Stage::Two)
+        .playing(Some(oracle.unwrap_or_default()), false)
+        .limited(request.limits)
+        .contained(request.contain)
+        .asked_by(request.origin);
     let sealed = run::run(home, env, &own, cancel, &mut Quiet)?;
     if sealed.report.status != Status::Pass {
         close(

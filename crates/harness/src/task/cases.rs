@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::task::case_file::{self, CaseFile, ContractIssue, TypedTask};
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::CaseId;
 use cto_core::values::paths::TreePath;
@@ -29,7 +30,7 @@ pub struct Case {
     pub inputs: Option<PathBuf>,
     /// How errors name the case file: relative, never a path of this machine.
     pub label: String,
-    pub text: Vec<u8>,
+    pub task: TaskText,
     pub workspace: Vec<FixtureFile>,
     pub hidden: Vec<FixtureFile>,
     pub scripts: BTreeMap<String, Vec<u8>>,
@@ -59,7 +60,22 @@ impl FixtureFile {
     }
 }
 
+/// The task of a case: a file's text, or words somebody typed.
+#[derive(Clone, Debug)]
+pub enum TaskText {
+    File(Vec<u8>),
+    Typed(Box<TypedTask>),
+}
+
 impl Case {
+    /// The task, or everything that is wrong with it.
+    pub fn parsed(&self) -> Result<CaseFile, Vec<ContractIssue>> {
+        match &self.task {
+            TaskText::File(text) => case_file::parse(&self.label, text),
+            TaskText::Typed(task) => case_file::check_typed(&self.label, task),
+        }
+    }
+
     pub fn baseline(&self) -> Tree {
         self.workspace
             .iter()
@@ -223,7 +239,7 @@ impl Loader {
             built_in,
             inputs: None,
             label,
-            text,
+            task: TaskText::File(text),
             workspace: self.workspace,
             hidden: self.hidden,
             scripts: self.scripts,
@@ -241,7 +257,7 @@ mod tests {
         assert!(built_in_names().contains(&DEFAULT_CASE.to_owned()));
         for name in built_in_names() {
             let case = find(&name, None).unwrap();
-            let parsed = cto_core::task::case_file::parse(&case.label, &case.text).unwrap();
+            let parsed = case.parsed().unwrap();
             assert_eq!(parsed.task_id, case.id);
             assert!(
                 !case.workspace.is_empty() && !case.hidden.is_empty(),

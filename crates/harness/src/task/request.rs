@@ -1,18 +1,45 @@
-//! What somebody asks of the harness, as plain data: which case, which engine, at which stage.
+//! What somebody asks of the harness. Every request is built here and nowhere else: a struct
+//! literal of `Request` outside this file is a mistake.
+//!
+//! Nothing here knows a command line. To ask for a run, find a case, choose an engine and add what
+//! differs from the defaults; `run::run` takes the result:
+//!
+//! ```text
+//! let case = cases::find("r1-string-slugify", None)?;
+//! let request = Request::case(case, engines::find("fake")?)
+//!     .playing(script, false)
+//!     .contained(Containment::Strict)
+//!     .keeping_workspace(true);
+//! let sealed = run::run(&home, &env, &request, &cancel, &mut progress)?;
+//! ```
+//!
+//! Where the engine, its stage, its script and its limits come as names somebody typed or posted,
+//! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
+//! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cto_core::containment::Containment;
-use cto_core::engine::manifest::Manifest;
+use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::run::event::Origin;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::{Source, SourceRecord};
+use cto_core::values::ids::EngineId;
 use cto_core::values::seen::Seen;
 
+use crate::host::Env;
+use crate::host::failure::Failure;
+use crate::host::files;
+use crate::task::attempt::Attempt;
+use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::Case;
+use crate::task::engines;
+use crate::task::lane::{self, LaneOptions};
+use crate::task::script;
 
-/// What the operator asked for.
+/// One run, as it is asked for.
+#[derive(Debug)]
 pub struct Request {
     pub case: Case,
     pub manifest: Manifest,
@@ -23,9 +50,9 @@ pub struct Request {
     /// The script ships with the case.
     pub own_script: bool,
     pub limits: LimitChanges,
-    /// What the command line says about records; looked at for gated engines alone.
-    pub records: LaneOptions,
-    /// A proof to leave in the bundle, where the run bears it out.
+    /// Looked at for gated engines alone.
+    pub lane: LaneOptions,
+    /// A proof to leave in the bundle, where the run shows what it must.
     pub proof: Option<ProofOrder>,
     /// The containment asked for: strict, or contained.
     pub contain: Containment,
@@ -37,20 +64,100 @@ pub struct Request {
     pub keep: bool,
 }
 
-/// What a request says about a gated engine: its program, its model and which records let it. Each
-/// has a variable, which comes after it.
-#[derive(Clone, Debug, Default)]
-pub struct LaneOptions {
-    pub decision: Option<PathBuf>,
-    pub model_admission: Option<PathBuf>,
-    pub executable_admission: Option<PathBuf>,
-    pub source_admission: Option<PathBuf>,
-    pub bin: Option<PathBuf>,
-    pub provider: Option<String>,
-    pub model: Option<String>,
-    pub base_url_file: Option<PathBuf>,
-    pub credential: Option<String>,
-    pub protocol: Option<String>,
+impl Request {
+    /// A case and who works on it: at the engine's default stage, strictly contained, asked for by
+    /// the operator; a gated engine stays closed.
+    pub fn case(case: Case, manifest: Manifest) -> Self {
+        Self {
+            case,
+            stage: manifest.default_stage,
+            manifest,
+            engine_opened: false,
+            script: None,
+            own_script: false,
+            limits: LimitChanges::default(),
+            lane: LaneOptions::default(),
+            proof: None,
+            contain: Containment::Strict,
+            origin: Origin::Operator,
+            label: Label::Case,
+            source: None,
+            keep: false,
+        }
+    }
+
+    /// Somebody's own words on a private copy of their own repository.
+    pub fn attempt(
+        attempt: &Attempt,
+        choice: &EngineChoice,
+        env: &Env,
+        configured: LimitChanges,
+    ) -> Result<Self, Failure> {
+        if choice.plays_nothing() {
+            return Err(Failure::usage("script_missing", "the fake engine plays a script, and none was given")
+                .so("nothing ran")
+                .hint("--script FILE takes a patch (`git diff > fix.patch`) or a script of steps; see `cto help try`"));
+        }
+        let source = attempt.source(env)?;
+        let case = attempt.case()?;
+        let choice = EngineChoice {
+            stage: Some(Stage::Three.number()),
+            ..choice.clone()
+        };
+        let mut request = choice.request(case, env, configured)?.copying(Some(source));
+        request.label = Label::Try;
+        Ok(request)
+    }
+
+    pub fn at_stage(self, stage: Stage) -> Self {
+        Self { stage, ..self }
+    }
+
+    /// Opens a gated engine for this one run.
+    pub fn opened(self, engine_opened: bool) -> Self {
+        Self {
+            engine_opened,
+            ..self
+        }
+    }
+
+    /// The script of a scripted engine, and whether it ships with the case.
+    pub fn playing(self, script: Option<Vec<u8>>, own_script: bool) -> Self {
+        Self {
+            script,
+            own_script,
+            ..self
+        }
+    }
+
+    pub fn limited(self, limits: LimitChanges) -> Self {
+        Self { limits, ..self }
+    }
+
+    pub fn in_lane(self, lane: LaneOptions) -> Self {
+        Self { lane, ..self }
+    }
+
+    pub fn proving(self, proof: Option<ProofOrder>) -> Self {
+        Self { proof, ..self }
+    }
+
+    pub fn contained(self, contain: Containment) -> Self {
+        Self { contain, ..self }
+    }
+
+    pub fn asked_by(self, origin: Origin) -> Self {
+        Self { origin, ..self }
+    }
+
+    /// Copies a repository instead of the case's own files.
+    pub fn copying(self, source: Option<SourceRequest>) -> Self {
+        Self { source, ..self }
+    }
+
+    pub fn keeping_workspace(self, keep: bool) -> Self {
+        Self { keep, ..self }
+    }
 }
 
 /// A source as the operator asked for it.
@@ -77,4 +184,111 @@ impl SourceRequest {
 pub enum ProofOrder {
     /// The run without its gate, which went before.
     Stage1 { refused: RefusedRun },
+}
+
+/// Who works on a case and how, in names: nothing of it was looked up yet.
+#[derive(Clone, Debug)]
+pub struct EngineChoice {
+    pub engine: String,
+    /// Gated engines opened for this run.
+    pub allowed: Vec<EngineId>,
+    /// A script of the case, a script file or a patch file.
+    pub script: Option<String>,
+    pub stage: Option<u8>,
+    pub contain: Containment,
+    pub limits: LimitChanges,
+    pub lane: LaneOptions,
+}
+
+impl EngineChoice {
+    /// `fake` was left without anything to play.
+    fn plays_nothing(&self) -> bool {
+        self.engine == DEFAULT_ENGINE && self.script.is_none()
+    }
+
+    /// The request for a case. A limit comes from here, then from the engine's variable, then from
+    /// `configured`.
+    pub fn request(
+        &self,
+        case: Case,
+        env: &Env,
+        configured: LimitChanges,
+    ) -> Result<Request, Failure> {
+        let manifest = engines::find(&self.engine)?;
+        let stage = lane::stage(&manifest, self.stage, env)?;
+        let own_script = case.built_in
+            && self
+                .script
+                .as_deref()
+                .is_none_or(|name| case.scripts.contains_key(name));
+        let script = find_script(&manifest, &case, self.script.as_deref())?;
+        let opened = engines::is_opened(&manifest, &self.allowed, env);
+        let seconds = lane::seconds(&manifest, env)?;
+        let limits = LimitChanges {
+            engine_wall_seconds: self
+                .limits
+                .engine_wall_seconds
+                .or(seconds)
+                .or(configured.engine_wall_seconds),
+            engine_idle_seconds: self
+                .limits
+                .engine_idle_seconds
+                .or(configured.engine_idle_seconds),
+            model_calls: match self.limits.model_calls {
+                Some(calls) => Some(calls),
+                None => lane::model_calls(&manifest, env)?,
+            },
+        };
+        Ok(Request::case(case, manifest)
+            .at_stage(stage)
+            .opened(opened)
+            .playing(script, own_script)
+            .limited(limits)
+            .in_lane(self.lane.clone())
+            .contained(self.contain))
+    }
+}
+
+/// What `fake` will play: the case's oracle, unless something else was named.
+fn find_script(
+    manifest: &Manifest,
+    case: &Case,
+    asked: Option<&str>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let plays = manifest.id.as_str() == DEFAULT_ENGINE;
+    let bytes = match asked {
+        Some(_) if !plays => {
+            return Err(Failure::usage(
+                "script_without_fake",
+                "only the fake engine plays scripts",
+            )
+            .so("nothing ran")
+            .hint("drop --script, or use --engine fake"));
+        }
+        None if !plays => return Ok(None),
+        None => case.scripts.get("oracle").cloned().unwrap_or_default(),
+        Some(name) if case.scripts.contains_key(name) => {
+            case.scripts.get(name).cloned().unwrap_or_default()
+        }
+        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
+        Some(file) => Path::new(file)
+            .canonicalize()
+            .and_then(|path| files::read_limited(&path, MAX_SCRIPT))
+            .map(script::from_file)
+            .map_err(|error| {
+                let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                Failure::usage("unreadable_script", "the script cannot be read")
+                    .at(file)
+                    .because(&error)
+                    .so("nothing ran")
+                    .hint(format!("scripts of this case: {known}"))
+            })?,
+    };
+    script::parse(&bytes).map_err(|error| {
+        Failure::usage("bad_script", "the script cannot be played")
+            .at(asked.unwrap_or("oracle"))
+            .because(&error)
+            .so("nothing ran")
+    })?;
+    Ok(Some(bytes))
 }

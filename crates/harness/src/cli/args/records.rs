@@ -4,12 +4,7 @@
 
 use std::path::PathBuf;
 
-use cto_core::engine::manifest::Manifest;
-
-use crate::host::Env;
-use crate::host::failure::Failure;
-use crate::records::variable;
-use crate::task::request::LaneOptions;
+use crate::task::lane::LaneOptions;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Gated engines")]
@@ -53,6 +48,11 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// The flag of the limit.
+    pub fn model_calls(&self) -> Option<u32> {
+        self.model_calls
+    }
+
     pub fn asked(&self) -> LaneOptions {
         LaneOptions {
             decision: self.decision.clone(),
@@ -67,51 +67,4 @@ impl RecordArgs {
             protocol: self.model_protocol.clone(),
         }
     }
-}
-
-/// `CTO_HARNESS_<ENGINE>_TIMEOUT_SECONDS`.
-pub fn seconds(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
-    number(
-        manifest,
-        env,
-        "TIMEOUT_SECONDS",
-        ("bad_timeout", "number of seconds"),
-        604_800,
-    )
-}
-
-impl RecordArgs {
-    /// The flag, then `CTO_HARNESS_<ENGINE>_MODEL_CALLS`.
-    pub fn model_calls(&self, manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
-        match self.model_calls {
-            Some(calls) => Ok(Some(calls)),
-            None => number(
-                manifest,
-                env,
-                "MODEL_CALLS",
-                ("bad_model_calls", "number of calls"),
-                100_000,
-            ),
-        }
-    }
-}
-
-fn number(
-    manifest: &Manifest,
-    env: &Env,
-    name: &str,
-    (code, what): (&'static str, &str),
-    most: u32,
-) -> Result<Option<u32>, Failure> {
-    let name = variable(&manifest.id, name);
-    let Some(value) = env.get(&name).filter(|_| manifest.is_gated()) else {
-        return Ok(None);
-    };
-    let number = value
-        .to_str()
-        .and_then(|text| text.parse::<u32>().ok())
-        .filter(|number| (1..=most).contains(number));
-    let bad =
-        || Failure::usage(code, format!("{name} is not a {what}, 1 to {most}")).so("nothing ran");
-    number.map(Some).ok_or_else(bad)
 }

@@ -21,13 +21,14 @@ use crate::host::files;
 use crate::host::{self, Home};
 use crate::proof::matrix::make_root;
 use crate::proof::validate::{self, Bench, Validation};
-use crate::records::{RecordStore, variable};
+use crate::records::RecordStore;
 use crate::screen::output::tame;
 use crate::screen::progress;
 use crate::supervise::cancel::Cancel;
 use crate::task::cases;
 use crate::task::engines;
-use crate::task::request::LaneOptions;
+use crate::task::lane::LaneOptions;
+use crate::task::lane::variable;
 
 #[derive(clap::Args)]
 pub struct Args {

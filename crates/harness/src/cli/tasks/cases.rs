@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cto_core::proof::case_check::SCRIPTS;
-use cto_core::task::case_file::{self, CaseFile, ContractIssue, ControlSource};
+use cto_core::task::case_file::{CaseFile, ContractIssue, ControlSource};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn parse(case: &Case) -> Result<CaseFile, Vec<ContractIssue>> {
-    case_file::parse(&case.label, &case.text)
+    case.parsed()
 }
 
 /// What is wrong with a listed case, if anything.

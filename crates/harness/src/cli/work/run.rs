@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
-use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
-use cto_core::run::event::Origin;
-use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::engine::manifest::DEFAULT_ENGINE;
+use cto_core::task::contract::LimitChanges;
 use cto_core::values::ids::EngineId;
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
@@ -16,24 +15,19 @@ use serde_json::{Value, json};
 use crate::bundles::index;
 use crate::bundles::verifier;
 use crate::cli::Context;
-use crate::cli::args::records::{RecordArgs, seconds};
+use crate::cli::args::records::RecordArgs;
 use crate::cli::evidence::show;
 use crate::cli::work::run_all;
-use crate::doubles::fake;
 use crate::evidence::SealedBundle;
 use crate::host::Home;
 use crate::host::failure::Failure;
-use crate::host::files;
-use crate::records;
 use crate::run;
 use crate::run::recover;
 use crate::screen::output::dim;
 use crate::screen::progress::{self, Progress};
 use crate::supervise::cancel::Cancel;
-use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::{self, Case};
-use crate::task::engines;
-use crate::task::request::Request;
+use crate::task::request::{EngineChoice, Request};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -102,7 +96,9 @@ impl TaskArgs {
     }
 
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        self.lane.request(context, case, self.stage)
+        self.lane
+            .choice(self.stage)
+            .request(case, &context.env, context.configured_limits())
     }
 
     fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
@@ -113,123 +109,26 @@ impl TaskArgs {
 }
 
 impl LaneArgs {
-    /// `fake` was left without anything to play.
-    pub fn plays_nothing(&self) -> bool {
-        self.engine == DEFAULT_ENGINE && self.script.is_none()
-    }
-
-    /// The request for a case; `stage_flag` is the flag, where there is one.
-    pub fn request(
-        &self,
-        context: &Context,
-        case: Case,
-        stage_flag: Option<u8>,
-    ) -> Result<Request, Failure> {
-        let manifest = engines::find(&self.engine)?;
-        let stage = stage(&manifest, stage_flag, context)?;
-        let own_script = case.built_in
-            && self
-                .script
-                .as_deref()
-                .is_none_or(|name| case.scripts.contains_key(name));
-        let script = script(&manifest, &case, self.script.as_deref())?;
-        let engine_opened = engines::is_opened(&manifest, &self.allow_engine, &context.env);
-        let limits = LimitChanges {
-            engine_wall_seconds: match (self.timeout, seconds(&manifest, &context.env)?) {
-                (Some(flag), _) => Some(flag),
-                (None, Some(variable)) => Some(variable),
-                (None, None) => context.configured_seconds("timeout"),
-            },
-            engine_idle_seconds: self.idle.or_else(|| context.configured_seconds("idle")),
-            model_calls: self.records.model_calls(&manifest, &context.env)?,
-        };
-        Ok(Request {
-            case,
-            manifest,
+    /// The flags as names; `stage` is the flag, where there is one.
+    pub fn choice(&self, stage: Option<u8>) -> EngineChoice {
+        EngineChoice {
+            engine: self.engine.clone(),
+            allowed: self.allow_engine.clone(),
+            script: self.script.clone(),
             stage,
-            engine_opened,
-            script,
-            own_script,
-            limits,
-            records: self.records.asked(),
-            proof: None,
             contain: if self.contain == "contained" {
                 Containment::Contained
             } else {
                 Containment::Strict
             },
-            origin: Origin::Operator,
-            label: Label::Case,
-            source: None,
-            keep: false,
-        })
+            limits: LimitChanges {
+                engine_wall_seconds: self.timeout,
+                engine_idle_seconds: self.idle,
+                model_calls: self.records.model_calls(),
+            },
+            lane: self.records.asked(),
+        }
     }
-}
-
-/// The flag and the engine's own variable must agree.
-fn stage(manifest: &Manifest, flag: Option<u8>, context: &Context) -> Result<Stage, Failure> {
-    let bad = |text: String| Failure::usage("bad_stage", text).so("nothing ran");
-    let variable = records::variable(&manifest.id, "STAGE");
-    let from_env = match context.env.get(&variable).filter(|_| manifest.is_gated()) {
-        None => None,
-        Some(value) => Some(
-            value
-                .to_str()
-                .and_then(|text| text.parse::<u8>().ok())
-                .ok_or_else(|| bad(format!("{variable} is not a stage")))?,
-        ),
-    };
-    let number = match (flag, from_env) {
-        (Some(flag), Some(env)) if flag != env => {
-            return Err(bad(format!("--stage {flag} and {variable}={env} disagree")));
-        }
-        (Some(number), _) | (None, Some(number)) => number,
-        (None, None) => return Ok(manifest.default_stage),
-    };
-    Stage::try_from(number).map_err(bad)
-}
-
-fn script(
-    manifest: &Manifest,
-    case: &Case,
-    asked: Option<&str>,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let plays = manifest.id.as_str() == DEFAULT_ENGINE;
-    let bytes = match asked {
-        Some(_) if !plays => {
-            return Err(Failure::usage(
-                "script_without_fake",
-                "only the fake engine plays scripts",
-            )
-            .so("nothing ran")
-            .hint("drop --script, or use --engine fake"));
-        }
-        None if !plays => return Ok(None),
-        None => case.scripts.get("oracle").cloned().unwrap_or_default(),
-        Some(name) if case.scripts.contains_key(name) => {
-            case.scripts.get(name).cloned().unwrap_or_default()
-        }
-        // Named by the operator, so a link of theirs is followed; what it leads to must be a file.
-        Some(file) => Path::new(file)
-            .canonicalize()
-            .and_then(|path| files::read_limited(&path, MAX_SCRIPT))
-            .map(fake::from_file)
-            .map_err(|error| {
-                let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
-                Failure::usage("unreadable_script", "the script cannot be read")
-                    .at(file)
-                    .because(&error)
-                    .so("nothing ran")
-                    .hint(format!("scripts of this case: {known}"))
-            })?,
-    };
-    fake::parse(&bytes).map_err(|error| {
-        Failure::usage("bad_script", "the script cannot be played")
-            .at(asked.unwrap_or("oracle"))
-            .because(&error)
-            .so("nothing ran")
-    })?;
-    Ok(Some(bytes))
 }
 
 /// A pass is printed only over evidence that bears it out: nobody may have written into the bundle
@@ -267,19 +166,19 @@ fn requests(context: &Context, args: &Args) -> Result<Vec<Request>, Failure> {
             .names
             .iter()
             .map(|name| {
-                Ok(Request {
-                    keep: args.keep,
-                    ..args.task.request(context, name)?
-                })
+                Ok(args
+                    .task
+                    .request(context, name)?
+                    .keeping_workspace(args.keep))
             })
             .collect();
     }
     let listed = cases::all(args.task.cases_dir(context)?.as_deref())?;
     let request = |case: Case| {
-        Ok(Request {
-            keep: args.keep,
-            ..args.task.request_for(context, case)?
-        })
+        Ok(args
+            .task
+            .request_for(context, case)?
+            .keeping_workspace(args.keep))
     };
     listed
         .into_iter()

@@ -18,7 +18,6 @@ use cto_core::proof::matrix::{
     RowOutcome, Words,
 };
 use cto_core::run::event::{Origin, ProcessEnd};
-use cto_core::task::contract::{Label, LimitChanges};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::paths::TreePath;
 use cto_jail::probe;
@@ -30,11 +29,9 @@ use crate::host::files;
 use crate::host::{self, Env};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits};
-use crate::task::cases::{Case, FixtureFile};
+use crate::task::cases::{Case, FixtureFile, TaskText};
 use crate::task::engines;
-use crate::task::request::LaneOptions;
-use crate::task::request::Request;
-use crate::task::request::SourceRequest;
+use crate::task::request::{Request, SourceRequest};
 use aftermath::{Bait, Untrodden};
 use place::Place;
 
@@ -450,10 +447,11 @@ pub fn request(
         built_in: false,
         inputs: None,
         label: format!("matrix/{}/case.toml", row.name),
-        text: row
-            .case_text(fixture)
-            .map_err(|error| broken(&error))?
-            .into_bytes(),
+        task: TaskText::File(
+            row.case_text(fixture)
+                .map_err(|error| broken(&error))?
+                .into_bytes(),
+        ),
         workspace: if source.is_some() {
             Vec::new()
         } else {
@@ -467,27 +465,16 @@ pub fn request(
             .map(|(name, text)| (name.clone(), text.clone().into_bytes()))
             .collect(),
     };
-    Ok(Request {
-        case,
-        stage: row.stage.unwrap_or(manifest.default_stage),
-        engine_opened: matches!(row.lanes, Lanes::Any | Lanes::Opened),
-        script: Some(
-            row.script_text(words)
-                .map_err(|error| broken(&error))?
-                .into_bytes(),
-        ),
+    let script = row.script_text(words).map_err(|error| broken(&error))?;
+    let stage = row.stage.unwrap_or(manifest.default_stage);
+    Ok(Request::case(case, manifest)
+        .at_stage(stage)
+        .opened(matches!(row.lanes, Lanes::Any | Lanes::Opened))
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
-        own_script: false,
-        limits: LimitChanges::default(),
-        records: LaneOptions::default(),
-        proof: None,
-        contain: row.contain.unwrap_or(Containment::Strict),
-        origin: Origin::Validator,
-        label: Label::Case,
-        source,
-        keep: false,
-        manifest,
-    })
+        .playing(Some(script.into_bytes()), false)
+        .contained(row.contain.unwrap_or(Containment::Strict))
+        .asked_by(Origin::Validator)
+        .copying(source))
 }
 
 #[cfg(test)]
@@ -506,7 +493,7 @@ mod tests {
                 &Words::new(),
             )
             .unwrap();
-            let played = crate::doubles::fake::parse(request.script.as_deref().unwrap());
+            let played = crate::task::script::parse(request.script.as_deref().unwrap());
             assert!(played.is_ok(), "{}: {played:?}", row.name);
             assert_eq!(request.origin, Origin::Validator);
             assert!(!request.own_script, "{}", row.name);

@@ -24,7 +24,7 @@ use crate::screen::progress::Progress;
 use crate::supervise::cancel::Cancel;
 use crate::task::cases::Case;
 use crate::task::engines;
-use crate::task::request::LaneOptions;
+use crate::task::lane::LaneOptions;
 use crate::task::request::Request;
 
 /// One row of the table.

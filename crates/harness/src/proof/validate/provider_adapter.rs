@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::ladder::RefusedRun;
-use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::task::contract::{LimitChanges, Stage};
 use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use cto_core::wire::scenario::Scenario;
@@ -25,7 +25,7 @@ use crate::host::digest_cache;
 use crate::host::failure::Failure;
 use crate::run::stage_proof;
 use crate::task::cases;
-use crate::task::request::LaneOptions;
+use crate::task::lane::LaneOptions;
 use crate::task::request::ProofOrder;
 use crate::task::request::Request;
 
@@ -176,26 +176,18 @@ impl<'b, 'e> Lab<'b, 'e> {
     }
 
     fn request(&self, asked: LaneOptions, stage: Stage) -> Request {
-        Request {
-            case: self.bench.case.clone(),
-            manifest: self.manifest.clone(),
-            stage,
-            engine_opened: true,
-            script: None,
-            own_script: false,
-            // The double is no slow starter: what stays silent is the model.
-            limits: LimitChanges {
-                engine_idle_seconds: Some(8),
-                ..LimitChanges::default()
-            },
-            contain: self.bench.contain,
-            records: asked,
-            proof: None,
-            origin: self.bench.origin(),
-            label: Label::Case,
-            source: None,
-            keep: false,
-        }
+        // The double is no slow starter: what stays silent is the model.
+        let limits = LimitChanges {
+            engine_idle_seconds: Some(8),
+            ..LimitChanges::default()
+        };
+        Request::case(self.bench.case.clone(), self.manifest.clone())
+            .at_stage(stage)
+            .opened(true)
+            .limited(limits)
+            .contained(self.bench.contain)
+            .in_lane(asked)
+            .asked_by(self.bench.origin())
     }
 
     fn run(&mut self, asked: LaneOptions) -> Result<SealedBundle, Failure> {
@@ -423,20 +415,16 @@ impl<'b, 'e> Lab<'b, 'e> {
 
     /// The proof of stage 1, for runs of this validator and for nobody else.
     fn prove_stage_one(&mut self) -> Result<(), Failure> {
-        let closed = Request {
-            engine_opened: false,
-            ..self.request(self.good.clone(), Stage::One)
-        };
+        let closed = self.request(self.good.clone(), Stage::One).opened(false);
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {
             run_id: refused.report.run_id.clone(),
             sums_sha256: stage_proof::sums_of(&refused.dir)?,
             blocker: Code::EngineGateClosed,
         };
-        let opened = Request {
-            proof: Some(ProofOrder::Stage1 { refused }),
-            ..self.request(self.good.clone(), Stage::One)
-        };
+        let opened = self
+            .request(self.good.clone(), Stage::One)
+            .proving(Some(ProofOrder::Stage1 { refused }));
         self.bench.run(&opened)?;
         Ok(())
     }

@@ -8,7 +8,7 @@ use cto_core::bundle::report::Report;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::run::event::Origin;
-use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
@@ -21,8 +21,7 @@ use crate::host::failure::Failure;
 use crate::records;
 use crate::run::stage_proof;
 use crate::task::engines;
-use crate::task::request::ProofOrder;
-use crate::task::request::Request;
+use crate::task::request::{ProofOrder, Request};
 
 const FAILURES: [&str; 3] = [
     "provider-unavailable",
@@ -83,22 +82,14 @@ fn request(
     engine_opened: bool,
     proof: Option<ProofOrder>,
 ) -> Request {
-    Request {
-        case: bench.case.clone(),
-        manifest: manifest.clone(),
-        stage: Stage::One,
-        engine_opened,
-        script: None,
-        own_script: false,
-        limits: LimitChanges::default(),
-        contain: bench.contain,
-        records: bench.asked.clone(),
-        proof,
-        origin: bench.origin(),
-        label: Label::Case,
-        source: None,
-        keep: true,
-    }
+    Request::case(bench.case.clone(), manifest.clone())
+        .at_stage(Stage::One)
+        .opened(engine_opened)
+        .contained(bench.contain)
+        .in_lane(bench.asked.clone())
+        .proving(proof)
+        .asked_by(bench.origin())
+        .keeping_workspace(true)
 }
 
 fn codes(report: &Report) -> Vec<Code> {

@@ -6,7 +6,7 @@ use cto_core::bundle::report::RelianceKind;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::proof::stage2::{BaselineComparison, NoTargetInspection};
 use cto_core::run::event::Origin;
-use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
 use cto_core::values::json;
 use cto_core::values::verdict::Status;
@@ -66,31 +66,16 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
 
 fn request(bench: &Bench<'_>, manifest: &Manifest) -> Request {
     let plays = !manifest.is_gated();
-    Request {
-        case: bench.case.clone(),
-        manifest: manifest.clone(),
-        stage: Stage::Two,
+    let oracle = || bench.case.scripts.get("oracle").cloned();
+    Request::case(bench.case.clone(), manifest.clone())
+        .at_stage(Stage::Two)
         // Asking for a proof of this engine opens it for this one command, as `--allow-engine`
         // does.
-        engine_opened: true,
-        script: plays.then(|| {
-            bench
-                .case
-                .scripts
-                .get("oracle")
-                .cloned()
-                .unwrap_or_default()
-        }),
-        own_script: false,
-        limits: LimitChanges::default(),
-        contain: bench.contain,
-        records: bench.asked.clone(),
-        proof: None,
-        origin: bench.origin(),
-        label: Label::Case,
-        source: None,
-        keep: false,
-    }
+        .opened(true)
+        .playing(plays.then(|| oracle().unwrap_or_default()), false)
+        .contained(bench.contain)
+        .in_lane(bench.asked.clone())
+        .asked_by(bench.origin())
 }
 
 fn told(sealed: &SealedBundle) -> String {

@@ -25,7 +25,7 @@ use cto_core::verify::{FoundBundle, FoundFile, Links, Standing, is_document, ver
 use cto_core::workspace::patch::PatchPaths;
 use cto_core::workspace::patch_stat::PatchStat;
 use cto_harness::bundles::pack;
-use cto_harness::doubles::fake;
+use cto_harness::task::script;
 
 /// xorshift64*: good enough to pick bytes, the same everywhere.
 struct Dice(u64);
@@ -220,7 +220,7 @@ fn read(kind: &str, bytes: &[u8]) {
             drop(PatchStat::of(bytes));
         }
         "case" => drop(case_file::parse("case.toml", bytes)),
-        "script" => drop(fake::parse(&fake::from_file(bytes.to_vec()))),
+        "script" => drop(script::parse(&script::from_file(bytes.to_vec()))),
         "manifest" => drop(Manifest::parse(
             "engine.toml",
             &String::from_utf8_lossy(bytes),

@@ -1,0 +1,207 @@
+//! What `cto try` asks: somebody's own words on a private copy of their own repository, made into a
+//! case and a source.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cto_core::task::case_file::{ControlSource, TypedTask};
+use cto_core::task::source::{SourceClass, SourceRecord};
+use cto_core::values::ids::CaseId;
+use cto_core::values::paths::PathRule;
+
+use crate::host::Env;
+use crate::host::failure::Failure;
+use crate::host::files;
+use crate::host::toolchains;
+use crate::task::cases::{Case, TaskText};
+use crate::task::request::SourceRequest;
+
+/// The name of the control patch beside the task.
+const CONTROL: &str = "control.patch";
+
+/// A task in somebody's words. Nothing of it has been looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Attempt {
+    pub repo: PathBuf,
+    pub task: String,
+    /// Paths relative to the repository's top; `.` is all of it.
+    pub allow: Vec<String>,
+    pub forbid: Vec<String>,
+    /// Commands that verify the result.
+    pub test: Vec<String>,
+    /// Copy the last commit although there are uncommitted changes.
+    pub from_head: bool,
+    pub setup: Vec<String>,
+    /// Ignored directories to show read-only.
+    pub input: Vec<String>,
+    /// A patch that must turn the test red.
+    pub control: Option<PathBuf>,
+}
+
+impl Attempt {
+    /// The source, from the words alone: nothing has been looked at yet.
+    pub fn source(&self, env: &Env) -> Result<SourceRequest, Failure> {
+        let bad = |error: &dyn std::error::Error| {
+            Failure::usage("bad_path", "the repository's path cannot be used")
+                .at(self.repo.display().to_string())
+                .because(error)
+        };
+        let path = std::path::absolute(&self.repo).map_err(|error| bad(&error))?;
+        if path.to_str().is_none() {
+            return Err(Failure::usage(
+                "bad_path",
+                "the repository's path is not UTF-8, so no record can name it",
+            )
+            .so("nothing ran"));
+        }
+        let owner = ["USER", "LOGNAME"]
+            .iter()
+            .find_map(|name| env.get(name)?.to_str().map(str::to_owned));
+        let uid = rustix::process::geteuid().as_raw();
+        let record = SourceRecord {
+            path: toolchains::shorten(&path, env),
+            owner: owner.unwrap_or_else(|| format!("uid {uid}")),
+            ownership_evidence: "named by the operator in `cto try --repo`".into(),
+            class: SourceClass::OwnedLocal,
+        };
+        Ok(SourceRequest {
+            path,
+            record,
+            from_head: self.from_head,
+        })
+    }
+
+    /// The task as a case of its own.
+    pub fn case(&self) -> Result<Case, Failure> {
+        let id = task_id(&self.task)?;
+        let first_line = self.task.lines().next().unwrap_or_default();
+        let (allowed_paths, forbidden_paths) = (
+            rules("--allow", &self.allow)?,
+            rules("--forbid", &self.forbid)?,
+        );
+        let mut beside = BTreeMap::new();
+        if let Some(file) = &self.control {
+            let bytes = files::read_limited(file, 16 << 20).map_err(|error| {
+                Failure::usage("unreadable_control", "the control patch cannot be read")
+                    .at(file.display().to_string())
+                    .because(&error)
+                    .so("nothing ran")
+            })?;
+            beside.insert(CONTROL.to_owned(), bytes);
+        }
+        let task = TypedTask {
+            task_id: id.clone(),
+            title: first_line.chars().take(120).collect(),
+            objective: self.task.clone(),
+            allowed_paths,
+            forbidden_paths,
+            verification_commands: self.test.clone(),
+            verification_control: self
+                .control
+                .as_ref()
+                .map(|_| ControlSource::Patch(CONTROL.to_owned())),
+            setup: self.setup.clone(),
+            inputs: self.input.clone(),
+        };
+        Ok(Case {
+            id,
+            built_in: false,
+            inputs: Some(self.repo.clone()),
+            label: "cto try".into(),
+            task: TaskText::Typed(Box::new(task)),
+            workspace: Vec::new(),
+            hidden: Vec::new(),
+            scripts: BTreeMap::new(),
+            beside,
+        })
+    }
+}
+
+/// `.` is everything; whether `src` is a file or a directory shows when the source is looked at.
+fn rules(flag: &str, typed: &[String]) -> Result<Vec<String>, Failure> {
+    let mut rules = Vec::new();
+    for path in typed {
+        let plain = path
+            .strip_prefix("./")
+            .unwrap_or(path)
+            .trim_end_matches('/');
+        if matches!(plain, "" | ".") {
+            rules.extend(["*".to_owned(), "*/".to_owned()]);
+            continue;
+        }
+        let checked = plain.parse::<PathRule>().map_err(|problem| {
+            Failure::usage("bad_path", format!("{flag} {path:?}: {problem}"))
+                .so("nothing ran")
+                .hint("write it relative to the repository's top")
+        })?;
+        let slash = if path.ends_with('/') { "/" } else { "" };
+        rules.push(format!("{}{slash}", checked.as_str()));
+    }
+    // Of `src` and `src/` the wider stays.
+    let all = rules.clone();
+    rules.retain(|rule| rule.contains('*') || !all.contains(&format!("{rule}/")));
+    rules.sort();
+    rules.dedup();
+    Ok(rules)
+}
+
+/// A short name from the first words of the task.
+fn task_id(task: &str) -> Result<CaseId, Failure> {
+    let empty = || {
+        Failure::usage("empty_task", "--task is empty")
+            .so("nothing ran")
+            .hint("say in a sentence what should change")
+    };
+    if task.trim().is_empty() {
+        return Err(empty());
+    }
+    let mut slug = String::from("try");
+    for word in task
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
+        if slug.len() + 1 + word.len() > 40 {
+            break;
+        }
+        slug = format!("{slug}-{}", word.to_ascii_lowercase());
+    }
+    slug.parse().map_err(|_| empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_gets_a_short_name() {
+        for (task, want) in [
+            ("Fix the slugify bug!", "try-fix-the-slugify-bug"),
+            ("  ünïcode only é ", "try-n-code-only"),
+            ("日本語", "try"),
+            (
+                "a word that goes on and on and on until it is far too long",
+                "try-a-word-that-goes-on-and-on-and-on",
+            ),
+        ] {
+            assert_eq!(task_id(task).unwrap().as_str(), want);
+        }
+        assert!(task_id(" \n").is_err());
+    }
+
+    #[test]
+    fn paths_are_what_people_mean() {
+        let rules = |typed: &[&str]| {
+            rules(
+                "--allow",
+                &typed.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(rules(&["src"]).unwrap(), ["src"]);
+        assert_eq!(rules(&["src", "src/", "src"]).unwrap(), ["src/"]);
+        assert_eq!(rules(&["./src/", "src/"]).unwrap(), ["src/"]);
+        assert_eq!(rules(&["."]).unwrap(), ["*", "*/"]);
+        for bad in ["/etc", "../x", "a//b", "a/./b"] {
+            assert!(rules(&[bad]).is_err(), "{bad}");
+        }
+    }
+}
