@@ -11,7 +11,7 @@ use crate::records::{
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 /// Runs a check only where the lane needs it, on what was gathered or on nothing at all.
 fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) -> Outcome {
@@ -21,8 +21,8 @@ fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) ->
             Outcome::NotApplicable("the default lane needs no admission")
         }
         _ if input.stage == Stage::One => Outcome::NotApplicable("stage 1 starts nothing"),
-        Seen::Known(facts) => check(facts),
-        Seen::NotSeen => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
+        MaybeKnown::Known(facts) => check(facts),
+        MaybeKnown::NotLookedAt => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
     }
 }
 
@@ -409,7 +409,7 @@ fn missing(stage: u8) -> Outcome {
 
 fn proven(input: &GateInput<'_>, contract: &Contract) -> Outcome {
     let needed = input.stage.number() - 1;
-    let Seen::Known(facts) = &input.lane else {
+    let MaybeKnown::Known(facts) = &input.lane else {
         return missing(needed);
     };
     match ladder::find(&facts.proofs, needed, &ladder::LaneKey::of(&contract.lane)) {

@@ -234,7 +234,7 @@ const ROWS: &[Row] = &[
     ),
     (
         "another file since the proof",
-        |w| w.facts.proofs[0].lane.executable_sha256 = Seen::Known(Digest::of(b"old")),
+        |w| w.facts.proofs[0].lane.executable_sha256 = MaybeKnown::Known(Digest::of(b"old")),
         &[
             "stage_not_proven: stage 1 was proven for another lane; changed since: executable digest",
         ],

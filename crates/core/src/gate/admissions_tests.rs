@@ -62,7 +62,7 @@ impl World {
     fn good() -> Self {
         let mut contract = sample();
         contract.lane.engine = "pi".parse().unwrap();
-        contract.lane.executable_sha256 = Seen::Known(Digest::of(b"pi"));
+        contract.lane.executable_sha256 = MaybeKnown::Known(Digest::of(b"pi"));
         let facts = LaneFacts {
             decision: found(&samples::decision()),
             model: found(&without(samples::model(), &["endpoint_sha256"])),
@@ -113,10 +113,10 @@ impl World {
             own_script: false,
             engine_opened: self.opened,
             approval_answered: false,
-            lane: Seen::Known(self.facts.clone()),
-            host: Seen::NotSeen,
-            source: Seen::NotSeen,
-            model: Seen::NotSeen,
+            lane: MaybeKnown::Known(self.facts.clone()),
+            host: MaybeKnown::NotLookedAt,
+            source: MaybeKnown::NotLookedAt,
+            model: MaybeKnown::NotLookedAt,
             source_files: None,
             confinement: None,
         };

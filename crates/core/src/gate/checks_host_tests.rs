@@ -7,7 +7,7 @@ fn the_host_is_not_looked_at_while_a_record_blocks() {
     let world = World {
         manifest: gated(),
         stage: Stage::One,
-        host: Seen::NotSeen,
+        host: MaybeKnown::NotLookedAt,
         ..World::good()
     };
     let Next::Blocked(report) = plan::next(&world.input()) else {
@@ -109,11 +109,11 @@ fn programs_are_taken_from_plain_commands() {
     }
 }
 
-fn asked(outcome: Wire, content: bool) -> Seen<Answer> {
+fn asked(outcome: Wire, content: bool) -> MaybeKnown<Answer> {
     let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
     call.ended(outcome, None);
     call.content = content;
-    Seen::Known(Answer::Asked(Box::new(call)))
+    MaybeKnown::Known(Answer::Asked(Box::new(call)))
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
     // No gate of a record stands in the way here: what is asked is the order, and the last phase.
     let talking = Manifest::parse("fake.toml", text).unwrap();
     for (model, want) in [
-        (Seen::NotSeen, vec!["look-at-model"]),
+        (MaybeKnown::NotLookedAt, vec!["look-at-model"]),
         (asked(Wire::Ok, true), vec![]),
         (
             asked(Wire::Ok, false),
@@ -145,7 +145,7 @@ fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
         (asked(Wire::Redirected, false), vec!["provider_unavailable"]),
         (asked(Wire::ModelError, false), vec!["provider_unavailable"]),
         (
-            Seen::Known(Answer::CouldNotAsk(
+            MaybeKnown::Known(Answer::CouldNotAsk(
                 Code::ProviderAuthUnavailable,
                 "gone".into(),
             )),

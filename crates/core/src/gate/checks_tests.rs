@@ -27,31 +27,31 @@ fn gated() -> Manifest {
     Manifest::parse("pi.toml", text).unwrap()
 }
 
-fn host() -> Seen<HostFacts> {
+fn host() -> MaybeKnown<HostFacts> {
     let programs = ["python3"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
-    Seen::Known(HostFacts {
+    MaybeKnown::Known(HostFacts {
         programs: BTreeMap::from(programs),
         ..HostFacts::default()
     })
 }
 
-fn changed_host(change: impl FnOnce(&mut HostFacts)) -> Seen<HostFacts> {
-    let Seen::Known(mut facts) = host() else {
+fn changed_host(change: impl FnOnce(&mut HostFacts)) -> MaybeKnown<HostFacts> {
+    let MaybeKnown::Known(mut facts) = host() else {
         unreachable!()
     };
     change(&mut facts);
-    Seen::Known(facts)
+    MaybeKnown::Known(facts)
 }
 
-fn no_jail() -> Seen<HostFacts> {
+fn no_jail() -> MaybeKnown<HostFacts> {
     changed_host(|host| host.jail_missing = vec!["layer seccomp".into()])
 }
 
-fn no_git() -> Seen<HostFacts> {
+fn no_git() -> MaybeKnown<HostFacts> {
     changed_host(|host| host.lane_missing = vec!["git was not found on PATH".into()])
 }
 
-fn unusable() -> Seen<HostFacts> {
+fn unusable() -> MaybeKnown<HostFacts> {
     changed_host(|host| host.unusable = vec!["python3 is a file in the home directory".into()])
 }
 
@@ -62,9 +62,9 @@ struct World {
     opened: bool,
     own_script: bool,
     answered: bool,
-    host: Seen<HostFacts>,
-    source: Seen<Looked>,
-    model: Seen<Answer>,
+    host: MaybeKnown<HostFacts>,
+    source: MaybeKnown<Looked>,
+    model: MaybeKnown<Answer>,
     confinement: Decision,
 }
 
@@ -79,8 +79,8 @@ impl World {
             own_script: true,
             answered: false,
             host: host(),
-            source: Seen::NotSeen,
-            model: Seen::NotSeen,
+            source: MaybeKnown::NotLookedAt,
+            model: MaybeKnown::NotLookedAt,
             confinement: Decision {
                 policy: Containment::Strict,
                 guard: Guard::default(),
@@ -100,7 +100,7 @@ impl World {
                 ..source_tests::source()
             });
         });
-        (world.stage, world.source) = (Stage::Three, Seen::Known(Looked::Found(look)));
+        (world.stage, world.source) = (Stage::Three, MaybeKnown::Known(Looked::Found(look)));
         world
     }
 
@@ -121,7 +121,7 @@ impl World {
             own_script: self.own_script,
             engine_opened: self.opened,
             approval_answered: self.answered,
-            lane: Seen::NotSeen,
+            lane: MaybeKnown::NotLookedAt,
             host: self.host.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
@@ -336,7 +336,7 @@ fn truth_table() {
         (
             "host not looked at",
             World {
-                host: Seen::NotSeen,
+                host: MaybeKnown::NotLookedAt,
                 ..World::good()
             },
             &["look-at-host"],
@@ -404,7 +404,7 @@ fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
         (
             "a source not looked at",
             World {
-                source: Seen::NotSeen,
+                source: MaybeKnown::NotLookedAt,
                 ..World::copying(|_| {}, false)
             },
             &["look-at-source"],
@@ -422,7 +422,7 @@ fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
         (
             "no repository",
             World {
-                source: Seen::Known(Looked::Unusable("no".into())),
+                source: MaybeKnown::Known(Looked::Unusable("no".into())),
                 ..World::copying(|_| {}, false)
             },
             &["source_not_admitted"],

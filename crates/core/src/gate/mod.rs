@@ -26,7 +26,7 @@ use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
 use crate::task::source::Looked;
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
 #[derive(
@@ -59,11 +59,11 @@ pub struct GateInput<'a> {
     pub approval_answered: bool,
     /// What records and environment say about a lane that needs admissions; not seen for `fake` and
     /// for a closed engine.
-    pub lane: Seen<LaneFacts>,
-    pub host: Seen<HostFacts>,
-    pub source: Seen<Looked>,
+    pub lane: MaybeKnown<LaneFacts>,
+    pub host: MaybeKnown<HostFacts>,
+    pub source: MaybeKnown<Looked>,
     /// What the model said when it was asked before anything was started.
-    pub model: Seen<Answer>,
+    pub model: MaybeKnown<Answer>,
     /// How many files the repository that is copied holds; known once it was looked at.
     pub source_files: Option<u64>,
     /// What will protect the workspace; known once its tree is.

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use cto_core::values::digest::Hasher;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::answers::{AnswerReader, outcome_of};
 use cto_core::wire::calls::{CallRecord, Outcome, Why};
 use cto_core::wire::http::headers::passes_down;
@@ -120,7 +120,7 @@ impl Exchange {
             match ask(line, call, &mut upstream, &mut request) {
                 Ok((head, rest)) => return Ok((upstream, head, rest)),
                 Err(Broken(Outcome::Transport, Some(Why::Reset)))
-                    if call.first_byte_us == Seen::NotSeen => {}
+                    if call.first_byte_us == MaybeKnown::NotLookedAt => {}
                 Err(broken) => return Err(broken),
             }
         }
@@ -137,7 +137,7 @@ impl Exchange {
         head: &ResponseHead,
         rest: Vec<u8>,
     ) -> Result<bool, Broken> {
-        call.status = Seen::Known(head.status);
+        call.status = MaybeKnown::Known(head.status);
         if (300..400).contains(&head.status) {
             return Err(Broken(Outcome::Redirected, None));
         }
@@ -291,8 +291,8 @@ fn ask(
             }
             .into());
         }
-        if call.first_byte_us == Seen::NotSeen {
-            call.first_byte_us = Seen::Known(micros(line.sent));
+        if call.first_byte_us == MaybeKnown::NotLookedAt {
+            call.first_byte_us = MaybeKnown::Known(micros(line.sent));
         }
         got.extend_from_slice(&buffer[..n]);
     }
@@ -512,13 +512,16 @@ impl<'a> Passage<'a> {
     fn into_record(self, call: &mut CallRecord, needles: &Needles) {
         let answer = self.reader.answer;
         call.response_bytes = self.bytes;
-        call.response_sha256 = Seen::Known(self.hasher.finish());
+        call.response_sha256 = MaybeKnown::Known(self.hasher.finish());
         call.tokens = answer.tokens;
         call.content = answer.content;
         call.reasoning = answer.reasoning;
         call.tool_calls = answer.tool_calls;
-        let told = |text: &str| Seen::Known(needles.masked(text));
-        call.finish_reason = answer.finish_reason.as_deref().map_or(Seen::NotSeen, told);
+        let told = |text: &str| MaybeKnown::Known(needles.masked(text));
+        call.finish_reason = answer
+            .finish_reason
+            .as_deref()
+            .map_or(MaybeKnown::NotLookedAt, told);
         // Of several names the one that is not admitted matters.
         let foreign = answer
             .models
@@ -526,7 +529,7 @@ impl<'a> Passage<'a> {
             .find(|name| **name != self.route.model && !self.route.aliases.contains(name));
         call.model_answered = foreign
             .or(answer.models.first())
-            .map_or(Seen::NotSeen, |name| told(name));
+            .map_or(MaybeKnown::NotLookedAt, |name| told(name));
     }
 }
 

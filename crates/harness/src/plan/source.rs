@@ -25,7 +25,7 @@ impl SourceRequest {
         Source {
             record: self.record.clone(),
             from_head: self.from_head,
-            head: cto_core::values::seen::Seen::NotSeen,
+            head: cto_core::values::maybe_known::MaybeKnown::NotLookedAt,
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::values::blocker::Blocker;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::json::{self, JsonError};
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::TreePath;
-use crate::values::seen::Seen;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::workspace::change::Change;
@@ -103,7 +103,7 @@ pub struct Report {
 pub struct EngineFacts {
     pub name: EngineId,
     pub version: Option<String>,
-    pub executable_sha256: Seen<Digest>,
+    pub executable_sha256: MaybeKnown<Digest>,
     /// What an operator should know about this program before trusting its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
