@@ -1,5 +1,5 @@
-//! The gates of admissions: decision, model, executable, source, review, credential, endpoint,
-//! earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
+//! Gates that read admission records: decision, model, executable, source, review, credential,
+//! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
 
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
 use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
@@ -346,7 +346,7 @@ pub fn credentials(input: &GateInput<'_>) -> Outcome {
         match &facts.credential {
             Credential::Ready(_) => Outcome::Pass,
             Credential::NoWay => {
-                no("the credential class is words; say how to come by the credential".into())
+                no("the record describes the credential in words only; say where it comes from (env:, file: or command:)".into())
             }
             Credential::AnotherWay => {
                 no("the credential was to come another way than the one that is admitted".into())

@@ -1,4 +1,4 @@
-//! What each gate asks. One function a gate; every missing input blocks.
+//! What each gate asks, one function per gate. Every missing input blocks.
 
 use super::{GateInput, Outcome};
 use crate::task::contract::{Contract, MutationMode, Stage};

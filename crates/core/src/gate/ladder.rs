@@ -1,5 +1,4 @@
-//! The proof ladder: what a proof belongs to, what proves a stage, and what takes a proof away
-//! again.
+//! The ladder of stages: what proves a stage, for which lane, and what makes a proof invalid again.
 
 use std::collections::BTreeMap;
 

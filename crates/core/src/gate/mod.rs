@@ -1,5 +1,11 @@
-//! The gates: one table, read top to bottom. A gate is a total function from what is known to
-//! pass or blocker; it never looks anything up itself.
+//! May it run? The gates: one table, read top to bottom. A gate decides from what it is given; it
+//! never looks anything up itself.
+//!
+//! - this file: the table, what gates are given, what they answer
+//! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
+//! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
+//!
+//! Imports: values to checks. Imported by verify, proof and operator.
 
 pub mod eligibility;
 pub mod ladder;

@@ -1,5 +1,5 @@
-//! From what was asked and what is known to a plan that leaves no choice to run time, or to every
-//! blocker of the first phase that has one.
+//! From request and facts to a plan that decides everything before the run, or to all blockers of
+//! the first phase that has any.
 
 use crate::containment::guard::Guard;
 use crate::containment::{Containment, GuardPlan};
@@ -85,7 +85,7 @@ fn workspace(mode: MutationMode) -> &'static str {
     }
 }
 
-/// The next thing to do on the way to a plan. The caller looks at host and source only when told
+/// The next step towards a plan. The caller looks at host and source only when this asks for it
 /// to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {

@@ -1,4 +1,4 @@
-//! The last gate: does the model of this run answer as a model must? Asked only where every other
+//! The last gate: does the model of this run answer with content? Asked only where every other
 //! gate has passed, because to ask is to use the network.
 
 use super::{GateInput, Outcome};

@@ -1,5 +1,5 @@
-//! A run as a story: its events with relative times, one human line each, the phases they bound and
-//! the silences between them. What an engine said stands apart from what was observed.
+//! The timeline of a run: its events with relative times, one readable line each, the phases they
+//! bound and the pauses between them. An engine's claims are kept apart from observations.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! A repository a run copies from: who says that it may, what looks at it saw, and whether it
-//! stayed as it was. The harness only ever reads it.
+//! The repository a run copies from: who admits it, its state before and after the run, and whether
+//! it stayed unchanged. The harness only reads it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A fact that may not have been looked at yet, because no gate allowed it.
+//! A value that may be unknown because no gate has allowed looking at it yet.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -156,7 +156,7 @@ struct Verifier<'a> {
     found: &'a FoundBundle,
     trust: &'a Trust,
     find: &'a mut Finder<'a>,
-    /// The bundles this one stands on, once it is known which.
+    /// The bundles this one relies on, once they are known.
     links: Links,
     problems: Vec<Problem>,
     unknowns: Vec<Problem>,
@@ -166,7 +166,7 @@ struct Verifier<'a> {
 /// Verifies the bundles of some runs and says what they are, as far as they can be found.
 pub type Finder<'a> = dyn FnMut(&BTreeSet<RunId>) -> Links + 'a;
 
-/// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics,
+/// Checks a whole bundle. `find` is asked for the bundles it relies on, if any. Never panics,
 /// whatever the bytes.
 pub fn verify<'a>(
     found: &'a FoundBundle,

@@ -1,7 +1,7 @@
-//! The same facts in the words of others: SLSA provenance v1 and in-toto test-result v0.1.
+//! The same facts in two public formats: SLSA provenance v1 and in-toto test-result v0.1.
 //!
 //! They add nothing to `attestation.json`, which binds their bytes; they let a tool that knows
-//! those words, and not ours, read who made a change and how its tests ended.
+//! those formats read who made a change and how its tests ended.
 
 use serde_json::{Value, json};
 

@@ -235,7 +235,7 @@ pub struct Sealing {
     pub claimed: Claimed,
     /// Found after the chain had ended; known to the report alone.
     pub late: Vec<Blocker>,
-    /// What the run stood on.
+    /// The proofs, approvals and requests the run relied on.
     pub relies_on: Vec<Reliance>,
 }
 

@@ -1,6 +1,6 @@
-//! A command line: its options told from its words, and whether it is a row of the table.
+//! A command line, split into options and words, and matched against a row of the table.
 
-/// A command line, its options told from its words.
+/// A command line, split into options and words.
 pub(super) struct Line<'a> {
     pub(super) all: &'a [&'a [u8]],
     /// Words that are neither options nor their values, with their places.

@@ -183,7 +183,7 @@ fn of_remote(name: &[u8], line: &Line<'_>) -> Option<Deed> {
     }
 }
 
-/// The program a launcher is told to start, and its words.
+/// The program a launcher starts, and its words.
 fn launched<'a>(program: &[u8], rest: &'a [&'a [u8]]) -> Option<(&'a [u8], &'a [&'a [u8]])> {
     let name = name_of(program);
     let valued = lookup(LAUNCHERS, &name)?;
