@@ -44,10 +44,12 @@ bench *args:
 mutants *args:
     cargo mutants --package cto-core \
         --file 'crates/core/src/gate/*.rs' \
-        --file 'crates/core/src/run/judge.rs' \
+        --file 'crates/core/src/run/judge/*.rs' \
+        --file 'crates/core/src/run/order.rs' \
+        --file 'crates/core/src/run/facts.rs' \
+        --file 'crates/core/src/run/rules.rs' \
         --file 'crates/core/src/values/paths.rs' \
-        --file 'crates/core/src/run/verdict.rs' \
-        --file 'crates/core/src/run/mod.rs' {{args}}
+        --file 'crates/core/src/values/verdict.rs' {{args}}
 
 # Each row of the failure matrix must turn red without the check behind it; builds once a check, some twenty minutes
 prove-matrix *args:

@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Instant;
 
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::calls::{CallRecord, Outcome, Why};
 use cto_core::wire::http::{ResponseHead, response_head};
 use cto_core::wire::mask::Needles;
@@ -104,7 +104,7 @@ impl Exchange {
             match ask(line, call, &mut upstream, &mut request) {
                 Ok((head, rest)) => return Ok((upstream, head, rest)),
                 Err(Broken(Outcome::Transport, Some(Why::Reset)))
-                    if call.first_byte_us == Seen::NotSeen => {}
+                    if call.first_byte_us == MaybeKnown::NotLookedAt => {}
                 Err(broken) => return Err(broken),
             }
         }
@@ -121,7 +121,7 @@ impl Exchange {
         head: &ResponseHead,
         rest: Vec<u8>,
     ) -> Result<bool, Broken> {
-        call.status = Seen::Known(head.status);
+        call.status = MaybeKnown::Known(head.status);
         if (300..400).contains(&head.status) {
             return Err(Broken(Outcome::Redirected, None));
         }
@@ -204,8 +204,8 @@ fn ask(
             }
             .into());
         }
-        if call.first_byte_us == Seen::NotSeen {
-            call.first_byte_us = Seen::Known(micros(line.sent));
+        if call.first_byte_us == MaybeKnown::NotLookedAt {
+            call.first_byte_us = MaybeKnown::Known(micros(line.sent));
         }
         got.extend_from_slice(&buffer[..n]);
     }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use cto_core::values::digest::Digest;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{CallRecord, Outcome, ProbeOutcome, probe_outcome};
 use cto_core::wire::http::Headers;
@@ -32,10 +32,10 @@ pub fn probe_call(route: &Route) -> CallRecord {
     let mut call = CallRecord::begun(1, 0, route.protocol);
     call.path = PathClass::Generate;
     call.streamed = true;
-    call.model_asked = Seen::Known(route.model.clone());
+    call.model_asked = MaybeKnown::Known(route.model.clone());
     let body = question(route).to_string();
     call.request_bytes = body.len() as u64;
-    call.request_sha256 = Seen::Known(Digest::of(body.as_bytes()));
+    call.request_sha256 = MaybeKnown::Known(Digest::of(body.as_bytes()));
     let mut held = Hold::default();
     let target = target(route);
     let asked = path::ask(route.protocol, "POST", &target);

@@ -4,7 +4,7 @@
 use std::io;
 
 use cto_core::values::digest::Hasher;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::answers::{AnswerReader, outcome_of};
 use cto_core::wire::calls::{CallRecord, Outcome, Why};
 use cto_core::wire::http::headers::passes_down;
@@ -234,13 +234,16 @@ impl<'a> ResponseForwarder<'a> {
     pub fn into_record(self, call: &mut CallRecord, needles: &Needles) {
         let answer = self.reader.answer;
         call.response_bytes = self.bytes;
-        call.response_sha256 = Seen::Known(self.hasher.finish());
+        call.response_sha256 = MaybeKnown::Known(self.hasher.finish());
         call.tokens = answer.tokens;
         call.content = answer.content;
         call.reasoning = answer.reasoning;
         call.tool_calls = answer.tool_calls;
-        let told = |text: &str| Seen::Known(needles.masked(text));
-        call.finish_reason = answer.finish_reason.as_deref().map_or(Seen::NotSeen, told);
+        let told = |text: &str| MaybeKnown::Known(needles.masked(text));
+        call.finish_reason = answer
+            .finish_reason
+            .as_deref()
+            .map_or(MaybeKnown::NotLookedAt, told);
         // Of several names the one that is not admitted matters.
         let foreign = answer
             .models
@@ -248,7 +251,7 @@ impl<'a> ResponseForwarder<'a> {
             .find(|name| **name != self.route.model && !self.route.aliases.contains(name));
         call.model_answered = foreign
             .or(answer.models.first())
-            .map_or(Seen::NotSeen, |name| told(name));
+            .map_or(MaybeKnown::NotLookedAt, |name| told(name));
     }
 }
 

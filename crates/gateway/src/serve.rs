@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cto_core::values::digest::Hasher;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, Why};
 use cto_core::wire::http::path::{self, Asked, PathClass};
 use cto_core::wire::http::{Framing, RequestHead, Version};
@@ -259,8 +259,8 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
         }
     };
     call.streamed = checked.streamed || head.target.contains(":streamGenerateContent");
-    call.model_asked = checked.model.map_or(Seen::NotSeen, |name| {
-        Seen::Known(name.chars().take(256).collect())
+    call.model_asked = checked.model.map_or(MaybeKnown::NotLookedAt, |name| {
+        MaybeKnown::Known(name.chars().take(256).collect())
     });
     let admitted = checked
         .verdict
@@ -361,7 +361,7 @@ fn receive(
     call.request_bytes = body.len();
     match end {
         BodyEnd::Whole => {
-            call.request_sha256 = Seen::Known(hasher.finish());
+            call.request_sha256 = MaybeKnown::Known(hasher.finish());
             Ok(check.finish(asked.model.as_deref()))
         }
         BodyEnd::EngineClosed => Err(None),

@@ -1,5 +1,5 @@
 //! `report.md`: the report for a person. Verdict first, then why, what changed, where to look.
-//! It holds no digests, so it can be written before they are taken.
+//! It holds no digests, so it can be written before the files are hashed.
 
 use std::fmt::Write as _;
 

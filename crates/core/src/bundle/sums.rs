@@ -1,4 +1,4 @@
-//! `SHA256SUMS`: exactly what `sha256sum -c` reads, and nothing looser.
+//! `SHA256SUMS`: exactly the format that `sha256sum -c` reads; anything else is refused.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! How `test.log` is bound: a header that names run, contract and tree, and a frame around the
-//! output of every command. A frame carries a token of a nonce that is drawn after the engine ended
-//! and told only by the event, when nothing of the contract runs any more: no output can begin, end
-//! or forge a section.
+//! output of every command. Each frame carries a token made from a random nonce. The nonce is drawn
+//! after the engine has ended and is published only in the event, when no command of the contract
+//! runs any more: so no output can begin, end or forge a section.
 
 use crate::bundle::report_md::describe;
 use crate::run::event::{Check, CheckKind, ControlRun, ProcessEnd, VerificationCompleted};
@@ -43,7 +43,7 @@ impl Section {
     }
 }
 
-/// The first lines. The nonce itself is not told yet, only its digest.
+/// The first lines. They hold only the digest of the nonce; the nonce itself is still secret.
 pub fn header(run_id: &RunId, contract: &Digest, tree: &Digest, nonce: &str) -> String {
     let sealed = Digest::tagged("cto-test-log-nonce/1\n", nonce.as_bytes());
     format!("{FORMAT}\nrun {run_id}\ncontract {contract}\ntree {tree}\nnonce sha256 {sealed}\n")

@@ -1,4 +1,4 @@
-//! What keeps a host from containing anything, and the exact fix. Signs in, advice out.
+//! Why a host cannot contain a process, and the exact fix.
 
 use serde::Serialize;
 

@@ -1,9 +1,8 @@
-//! What the kernel keeps as it is while an engine works: which paths of a workspace become
-//! read-only mounts, which stay open, and which files of the repository an engine is not shown at
-//! all.
+//! Which paths of a workspace the kernel protects while an engine works: which become read-only
+//! mounts, which stay writable, and which files of the repository are hidden from the engine.
 //!
 //! A directory stays open when something below it is allowed, so that editors can write a new file
-//! and rename it, and builds can litter. Everything else that exists in an open directory is
+//! and rename it, and builds can leave files. Everything else that exists in an open directory is
 //! covered by a read-only mount of itself; an open directory that holds such a mount is a mount as
 //! well, because a directory that can be renamed takes its mounts along and leaves its name free.
 

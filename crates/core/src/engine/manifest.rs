@@ -1,5 +1,5 @@
-//! `engines/*.toml`: what an engine is, how it is gated, how it is started. Data alone: one path of
-//! the harness starts them all.
+//! `engines/*.toml`: what an engine is, how it is gated, how it is started. No engine has code of
+//! its own: the harness starts them all in the same way.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What an engine is told to do: the contract in words, and nothing else of the host.
+//! The prompt: the contract in words, and nothing about the host.
 
 use crate::task::contract::{Action, Contract};
 use crate::values::paths::PathRule;

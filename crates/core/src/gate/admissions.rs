@@ -1,5 +1,5 @@
-//! The gates of admissions: decision, model, executable, source, review, credential, endpoint,
-//! earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
+//! Gates that read admission records: decision, model, executable, source, review, credential,
+//! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
 
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
 use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
@@ -11,7 +11,7 @@ use crate::records::{
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 /// Runs a check only where the lane needs it, on what was gathered or on nothing at all.
 fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) -> Outcome {
@@ -21,8 +21,8 @@ fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) ->
             Outcome::NotApplicable("the default lane needs no admission")
         }
         _ if input.stage == Stage::One => Outcome::NotApplicable("stage 1 starts nothing"),
-        Seen::Known(facts) => check(facts),
-        Seen::NotSeen => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
+        MaybeKnown::Known(facts) => check(facts),
+        MaybeKnown::NotLookedAt => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
     }
 }
 
@@ -346,7 +346,7 @@ pub fn credentials(input: &GateInput<'_>) -> Outcome {
         match &facts.credential {
             Credential::Ready(_) => Outcome::Pass,
             Credential::NoWay => {
-                no("the credential class is words; say how to come by the credential".into())
+                no("the record describes the credential in words only; say where it comes from (env:, file: or command:)".into())
             }
             Credential::AnotherWay => {
                 no("the credential was to come another way than the one that is admitted".into())
@@ -409,7 +409,7 @@ fn missing(stage: u8) -> Outcome {
 
 fn proven(input: &GateInput<'_>, contract: &Contract) -> Outcome {
     let needed = input.stage.number() - 1;
-    let Seen::Known(facts) = &input.lane else {
+    let MaybeKnown::Known(facts) = &input.lane else {
         return missing(needed);
     };
     match ladder::find(&facts.proofs, needed, &ladder::LaneKey::of(&contract.lane)) {

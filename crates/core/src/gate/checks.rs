@@ -1,10 +1,10 @@
-//! What each gate asks. One function a gate; every missing input blocks.
+//! What each gate asks, one function per gate. Every missing input blocks.
 
 use super::{GateInput, Outcome};
 use crate::task::contract::{Contract, MutationMode, Stage};
 use crate::task::source::{Looked, SourceClass};
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");
 pub(super) const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
@@ -83,14 +83,14 @@ pub fn source(input: &GateInput<'_>) -> Outcome {
 pub fn source_state(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match (&contract.source, &input.source) {
         (None, _) => Outcome::NotApplicable("no repository is copied"),
-        (Some(_), Seen::NotSeen) => Outcome::Blocked(
+        (Some(_), MaybeKnown::NotLookedAt) => Outcome::Blocked(
             Code::SourceNotAdmitted,
             Some("the source was not looked at".into()),
         ),
-        (Some(_), Seen::Known(Looked::Unusable(why))) => {
+        (Some(_), MaybeKnown::Known(Looked::Unusable(why))) => {
             Outcome::Blocked(Code::SourceNotAdmitted, Some(why.clone()))
         }
-        (Some(source), Seen::Known(Looked::Found(look))) => match look.status.dirt() {
+        (Some(source), MaybeKnown::Known(Looked::Found(look))) => match look.status.dirt() {
             Some(dirt) if !source.from_head => {
                 Outcome::Blocked(Code::DirtyStartingTree, Some(dirt))
             }
@@ -169,12 +169,12 @@ pub fn provider(input: &GateInput<'_>) -> Outcome {
             let why = format!("this version knows {} but cannot run it", input.manifest.id);
             Outcome::Blocked(Code::ProviderUnavailable, Some(why))
         }
-        Seen::NotSeen => Outcome::Blocked(
+        MaybeKnown::NotLookedAt => Outcome::Blocked(
             Code::ProviderUnavailable,
             Some("the host was not looked at".into()),
         ),
-        Seen::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
-        Seen::Known(host) => Outcome::Blocked(
+        MaybeKnown::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
+        MaybeKnown::Known(host) => Outcome::Blocked(
             Code::ProviderUnavailable,
             Some(host.lane_missing.join("; ")),
         ),
@@ -183,7 +183,7 @@ pub fn provider(input: &GateInput<'_>) -> Outcome {
 
 pub fn toolchains(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
-        let Seen::Known(host) = &input.host else {
+        let MaybeKnown::Known(host) = &input.host else {
             return Outcome::Blocked(
                 Code::ToolchainUnavailable,
                 Some("the host was not looked at".into()),
@@ -207,7 +207,7 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
 /// Every lane needs the whole jail. One exception, said out loud wherever it shows: `fake` at
 /// stage 2 playing a script that ships with its case.
 pub fn containment(input: &GateInput<'_>) -> Outcome {
-    let Seen::Known(host) = &input.host else {
+    let MaybeKnown::Known(host) = &input.host else {
         return Outcome::Blocked(
             Code::ContainmentUnavailable,
             Some("the host was not looked at".into()),

@@ -1,5 +1,4 @@
-//! The proof ladder: what a proof belongs to, what proves a stage, and what takes a proof away
-//! again.
+//! The ladder of stages: what proves a stage, for which lane, and what makes a proof invalid again.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::task::contract::{Contract, Label, Lane, ModelPair, Stage};
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::verdict::Status;
 
 /// What a proof belongs to. Any part changed, and the lane stands at the bottom again.
@@ -23,7 +22,7 @@ use crate::values::verdict::Status;
 pub struct LaneKey {
     pub engine: EngineId,
     pub source_pin: Option<String>,
-    pub executable_sha256: Seen<Digest>,
+    pub executable_sha256: MaybeKnown<Digest>,
     pub model: Option<ModelPair>,
     /// Absent where the tree that decides it was not looked at.
     pub containment: Option<Containment>,

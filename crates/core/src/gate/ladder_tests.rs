@@ -4,7 +4,7 @@ fn lane() -> LaneKey {
     LaneKey {
         engine: "pi".parse().unwrap(),
         source_pin: Some("v1".into()),
-        executable_sha256: Seen::Known(Digest::of(b"pi")),
+        executable_sha256: MaybeKnown::Known(Digest::of(b"pi")),
         model: Some(ModelPair {
             provider: "p".into(),
             model: "m".into(),
@@ -65,7 +65,10 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
             "containment policy",
         ),
         (|l| l.source_pin = None, "source pin"),
-        (|l| l.executable_sha256 = Seen::NotSeen, "executable digest"),
+        (
+            |l| l.executable_sha256 = MaybeKnown::NotLookedAt,
+            "executable digest",
+        ),
         (|l| l.model = None, "model pair"),
     ];
     for (change, what) in changes {

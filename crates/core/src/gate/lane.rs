@@ -76,7 +76,7 @@ impl Endpoint {
 /// Whether the credential can be had; never the credential.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Credential {
-    /// The class is words, and nobody said how to come by the credential.
+    /// The record describes the credential in words only, and nobody said where it comes from.
     #[default]
     NoWay,
     /// A way was given that is not the one the record names.

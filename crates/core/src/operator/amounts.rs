@@ -1,4 +1,4 @@
-//! Ages, sizes and moments as a person types them. Whoever asks brings the time of now.
+//! Ages, sizes and moments as a person types them. The caller passes the current time.
 
 use std::fmt;
 use std::str::FromStr;

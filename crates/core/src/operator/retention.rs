@@ -1,6 +1,6 @@
 //! Which runs a person's retention rules would remove, and why every other one stays.
 //!
-//! Nothing that could still matter goes: no run without a verdict, none that cannot be read, none
+//! Nothing that could still matter is removed: no run without a verdict, none that cannot be read, none
 //! that another bundle refers to. The shell looks again before it removes what is decided here.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! `config.toml`: the knobs a person may set once for all commands, and which source of a setting
-//! wins.
+//! `config.toml`: the settings a person may make once for all commands, and which source of a
+//! setting wins.
 //!
 //! A file can be written by anyone who gets at it, so it holds nothing that is secret and nothing
 //! that changes what a run may do: no engine is opened, no stage raised, no containment loosened

@@ -1,5 +1,5 @@
-//! A run as a story: its events with relative times, one human line each, the phases they bound and
-//! the silences between them. What an engine said stands apart from what was observed.
+//! The timeline of a run: its events with relative times, one readable line each, the phases they
+//! bound and the pauses between them. An engine's claims are kept apart from observations.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::run::order::Machine;
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::time::Utc;
 use crate::wire::calls::CallRecord;
 
@@ -268,7 +268,8 @@ pub fn narrate(event: &Event) -> String {
 }
 
 fn model_call(call: &CallRecord) -> String {
-    let tokens = |seen: Seen<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
+    let tokens =
+        |seen: MaybeKnown<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
     let why = call
         .why
         .map_or(String::new(), |why| format!(": {}", why.sentence()));

@@ -1,5 +1,5 @@
-//! Is a case a case? What its files must be, what its scripts are for, and what a trial of each
-//! must show.
+//! Is a case sound? Which files it must have, what its scripts are for, and what a trial run of
+//! each must show.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::task::contract::{Contract, Stage};
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 /// `stage2-no-target-inspection.json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct NoTargetInspection {
     pub lane: LaneKey,
     /// As the contract has it: `none`.
     pub target_repository: String,
-    pub target_head: Seen<String>,
+    pub target_head: MaybeKnown<String>,
     /// A repository was copied.
     pub source_repository: bool,
     /// The argument template of the engine, before anything of the run is put into it.
@@ -45,7 +45,7 @@ pub struct NoTargetInspection {
 pub fn no_target(contract: &Contract, argv_template: &[String]) -> NoTargetInspection {
     let none = |text: &str| text == "none";
     let exposed = !none(&contract.target_repository)
-        || !matches!(&contract.lane.target_head, Seen::Known(head) if none(head))
+        || !matches!(&contract.lane.target_head, MaybeKnown::Known(head) if none(head))
         || contract.source.is_some();
     NoTargetInspection {
         schema_version: 1,
@@ -246,7 +246,7 @@ mod tests {
         other.target_repository = "x".into();
         assert!(no_target(&other, &[]).target_exposed);
         let mut other = contract.clone();
-        other.lane.target_head = Seen::NotSeen;
+        other.lane.target_head = MaybeKnown::NotLookedAt;
         assert!(no_target(&other, &[]).target_exposed);
         let mut other = contract;
         other.source = Some(crate::task::source::tests::source());

@@ -1,4 +1,4 @@
-//! Reading a record: a table of fields, checked one by one before anything is made of them.
+//! Reads a record: a table of fields, each checked before the record is built.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ pub enum Takes {
     /// A name that is compared byte by byte: printable ASCII without spaces.
     Name,
     Names,
-    /// The one way or class a credential comes by.
+    /// Where a credential comes from, or its class.
     Credential,
     /// An https or git address without a credential in it.
     Address,
@@ -406,7 +406,7 @@ fn address_problem(text: &str) -> Option<&'static str> {
 fn path_problem(text: &str) -> Option<&'static str> {
     match text {
         _ if !text.starts_with('/') => {
-            Some("must be an absolute path; a name, an alias or a shell keyword is none")
+            Some("must be an absolute path, not a name, an alias or a shell keyword")
         }
         _ if text.split('/').any(|part| part == ".." || part == ".") => {
             Some("must be a plain path without `.` or `..`")

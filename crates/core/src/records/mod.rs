@@ -1,8 +1,11 @@
-//! Records that let one exact thing be used: where an engine came from, which file is run, which
-//! model answers, which repository may be changed; and who may choose the model.
+//! Admission records: which engine program, model and repository may be used.
 //!
-//! A record is read strictly or not at all. What is wrong with one is said by field; the value of a
-//! field is never repeated, because it may be what no record may hold.
+//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
+//! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
+//! - `credential.rs` `endpoint.rs` `trigger.rs` fields with a meaning of their own
+//!
+//! A record with any problem is refused. Errors name the field and never repeat its value: it may
+//! be a secret. Imports: values to wire. Imported by run, gate and the rooms above them.
 
 pub mod credential;
 mod executable;

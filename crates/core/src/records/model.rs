@@ -1,4 +1,4 @@
-//! Which model may answer, and who may choose it.
+//! The model admission (which model may be used) and the decision record (who may choose it).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! What looks like a secret, by shape alone. No record may hold one, so a false alarm costs a
-//! rewording and a miss costs a credential: in doubt it is one.
+//! Recognises text that looks like a secret. No record may hold one. A false alarm costs a rewording
+//! and a miss costs a credential, so in doubt it counts as a secret.
 
 /// A token's beginning, the letters it goes on with, and how many make it one.
 const PREFIXES: &[(&str, usize)] = &[

@@ -16,8 +16,8 @@ use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
 use crate::values::json::{self, JsonError};
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::PathRule;
-use crate::values::seen::Seen;
 use crate::workspace::tree::Tree;
 
 #[derive(
@@ -224,11 +224,11 @@ pub enum Label {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lane {
     pub engine: EngineId,
-    pub executable_sha256: Seen<Digest>,
+    pub executable_sha256: MaybeKnown<Digest>,
     pub model: Option<ModelPair>,
     pub stage: Stage,
     /// `none` where no target exists.
-    pub target_head: Seen<String>,
+    pub target_head: MaybeKnown<String>,
     /// The script a scripted engine plays, by digest.
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.
@@ -275,7 +275,7 @@ pub struct Contract {
     pub rollback: String,
     pub limits: Limits,
     /// Digest of the starting tree: paths, modes and contents.
-    pub start_tree: Seen<Digest>,
+    pub start_tree: MaybeKnown<Digest>,
     /// The repository the starting tree is copied from; absent where the case brings its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
@@ -287,7 +287,7 @@ pub struct Contract {
 pub struct Circumstances {
     pub label: Label,
     pub lane: Lane,
-    pub start_tree: Seen<Digest>,
+    pub start_tree: MaybeKnown<Digest>,
     pub source: Option<Source>,
     pub hidden_files: BTreeMap<String, Digest>,
     /// Digest of the control patch, when the case names one.
@@ -522,17 +522,17 @@ rollback = "discard the copy"
         Circumstances {
             lane: Lane {
                 engine: engine.parse().unwrap(),
-                executable_sha256: Seen::Known(Digest::of(b"exe")),
+                executable_sha256: MaybeKnown::Known(Digest::of(b"exe")),
                 model: None,
                 stage: Stage::Two,
-                target_head: Seen::Known("none".into()),
+                target_head: MaybeKnown::Known("none".into()),
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
                 source_pin: None,
                 containment: None,
             },
             label: Label::Case,
-            start_tree: Seen::Known(Digest::of(b"tree")),
+            start_tree: MaybeKnown::Known(Digest::of(b"tree")),
             source: None,
             hidden_files: BTreeMap::new(),
             control_patch: None,

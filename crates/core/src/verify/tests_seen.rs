@@ -1,5 +1,5 @@
-//! What the chain says about verification beside `test.log`, `test-ids.json` and the measured
-//! changes.
+//! What the chain says about verification, compared with `test.log`, `test-ids.json` and the
+//! measured changes.
 
 use super::{Documents, Verifier};
 use crate::bundle;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Protocol;
 use crate::values::digest::Digest;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::wire::http::path::PathClass;
 
 /// How a call ended.
@@ -172,18 +172,18 @@ impl Why {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenCounts {
-    pub input: Seen<u64>,
+    pub input: MaybeKnown<u64>,
     /// With reasoning.
-    pub output: Seen<u64>,
-    pub reasoning: Seen<u64>,
+    pub output: MaybeKnown<u64>,
+    pub reasoning: MaybeKnown<u64>,
 }
 
 impl Default for TokenCounts {
     fn default() -> Self {
         Self {
-            input: Seen::NotSeen,
-            output: Seen::NotSeen,
-            reasoning: Seen::NotSeen,
+            input: MaybeKnown::NotLookedAt,
+            output: MaybeKnown::NotLookedAt,
+            reasoning: MaybeKnown::NotLookedAt,
         }
     }
 }
@@ -201,26 +201,26 @@ pub struct CallRecord {
     /// Did it go to the endpoint?
     pub forwarded: bool,
     pub streamed: bool,
-    pub model_asked: Seen<String>,
-    pub model_answered: Seen<String>,
+    pub model_asked: MaybeKnown<String>,
+    pub model_answered: MaybeKnown<String>,
     /// Of the endpoint.
-    pub status: Seen<u16>,
+    pub status: MaybeKnown<u16>,
     pub outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
     pub request_bytes: u64,
     pub response_bytes: u64,
-    pub request_sha256: Seen<Digest>,
+    pub request_sha256: MaybeKnown<Digest>,
     /// Of the body as the endpoint sent it.
-    pub response_sha256: Seen<Digest>,
+    pub response_sha256: MaybeKnown<Digest>,
     pub tokens: TokenCounts,
     /// From the end of the request to the first byte of the answer's head.
-    pub first_byte_us: Seen<u64>,
+    pub first_byte_us: MaybeKnown<u64>,
     pub total_us: u64,
     pub content: bool,
     pub reasoning: bool,
     pub tool_calls: u64,
-    pub finish_reason: Seen<String>,
+    pub finish_reason: MaybeKnown<String>,
 }
 
 impl CallRecord {
@@ -232,22 +232,22 @@ impl CallRecord {
             path: PathClass::Other,
             forwarded: false,
             streamed: false,
-            model_asked: Seen::NotSeen,
-            model_answered: Seen::NotSeen,
-            status: Seen::NotSeen,
+            model_asked: MaybeKnown::NotLookedAt,
+            model_answered: MaybeKnown::NotLookedAt,
+            status: MaybeKnown::NotLookedAt,
             outcome: Outcome::Ok,
             why: None,
             request_bytes: 0,
             response_bytes: 0,
-            request_sha256: Seen::NotSeen,
-            response_sha256: Seen::NotSeen,
+            request_sha256: MaybeKnown::NotLookedAt,
+            response_sha256: MaybeKnown::NotLookedAt,
             tokens: TokenCounts::default(),
-            first_byte_us: Seen::NotSeen,
+            first_byte_us: MaybeKnown::NotLookedAt,
             total_us: 0,
             content: false,
             reasoning: false,
             tool_calls: 0,
-            finish_reason: Seen::NotSeen,
+            finish_reason: MaybeKnown::NotLookedAt,
         }
     }
 
@@ -260,7 +260,7 @@ impl CallRecord {
     /// for four bytes.
     pub fn tokens_spent(&self) -> u64 {
         let guess = |bytes: u64| if self.forwarded { bytes.div_ceil(4) } else { 0 };
-        let known = |seen: Seen<u64>| seen.known().copied();
+        let known = |seen: MaybeKnown<u64>| seen.known().copied();
         let input = known(self.tokens.input).unwrap_or_else(|| guess(self.request_bytes));
         let output = known(self.tokens.output).unwrap_or_else(|| guess(self.response_bytes));
         input.saturating_add(output)
@@ -487,9 +487,9 @@ mod tests {
         (one.request_bytes, one.response_bytes) = (401, 40);
         assert_eq!(one.tokens_spent(), 111);
         one.tokens = TokenCounts {
-            input: Seen::Known(5),
-            output: Seen::Known(7),
-            reasoning: Seen::Known(3),
+            input: MaybeKnown::Known(5),
+            output: MaybeKnown::Known(7),
+            reasoning: MaybeKnown::Known(3),
         };
         assert_eq!(one.tokens_spent(), 12);
         one.forwarded = false;
@@ -532,7 +532,7 @@ mod tests {
     fn a_record_reads_back() {
         let mut one = call(3, 4, Outcome::Refused);
         one.why = Some(Why::OtherModel);
-        one.model_asked = Seen::Known("m".into());
+        one.model_asked = MaybeKnown::Known("m".into());
         let text = serde_json::to_string(&one).unwrap();
         assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), one);
         assert!(text.contains("\"why\":\"other_model\""), "{text}");

@@ -1,5 +1,5 @@
-//! A cached checkout as data: which way a workspace is made, the manifest that stands for a tree
-//! that need not be read again, and which checkouts a bounded cache lets go.
+//! A cached checkout as data: how a workspace is made, the manifest that spares reading a tree
+//! again, and which checkouts a bounded cache removes.
 
 use crate::values::digest::Digest;
 use crate::values::paths::TreePath;

@@ -25,7 +25,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::event_type::EventType;
 use cto_core::values::ids::RunId;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::verdict::Status;
 use cto_core::workspace::checkout::WorkspaceKind;
 
@@ -171,7 +171,9 @@ fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
         executable_sha256: planned
             .contract
             .valid()
-            .map_or(Seen::NotSeen, |contract| contract.lane.executable_sha256),
+            .map_or(MaybeKnown::NotLookedAt, |contract| {
+                contract.lane.executable_sha256
+            }),
         warnings: untested.map(warning).into_iter().collect(),
         version,
     }

@@ -19,7 +19,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
@@ -343,7 +343,7 @@ fn identity(
         engine: EngineFacts {
             name: started.engine,
             version: None,
-            executable_sha256: lane.map_or(Seen::NotSeen, |lane| lane.executable_sha256),
+            executable_sha256: lane.map_or(MaybeKnown::NotLookedAt, |lane| lane.executable_sha256),
             warnings: Vec::new(),
         },
         stage: started.stage,

@@ -1,5 +1,5 @@
-//! Ed25519 public keys: read from what people have (PEM, an OpenSSH line), named by a digest, and
-//! asked whether a signature is theirs.
+//! Ed25519 public keys: read from PEM or an OpenSSH line, named by a digest, and used to check
+//! signatures.
 
 use std::fmt;
 

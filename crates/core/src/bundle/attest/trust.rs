@@ -1,4 +1,4 @@
-//! Whose signatures count here: known keys and how each of them stands.
+//! Whose signatures count here: the known keys, and whether each is active, retired or revoked.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{MatrixReport, RowOutcome, RowVerdict};
 use crate::values::text::is_dangerous;
 
-/// One suite, one test case a row.
+/// One suite, one test case per row.
 pub fn junit(report: &MatrixReport) -> String {
     let counts = &report.counts;
     let numbers = format!(

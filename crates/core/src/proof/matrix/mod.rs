@@ -1,6 +1,10 @@
-//! The failure matrix: rows as data, what a row's bundle must show, and what became of each row.
+//! The failure matrix: rows as data, what a row's bundle must show, and the result of each row.
 //!
-//! Nothing here runs anything. `evaluate` reads what a run left behind, never what an engine said.
+//! - this file: the rows (`rows.toml`); `show.rs` one thing a bundle must show
+//! - `evaluate.rs` a row against what its run left behind; `outcome.rs` results; `junit.rs` as XML
+//! - `hostile/` the attack suite
+//!
+//! Nothing here runs anything. What an engine said is never read as a result.
 
 mod evaluate;
 mod hostile;
@@ -152,7 +156,7 @@ pub enum Fault {
     SmallFiles,
     /// PATH leads to nothing.
     NoGit,
-    /// The harness is told to stop at the first sound of the engine.
+    /// The run is cancelled at the engine's first output.
     Interrupt,
     /// A file appears in the source at the first sound of the engine.
     SourceEdited,

@@ -81,7 +81,7 @@ fn streams_are_understood() {
         assert_eq!(answer.finish_reason.as_deref(), Some(finish));
         assert_eq!(
             (answer.tokens.input, answer.tokens.output),
-            (Seen::Known(10), Seen::Known(5)),
+            (MaybeKnown::Known(10), MaybeKnown::Known(5)),
             "{protocol:?}"
         );
         assert_eq!(outcome_of(200, &answer, true, true), (Outcome::Ok, None));
@@ -116,7 +116,7 @@ fn documents_are_understood() {
         );
         assert_eq!(
             (answer.tokens.input, answer.tokens.output),
-            (Seen::Known(10), Seen::Known(5)),
+            (MaybeKnown::Known(10), MaybeKnown::Known(5)),
             "{protocol:?}"
         );
         assert_eq!(

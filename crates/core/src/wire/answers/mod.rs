@@ -6,7 +6,7 @@ pub mod readings;
 use super::Protocol;
 use super::calls::{Outcome, TokenCounts, Why};
 use super::json_scan::{Rigour, Scanner};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::wire::http::sse::{Events, Part};
 use readings::Event;
 
@@ -289,8 +289,8 @@ pub fn outcome_of(
     }
 }
 
-pub(super) fn add(total: &mut Seen<u64>, more: u64) {
-    *total = Seen::Known(total.known().copied().unwrap_or(0).saturating_add(more));
+pub(super) fn add(total: &mut MaybeKnown<u64>, more: u64) {
+    *total = MaybeKnown::Known(total.known().copied().unwrap_or(0).saturating_add(more));
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use crate::supervise::{self, Job, Limits};
 use crate::task::cases::{Case, FixtureFile, TaskText};
 use crate::task::engines;
 use crate::task::request::{Request, SourceRequest};
-use aftermath::{Bait, Untrodden};
+use aftermath::{Honeypot, PathsThatMustNotExist};
 use place::Place;
 
 pub use place::bundle_files;
@@ -105,7 +105,7 @@ pub fn run(
         Vec::new()
     };
     let gated = engines::all()?.into_iter().find(Manifest::is_gated);
-    let stage = Stage {
+    let matrix_run = MatrixRun {
         order,
         root,
         env,
@@ -127,7 +127,7 @@ pub fn run(
                     let Some(number) = locked(&queue).pop_front() else {
                         break;
                     };
-                    let outcome = stage.row(&order.rows[number], cancel);
+                    let outcome = matrix_run.row(&order.rows[number], cancel);
                     locked(&ended)(&outcome);
                     locked(&done).insert(number, outcome);
                 }
@@ -172,7 +172,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// What all rows share.
-struct Stage<'a> {
+struct MatrixRun<'a> {
     order: &'a Order,
     root: &'a Path,
     env: &'a Env,
@@ -182,7 +182,7 @@ struct Stage<'a> {
     gated: Option<Manifest>,
 }
 
-impl Stage<'_> {
+impl MatrixRun<'_> {
     fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
         let manifest = match (row.lanes, self.order.manifest.is_gated()) {
             (Lanes::Gated | Lanes::Opened, false) => {
@@ -246,26 +246,33 @@ impl Stage<'_> {
                 .ok_or_else(|| io::Error::other("git was not found on PATH"))?;
             place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
-        let bait = row.theme.as_ref().map(|_| Bait::lay(dir)).transpose()?;
-        let (untrodden, before) = (Untrodden::of(row), place.look()?);
+        let honeypot = row
+            .theme
+            .as_ref()
+            .map(|_| Honeypot::open(dir))
+            .transpose()?;
+        let (must_not_exist, before) = (PathsThatMustNotExist::of(row), place.look()?);
         let mut said = Vec::new();
         let job = self.job(
             row,
             manifest,
             &place,
-            bait.as_ref().map(Bait::words).unwrap_or(&Words::new()),
+            honeypot
+                .as_ref()
+                .map(Honeypot::words)
+                .unwrap_or(&Words::new()),
         );
         let end = supervise::run(&job, cancel, &mut |_, bytes| said.extend_from_slice(bytes))
             .map_err(io::Error::other)?
             .end;
         let mut touched = before.differences(&place.look()?);
         touched.extend(
-            untrodden
-                .trodden()
+            must_not_exist
+                .found()
                 .into_iter()
                 .chain(aftermath::left_over(dir)),
         );
-        touched.extend(bait.iter().flat_map(Bait::taken));
+        touched.extend(honeypot.iter().flat_map(Honeypot::touched));
         let printed = if row.reads_back {
             self.read_back(row, manifest, &place, cancel)?
         } else {

@@ -13,7 +13,7 @@ use cto_core::engine::prompt::prompt;
 use cto_core::gate::how_it_ended;
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::text::tame_excerpt;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
 use cto_gateway::Gateway;
@@ -177,7 +177,7 @@ pub fn record_calls(
             &mut call.model_answered,
             &mut call.finish_reason,
         ] {
-            if let Seen::Known(text) = name {
+            if let MaybeKnown::Known(text) = name {
                 *text = bundle.clean(text);
             }
         }
@@ -192,8 +192,8 @@ pub fn record_calls(
 }
 
 fn model_use(report: &GatewayReport) -> ModelUse {
-    let known = |seen: &Seen<u64>| seen.known().copied().unwrap_or(0);
-    let sum = |of: fn(&CallRecord) -> &Seen<u64>| {
+    let known = |seen: &MaybeKnown<u64>| seen.known().copied().unwrap_or(0);
+    let sum = |of: fn(&CallRecord) -> &MaybeKnown<u64>| {
         report
             .calls
             .iter()

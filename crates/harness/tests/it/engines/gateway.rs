@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, Why};
 use cto_core::wire::endpoint::Endpoint;
@@ -227,7 +227,7 @@ fn every_protocol_passes_through_byte_for_byte() {
                 (Outcome::Ok, stream, true),
                 "{call:?}"
             );
-            assert_eq!(call.model_answered, Seen::Known(MODEL.into()));
+            assert_eq!(call.model_answered, MaybeKnown::Known(MODEL.into()));
             assert_eq!(
                 (
                     call.tokens.input,
@@ -235,22 +235,22 @@ fn every_protocol_passes_through_byte_for_byte() {
                     call.content,
                     call.reasoning
                 ),
-                (Seen::Known(10), 1, true, true),
+                (MaybeKnown::Known(10), 1, true, true),
                 "{call:?}"
             );
             assert_eq!(
                 call.response_sha256,
-                Seen::Known(cto_core::values::digest::Digest::of(
+                MaybeKnown::Known(cto_core::values::digest::Digest::of(
                     through.body.as_bytes()
                 ))
             );
             assert_eq!(
                 call.request_sha256,
-                Seen::Known(cto_core::values::digest::Digest::of(
+                MaybeKnown::Known(cto_core::values::digest::Digest::of(
                     body.to_string().as_bytes()
                 ))
             );
-            assert_eq!(call.status, Seen::Known(200));
+            assert_eq!(call.status, MaybeKnown::Known(200));
             assert!(call.first_byte_us.known().is_some() && call.finish_reason.known().is_some());
         }
     }
@@ -381,7 +381,7 @@ fn another_model_never_reaches_the_engine() {
         );
         assert_eq!(
             lab.only_call().model_answered,
-            Seen::Known("lab-1-2026".into())
+            MaybeKnown::Known("lab-1-2026".into())
         );
     }
     // A switch in the middle ends the stream there.

@@ -1,6 +1,8 @@
-//! The hostile kit as data: what an engine tries against the harness, and what must come of it.
-//! Each row becomes a row of the matrix, so that it is run and judged like any other; the parts of
-//! the kit lie in `hostile/`.
+//! The attack suite as data: what a hostile engine tries, and what the harness must show afterwards.
+//!
+//! - this file: reads the suite; each attack becomes a row of the matrix and is run like any other
+//! - `*.toml` the attacks by target: tree, host, kernel, evidence, protected paths, floods, further
+//!   ones, and honest work as control (`benign.toml`)
 
 use std::collections::BTreeMap;
 

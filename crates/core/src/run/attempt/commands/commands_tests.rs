@@ -1,6 +1,8 @@
 //! The table, word by word.
 
+use super::table::TOOLS;
 use super::*;
+use Deed::{Close, CredentialChange, Deploy, IssueClose};
 use proptest::prelude::*;
 
 /// A command line, its program looked up by name.
