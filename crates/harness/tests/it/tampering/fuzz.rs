@@ -11,7 +11,7 @@ use cto_core::bundle::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust,
 use cto_core::bundle::report::Report;
 use cto_core::bundle::sums;
 use cto_core::containment::ContainmentReport;
-use cto_core::engine::dialect::Ear;
+use cto_core::engine::dialect::DialectParser;
 use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::operator::settings;
@@ -222,10 +222,10 @@ fn read(kind: &str, bytes: &[u8]) {
         "config" => drop(settings::parse("config.toml", bytes)),
         "line" => {
             for dialect in [Dialect::Fake, Dialect::Pi] {
-                let mut ear = Ear::new(dialect);
+                let mut parser = DialectParser::new(dialect);
                 bytes
                     .split(|byte| *byte == b'\n')
-                    .for_each(|line| drop(ear.hear(line)));
+                    .for_each(|line| drop(parser.parse_line(line)));
             }
         }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),
