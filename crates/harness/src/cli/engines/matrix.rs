@@ -23,11 +23,10 @@ pub struct Args {
     /// The engine to try
     #[arg(long, default_value = DEFAULT_ENGINE)]
     engine: String,
-    /// Only this row, or all forms of it, or all of a theme; may be given again
+    /// Only rows with this name, base name or theme (repeatable)
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
-    /// What a hostile engine tries, and honest work that must stay green, instead of the ways to
-    /// fail
+    /// Run the attack suite (with honest work as control) instead of the failure matrix
     #[arg(long)]
     hostile: bool,
     /// Also write the result as JUnit XML

@@ -23,7 +23,7 @@ pub struct Args {
     /// Remove the oldest runs until all together take no more than this, like 5G
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Size>,
-    /// Remove only runs that ended so: pass, fail or blocked
+    /// Remove only runs with this status: pass, fail or blocked
     #[arg(long, value_parser = listing::word::<Status>)]
     status: Option<Status>,
     /// Keep the newest N (of that status) whatever the other rules say
@@ -49,9 +49,12 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         keep_last: args.keep_last,
     };
     if policy.says_nothing() {
-        return Err(Failure::usage("no_rule", "nothing says which runs may go")
-            .so("nothing was removed")
-            .hint("give --older-than, --max-size, --status or --keep-last"));
+        return Err(Failure::usage(
+            "no_rule",
+            "no rule given: say which runs to delete, e.g. --older-than 30d",
+        )
+        .so("nothing was removed")
+        .hint("give --older-than, --max-size, --status or --keep-last"));
     }
     let home = context.home()?;
     if args.yes {

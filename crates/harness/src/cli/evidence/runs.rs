@@ -27,7 +27,7 @@ const MANY: usize = 10_000;
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Only runs that ended so: pass, fail or blocked
+    /// Only runs with this status: pass, fail or blocked
     #[arg(long, value_parser = listing::word::<Status>)]
     status: Option<Status>,
     /// Only runs of this engine
