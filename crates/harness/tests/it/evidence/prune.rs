@@ -153,8 +153,8 @@ fn every_rule_and_their_sum() {
         assert_eq!(went(&house.cto(&args)), want, "{rules:?}");
     }
     for (args, want) in [
-        (&[][..], "nothing says which runs may go"),
-        (&["--yes"], "nothing says which runs may go"),
+        (&[][..], "no rule given"),
+        (&["--yes"], "no rule given"),
         (&["--older-than", "soon"], "7d"),
         (&["--max-size", "5GB"], "5G"),
         (&["--status", "old"], "blocked"),
