@@ -8,8 +8,8 @@
 //!
 //! Imports nothing of this crate. Imported by every room.
 
-pub mod blocker;
 pub mod address;
+pub mod blocker;
 pub mod digest;
 pub mod event_type;
 pub mod ids;

@@ -1,9 +1,10 @@
 //! A run under way: what each of its steps needs, and why one may end before its end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cto_core::containment::Containment;
 use cto_core::gate::plan::Plan;
 use cto_core::values::blocker::Code;
 
@@ -12,11 +13,13 @@ use crate::host::{Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
+use crate::supervise::launch::{self, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git::{GitError, SourceRepo};
 use crate::workspace::of_run::MadeFrom;
+use crate::workspace::private_copy::PrivateCopy;
 
 /// A planned run under way: what every step of it needs.
 pub struct Execution<'a> {
@@ -46,6 +49,17 @@ impl Execution<'_> {
             work: &self.work,
             git: &self.git,
         }
+    }
+
+    /// Where a process of this run works: a copy, handed over, and a scratch directory.
+    pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
+        let mount = copy.mount(Path::new(launch::WORKSPACE));
+        let place = RunPlace::make(self.plan, self.env, (mount, copy.changed_dir()), scratch)
+            .map_err(Stop::Workspace)?;
+        if self.plan.containment != Containment::None {
+            copy.hand_over().map_err(Stop::Workspace)?;
+        }
+        Ok(place)
     }
 
     pub fn stop_if_cancelled(&self) -> Result<(), Stop> {
