@@ -9,7 +9,7 @@ use cto_core::gate::plan::Plan;
 use cto_core::values::blocker::Code;
 
 use crate::evidence::EvidenceError;
-use crate::host::{Env, Home};
+use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
@@ -62,6 +62,11 @@ impl Execution<'_> {
         Ok(place)
     }
 
+    /// A name for a scratch directory that no other process has.
+    pub fn new_scratch(&self) -> Result<PathBuf, Stop> {
+        Ok(self.work.join(format!("scratch-{}", random(8)?)))
+    }
+
     pub fn stop_if_cancelled(&self) -> Result<(), Stop> {
         if self.cancel.requested() {
             Err(Stop::Cancelled)
@@ -69,6 +74,11 @@ impl Execution<'_> {
             Ok(())
         }
     }
+}
+
+/// Letters nobody could have known before.
+pub fn random(length: usize) -> Result<String, Stop> {
+    host::random_name(length).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))
 }
 
 /// Why an execution ended before its end.

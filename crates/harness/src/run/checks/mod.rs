@@ -27,8 +27,7 @@ use cto_core::workspace::tree::{self, FileKind};
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::host;
-use crate::run::execution::{Execution, Stop};
+use crate::run::execution::{Execution, Stop, random};
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Stream};
 use crate::workspace::measure::Measured;
@@ -173,55 +172,6 @@ fn conclude(
     Ok(())
 }
 
-fn random(length: usize) -> Result<String, Stop> {
-    host::random_name(length).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))
-}
-
-/// Runs the contract's setup commands in a copy, in the same kind of jail.
-pub fn set_up(
-    bundle: &mut OpenBundle,
-    execution: &Execution<'_>,
-    copy: &PrivateCopy,
-    name: &str,
-) -> Result<(), Stop> {
-    for (index, command) in execution.plan.contract.setup.iter().enumerate() {
-        execution.stop_if_cancelled()?;
-        let name = format!("{name}-{}", index + 1);
-        let since = Instant::now();
-        let mut output = Vec::new();
-        let ended = supervise::run(
-            &shell_job(execution, copy, command, None)?.launch,
-            execution.cancel,
-            &mut |_, bytes| {
-                output.extend_from_slice(bytes);
-                let excess = output.len().saturating_sub(RECENT);
-                output.drain(..excess);
-            },
-        )?;
-        let (clean, _) = bundle.secrets.redact(&output);
-        bundle.write(&format!("backend/{name}.log"), &clean)?;
-        if let Some(contained) = ended.contained {
-            bundle.contained(contained.report(&format!("setup: {command}")));
-        }
-        bundle.trace(
-            "setup.run",
-            TraceOutcome::Ok,
-            since,
-            Some(cto_core::bundle::report_md::describe(ended.end)),
-        )?;
-        if !ended.end.succeeded() {
-            let how = cto_core::bundle::report_md::describe(ended.end);
-            let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");
-            return Err(Stop::LateGate {
-                gate: "setup",
-                code: Code::ToolchainUnavailable,
-                detail,
-            });
-        }
-    }
-    Ok(())
-}
-
 /// A shell command of the contract, ready to be run.
 struct ShellJob {
     launch: Launch,
@@ -236,7 +186,7 @@ fn shell_job(
     command: &str,
     runner: Option<Runner>,
 ) -> Result<ShellJob, Stop> {
-    let scratch = execution.work.join(format!("scratch-{}", random(8)?));
+    let scratch = execution.new_scratch()?;
     if let Some(runner) = runner {
         test_names::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
     }

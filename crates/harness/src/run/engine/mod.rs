@@ -30,7 +30,7 @@ const MAX_ENGINE_EVENTS: u64 = 2_000;
 const MAX_LATE_ENDINGS: u64 = 100;
 
 /// Starts the engine, listens to it, and records how it ended.
-pub fn run_engine(
+pub fn run(
     bundle: &mut OpenBundle,
     request: &Request,
     execution: &Execution<'_>,
@@ -124,6 +124,12 @@ pub fn run_engine(
         since,
         Some(cto_core::bundle::report_md::describe(ended.end)),
     )?;
+    if let ProcessEnd::TimedOut { .. } = ended.end {
+        bundle.write(
+            bundle::TIMEOUT_NOTE,
+            b"the engine reached a time limit and was ended\n",
+        )?;
+    }
     Ok(ended.end)
 }
 
