@@ -50,6 +50,33 @@ pub struct Mount {
     pub over: Option<Over>,
 }
 
+impl Mount {
+    /// A path of the host under its own name, read-only.
+    pub fn read_only(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self::read_only_at(path.clone(), path)
+    }
+
+    /// A path of the host under another name, read-only.
+    pub fn read_only_at(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        Self {
+            source: source.into(),
+            target: target.into(),
+            writable: false,
+            mapped: false,
+            over: None,
+        }
+    }
+
+    /// A directory that was handed over, to be written in.
+    pub fn writable(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+        Self {
+            writable: true,
+            ..Self::read_only_at(source, target)
+        }
+    }
+}
+
 /// Where the changes of an overlay go.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Over {

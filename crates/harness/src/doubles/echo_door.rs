@@ -1,16 +1,14 @@
 //! `cto __echo-door CMD…`: a command in a jail with a door, and an echo behind the door. The
 //! gateway will stand there; this stands in for it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
-use std::time::Duration;
 
-use cto_jail::{Door, JailPlan, Mount};
+use cto_jail::Door;
 
 use crate::supervise::cancel::Cancel;
-use crate::supervise::{self, Job, Limits, SuperviseError};
+use crate::supervise::launch::Launch;
+use crate::supervise::{self, SuperviseError};
 
 /// Runs a command whose `CTO_DOOR` names the door; its exit code is ours.
 pub fn play(command: &[OsString]) -> u8 {
@@ -29,30 +27,8 @@ fn run(command: &[OsString]) -> Result<u8, SuperviseError> {
         return Ok(125);
     };
     let own = std::env::current_exe().map_err(watch)?;
-    let mounts = vec![Mount {
-        source: own,
-        target: "/engine/cto".into(),
-        writable: false,
-        mapped: false,
-        over: None,
-    }];
-    let mut plan = JailPlan::new(mounts);
-    plan.door = true;
-    let forever = Duration::from_secs(60);
-    let job = Job {
-        program: PathBuf::from(program),
-        args: args.to_vec(),
-        cwd: "/tmp".into(),
-        env: BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())]),
-        limits: Limits {
-            wall: forever,
-            idle: forever,
-            memory_kib: u64::MAX,
-        },
-        jail: Some(plan),
-        inherit_output: true,
-    };
-    let mut running = supervise::start(&job)?;
+    let launch = Launch::with_door(&own, program, args);
+    let mut running = supervise::start(&launch)?;
     let door = running
         .take_door()
         .ok_or_else(|| watch(io::Error::other("the jail passed no door out")))?;

@@ -1,7 +1,6 @@
 //! The clock, randomness, the environment, and where state lives. Nothing else reads them.
 
 pub mod accounts;
-pub mod batch;
 pub mod digest_cache;
 pub mod failure;
 pub mod files;

@@ -11,6 +11,8 @@ use cto_core::run::event::Toolchain;
 use crate::host::digest_cache;
 use crate::host::{Env, Home};
 
+/// Where programs of the system are looked for, on the host as in a jail.
+pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Always visible in a jail.
 const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
 

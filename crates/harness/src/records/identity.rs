@@ -1,26 +1,21 @@
 //! What a program says about itself: asked once, in a jail, when it is admitted. No run ever asks
 //! again.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use cto_jail::{JailPlan, Mount};
+use cto_jail::Mount;
 
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::host::toolchains::{self, Resolved};
+use crate::host::toolchains::{self, Resolved, SYSTEM_PATH};
 use crate::host::{self, Env, Home};
+use crate::supervise;
 use crate::supervise::cancel::Cancel;
-use crate::supervise::{self, Job, Limits};
+use crate::supervise::launch::Launch;
 
-const LONGEST: Duration = Duration::from_secs(30);
-const MEMORY_KIB: u64 = 2 << 20;
 /// As much as a record keeps.
 const MOST_TEXT: usize = 4000;
-const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What was said, whole lines, without control characters.
 pub struct Said {
@@ -64,17 +59,10 @@ struct Shown {
 }
 
 fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
-    let mount = |path: PathBuf| Mount {
-        target: path.clone(),
-        source: path,
-        writable: false,
-        mapped: false,
-        over: None,
-    };
     let mut shown = Shown {
         mounts: toolchains::shown_for(program, env, home)
             .into_iter()
-            .map(mount)
+            .map(Mount::read_only)
             .collect(),
         path: String::new(),
     };
@@ -83,7 +71,7 @@ fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
             Resolved::Toolchain(found) => {
                 shown
                     .mounts
-                    .extend(found.mounts.iter().map(|path| mount(path.into())));
+                    .extend(found.mounts.iter().map(Mount::read_only));
                 shown
                     .path
                     .extend(found.bin.iter().map(|bin| format!("{bin}:")));
@@ -128,41 +116,12 @@ impl<R: BufRead> TakeLine for R {
 }
 
 fn question(program: &Path, flag: &str, shown: &Shown, work: &Path) -> Result<String, Failure> {
-    let mut mounts = vec![Mount {
-        source: work.to_owned(),
-        target: "/scratch".into(),
-        writable: true,
-        mapped: false,
-        over: None,
-    }];
-    mounts.extend(shown.mounts.iter().cloned());
-    let env: BTreeMap<OsString, OsString> = [
-        ("PATH", shown.path.as_str()),
-        ("HOME", "/scratch/home"),
-        ("TMPDIR", "/tmp"),
-        ("LANG", "C.UTF-8"),
-        ("NO_COLOR", "1"),
-    ]
-    .map(|(name, value)| (name.into(), value.into()))
-    .into();
-    let job = Job {
-        program: program.to_owned(),
-        args: vec![flag.into()],
-        cwd: "/scratch".into(),
-        env,
-        limits: Limits {
-            wall: LONGEST,
-            idle: LONGEST,
-            memory_kib: MEMORY_KIB,
-        },
-        jail: Some(JailPlan::new(mounts)),
-        inherit_output: false,
-    };
+    let launch = Launch::question(program, flag, &shown.mounts, &shown.path, work);
     let mut said = Vec::new();
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
-    supervise::run(&job, &cancel, &mut |_, bytes| {
+    supervise::run(&launch, &cancel, &mut |_, bytes| {
         let room = MOST_TEXT.saturating_sub(said.len());
         said.extend_from_slice(&bytes[..bytes.len().min(room)]);
     })

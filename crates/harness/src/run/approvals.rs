@@ -10,7 +10,8 @@ use cto_core::values::blocker::Code;
 
 use crate::evidence::OpenBundle;
 use crate::host;
-use crate::run::{Stop, close_gate};
+use crate::run::execution::Stop;
+use crate::run::record::close_gate;
 
 /// What an approval, or its refusal, covers.
 const SCOPE: &str = "one approved Harness run only";

@@ -1,22 +1,25 @@
 //! A run under way: what each of its steps needs, and why one may end before its end.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use cto_core::containment::Containment;
 use cto_core::gate::plan::Plan;
 use cto_core::values::blocker::Code;
 
 use crate::evidence::EvidenceError;
-use crate::host::{Env, Home};
+use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
+use crate::supervise::launch::{self, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git::{GitError, SourceRepo};
 use crate::workspace::of_run::MadeFrom;
+use crate::workspace::private_copy::PrivateCopy;
 
 /// A planned run under way: what every step of it needs.
 pub struct Execution<'a> {
@@ -48,6 +51,22 @@ impl Execution<'_> {
         }
     }
 
+    /// Where a process of this run works: a copy, handed over, and a scratch directory.
+    pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
+        let mount = copy.mount(Path::new(launch::WORKSPACE));
+        let place = RunPlace::make(self.plan, self.env, (mount, copy.changed_dir()), scratch)
+            .map_err(Stop::Workspace)?;
+        if self.plan.containment != Containment::None {
+            copy.hand_over().map_err(Stop::Workspace)?;
+        }
+        Ok(place)
+    }
+
+    /// A name for a scratch directory that no other process has.
+    pub fn new_scratch(&self) -> Result<PathBuf, Stop> {
+        Ok(self.work.join(format!("scratch-{}", random(8)?)))
+    }
+
     pub fn stop_if_cancelled(&self) -> Result<(), Stop> {
         if self.cancel.requested() {
             Err(Stop::Cancelled)
@@ -55,6 +74,11 @@ impl Execution<'_> {
             Ok(())
         }
     }
+}
+
+/// Letters nobody could have known before.
+pub fn random(length: usize) -> Result<String, Stop> {
+    host::random_name(length).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))
 }
 
 /// Why an execution ended before its end.

@@ -29,10 +29,59 @@ use crate::supervise::cancel::Cancel;
 use crate::task::engines;
 use crate::task::request::{ProofOrder, Request};
 
+/// What a run owes besides its verdict: the run of `fake` it is compared with, and its proofs.
+pub struct Owed<'a> {
+    request: &'a Request,
+    baseline: Option<Baseline>,
+}
+
 /// The run of `fake` that a gated engine's stage-2 run is compared with.
-pub struct Baseline {
-    pub sealed: SealedBundle,
+struct Baseline {
+    sealed: SealedBundle,
     sums: Digest,
+}
+
+/// How far a run came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reached {
+    /// A gate let it not be planned.
+    Gates,
+    /// A gate that had let the plan through was found closed.
+    LateGate,
+    End,
+}
+
+impl<'a> Owed<'a> {
+    /// Before anything is opened: what must have run already, has.
+    pub fn begin(
+        planned: &mut Planned,
+        request: &'a Request,
+        env: &Env,
+        home: &Home,
+        cancel: &Cancel,
+    ) -> Result<Self, Failure> {
+        let baseline = baseline(planned, request, env, home, cancel)?;
+        Ok(Self { request, baseline })
+    }
+
+    /// What the run relies on: the proof of the stage before, and its baseline.
+    pub fn relies_on(&self, planned: &Planned) -> Vec<Reliance> {
+        reliances(planned, self.baseline.as_ref())
+    }
+
+    /// Once the run is over and before it is sealed: the proofs, where it shows what they need.
+    pub fn write(
+        &self,
+        bundle: &mut OpenBundle,
+        planned: &Planned,
+        reached: Reached,
+    ) -> Result<(), Stop> {
+        match reached {
+            Reached::Gates => write_ordered(bundle, self.request, planned),
+            Reached::LateGate => Ok(()),
+            Reached::End => write_stage2(bundle, self.request, self.baseline.as_ref()),
+        }
+    }
 }
 
 /// Does this run owe a comparison? Only a case that is run for itself, at the stage that asks for
@@ -43,7 +92,7 @@ fn owes_baseline(request: &Request) -> bool {
 
 /// Runs `fake` on the same case first. A baseline that does not pass closes the gate: nothing could
 /// stand on it.
-pub fn baseline(
+fn baseline(
     planned: &mut Planned,
     request: &Request,
     env: &Env,
@@ -100,7 +149,7 @@ fn close(planned: &mut Planned, detail: String) {
 }
 
 /// What the run stands on: the proof of the stage before, and its baseline.
-pub fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
+fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
     let before = proof_before(planned)
         .filter(|_| planned.plan.is_some())
         .map(|proof| Reliance {
@@ -130,7 +179,7 @@ fn proof_before(planned: &Planned) -> Option<&StageProof> {
 }
 
 /// Writes the proof that was ordered, where the run bears it out: the stage alone stopped it.
-pub fn write_ordered(
+fn write_ordered(
     bundle: &mut OpenBundle,
     request: &Request,
     planned: &Planned,
@@ -158,7 +207,7 @@ pub fn write_ordered(
 }
 
 /// Writes the artifacts of stage 2 once the run is over and before it is sealed.
-pub fn write_stage2(
+fn write_stage2(
     bundle: &mut OpenBundle,
     request: &Request,
     baseline: Option<&Baseline>,

@@ -14,6 +14,17 @@ pub struct Limits {
     pub memory_kib: u64,
 }
 
+impl Limits {
+    /// Nothing but a time.
+    pub fn of_time(wall: Duration) -> Self {
+        Self {
+            wall,
+            idle: wall,
+            memory_kib: u64::MAX,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {
     Tick,

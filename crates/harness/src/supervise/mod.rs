@@ -2,25 +2,23 @@
 //! spawns what a contract names.
 
 pub mod cancel;
+pub mod launch;
 
 mod capture;
 mod limits;
 mod pipes;
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use cto_core::containment::{JailReport, ProcessReport, unproven};
 use cto_core::run::attempt::Log;
 use cto_core::run::event::ProcessEnd;
-use cto_jail::{Census, Door, ExitWord, JailError, JailPlan, Witness};
+use cto_jail::{Census, Door, ExitWord, JailError, Witness};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use capture::Capture;
@@ -29,20 +27,7 @@ use limits::{Decision, Input, Watch};
 use pipes::{Pipes, Ready};
 
 use crate::supervise::cancel::Cancel;
-
-/// A process to run, fully decided.
-pub struct Job {
-    pub program: PathBuf,
-    pub args: Vec<OsString>,
-    pub cwd: PathBuf,
-    /// The whole environment; nothing is inherited.
-    pub env: BTreeMap<OsString, OsString>,
-    pub limits: Limits,
-    /// The jail to run it in; without one it runs as the operator, and the plan says so.
-    pub jail: Option<JailPlan>,
-    /// Let it write to our own output instead of through us.
-    pub inherit_output: bool,
-}
+use crate::supervise::launch::Launch;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
@@ -114,15 +99,15 @@ pub struct Running {
     door: Option<Door>,
 }
 
-/// Starts a job. A jailed one is proven contained here, and waits inside for [`Running::finish`].
-pub fn start(job: &Job) -> Result<Running, SuperviseError> {
-    let running = start_unproven(job)?;
+/// Starts a launch. A jailed one is proven contained here, and waits inside for [`Running::finish`].
+pub fn start(launch: &Launch) -> Result<Running, SuperviseError> {
+    let running = start_unproven(launch)?;
     let mut missing = running
         .jail
         .as_ref()
         .map(|jail| unproven(&jail.report))
         .unwrap_or_default();
-    let asked = job
+    let asked = launch
         .jail
         .as_ref()
         .and_then(|plan| plan.guard.as_ref())
@@ -145,33 +130,33 @@ pub fn start(job: &Job) -> Result<Running, SuperviseError> {
 }
 
 /// For experiments with single layers: no run ever starts this way.
-pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
+pub fn start_unproven(launch: &Launch) -> Result<Running, SuperviseError> {
     let started = Instant::now();
     let output = || {
-        if job.inherit_output {
+        if launch.inherit_output {
             Stdio::inherit()
         } else {
             Stdio::piped()
         }
     };
-    let Some(plan) = &job.jail else {
-        let child = Command::new(&job.program)
-            .args(&job.args)
-            .current_dir(&job.cwd)
+    let Some(plan) = &launch.jail else {
+        let child = Command::new(&launch.program)
+            .args(&launch.args)
+            .current_dir(&launch.cwd)
             .env_clear()
-            .envs(&job.env)
+            .envs(&launch.env)
             .stdin(Stdio::null())
             .stdout(output())
             .stderr(output())
             .process_group(0)
             .spawn()
             .map_err(|source| SuperviseError::Spawn {
-                program: job.program.display().to_string(),
+                program: launch.program.display().to_string(),
                 source,
             })?;
         return Ok(Running {
             child,
-            limits: job.limits,
+            limits: launch.limits,
             started,
             jail: None,
             door: None,
@@ -179,10 +164,10 @@ pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
     };
     let ready = cto_jail::prepare(
         plan,
-        &job.program,
-        &job.args,
-        &job.cwd,
-        &job.env,
+        &launch.program,
+        &launch.args,
+        &launch.cwd,
+        &launch.env,
         (output(), output()),
     )?;
     let jail = Jailed {
@@ -193,20 +178,20 @@ pub fn start_unproven(job: &Job) -> Result<Running, SuperviseError> {
     };
     Ok(Running {
         child: ready.child,
-        limits: job.limits,
+        limits: launch.limits,
         started,
         jail: Some(jail),
         door: ready.door,
     })
 }
 
-/// Runs a job to its end; every byte it writes goes to `output` in order of arrival.
+/// Runs a process to its end; every byte it writes goes to `output` in order of arrival.
 pub fn run(
-    job: &Job,
+    launch: &Launch,
     cancel: &Cancel,
     output: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<Ended, SuperviseError> {
-    start(job)?.finish(cancel, output)
+    start(launch)?.finish(cancel, output)
 }
 
 impl Running {

@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use cto_core::run::event::TimeLimit;
 
 fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) {
-    let job = Job {
+    let job = Launch {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         cwd: "/".into(),
@@ -100,7 +102,7 @@ fn a_background_child_neither_holds_us_nor_survives() {
 
 #[test]
 fn a_missing_program_is_said_so() {
-    let job = Job {
+    let job = Launch {
         program: "/nonexistent/x".into(),
         args: vec![],
         cwd: "/".into(),
@@ -127,7 +129,7 @@ fn one_cancel_ends_every_run_of_the_process() {
     for _ in 0..4 {
         let (cancel, tell) = (cancel.clone(), tell.clone());
         std::thread::spawn(move || {
-            let job = Job {
+            let job = Launch {
                 program: "/bin/sleep".into(),
                 args: vec!["60".into()],
                 cwd: "/".into(),

@@ -23,13 +23,7 @@ impl PrivateCopy {
     /// The copy as a jail mounts it.
     pub fn mount(&self, target: &Path) -> Mount {
         match self {
-            Self::Plain(dir) => Mount {
-                source: dir.clone(),
-                target: target.to_owned(),
-                writable: true,
-                mapped: false,
-                over: None,
-            },
+            Self::Plain(dir) => Mount::writable(dir, target),
             Self::Over(overlay) => overlay.mount(target),
         }
     }

@@ -2,8 +2,6 @@
 
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
 
 use cto_core::bundle;
 use cto_core::operator::listing::{Listed, ListedState, ReportHead, mentioned_runs};
@@ -14,6 +12,7 @@ use serde::Serialize;
 use crate::bundles::runs_root::{Entry, RunsRoot};
 use crate::evidence::{Liveness, liveness};
 use crate::host::files;
+use crate::host::workers;
 
 /// Documents larger than this are not ours.
 const MAX_DOCUMENT: u64 = 64 << 20;
@@ -162,29 +161,12 @@ fn mentions(root: &RunsRoot, run_id: &RunId) -> Vec<RunId> {
 
 /// Looks at many bundles and hands over each on this thread, about in order; those that are gone
 /// are left out.
-pub fn read_many(root: &RunsRoot, entries: &[Entry], mut each: impl FnMut(Found)) {
+pub fn read_many(root: &RunsRoot, entries: &[Entry], each: impl FnMut(Found)) {
     if entries.len() <= FEW {
         return entries
             .iter()
             .filter_map(|entry| read(root, entry))
             .for_each(each);
     }
-    let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        let (sender, receiver) = mpsc::sync_channel(1024);
-        for _ in 0..READERS {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                while let Some(entry) = entries.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(found) = read(root, entry)
-                        && sender.send(found).is_err()
-                    {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        receiver.iter().for_each(&mut each);
-    });
+    workers::for_all_in_passing(READERS, entries, |entry| read(root, entry), each);
 }

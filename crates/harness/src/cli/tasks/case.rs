@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::cli::Context;
 use crate::host::Home;
-use crate::host::batch;
 use crate::host::failure::Failure;
+use crate::host::workers;
 use crate::proof::case_trial::{self, Attempt};
 use crate::run;
 use crate::screen::output::{dim, tame};
@@ -239,8 +239,8 @@ fn try_out(
         }
     }
     let board = Board::for_stderr(context.output.json, &context.env);
-    let done = batch::each(&attempts, jobs, &|| cancel.requested(), &|number,
-                                                                      (
+    let done = workers::each(&attempts, jobs, &|| cancel.requested(), &|number,
+                                                                        (
         index,
         case,
         attempt,

@@ -13,8 +13,8 @@ use crate::cli::work::run::{describe, run_one};
 use crate::evidence::SealedBundle;
 use crate::host::Home;
 use crate::host::accounts::{Cost, Meter};
-use crate::host::batch;
 use crate::host::failure::Failure;
+use crate::host::workers;
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Board;
 use crate::supervise::cancel::Cancel;
@@ -47,7 +47,7 @@ pub fn run(
         .map(|request| request.case.id.as_str().len())
         .max()
         .unwrap_or(0);
-    let ended = batch::each(
+    let ended = workers::each(
         requests,
         jobs,
         &|| cancel.requested(),

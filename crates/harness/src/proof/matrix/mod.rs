@@ -4,7 +4,7 @@
 mod aftermath;
 mod place;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,11 @@ use crate::bundles::verifier;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::host::{self, Env};
+use crate::host::toolchains;
+use crate::host::{self, Env, workers};
 use crate::supervise::cancel::Cancel;
-use crate::supervise::{self, Job, Limits};
+use crate::supervise::launch::Launch;
+use crate::supervise::{self, Limits};
 use crate::task::cases::{Case, FixtureFile, TaskText};
 use crate::task::engines;
 use crate::task::request::{Request, SourceRequest};
@@ -116,29 +118,17 @@ pub fn run(
     let mut waiting: Vec<usize> = (0..order.rows.len()).collect();
     // Those that wait for a limit first: the others fit beside them.
     waiting.sort_by_key(|number| !order.rows[*number].case.contains_key("limits"));
-    let queue = Mutex::new(VecDeque::from(waiting));
-    let done: Mutex<BTreeMap<usize, RowOutcome>> = Mutex::new(BTreeMap::new());
     let ended = Mutex::new(ended);
     let cancels = listeners(order.rows.len())?;
-    std::thread::scope(|scope| {
-        for cancel in &cancels {
-            scope.spawn(|| {
-                loop {
-                    let Some(number) = locked(&queue).pop_front() else {
-                        break;
-                    };
-                    let outcome = matrix_run.row(&order.rows[number], cancel);
-                    locked(&ended)(&outcome);
-                    locked(&done).insert(number, outcome);
-                }
-            });
-        }
-    });
-    let rows = done
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-        .into_values()
+    let done: BTreeMap<usize, RowOutcome> =
+        workers::each_with(&cancels, &waiting, &|cancel, number: &usize| {
+            let outcome = matrix_run.row(&order.rows[*number], cancel);
+            locked(&ended)(&outcome);
+            (*number, outcome)
+        })
+        .into_iter()
         .collect();
+    let rows = done.into_values().collect();
     let interrupted = cancels.iter().any(Cancel::requested);
     Ok(MatrixReport::new(
         order.manifest.id.clone(),
@@ -150,10 +140,7 @@ pub fn run(
 
 /// One for each worker: a wake-up is not shared.
 fn listeners(rows: usize) -> Result<Vec<Cancel>, Failure> {
-    let workers = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .max(SIDE_BY_SIDE)
-        .min(rows);
+    let workers = workers::cores().max(SIDE_BY_SIDE).min(rows);
     let all: io::Result<Vec<Cancel>> = (0..workers).map(|_| Cancel::on_signals()).collect();
     all.map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
@@ -253,7 +240,7 @@ impl MatrixRun<'_> {
             .transpose()?;
         let (must_not_exist, before) = (PathsThatMustNotExist::of(row), place.look()?);
         let mut said = Vec::new();
-        let job = self.job(
+        let launch = self.launch(
             row,
             manifest,
             &place,
@@ -262,9 +249,11 @@ impl MatrixRun<'_> {
                 .map(Honeypot::words)
                 .unwrap_or(&Words::new()),
         );
-        let end = supervise::run(&job, cancel, &mut |_, bytes| said.extend_from_slice(bytes))
-            .map_err(io::Error::other)?
-            .end;
+        let end = supervise::run(&launch, cancel, &mut |_, bytes| {
+            said.extend_from_slice(bytes)
+        })
+        .map_err(io::Error::other)?
+        .end;
         let mut touched = before.differences(&place.look()?);
         touched.extend(
             must_not_exist
@@ -320,11 +309,11 @@ impl MatrixRun<'_> {
                 .into_iter()
                 .chain(["--color", "never", command].map(OsString::from))
                 .collect();
-            let job = Job {
+            let launch = Launch {
                 args,
-                ..self.job(row, manifest, place, &Words::new())
+                ..self.launch(row, manifest, place, &Words::new())
             };
-            supervise::run(&job, cancel, &mut |_, bytes| {
+            supervise::run(&launch, cancel, &mut |_, bytes| {
                 printed.extend_from_slice(bytes)
             })
             .map_err(io::Error::other)?;
@@ -333,7 +322,7 @@ impl MatrixRun<'_> {
     }
 
     /// The program itself, told to run one row: nothing of the operator's environment but PATH.
-    fn job(&self, row: &Row, manifest: &Manifest, place: &Place, words: &Words) -> Job {
+    fn launch(&self, row: &Row, manifest: &Manifest, place: &Place, words: &Words) -> Launch {
         let path = match row.fault {
             Some(Fault::NoGit) => place.at("nothing").into_os_string(),
             Some(Fault::SmallFiles | Fault::Interrupt | Fault::SourceEdited) | None => {
@@ -368,26 +357,15 @@ impl MatrixRun<'_> {
         words.iter().for_each(|(word, meant)| {
             args.extend(["--word".into(), format!("{word}={meant}").into()])
         });
-        Job {
-            program: self.own.clone(),
-            args,
-            cwd: place.at("cwd"),
-            env,
-            limits: Limits {
-                wall: ROW_LIMIT,
-                idle: ROW_LIMIT,
-                memory_kib: u64::MAX,
-            },
-            jail: None,
-            inherit_output: false,
-        }
+        let limits = Limits::of_time(ROW_LIMIT);
+        Launch::without_jail(&self.own, args, place.at("cwd"), env, limits)
     }
 }
 
 /// Is it where every jail finds its programs?
 fn in_system(program: &str) -> bool {
-    ["/usr/local/bin", "/usr/bin", "/bin"]
-        .iter()
+    toolchains::SYSTEM_PATH
+        .split(':')
         .any(|dir| Path::new(dir).join(program).is_file())
 }
 

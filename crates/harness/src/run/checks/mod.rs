@@ -7,8 +7,7 @@ mod test_names;
 mod log;
 mod must_fail;
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use cto_core::bundle;
@@ -28,10 +27,9 @@ use cto_core::workspace::tree::{self, FileKind};
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::host;
-use crate::run::engine::surroundings::{self, Surroundings};
-use crate::run::execution::{Execution, Stop};
-use crate::supervise::{self, Job, Limits, Stream};
+use crate::run::execution::{Execution, Stop, random};
+use crate::supervise::launch::Launch;
+use crate::supervise::{self, Stream};
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 use crate::workspace::on_disk;
@@ -174,58 +172,9 @@ fn conclude(
     Ok(())
 }
 
-fn random(length: usize) -> Result<String, Stop> {
-    host::random_name(length).map_err(|failure| Stop::Finding(failure.what, Code::Interrupted))
-}
-
-/// Runs the contract's setup commands in a copy, in the same kind of jail.
-pub fn set_up(
-    bundle: &mut OpenBundle,
-    execution: &Execution<'_>,
-    copy: &PrivateCopy,
-    name: &str,
-) -> Result<(), Stop> {
-    for (index, command) in execution.plan.contract.setup.iter().enumerate() {
-        execution.stop_if_cancelled()?;
-        let name = format!("{name}-{}", index + 1);
-        let since = Instant::now();
-        let mut output = Vec::new();
-        let ended = supervise::run(
-            &shell_job(execution, copy, command, None)?.job,
-            execution.cancel,
-            &mut |_, bytes| {
-                output.extend_from_slice(bytes);
-                let excess = output.len().saturating_sub(RECENT);
-                output.drain(..excess);
-            },
-        )?;
-        let (clean, _) = bundle.secrets.redact(&output);
-        bundle.write(&format!("backend/{name}.log"), &clean)?;
-        if let Some(contained) = ended.contained {
-            bundle.contained(contained.report(&format!("setup: {command}")));
-        }
-        bundle.trace(
-            "setup.run",
-            TraceOutcome::Ok,
-            since,
-            Some(cto_core::bundle::report_md::describe(ended.end)),
-        )?;
-        if !ended.end.succeeded() {
-            let how = cto_core::bundle::report_md::describe(ended.end);
-            let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");
-            return Err(Stop::LateGate {
-                gate: "setup",
-                code: Code::ToolchainUnavailable,
-                detail,
-            });
-        }
-    }
-    Ok(())
-}
-
 /// A shell command of the contract, ready to be run.
 struct ShellJob {
-    job: Job,
+    launch: Launch,
     scratch: PathBuf,
 }
 
@@ -237,23 +186,16 @@ fn shell_job(
     command: &str,
     runner: Option<Runner>,
 ) -> Result<ShellJob, Stop> {
-    let scratch = execution.work.join(format!("scratch-{}", random(8)?));
+    let scratch = execution.new_scratch()?;
     if let Some(runner) = runner {
         test_names::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
     }
-    let around = Surroundings::new(execution, copy, &scratch).map_err(Stop::Workspace)?;
-    let args = vec!["-c".into(), OsString::from(command)];
-    let mut job = around.job(
-        Path::new(host::SHELL),
-        args,
-        surroundings::verification_limits(execution.plan),
-    );
-    // The home is empty; this says that nothing put there counts either.
-    job.env.insert("PYTHONNOUSERSITE".into(), "1".into());
+    let place = execution.place(copy, &scratch)?;
+    let mut launch = Launch::command(&place, command);
     if let Some(runner) = runner {
-        test_names::announce(&mut job, &around.scratch(), runner);
+        test_names::announce(&mut launch, &place.scratch(), runner);
     }
-    Ok(ShellJob { job, scratch })
+    Ok(ShellJob { launch, scratch })
 }
 
 /// The end of what was printed, each stream apart: a line of one must not begin in the middle of
@@ -437,17 +379,16 @@ impl<'a> Session<'a> {
         let mut ran = Ran::default();
         for command in what.commands {
             self.execution.stop_if_cancelled()?;
-            let ShellJob { mut job, scratch } =
-                shell_job(self.execution, copy, command, what.runner)?;
-            job.limits = Limits {
-                wall: what
-                    .wall
-                    .map_or(job.limits.wall, |wall| wall.min(job.limits.wall)),
-                ..job.limits
-            };
+            let ShellJob {
+                mut launch,
+                scratch,
+            } = shell_job(self.execution, copy, command, what.runner)?;
+            if let Some(wall) = what.wall {
+                launch.limits.wall = launch.limits.wall.min(wall);
+            }
             let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
             let mut section = self.begin(what.section, command)?;
-            let ended = supervise::run(&job, self.execution.cancel, &mut |stream, bytes| {
+            let ended = supervise::run(&launch, self.execution.cancel, &mut |stream, bytes| {
                 section.push(bytes);
                 ran.recent.push(stream, bytes);
                 if let Some(heard) = &mut heard {

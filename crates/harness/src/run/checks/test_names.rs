@@ -12,7 +12,8 @@ use cto_core::task::contract::Runner;
 use crate::evidence::secrets::Secrets;
 use crate::host;
 use crate::host::files;
-use crate::supervise::{Job, Stream};
+use crate::supervise::Stream;
+use crate::supervise::launch::Launch;
 
 const MODULE: &str = include_str!("test_names.py");
 /// In a scratch directory; the module must have this name to be found at all.
@@ -32,13 +33,14 @@ pub fn lay_out(scratch: &Path, runner: Runner) -> io::Result<()> {
     std::fs::File::create_new(dir.join(FILE))?.write_all(MODULE.as_bytes())
 }
 
-/// Tells a job where the module is. `inside` is the scratch directory as the job knows it.
-pub fn announce(job: &mut Job, inside: &Path, runner: Runner) {
+/// Tells a process where the module is. `inside` is the scratch directory as the process knows it.
+pub fn announce(launch: &mut Launch, inside: &Path, runner: Runner) {
     if is_python(runner) {
         let dir = inside.join(DIR);
-        job.env
+        launch
+            .env
             .insert("CTO_TEST_IDS".into(), dir.join(IDS).into_os_string());
-        job.env.insert("PYTHONPATH".into(), dir.into_os_string());
+        launch.env.insert("PYTHONPATH".into(), dir.into_os_string());
     }
 }
 

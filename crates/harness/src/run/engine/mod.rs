@@ -1,7 +1,6 @@
 //! One engine, from its first process to its last event.
 
 pub mod outfit;
-pub mod surroundings;
 
 use std::time::Instant;
 
@@ -14,15 +13,14 @@ use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::event_type::EventType;
-use cto_jail::STAND_IN_DIR;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::run::engine::outfit::Outfit;
-use crate::run::engine::surroundings::Surroundings;
 use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Progress;
-use crate::supervise::{self, Capture, Job, Stream, SuperviseError};
+use crate::supervise::launch::{EngineStart, Launch};
+use crate::supervise::{self, Capture, Stream, SuperviseError};
 use crate::task::request::Request;
 use crate::workspace::of_run::Workspace;
 
@@ -32,7 +30,7 @@ const MAX_ENGINE_EVENTS: u64 = 2_000;
 const MAX_LATE_ENDINGS: u64 = 100;
 
 /// Starts the engine, listens to it, and records how it ended.
-pub fn run_engine(
+pub fn run(
     bundle: &mut OpenBundle,
     request: &Request,
     execution: &Execution<'_>,
@@ -41,15 +39,15 @@ pub fn run_engine(
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = execution.plan;
-    let around = Surroundings::new(execution, workspace.copy(), &bundle.scratch_dir())
-        .map_err(Stop::Workspace)?;
-    let outfit = Outfit::new(request, execution, bundle.scratch_dir(), around.scratch())?;
-    let mut job = around.engine_job(
-        &outfit.program(execution)?,
-        &outfit,
-        surroundings::engine_limits(plan),
-    );
-    watch_attempts(&mut job);
+    let place = execution.place(workspace.copy(), &bundle.scratch_dir())?;
+    let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
+    let start = EngineStart {
+        program: &outfit.program(execution)?,
+        args: outfit.args(),
+        env: outfit.env(),
+        door: outfit.needs_a_door(),
+    };
+    let launch = Launch::engine(&place, start);
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(
@@ -64,7 +62,7 @@ pub fn run_engine(
         limit,
         &secrets,
     );
-    let mut running = match supervise::start(&job) {
+    let mut running = match supervise::start(&launch) {
         Ok(running) => running,
         Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
             return Err(Stop::LateGate {
@@ -126,24 +124,13 @@ pub fn run_engine(
         since,
         Some(cto_core::bundle::report_md::describe(ended.end)),
     )?;
-    Ok(ended.end)
-}
-
-/// Has the engine's attempts seen, gives those for which no program is installed an answer, and
-/// keeps git and its like from waiting for a person.
-fn watch_attempts(job: &mut Job) {
-    for (name, value) in [
-        ("GIT_TERMINAL_PROMPT", "0"),
-        ("GH_PROMPT_DISABLED", "1"),
-        ("SSH_ASKPASS_REQUIRE", "never"),
-    ] {
-        job.env.insert(name.into(), value.into());
+    if let ProcessEnd::TimedOut { .. } = ended.end {
+        bundle.write(
+            bundle::TIMEOUT_NOTE,
+            b"the engine reached a time limit and was ended\n",
+        )?;
     }
-    let Some(jail) = &mut job.jail else { return };
-    jail.watched = true;
-    let path = job.env.entry("PATH".into()).or_default();
-    path.push(":");
-    path.push(STAND_IN_DIR);
+    Ok(ended.end)
 }
 
 fn actions_seen(

@@ -16,6 +16,8 @@ use std::process::{Command, Output, Stdio};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
+use crate::host::toolchains::SYSTEM_PATH;
+
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     #[error("git {operation} could not be started")]
@@ -502,7 +504,7 @@ fn scrubbed(git: &Path) -> Command {
     let mut command = Command::new(git);
     command
         .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("PATH", SYSTEM_PATH)
         .env("LC_ALL", "C")
         .env("HOME", "/nonexistent")
         .env("GIT_CONFIG_NOSYSTEM", "1")

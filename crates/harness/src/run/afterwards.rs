@@ -1,0 +1,124 @@
+//! After the engine and the checks: the source is looked at once more, and the workspace goes or is
+//! shown.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cto_core::bundle;
+use cto_core::run::trace::TraceOutcome;
+use cto_core::task::source::CopiedRepo;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
+use cto_core::values::event_type::EventType;
+use cto_core::values::verdict::Status;
+use cto_core::workspace::checkout::WorkspaceKind;
+
+use crate::evidence::OpenBundle;
+use crate::host::failure::chain;
+use crate::host::files;
+use crate::host::{Env, Home};
+use crate::plan::Planned;
+use crate::plan::source;
+use crate::task::request::Request;
+use crate::workspace::checkout::Checkout;
+use crate::workspace::of_run;
+
+/// The second look at a source, on every road: it must be as it was before.
+pub fn look_back(
+    bundle: &mut OpenBundle,
+    request: &Request,
+    planned: &Planned,
+    findings: &[Finding],
+    env: &Env,
+    home: &Home,
+) -> Vec<Finding> {
+    let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else {
+        return Vec::new();
+    };
+    let since = Instant::now();
+    let facts = &bundle.folded().facts;
+    copied.copied_fixture_start_clean = facts
+        .engine_events
+        .contains(&EventType::EngineStarted)
+        .then_some(true);
+    let left_over = findings
+        .iter()
+        .any(|finding| finding.code == Code::DirtyEndingTree);
+    copied.copied_fixture_end_clean = facts.diff.is_some().then_some(!left_over);
+    let mut found: Vec<Finding> = copied
+        .ended(&source::look_again(&asked.path, env, home))
+        .into_iter()
+        .collect();
+    let outcome = if found.is_empty() {
+        TraceOutcome::Ok
+    } else {
+        TraceOutcome::Failed
+    };
+    let _ = bundle.trace(
+        "source.look_again",
+        outcome,
+        since,
+        found.first().and_then(|finding| finding.detail.clone()),
+    );
+    if let Err(error) = bundle.write_json(bundle::SOURCE, &copied) {
+        found.push(Finding {
+            code: Code::ArtifactWriteFailure,
+            detail: Some(chain(&error)),
+        });
+    }
+    found
+}
+
+/// What was copied, as the first look found it.
+pub fn copied_repo(planned: &Planned) -> Option<CopiedRepo> {
+    let source = planned.contract.valid()?.source.as_ref()?;
+    Some(CopiedRepo::begun(source, &planned.source.as_ref()?.look))
+}
+
+/// Before the seal: unless it is to be kept, the workspace goes, and the bundle says if it did not.
+pub fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
+    if let Err(error) = files::remove_tree(work) {
+        // The bundle matters more than the litter, and says where it is.
+        let _ = bundle.trace(
+            "workspace.remove",
+            TraceOutcome::Failed,
+            Instant::now(),
+            Some(error.to_string()),
+        );
+    }
+}
+
+/// After the seal: a workspace is kept only where there is something to look into.
+pub fn settle_workspace(
+    status: Status,
+    request: &Request,
+    planned: &Planned,
+    home: &Home,
+    work: &Path,
+) {
+    if status == Status::Pass {
+        // What stays is litter, not evidence.
+        let _ = files::remove_tree(work);
+    } else if request.keep {
+        show_kept(planned, home, work);
+    }
+}
+
+/// An overlay shows nobody outside a jail its files: what is kept for a person is laid out.
+fn show_kept(planned: &Planned, home: &Home, work: &Path) {
+    let overlay = planned
+        .plan
+        .as_ref()
+        .filter(|plan| plan.workspace == WorkspaceKind::Overlay);
+    let Some(look) = overlay
+        .and_then(|plan| plan.source.as_ref())
+        .filter(|_| work.is_dir())
+    else {
+        return;
+    };
+    if let Some(checkout) = Checkout::find(home, &look.tree) {
+        // The run is sealed; a workspace that cannot be laid out is not named as kept.
+        let _ = of_run::lay_out_kept(Arc::new(checkout), work);
+    }
+}

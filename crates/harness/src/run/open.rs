@@ -1,0 +1,84 @@
+//! Opening: a run gets its name, its directory and everything its evidence must know beforehand.
+
+use cto_core::bundle::report::RunIdentity;
+use cto_core::gate::LaneFacts;
+use cto_core::values::ids::RunId;
+
+use crate::evidence::keys::KeyStore;
+use crate::evidence::secrets::Secrets;
+use crate::evidence::sign::{SignError, Signer};
+use crate::evidence::{EvidenceError, OpenBundle, Opening, reserve_run_dir};
+use crate::host::failure::Failure;
+use crate::host::{self, Env, Home};
+use crate::plan::Planned;
+use crate::run::record;
+use crate::screen::progress::Progress;
+use crate::task::request::Request;
+
+/// The keys, if the evidence can be signed with them: found out before anything runs.
+pub fn keys(home: &Home) -> Result<KeyStore, Failure> {
+    let keys = KeyStore::of(home);
+    Signer::ready(&keys).map_err(|error| cannot_sign(&error))?;
+    Ok(keys)
+}
+
+/// Reserves the run's directory and opens its bundle.
+pub fn open(
+    request: &Request,
+    planned: &Planned,
+    keys: KeyStore,
+    env: &Env,
+    home: &Home,
+    progress: &mut dyn Progress,
+) -> Result<OpenBundle, Failure> {
+    let contract = planned.contract.clone();
+    let sealed_contract = contract.seal().map_err(|e| {
+        Failure::internal("contract_unwritable", "the contract cannot be written").because(&e)
+    })?;
+    let started_at = host::now();
+    let (run_id, dir) = reserve_run_dir(home, |suffix| {
+        RunId::new(started_at, &request.case.id, suffix).ok()
+    })?;
+    progress.started(&run_id);
+    let identity = RunIdentity {
+        run_id: run_id.clone(),
+        case_id: request.case.id.clone(),
+        engine: record::engine_facts(request, planned),
+        stage: request.stage,
+        origin: request.origin,
+        source_admitted: !request.manifest.is_gated()
+            || planned.lane.known().is_some_and(LaneFacts::source_admitted),
+        harness_version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at,
+    };
+    let mut secrets = Secrets::from_env(env);
+    planned
+        .provider
+        .iter()
+        .for_each(|provider| provider.add_to(&mut secrets));
+    let opening = Opening {
+        identity,
+        contract,
+        sealed_contract,
+        secrets,
+        keys,
+    };
+    OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))
+}
+
+fn cannot_sign(error: &SignError) -> Failure {
+    let failure = match error {
+        SignError::Keys(keys) => keys.failure(),
+        _ => Failure::internal("cannot_sign", "the evidence could not be signed").because(error),
+    };
+    failure.so("nothing ran")
+}
+
+/// Without a seal there is no verdict.
+pub fn unsealed(run_id: &RunId, error: &EvidenceError) -> Failure {
+    Failure::internal("evidence_unwritable", "the evidence could not be sealed")
+        .at(run_id.to_string())
+        .because(error)
+        .so("the run has no verdict; nothing counts as passed")
+        .hint("free space under the runs root, then `cto recover`")
+}

@@ -1,0 +1,356 @@
+//! What every process is started with: program, mounts, environment and limits, in one place. An
+//! engine, a check, a setup command, `cto exec`, a program asked for its version and the doors of
+//! doubles are shaped here and nowhere else.
+
+mod exec;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cto_core::containment::Containment;
+use cto_core::gate::plan::Plan;
+use cto_core::values::paths::TreePath;
+use cto_jail::{Guarded, JailLimits, JailPlan, Mount, STAND_IN_DIR};
+
+pub use exec::ExecOrder;
+
+use crate::host::toolchains::{self, SYSTEM_PATH};
+use crate::host::{self, Env};
+use crate::supervise::Limits;
+
+/// Where a jail shows the private copy, and where the process begins.
+pub const WORKSPACE: &str = "/workspace";
+/// Where it shows the scratch directory.
+const SCRATCH: &str = "/scratch";
+/// Where it shows the engine's own program.
+const ENGINE: &str = "/engine";
+/// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to
+/// use or ruin.
+const GIT_PROTECTED: [&str; 4] = [".git/commondir", ".git/config", ".git/hooks", ".git/info"];
+/// Keeps git and its like from waiting for a person.
+const NO_PROMPTS: [(&str, &str); 3] = [
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GH_PROMPT_DISABLED", "1"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+];
+
+/// A process to run, fully decided.
+pub struct Launch {
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+    pub cwd: PathBuf,
+    /// The whole environment; nothing is inherited.
+    pub env: BTreeMap<OsString, OsString>,
+    pub limits: Limits,
+    /// The jail to run it in; without one it runs as the operator, and the plan says so.
+    pub jail: Option<JailPlan>,
+    /// Let it write to our own output instead of through us.
+    pub inherit_output: bool,
+}
+
+/// A private copy and a scratch directory of a run, as a process will know them.
+pub struct RunPlace<'a> {
+    plan: &'a Plan,
+    /// Of the operator; only a process without a jail is told any of it.
+    env: &'a Env,
+    /// The copy as a jail mounts it.
+    copy: Mount,
+    /// The copy as it lies on the host.
+    copy_on_host: PathBuf,
+    scratch: PathBuf,
+}
+
+impl<'a> RunPlace<'a> {
+    /// Makes the scratch directory and hands it to the uid that will use it. `copy` is mounted at
+    /// [`WORKSPACE`].
+    pub fn make(
+        plan: &'a Plan,
+        env: &'a Env,
+        (copy, copy_on_host): (Mount, PathBuf),
+        scratch: &Path,
+    ) -> io::Result<Self> {
+        for dir in ["home", "tmp"] {
+            host::make_private_dir(&scratch.join(dir))?;
+        }
+        if is_contained(plan) {
+            cto_jail::hand_over(scratch)?;
+        }
+        Ok(Self {
+            plan,
+            env,
+            copy,
+            copy_on_host,
+            scratch: scratch.to_owned(),
+        })
+    }
+
+    /// The scratch directory under the name the process knows.
+    pub fn scratch(&self) -> PathBuf {
+        if is_contained(self.plan) {
+            SCRATCH.into()
+        } else {
+            self.scratch.clone()
+        }
+    }
+
+    /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
+    fn mounts(&self, also: &[&String]) -> Vec<Mount> {
+        let mut mounts = vec![
+            self.copy.clone(),
+            Mount::writable(self.scratch.clone(), SCRATCH),
+        ];
+        let shown: BTreeSet<&String> = self
+            .plan
+            .toolchains
+            .iter()
+            .flat_map(|toolchain| &toolchain.mounts)
+            .chain(also.iter().copied())
+            .collect();
+        mounts.extend(shown.into_iter().map(Mount::read_only));
+        mounts.extend(self.plan.inputs.iter().map(|input| {
+            Mount::read_only_at(&input.source, Path::new(WORKSPACE).join(&input.path))
+        }));
+        mounts
+    }
+
+    /// An allow-list, not a filter.
+    fn jail_env(&self) -> BTreeMap<OsString, OsString> {
+        let toolchains = &self.plan.toolchains;
+        let mut path: Vec<&str> = toolchains
+            .iter()
+            .filter_map(|toolchain| toolchain.bin.as_deref())
+            .collect();
+        path.push(SYSTEM_PATH);
+        let home = Path::new(SCRATCH).join("home");
+        let mut env = environment(path.join(":").into(), home, "/tmp".into());
+        env.extend(
+            toolchains
+                .iter()
+                .flat_map(|toolchain| &toolchain.env)
+                .map(|(name, value)| (name.into(), value.into())),
+        );
+        env
+    }
+
+    fn bare_env(&self) -> BTreeMap<OsString, OsString> {
+        let path = self.env.get("PATH").map(|path| {
+            let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+            std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from(SYSTEM_PATH))
+        });
+        environment(
+            path.unwrap_or_else(|| SYSTEM_PATH.into()),
+            self.scratch.join("home"),
+            self.scratch.join("tmp"),
+        )
+    }
+}
+
+/// What an engine adds to its place: its program as the host knows it, its words and its door.
+pub struct EngineStart<'a> {
+    pub program: &'a Path,
+    pub args: Vec<OsString>,
+    pub env: BTreeMap<OsString, OsString>,
+    /// A door to its model.
+    pub door: bool,
+}
+
+impl Launch {
+    /// The engine. What its workspace holds outside the contract's scope, and what of git would run
+    /// code, is protected by the kernel; what it attempts is seen, and programs that are not
+    /// installed have stand-ins.
+    pub fn engine(place: &RunPlace<'_>, start: EngineStart<'_>) -> Self {
+        let plan = place.plan;
+        let own = plan.engine.as_ref();
+        let interpreter = own.and_then(|engine| engine.interpreter.as_ref());
+        let also: Vec<&String> = own
+            .into_iter()
+            .flat_map(|engine| &engine.mounts)
+            .chain(interpreter.into_iter().flat_map(|found| &found.mounts))
+            .collect();
+        let limits = limits(
+            plan,
+            plan.limits.engine_wall_seconds,
+            plan.limits.engine_idle_seconds,
+        );
+        let mut launch = Self::in_run(place, start.program, start.args, limits, &also);
+        if let Some(bin) = interpreter.and_then(|found| found.bin.as_deref())
+            && let Some(path) = launch.env.get_mut(OsStr::new("PATH"))
+        {
+            *path = OsString::from(format!("{bin}:{}", path.display()));
+        }
+        launch.env.extend(start.env);
+        launch
+            .env
+            .extend(NO_PROMPTS.map(|(name, value)| (name.into(), value.into())));
+        if let Some(jail) = &mut launch.jail {
+            let mut places = plan.guard.clone();
+            places.open.insert(0, TreePath::new(".git"));
+            places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
+            jail.guard = Some(Guarded {
+                root: WORKSPACE.into(),
+                places,
+            });
+            jail.door = start.door;
+            jail.watched = true;
+            let path = launch.env.entry("PATH".into()).or_default();
+            path.push(":");
+            path.push(STAND_IN_DIR);
+        }
+        launch
+    }
+
+    /// A shell command of the contract: a check, or setup.
+    pub fn command(place: &RunPlace<'_>, command: &str) -> Self {
+        let plan = place.plan;
+        let limits = limits(
+            plan,
+            plan.limits.verification_wall_seconds,
+            plan.limits.verification_idle_seconds,
+        );
+        let args = vec!["-c".into(), OsString::from(command)];
+        let mut launch = Self::in_run(place, Path::new(host::SHELL), args, limits, &[]);
+        // The home is empty; this says that nothing put there counts either.
+        launch.env.insert("PYTHONNOUSERSITE".into(), "1".into());
+        launch
+    }
+
+    fn in_run(
+        place: &RunPlace<'_>,
+        program: &Path,
+        args: Vec<OsString>,
+        limits: Limits,
+        also: &[&String],
+    ) -> Self {
+        if !is_contained(place.plan) {
+            // Only a plain copy is ever planned without a jail.
+            let cwd = place.copy_on_host.clone();
+            return Self::without_jail(program, args, cwd, place.bare_env(), limits);
+        }
+        let mut mounts = place.mounts(also);
+        let inside = if toolchains::is_system(program) || shown_at_its_place(&mounts, program) {
+            program.to_owned()
+        } else {
+            let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
+            mounts.push(Mount::read_only_at(program, &target));
+            target
+        };
+        let mut jail = JailPlan::new(mounts);
+        let asked = &place.plan.limits;
+        jail.limits = JailLimits {
+            processes: asked.processes.into(),
+            data_bytes: u64::from(asked.memory_mib) << 20,
+            ..JailLimits::default()
+        };
+        Self {
+            program: inside,
+            args,
+            cwd: WORKSPACE.into(),
+            env: place.jail_env(),
+            limits,
+            jail: Some(jail),
+            inherit_output: false,
+        }
+    }
+
+    /// A program asked about itself with one flag. `scratch` is all it may write, and holds its
+    /// home.
+    pub fn question(
+        program: &Path,
+        flag: &str,
+        shown: &[Mount],
+        path: &str,
+        scratch: &Path,
+    ) -> Self {
+        const LONGEST: Duration = Duration::from_secs(30);
+        const MEMORY_KIB: u64 = 2 << 20;
+        let mut mounts = vec![Mount::writable(scratch, SCRATCH)];
+        mounts.extend_from_slice(shown);
+        let env = [
+            ("PATH", path),
+            ("HOME", "/scratch/home"),
+            ("TMPDIR", "/tmp"),
+            ("LANG", "C.UTF-8"),
+            ("NO_COLOR", "1"),
+        ];
+        Self {
+            program: program.to_owned(),
+            args: vec![flag.into()],
+            cwd: SCRATCH.into(),
+            env: env.map(|(name, value)| (name.into(), value.into())).into(),
+            limits: Limits {
+                wall: LONGEST,
+                idle: LONGEST,
+                memory_kib: MEMORY_KIB,
+            },
+            jail: Some(JailPlan::new(mounts)),
+            inherit_output: false,
+        }
+    }
+
+    /// A command of a double in a jail with a door; it finds `own` as `/engine/cto`.
+    pub fn with_door(own: &Path, program: &OsStr, args: &[OsString]) -> Self {
+        let own = Mount::read_only_at(own, Path::new(ENGINE).join("cto"));
+        let mut jail = JailPlan::new(vec![own]);
+        jail.door = true;
+        Self {
+            program: program.into(),
+            args: args.to_vec(),
+            cwd: "/tmp".into(),
+            env: BTreeMap::from([("PATH".into(), SYSTEM_PATH.into())]),
+            limits: Limits::of_time(Duration::from_secs(60)),
+            jail: Some(jail),
+            inherit_output: true,
+        }
+    }
+
+    /// A process of the operator's: what a plan without containment runs, and this program itself.
+    pub fn without_jail(
+        program: &Path,
+        args: Vec<OsString>,
+        cwd: PathBuf,
+        env: BTreeMap<OsString, OsString>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            program: program.to_owned(),
+            args,
+            cwd,
+            env,
+            limits,
+            jail: None,
+            inherit_output: false,
+        }
+    }
+}
+
+fn is_contained(plan: &Plan) -> bool {
+    plan.containment != Containment::None
+}
+
+/// Is the program below something that is shown under its own path?
+fn shown_at_its_place(mounts: &[Mount], program: &Path) -> bool {
+    mounts
+        .iter()
+        .any(|mount| mount.source == mount.target && program.starts_with(&mount.target))
+}
+
+fn environment(path: OsString, home: PathBuf, temp: PathBuf) -> BTreeMap<OsString, OsString> {
+    BTreeMap::from([
+        ("PATH".into(), path),
+        ("HOME".into(), home.into_os_string()),
+        ("TMPDIR".into(), temp.into_os_string()),
+        ("LANG".into(), "C.UTF-8".into()),
+        ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
+    ])
+}
+
+fn limits(plan: &Plan, wall: u32, idle: u32) -> Limits {
+    Limits {
+        wall: Duration::from_secs(wall.into()),
+        idle: Duration::from_secs(idle.into()),
+        memory_kib: u64::from(plan.limits.memory_mib) * 1024,
+    }
+}
