@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use cto_core::containment::{JailReport, unproven};
+use cto_core::containment::{JailReport, unproven_layers};
 
 use crate::host::Home;
 
@@ -82,7 +82,7 @@ fn marker(home: &Home, prefix: &str) -> Option<PathBuf> {
 pub fn probe() -> Probe {
     match try_probe() {
         Ok(report) => Probe {
-            missing: unproven(&report),
+            missing: unproven_layers(&report),
             report: Some(report),
         },
         Err(error) => Probe {

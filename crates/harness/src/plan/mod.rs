@@ -74,7 +74,7 @@ pub fn contract_of(
             errors,
         })
     };
-    let case = match case_file::parse(&request.case.label, &request.case.text) {
+    let case = match case_file::parse_case(&request.case.label, &request.case.text) {
         Ok(case) => case,
         Err(errors) => return invalid(errors),
     };
@@ -120,14 +120,14 @@ pub fn contract_of(
         },
         start_tree: match request.source {
             Some(_) => MaybeKnown::NotLookedAt,
-            None => MaybeKnown::Known(tree::digest(&request.case.baseline())),
+            None => MaybeKnown::Known(tree::tree_digest(&request.case.baseline())),
         },
         source: request.source.as_ref().map(SourceRequest::unseen),
         hidden_files: request.case.hidden_digests(),
         control_patch,
         limits: request.limits,
     };
-    let mut contract = contract::resolve(case, circumstances);
+    let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {
         contract.lane.containment =
             Some(confine(request.contain, &contract, &request.case.baseline()).policy);
@@ -137,7 +137,7 @@ pub fn contract_of(
 
 /// What the kernel will protect in a workspace that starts with this tree.
 fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
-    guard::decide(
+    guard::decide_guard(
         asked,
         tree,
         &contract.allowed_paths,
@@ -209,7 +209,7 @@ pub fn plan(
             source_files: planned.source_files,
             confinement: confinement.as_ref(),
         };
-        match plan::next(&input) {
+        match plan::next_step(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
             Next::Ready(plan, gates) => {
                 return Planned {
@@ -367,7 +367,7 @@ fn look_at_source(
                 }
                 None => view
                     .tree()
-                    .map(|tree| (tree::digest(&tree), tree))
+                    .map(|tree| (tree::tree_digest(&tree), tree))
                     .map(|(digest, tree)| (tree, digest)),
             };
             match read {

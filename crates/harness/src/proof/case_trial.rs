@@ -27,7 +27,7 @@ const BASELINE: &str = "baseline";
 
 /// What can be said without running anything.
 pub fn look_over(case: &Case) -> Vec<Line> {
-    let parsed = case_file::parse(&case.label, &case.text);
+    let parsed = case_file::parse_case(&case.label, &case.text);
     let inputs = parsed
         .as_ref()
         .map(|file| file.inputs.as_slice())
@@ -118,7 +118,7 @@ pub fn request(case: &Case, attempt: &Attempt) -> Result<Request, Failure> {
 
 /// A script that gets a run as far as its checks without helping it.
 fn neutral_script(case: &Case) -> Option<String> {
-    let file = case_file::parse(&case.label, &case.text).ok()?;
+    let file = case_file::parse_case(&case.label, &case.text).ok()?;
     let quoted = |text: String| toml::Value::String(text).to_string();
     Some(match case_check::neutral_change(&file, &case.baseline())? {
         Neutral::Mode { path, mode } => format!(

@@ -139,7 +139,7 @@ pub fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance
 fn proof_before(planned: &Planned) -> Option<&StageProof> {
     let contract = planned.contract.valid()?;
     let facts = planned.lane.known()?;
-    match ladder::find(
+    match ladder::find_proof(
         &facts.proofs,
         contract.lane.stage.number() - 1,
         &LaneKey::of(&contract.lane),
@@ -229,7 +229,8 @@ pub fn write_stage2(
         task_digest: report.task_digest,
         events: &their_events,
     };
-    let compared = stage2::compare(&engine, &fake, report, run).map_err(EvidenceError::from)?;
+    let compared =
+        stage2::compare_runs(&engine, &fake, report, run).map_err(EvidenceError::from)?;
     Ok(bundle.write_json(bundle::STAGE2_COMPARISON, &compared)?)
 }
 

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_core::containment::{JailReport, ProcessReport, unproven};
+use cto_core::containment::{JailReport, ProcessReport, unproven_layers};
 use cto_core::run::attempt::Log;
 use cto_core::run::event::ProcessEnd;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -120,7 +120,7 @@ pub fn start(job: &Job) -> Result<Running, SuperviseError> {
     let mut missing = running
         .jail
         .as_ref()
-        .map(|jail| unproven(&jail.report))
+        .map(|jail| unproven_layers(&jail.report))
         .unwrap_or_default();
     let asked = job
         .jail

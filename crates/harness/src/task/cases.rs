@@ -241,7 +241,7 @@ mod tests {
         assert!(built_in_names().contains(&DEFAULT_CASE.to_owned()));
         for name in built_in_names() {
             let case = find(&name, None).unwrap();
-            let parsed = cto_core::task::case_file::parse(&case.label, &case.text).unwrap();
+            let parsed = cto_core::task::case_file::parse_case(&case.label, &case.text).unwrap();
             assert_eq!(parsed.task_id, case.id);
             assert!(
                 !case.workspace.is_empty() && !case.hidden.is_empty(),

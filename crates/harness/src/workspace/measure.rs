@@ -15,7 +15,7 @@ use cto_core::run::judge;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
-use cto_core::values::paths::{PathStanding, TreePath, standing};
+use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::workspace::change::{Change, ChangeKind};
 use cto_core::workspace::checkout::WorkspaceKind;
 use cto_core::workspace::tree::{self, Tree};
@@ -122,7 +122,7 @@ impl Workspace {
         repo.look_past(
             &dir,
             &dir.join(".git/index"),
-            &guard::within(start.baseline(), &execution.plan.guard.masked),
+            &guard::paths_within(start.baseline(), &execution.plan.guard.masked),
         )?;
         let (copy, work) = (PrivateCopy::Plain(dir), execution.work.clone());
         Ok(Self {
@@ -162,7 +162,7 @@ impl Workspace {
         )?;
         let overlay = Overlay::fresh(checkout.clone(), &execution.work.join(OVERLAY))
             .map_err(Stop::Workspace)?;
-        let masked = guard::within(&checkout.manifest.tree, &execution.plan.guard.masked);
+        let masked = guard::paths_within(&checkout.manifest.tree, &execution.plan.guard.masked);
         if !masked.is_empty() {
             let hide =
                 |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);
@@ -222,7 +222,7 @@ impl Workspace {
             .map_err(Stop::Workspace)?;
         let mut walked = self.copy.walk().map_err(Stop::Workspace)?;
         let misplaced = self.in_submodules(&mut walked);
-        let mut recorded = tree::changes(self.baseline(), &walked.tree);
+        let mut recorded = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(execution, &recorded)?;
         recorded.retain(|change| !scratch.contains(&change.path));
         let mut count = ScratchCount::default();
@@ -259,7 +259,7 @@ impl Workspace {
             .collect();
         let contract = &execution.plan.contract;
         let in_scope = changes.iter().all(|change| {
-            standing(
+            path_standing(
                 &change.path,
                 &contract.allowed_paths,
                 &contract.forbidden_paths,
@@ -338,7 +338,7 @@ impl Workspace {
         scratch.extend(self.ignored(&new)?);
         let contract = &execution.plan.contract;
         scratch.retain(|path| {
-            standing(path, &contract.allowed_paths, &contract.forbidden_paths)
+            path_standing(path, &contract.allowed_paths, &contract.forbidden_paths)
                 != PathStanding::Forbidden
         });
         Ok(scratch.into_iter().collect())
@@ -480,7 +480,7 @@ impl Workspace {
             return Ok(());
         }
         let walked = self.copy.walk().map_err(Stop::Workspace)?;
-        let changes = tree::changes(self.baseline(), &walked.tree);
+        let changes = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(execution, &changes)?;
         let changed: Vec<String> = changes
             .into_iter()
@@ -507,7 +507,7 @@ impl Workspace {
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, Stop> {
         let mut now = self.copy.walk().map_err(Stop::Workspace)?;
         self.in_submodules(&mut now);
-        let changed = tree::changes(&measured.everything, &now.tree);
+        let changed = tree::tree_changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
             let paths = changed
                 .iter()

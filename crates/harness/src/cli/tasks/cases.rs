@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn parse(case: &Case) -> Result<CaseFile, Vec<ContractIssue>> {
-    case_file::parse(&case.label, &case.text)
+    case_file::parse_case(&case.label, &case.text)
 }
 
 /// What is wrong with a listed case, if anything.

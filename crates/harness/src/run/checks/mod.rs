@@ -106,7 +106,7 @@ pub fn run(
     log.head(
         &bundle.identity.run_id,
         &bundle.sealed_contract.contract_digest,
-        &tree::digest(&measured.tree),
+        &tree::tree_digest(&measured.tree),
     );
     let mut session = Session {
         execution,
@@ -164,7 +164,7 @@ fn conclude(
         format!(
             "{}: {}",
             check.command,
-            cto_core::bundle::report_md::describe(check.end)
+            cto_core::bundle::report_md::describe_end(check.end)
         )
     });
     let ends = done
@@ -210,10 +210,10 @@ pub fn set_up(
             "setup.run",
             TraceOutcome::Ok,
             since,
-            Some(cto_core::bundle::report_md::describe(ended.end)),
+            Some(cto_core::bundle::report_md::describe_end(ended.end)),
         )?;
         if !ended.end.succeeded() {
-            let how = cto_core::bundle::report_md::describe(ended.end);
+            let how = cto_core::bundle::report_md::describe_end(ended.end);
             let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");
             return Err(Stop::LateGate {
                 gate: "setup",
@@ -386,9 +386,9 @@ impl<'a> Session<'a> {
                 || (baseline.contains_key(*path) && control::is_test_file(path))
         };
         VerificationCompleted {
-            tree: Some(tree::digest(&self.measured.tree)),
+            tree: Some(tree::tree_digest(&self.measured.tree)),
             changed_test_files: changed().filter(is_named).cloned().collect(),
-            runner_takeovers: control::takeovers(
+            runner_takeovers: control::runner_takeovers(
                 changed(),
                 &self.execution.plan.contract.allowed_paths,
             ),

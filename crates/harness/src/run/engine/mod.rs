@@ -123,7 +123,7 @@ pub fn run_engine(
         "engine.run",
         TraceOutcome::Ok,
         since,
-        Some(cto_core::bundle::report_md::describe(ended.end)),
+        Some(cto_core::bundle::report_md::describe_end(ended.end)),
     )?;
     Ok(ended.end)
 }
