@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::report_md::describe;
+use crate::bundle::report_md::describe_end;
 use crate::run::event::{Check, TestsCompared};
 use crate::task::contract::Runner;
 use crate::values::digest::Digest;
@@ -127,7 +127,7 @@ impl TestIdDocument {
         let ends: Vec<String> = self
             .baseline
             .iter()
-            .map(|check| describe(check.end))
+            .map(|check| describe_end(check.end))
             .collect();
         format!("the baseline's own run named no test ({})", ends.join(", "))
     }

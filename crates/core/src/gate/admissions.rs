@@ -7,7 +7,7 @@ use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
     AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision,
-    ProviderClass, RecordKind, Recorded, ReviewTrigger, difference,
+    ProviderClass, RecordKind, Recorded, ReviewTrigger, name_difference,
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
@@ -106,7 +106,7 @@ pub fn model_result(facts: &LaneFacts) -> (ModelResult, Option<String>) {
         Found::Known(recorded) => &recorded.record,
     };
     let differs = |what: &str, asked: &Option<String>, admitted: &str| {
-        let found = difference(asked.as_deref()?, admitted)?;
+        let found = name_difference(asked.as_deref()?, admitted)?;
         Some(format!(
             "the {what} asked for is not the {what} that is admitted; {found}"
         ))
@@ -412,7 +412,7 @@ fn proven(input: &GateInput<'_>, contract: &Contract) -> Outcome {
     let MaybeKnown::Known(facts) = &input.lane else {
         return missing(needed);
     };
-    match ladder::find(&facts.proofs, needed, &ladder::LaneKey::of(&contract.lane)) {
+    match ladder::find_proof(&facts.proofs, needed, &ladder::LaneKey::of(&contract.lane)) {
         ladder::Standing::Proven(proof) => {
             Outcome::Noted(format!("stage {needed} is proven by {}", proof.run_id))
         }

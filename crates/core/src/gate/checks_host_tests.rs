@@ -10,7 +10,7 @@ fn the_host_is_not_looked_at_while_a_record_blocks() {
         host: MaybeKnown::NotLookedAt,
         ..World::good()
     };
-    let Next::Blocked(report) = plan::next(&world.input()) else {
+    let Next::Blocked(report) = plan::next_step(&world.input()) else {
         panic!("not blocked")
     };
     let unseen: Vec<&str> = report
@@ -86,7 +86,7 @@ fn the_plan_says_what_the_host_can_prove() {
             host,
             ..World::good()
         };
-        let Next::Ready(plan, _) = plan::next(&world.input()) else {
+        let Next::Ready(plan, _) = plan::next_step(&world.input()) else {
             panic!("blocked")
         };
         assert_eq!(plan.containment, want);

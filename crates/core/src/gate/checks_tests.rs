@@ -131,7 +131,7 @@ impl World {
     }
 
     fn codes(&self) -> Vec<&'static str> {
-        match plan::next(&self.input()) {
+        match plan::next_step(&self.input()) {
             Next::Blocked(report) => report
                 .blocked()
                 .map(|gate| gate.code.unwrap().as_str())

@@ -82,7 +82,7 @@ pub enum Standing<'a> {
 }
 
 /// Looks for a stage's proof of this very lane; the newest counts, by the order of run ids.
-pub fn find<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
+pub fn find_proof<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
     let of_stage = || {
         proofs
             .iter()

@@ -27,7 +27,7 @@ fn proof(lane: LaneKey, run: &str) -> StageProof {
 fn a_tree_nobody_looked_at_is_compared_later() {
     let proofs = [proof(lane(), "20260102T030405Z-demo-k3v9")];
     assert!(matches!(
-        find(
+        find_proof(
             &proofs,
             1,
             &LaneKey {
@@ -44,11 +44,11 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
     let (old, new) = ("20260102T030405Z-demo-k3v9", "20260103T030405Z-demo-k3v9");
     let proofs = [proof(lane(), new), proof(lane(), old)];
     assert!(
-        matches!(find(&proofs, 1, &lane()), Standing::Proven(found) if found.run_id.as_str() == new)
+        matches!(find_proof(&proofs, 1, &lane()), Standing::Proven(found) if found.run_id.as_str() == new)
     );
-    assert_eq!(find(&proofs, 2, &lane()), Standing::Unproven);
+    assert_eq!(find_proof(&proofs, 2, &lane()), Standing::Unproven);
     assert_eq!(
-        find(
+        find_proof(
             &proofs,
             1,
             &LaneKey {
@@ -74,6 +74,9 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
     for (change, what) in changes {
         let mut other = lane();
         change(&mut other);
-        assert_eq!(find(&proofs, 1, &other), Standing::Demoted(vec![what]));
+        assert_eq!(
+            find_proof(&proofs, 1, &other),
+            Standing::Demoted(vec![what])
+        );
     }
 }

@@ -96,7 +96,7 @@ pub enum Next {
     Ready(Box<Plan>, GateReport),
 }
 
-pub fn next(input: &GateInput<'_>) -> Next {
+pub fn next_step(input: &GateInput<'_>) -> Next {
     let mut gates = gate::run_phase(Phase::Records, input);
     if blocked(&gates) {
         return unseen(gates, &[Phase::Host, Phase::Look, Phase::Network]);

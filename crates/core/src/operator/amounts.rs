@@ -109,7 +109,7 @@ pub enum Edge {
 const DAY_MILLIS: i64 = 86_400_000;
 
 /// A date (a whole day of UTC), an RFC 3339 time, or an age.
-pub fn moment(text: &str, now: Utc, edge: Edge) -> Result<Utc, NotAnAmount> {
+pub fn parse_moment(text: &str, now: Utc, edge: Edge) -> Result<Utc, NotAnAmount> {
     if let Ok(age) = text.parse::<Age>() {
         return Ok(age.before(now));
     }
@@ -239,7 +239,7 @@ mod tests {
                 "2026-01-02T01:04:05.500Z",
             ),
         ] {
-            assert_eq!(moment(text, now, edge), Ok(utc(want)), "{text}");
+            assert_eq!(parse_moment(text, now, edge), Ok(utc(want)), "{text}");
         }
         for bad in [
             "",
@@ -253,7 +253,7 @@ mod tests {
             "9999-12-31T23:59:60Z x",
         ] {
             assert_eq!(
-                moment(bad, now, Edge::Last),
+                parse_moment(bad, now, Edge::Last),
                 Err(NotAnAmount::Moment),
                 "{bad}"
             );
@@ -265,7 +265,7 @@ mod tests {
         fn nothing_typed_panics(text in "\\PC{0,24}", bytes in any::<u64>()) {
             let now = Utc::from_millis(0).unwrap();
             for edge in [Edge::First, Edge::Last] {
-                if let Ok(moment) = moment(&text, now, edge) {
+                if let Ok(moment) = parse_moment(&text, now, edge) {
                     prop_assert!(moment >= Utc::FIRST);
                 }
             }

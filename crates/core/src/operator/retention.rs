@@ -106,7 +106,7 @@ impl Kept {
 }
 
 /// The fate of every run, in the order given.
-pub fn decide(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
+pub fn decide_fates(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
     let referred_to: BTreeMap<&RunId, &RunId> = runs
         .iter()
         .flat_map(|run| {

@@ -139,7 +139,7 @@ impl Config {
 }
 
 /// Parses and checks a config file. On failure every issue is returned, never none.
-pub fn parse(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
+pub fn parse_config(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
     let issue = |(line, column), message| Issue {
         file: file.to_owned(),
         line,

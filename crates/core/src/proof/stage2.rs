@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::report::{self, Report};
 use crate::gate::ladder::LaneKey;
 use crate::run::event::Event;
-use crate::run::facts::{Facts, fold};
+use crate::run::facts::{Facts, fold_events};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge;
 use crate::run::order::OutOfOrder;
@@ -123,13 +123,16 @@ pub struct Side<'a> {
 }
 
 /// Compares a run that is about to be sealed with a sealed run of `fake`.
-pub fn compare(
+pub fn compare_runs(
     engine: &Side<'_>,
     fake: &Side<'_>,
     report: &Report,
     baseline: BaselineRun,
 ) -> Result<BaselineComparison, OutOfOrder> {
-    let (ours, theirs) = (fold(engine.events)?.facts, fold(fake.events)?.facts);
+    let (ours, theirs) = (
+        fold_events(engine.events)?.facts,
+        fold_events(fake.events)?.facts,
+    );
     let aspect = |aspect: Aspect, engine: String, baseline: String| {
         let result = if engine == baseline {
             Likeness::Match

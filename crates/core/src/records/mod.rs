@@ -20,7 +20,7 @@ pub use executable::{BuildReport, ExecutableAdmission};
 pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read};
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
-    difference, is_admitted_name,
+    is_admitted_name, name_difference,
 };
 pub use secret_shape::{secret_key, secret_shape};
 pub use source_admission::{ExecutionMode, LicenseStatus, SourceAdmissionRecord};

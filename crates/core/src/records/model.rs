@@ -207,7 +207,7 @@ pub enum Difference {
 }
 
 /// Names are equal byte by byte or not at all.
-pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
+pub fn name_difference(asked: &str, admitted: &str) -> Option<Difference> {
     let spaceless = |text: &str| {
         text.chars()
             .filter(|c| !c.is_whitespace() && !is_dangerous(*c))

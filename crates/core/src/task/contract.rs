@@ -297,7 +297,7 @@ pub struct Circumstances {
 
 /// Joins a checked case with its circumstances. Total: everything that can be wrong was found
 /// earlier.
-pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
+pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
@@ -514,8 +514,8 @@ rollback = "discard the copy"
 
     /// A resolved contract for tests of the rooms that judge by one.
     pub fn sample() -> Contract {
-        let case = case_file::parse("case.toml", CASE.as_bytes()).unwrap();
-        resolve(case, circumstances("fake"))
+        let case = case_file::parse_case("case.toml", CASE.as_bytes()).unwrap();
+        resolve_contract(case, circumstances("fake"))
     }
 
     fn circumstances(engine: &str) -> Circumstances {
@@ -552,9 +552,9 @@ rollback = "discard the copy"
 
     #[test]
     fn the_engine_changes_only_the_contract_digest() {
-        let case = case_file::parse("case.toml", CASE.as_bytes()).unwrap();
+        let case = case_file::parse_case("case.toml", CASE.as_bytes()).unwrap();
         let digests = |engine: &str| {
-            let contract = resolve(case.clone(), circumstances(engine));
+            let contract = resolve_contract(case.clone(), circumstances(engine));
             let sealed = ContractDocument::Valid(Box::new(contract)).seal().unwrap();
             (sealed.task_digest, sealed.contract_digest)
         };

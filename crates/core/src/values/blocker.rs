@@ -270,7 +270,7 @@ impl Blocker {
 }
 
 /// Status of a set of blockers: the worst; none at all is a pass.
-pub fn worst(blockers: &[Blocker]) -> Status {
+pub fn worst_status(blockers: &[Blocker]) -> Status {
     blockers
         .iter()
         .map(Blocker::status)
@@ -280,7 +280,7 @@ pub fn worst(blockers: &[Blocker]) -> Status {
 
 /// The first blocker of the worst status.
 pub fn headline(blockers: &[Blocker]) -> Option<&Blocker> {
-    let status = worst(blockers);
+    let status = worst_status(blockers);
     blockers.iter().find(|blocker| blocker.status() == status)
 }
 
@@ -316,9 +316,9 @@ mod tests {
     fn headline_is_the_first_of_the_worst() {
         let list =
             [Code::Timeout, Code::VerificationFailed, Code::NoDiff].map(|c| Blocker::new(c, None));
-        assert_eq!(worst(&list), Status::Fail);
+        assert_eq!(worst_status(&list), Status::Fail);
         assert_eq!(headline(&list).unwrap().code, Code::VerificationFailed);
-        assert_eq!(worst(&[]), Status::Pass);
+        assert_eq!(worst_status(&[]), Status::Pass);
         assert!(headline(&[]).is_none());
     }
 

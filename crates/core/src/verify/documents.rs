@@ -35,7 +35,7 @@ impl Verifier<'_> {
 
     /// The list of files is exactly the files, and each has the digest it is listed with.
     pub(super) fn sums(&mut self) -> Option<BTreeMap<String, Digest>> {
-        let sums = match sums::parse(self.bytes(bundle::SUMS)) {
+        let sums = match sums::parse_sums(self.bytes(bundle::SUMS)) {
             Ok(sums) => sums,
             Err(error) => {
                 self.problem("sums", bundle::SUMS, error.to_string());

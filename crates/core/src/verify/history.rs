@@ -43,7 +43,7 @@ impl Verifier<'_> {
     }
 
     pub(super) fn order(&mut self, events: &[Event], documents: &Documents) -> Option<Folded> {
-        let folded = match run::facts::fold(events) {
+        let folded = match run::facts::fold_events(events) {
             Ok(folded) => folded,
             Err(error) => {
                 self.problem(

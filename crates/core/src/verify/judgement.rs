@@ -5,7 +5,7 @@ use crate::bundle;
 use crate::run::facts::Folded;
 use crate::run::judge::{self, Judgement};
 use crate::task::contract::Contract;
-use crate::values::blocker::{Blocker, Code, worst};
+use crate::values::blocker::{Blocker, Code, worst_status};
 
 impl Verifier<'_> {
     /// Judges again from the facts; the worse of chain and report counts.
@@ -46,7 +46,7 @@ impl Verifier<'_> {
             }
         }
         judgement.blockers.extend(late);
-        judgement.status = worst(&judgement.blockers);
+        judgement.status = worst_status(&judgement.blockers);
         judgement
     }
 

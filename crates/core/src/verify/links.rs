@@ -66,7 +66,7 @@ pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
 }
 
 /// What others may know of a bundle once it was verified.
-pub fn linked(found: &FoundBundle, verification: &Verification) -> Option<(RunId, Linked)> {
+pub fn linked_run(found: &FoundBundle, verification: &Verification) -> Option<(RunId, Linked)> {
     let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
     let linked = Linked {
         standing: verification.standing,

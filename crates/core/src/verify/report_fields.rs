@@ -6,14 +6,14 @@ use crate::bundle::report::{self, Report};
 use crate::bundle::report_md::Renderer;
 use crate::run::facts::{Facts, Folded};
 use crate::run::judge;
-use crate::values::blocker::{Code, headline, worst};
+use crate::values::blocker::{Code, headline, worst_status};
 use crate::values::event_type::EventType;
 use crate::values::paths::TreePath;
 
 impl Verifier<'_> {
     pub(super) fn report(&mut self, documents: &Documents, folded: &Folded) {
         let report = &documents.report;
-        let misquoted = report::misquoted(report, documents.contract.valid(), &folded.facts);
+        let misquoted = report::misquoted_fields(report, documents.contract.valid(), &folded.facts);
         for field in wrong_fields(documents, &folded.facts)
             .into_iter()
             .chain(misquoted)
@@ -117,7 +117,7 @@ fn wrong_fields(documents: &Documents, facts: &Facts) -> Vec<&'static str> {
     [
         (
             "status",
-            report.status != worst(&report.blockers) || report.status < judged.status,
+            report.status != worst_status(&report.blockers) || report.status < judged.status,
         ),
         ("blockers", shown != judged.codes()),
         (

@@ -12,7 +12,7 @@ use cto_core::bundle::attest::Trust;
 use cto_core::checks::test_log::LogReader;
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::ids::RunId;
-use cto_core::verify::links::linked;
+use cto_core::verify::links::linked_run;
 use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
 use cto_core::workspace::patch::PatchReader;
 
@@ -85,7 +85,7 @@ impl Verifier<'_> {
             let bundles = near.filter_map(|run| self.find(run, beside));
             bundles
                 .filter_map(|(dir, other)| {
-                    linked(&other, &self.verified(&other, dir.parent(), depth + 1))
+                    linked_run(&other, &self.verified(&other, dir.parent(), depth + 1))
                 })
                 .collect()
         })

@@ -119,14 +119,14 @@ pub fn contract_of(
         },
         start_tree: match request.source {
             Some(_) => MaybeKnown::NotLookedAt,
-            None => MaybeKnown::Known(tree::digest(&request.case.baseline())),
+            None => MaybeKnown::Known(tree::tree_digest(&request.case.baseline())),
         },
         source: request.source.as_ref().map(SourceRequest::unseen),
         hidden_files: request.case.hidden_digests(),
         control_patch,
         limits: request.limits,
     };
-    let mut contract = contract::resolve(case, circumstances);
+    let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {
         contract.lane.containment =
             Some(confine(request.contain, &contract, &request.case.baseline()).policy);
@@ -136,7 +136,7 @@ pub fn contract_of(
 
 /// What the kernel will protect in a workspace that starts with this tree.
 fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
-    guard::decide(
+    guard::decide_guard(
         asked,
         tree,
         &contract.allowed_paths,
@@ -208,7 +208,7 @@ pub fn plan(
             source_files: planned.source_files,
             confinement: confinement.as_ref(),
         };
-        match plan::next(&input) {
+        match plan::next_step(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
             Next::Ready(plan, gates) => {
                 return Planned {
@@ -366,7 +366,7 @@ fn look_at_source(
                 }
                 None => view
                     .tree()
-                    .map(|tree| (tree::digest(&tree), tree))
+                    .map(|tree| (tree::tree_digest(&tree), tree))
                     .map(|(digest, tree)| (tree, digest)),
             };
             match read {

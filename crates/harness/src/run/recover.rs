@@ -192,7 +192,7 @@ fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
     else {
         return false;
     };
-    let Ok(folded) = cto_core::run::facts::fold(lines.iter().map(|line| &line.event)) else {
+    let Ok(folded) = cto_core::run::facts::fold_events(lines.iter().map(|line| &line.event)) else {
         return false;
     };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
@@ -255,7 +255,9 @@ fn chain(
     let start = chain::chain_start(run_id, &contract.contract_digest);
     let readable = chain::read_prefix(&bytes, start, run_id)
         .ok()
-        .filter(|(lines, _)| cto_core::run::facts::fold(lines.iter().map(|l| &l.event)).is_ok());
+        .filter(|(lines, _)| {
+            cto_core::run::facts::fold_events(lines.iter().map(|l| &l.event)).is_ok()
+        });
     match readable {
         Some((lines, end)) if end == bytes.len() => Ok((lines, None)),
         Some((lines, end)) => {

@@ -16,11 +16,11 @@ use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
 use crate::task::contract::{Contract, Label, SealedContract};
 use crate::values::blocker::{Code, headline};
-use crate::values::paths::{PathStanding, standing};
+use crate::values::paths::{PathStanding, path_standing};
 
 /// Builds the report; digests are filled in by [`Report::with_digests`] once every other file is
 /// fixed.
-pub fn build(
+pub fn build_report(
     identity: &RunIdentity,
     contract: Option<&Contract>,
     sealed: &SealedContract,
@@ -45,7 +45,7 @@ pub fn build(
         label: contract.map(|contract| contract.label).unwrap_or_default(),
         case_id: identity.case_id.clone(),
         run_id: identity.run_id.clone(),
-        status: crate::values::blocker::worst(&blockers),
+        status: crate::values::blocker::worst_status(&blockers),
         failure_reason: headline(&blockers).map(|blocker| blocker.message.clone()),
         backend: identity.engine.name.clone(),
         engine: identity.engine.clone(),
@@ -148,7 +148,11 @@ fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
 }
 
 /// Fields that only repeat what the chain and the contract say, and do not.
-pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) -> Vec<&'static str> {
+pub fn misquoted_fields(
+    report: &Report,
+    contract: Option<&Contract>,
+    facts: &Facts,
+) -> Vec<&'static str> {
     let lane = contract.map(|contract| contract.lane.executable_sha256);
     let command = contract.and_then(|contract| contract.verification_commands.first());
     [
@@ -199,9 +203,9 @@ pub fn misquoted(report: &Report, contract: Option<&Contract>, facts: &Facts) ->
 pub fn path_results(contract: Option<&Contract>, facts: &Facts) -> Option<(bool, bool)> {
     let (contract, diff) = (contract?, facts.diff.as_ref()?);
     let found = |want: PathStanding| {
-        diff.changes
-            .iter()
-            .any(|c| standing(&c.path, &contract.allowed_paths, &contract.forbidden_paths) == want)
+        diff.changes.iter().any(|c| {
+            path_standing(&c.path, &contract.allowed_paths, &contract.forbidden_paths) == want
+        })
     };
     let forbidden = found(PathStanding::Forbidden);
     Some((!forbidden && !found(PathStanding::Disallowed), !forbidden))

@@ -35,7 +35,7 @@ pub struct BundleSeen {
 }
 
 /// Asserts everything a row demands.
-pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
+pub fn evaluate_row(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     let mut sheet = Sheet::default();
     let wanted = row.exit;
     sheet.must(

@@ -6,7 +6,7 @@ use super::{MatrixReport, RowOutcome, RowVerdict};
 use crate::values::text::is_dangerous;
 
 /// One suite, one test case per row.
-pub fn junit(report: &MatrixReport) -> String {
+pub fn junit_xml(report: &MatrixReport) -> String {
     let counts = &report.counts;
     let numbers = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{}\"",

@@ -23,9 +23,9 @@ use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
 use crate::values::verdict::Status;
 
-pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate};
-pub use hostile::{BENIGN, Theme, hostile, themes};
-pub use junit::junit;
+pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate_row};
+pub use hostile::{BENIGN, Theme, attack_matrix, attack_themes};
+pub use junit::junit_xml;
 pub use outcome::{Assertion, Counts, MatrixReport, RowOutcome, RowVerdict, Time};
 pub use show::{GateSeen, Held, Place, Show, Traced, Tried};
 
@@ -379,7 +379,7 @@ mod tests {
         let matrix = built_in().unwrap();
         for row in &matrix.rows {
             let text = row.case_text(&matrix.fixture).unwrap();
-            let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
+            let parsed = crate::task::case_file::parse_case("case.toml", text.as_bytes());
             assert_eq!(
                 parsed.is_err(),
                 row.blocker == Some(Code::ContractInvalid),

@@ -5,7 +5,7 @@ use crate::run::event::{
     Check, CheckKind, ControlRun, EngineResult, EngineReview, Event, MemoryMeter, ModelUse,
     ProcessEnd, TimeLimit, VerificationCompleted,
 };
-use crate::run::facts::{Folded, fold};
+use crate::run::facts::{Folded, fold_events};
 use crate::run::tests::{
     contracted, diffed, engine_ended, engine_result, engine_started, gate, patched, planned,
     started,
@@ -59,7 +59,7 @@ pub(super) fn good() -> Facts {
         diffed(&["a.py"]),
         Event::VerificationCompleted(verification(exited(0), Some(red_control()))),
     ];
-    let Folded { facts, .. } = fold(&events).unwrap();
+    let Folded { facts, .. } = fold_events(&events).unwrap();
     facts
 }
 

@@ -16,9 +16,9 @@ use crate::run::event::DiffChecked;
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
-use crate::values::blocker::{Blocker, Code, worst};
+use crate::values::blocker::{Blocker, Code, worst_status};
 use crate::values::event_type::EventType;
-use crate::values::paths::{PathStanding, TreePath, standing};
+use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
@@ -44,7 +44,7 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
             let unknown = format!("its rules, {}, are not known here", facts.rules.0);
             let blockers = vec![Blocker::new(Code::MissingRequiredEvent, Some(unknown))];
             Judgement {
-                status: worst(&blockers),
+                status: worst_status(&blockers),
                 blockers,
             }
         }
@@ -79,7 +79,7 @@ fn judge_by_rules_1(contract: Option<&Contract>, facts: &Facts) -> Judgement {
         ));
     }
     Judgement {
-        status: worst(&blockers),
+        status: worst_status(&blockers),
         blockers,
     }
 }
@@ -118,7 +118,7 @@ pub fn diff_blockers(contract: &Contract, diff: &DiffChecked, ended_well: bool) 
             .iter()
             .map(|change| &change.path)
             .filter(|path| {
-                standing(path, &contract.allowed_paths, &contract.forbidden_paths) == want
+                path_standing(path, &contract.allowed_paths, &contract.forbidden_paths) == want
             })
             .collect();
         (!paths.is_empty()).then(|| list(&paths))

@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Size>,
     /// Remove only runs with this status: pass, fail or blocked
-    #[arg(long, value_parser = listing::word::<Status>)]
+    #[arg(long, value_parser = listing::parse_word::<Status>)]
     status: Option<Status>,
     /// Keep the newest N (of that status) whatever the other rules say
     #[arg(long, value_name = "N")]
@@ -62,7 +62,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     let mut runs = prune::candidates(&home)?;
     runs.sort_by_cached_key(|run| run.listed.run_id.sort_key());
-    let fates = retention::decide(&runs, &policy, host::now());
+    let fates = retention::decide_fates(&runs, &policy, host::now());
     let mut going: Vec<Going<'_>> = runs
         .iter()
         .zip(&fates)

@@ -173,7 +173,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (dir.path().join("old"), dir.path().join("new"));
         fs::write(&old, "").unwrap();
-        let mut row = cto_core::proof::matrix::hostile().unwrap().rows.remove(0);
+        let mut row = cto_core::proof::matrix::attack_matrix()
+            .unwrap()
+            .rows
+            .remove(0);
         row.prevented = vec![old.display().to_string(), new.display().to_string()];
         let must_not_exist = PathsThatMustNotExist::of(&row);
         fs::write(&new, "").unwrap();

@@ -61,8 +61,8 @@ pub fn built_in() -> Result<Matrix, Failure> {
 }
 
 /// What an engine tries against the harness, and honest work that must not be taken for it.
-pub fn hostile() -> Result<Matrix, Failure> {
-    matrix::hostile().map_err(|error| {
+pub fn attack_matrix() -> Result<Matrix, Failure> {
+    matrix::attack_matrix().map_err(|error| {
         Failure::internal("bad_matrix", "the hostile kit is broken").because(&error)
     })
 }
@@ -279,7 +279,7 @@ impl MatrixRun<'_> {
             touched,
             printed,
         };
-        let mut assertions = matrix::evaluate(row, &evidence);
+        let mut assertions = matrix::evaluate_row(row, &evidence);
         if evidence.bundles.is_empty() {
             explain(&mut assertions, end, &said);
         }
@@ -378,7 +378,7 @@ fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
     {
         assertion.found = Some(format!(
             "no bundle; {}; it said: {words}",
-            cto_core::bundle::report_md::describe(end)
+            cto_core::bundle::report_md::describe_end(end)
         ));
     }
 }
@@ -468,7 +468,7 @@ mod tests {
 
     #[test]
     fn every_row_has_a_script_the_fake_engine_can_play() {
-        let (matrix, kit) = (built_in().unwrap(), hostile().unwrap());
+        let (matrix, kit) = (built_in().unwrap(), attack_matrix().unwrap());
         for row in matrix.rows.iter().chain(&kit.rows) {
             let request = request(
                 row,

@@ -102,7 +102,7 @@ pub fn run(
     log.head(
         &bundle.identity.run_id,
         &bundle.sealed_contract.contract_digest,
-        &tree::digest(&measured.tree),
+        &tree::tree_digest(&measured.tree),
     );
     let mut session = Session {
         execution,
@@ -160,7 +160,7 @@ fn conclude(
         format!(
             "{}: {}",
             check.command,
-            cto_core::bundle::report_md::describe(check.end)
+            cto_core::bundle::report_md::describe_end(check.end)
         )
     });
     let ends = done
@@ -326,9 +326,9 @@ impl<'a> Session<'a> {
                 || (baseline.contains_key(*path) && control::is_test_file(path))
         };
         VerificationCompleted {
-            tree: Some(tree::digest(&self.measured.tree)),
+            tree: Some(tree::tree_digest(&self.measured.tree)),
             changed_test_files: changed().filter(is_named).cloned().collect(),
-            runner_takeovers: control::takeovers(
+            runner_takeovers: control::runner_takeovers(
                 changed(),
                 &self.execution.plan.contract.allowed_paths,
             ),

@@ -122,7 +122,7 @@ pub fn run(
         "engine.run",
         TraceOutcome::Ok,
         since,
-        Some(cto_core::bundle::report_md::describe(ended.end)),
+        Some(cto_core::bundle::report_md::describe_end(ended.end)),
     )?;
     if let ProcessEnd::TimedOut { .. } = ended.end {
         bundle.write(

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::engine::manifest::{Invocation, Program, fill, fill_json};
-use cto_core::engine::prompt::prompt;
+use cto_core::engine::manifest::{Invocation, Program, fill_json, fill_template};
+use cto_core::engine::prompt::contract_prompt;
 use cto_core::gate::how_it_ended;
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
@@ -56,7 +56,7 @@ impl<'a> Outfit<'a> {
             )
             .map_err(Stop::Workspace)?;
         }
-        let text = prompt(&execution.plan.contract);
+        let text = contract_prompt(&execution.plan.contract);
         if text.len() > MAX_ARGUMENT {
             let detail = format!(
                 "the task is {} bytes long as one text, more than an engine can be handed",
@@ -99,7 +99,7 @@ impl<'a> Outfit<'a> {
     pub fn args(&self) -> Vec<OsString> {
         let arg = |arg: &String| match arg.as_str() {
             "{script}" => self.inside.join(SCRIPT).into_os_string(),
-            template => fill(template, &self.values).into(),
+            template => fill_template(template, &self.values).into(),
         };
         self.invocation.argv.iter().map(arg).collect()
     }
@@ -108,7 +108,7 @@ impl<'a> Outfit<'a> {
         self.invocation
             .env
             .iter()
-            .map(|(name, value)| (name.into(), fill(value, &self.values).into()))
+            .map(|(name, value)| (name.into(), fill_template(value, &self.values).into()))
             .collect()
     }
 

@@ -357,7 +357,7 @@ fn gateway_probe_and_model_command_line() {
         (&json!("ok"), &json!(true)),
         "{call}"
     );
-    let schema = cto_core::operator::schema::all()
+    let schema = cto_core::operator::schema::all_schemas()
         .into_iter()
         .find(|(name, _)| *name == "model-call")
         .unwrap()

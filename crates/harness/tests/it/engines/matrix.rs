@@ -190,7 +190,7 @@ fn every_must_show_of_every_row_can_fail() {
 }
 
 fn failed(row: &Row, evidence: &Evidence) -> Vec<String> {
-    matrix::evaluate(row, evidence)
+    matrix::evaluate_row(row, evidence)
         .into_iter()
         .filter(|a| !a.holds)
         .map(|a| a.want)
@@ -304,7 +304,7 @@ fn common_flaws(row: &Row, sound: &Evidence) -> Vec<Flaw> {
     };
     let codes =
         |found: &Assertion| found.check == "blocker" && found.want.starts_with("blockers are");
-    let listed = matrix::evaluate(row, sound)
+    let listed = matrix::evaluate_row(row, sound)
         .into_iter()
         .find(codes)
         .unwrap()
@@ -633,7 +633,7 @@ fn junit_holds_any_text() {
     let report = MatrixReport::new(engine, vec![red, skipped], 61_001, false);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("junit.xml");
-    fs::write(&file, matrix::junit(&report)).unwrap();
+    fs::write(&file, matrix::junit_xml(&report)).unwrap();
     assert_eq!(suite(&file.display().to_string()), (2, 1, 1));
 }
 

@@ -8,7 +8,7 @@ use crate::house;
 use crate::tampering::tamper::one_of_each;
 
 fn schemas() -> BTreeMap<String, Value> {
-    cto_core::operator::schema::all()
+    cto_core::operator::schema::all_schemas()
         .into_iter()
         .map(|(name, schema)| (name.to_owned(), schema))
         .collect()

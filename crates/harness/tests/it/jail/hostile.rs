@@ -49,7 +49,7 @@ fn green(person: &Person) {
     );
     assert_eq!(
         report.rows.len(),
-        matrix::hostile().unwrap().rows.len(),
+        matrix::attack_matrix().unwrap().rows.len(),
         "{}",
         person.name
     );
@@ -311,7 +311,7 @@ fn defences_that_can_be_taken_out() {
     let Ok(text) = fs::read_to_string(root.join("scripts/prove-matrix.d/hostile.toml")) else {
         return;
     };
-    let rows: BTreeSet<String> = matrix::hostile()
+    let rows: BTreeSet<String> = matrix::attack_matrix()
         .unwrap()
         .rows
         .into_iter()

@@ -203,7 +203,7 @@ fn read(kind: &str, bytes: &[u8]) {
     match kind {
         "envelope" => drop(Envelope::open(bytes)),
         "statement" => drop(json::read::<Statement<Verdict>>(bytes)),
-        "sums" => drop(sums::parse(bytes)),
+        "sums" => drop(sums::parse_sums(bytes)),
         "chain" => {
             let run = "20260102T030405Z-demo-abcd".parse().unwrap();
             let start = chain::first_prev(bytes).unwrap_or(Digest::of(b""));
@@ -213,13 +213,13 @@ fn read(kind: &str, bytes: &[u8]) {
         "contract" => drop(ContractDocument::read(bytes)),
         "gates" => drop(json::read::<GateReport>(bytes)),
         "patch" => drop(PatchStat::of(bytes)),
-        "case" => drop(case_file::parse("case.toml", bytes)),
+        "case" => drop(case_file::parse_case("case.toml", bytes)),
         "script" => drop(script::parse(&script::from_file(bytes.to_vec()))),
         "manifest" => drop(Manifest::parse(
             "engine.toml",
             &String::from_utf8_lossy(bytes),
         )),
-        "config" => drop(settings::parse("config.toml", bytes)),
+        "config" => drop(settings::parse_config("config.toml", bytes)),
         "line" => {
             for dialect in [Dialect::Fake, Dialect::Pi] {
                 let mut parser = DialectParser::new(dialect);

@@ -103,7 +103,7 @@ fn yes() -> bool {
 }
 
 /// The kit in its themes.
-pub fn themes() -> Result<Vec<Theme>, MatrixError> {
+pub fn attack_themes() -> Result<Vec<Theme>, MatrixError> {
     let mut themes = Vec::new();
     for part in PARTS {
         let part: Part =
@@ -125,8 +125,11 @@ pub fn themes() -> Result<Vec<Theme>, MatrixError> {
 }
 
 /// The kit as a matrix, on the case every row of the matrix starts from.
-pub fn hostile() -> Result<Matrix, MatrixError> {
-    let rows = themes()?.into_iter().flat_map(|theme| theme.rows).collect();
+pub fn attack_matrix() -> Result<Matrix, MatrixError> {
+    let rows = attack_themes()?
+        .into_iter()
+        .flat_map(|theme| theme.rows)
+        .collect();
     Ok(Matrix {
         fixture: built_in()?.fixture,
         rows,
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_kit_is_large_enough_and_every_row_has_a_name_of_its_own() {
-        let (kit, matrix) = (hostile().unwrap(), built_in().unwrap());
+        let (kit, matrix) = (attack_matrix().unwrap(), built_in().unwrap());
         let benign = kit
             .rows
             .iter()
@@ -261,14 +264,14 @@ mod tests {
             Show::Changed(paths) => paths.len() > 1,
             _ => false,
         };
-        for row in hostile().unwrap().rows {
+        for row in attack_matrix().unwrap().rows {
             assert!(row.shows.iter().any(proof), "{}", row.name);
         }
     }
 
     #[test]
     fn benign_rows_find_nothing_and_every_case_is_valid() {
-        let kit = hostile().unwrap();
+        let kit = attack_matrix().unwrap();
         for row in &kit.rows {
             assert!(
                 row.theme.as_deref() != Some(BENIGN) || row.blocker.is_none(),
@@ -276,7 +279,7 @@ mod tests {
                 row.name
             );
             let text = row.case_text(&kit.fixture).unwrap();
-            let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
+            let parsed = crate::task::case_file::parse_case("case.toml", text.as_bytes());
             assert!(parsed.is_ok(), "{}: {parsed:?}", row.name);
         }
     }
@@ -289,7 +292,7 @@ mod tests {
                 ("do", "say"),
                 ("text", "{place}/a {place}/b {other}"),
             ])],
-            ..hostile().unwrap().rows.remove(0)
+            ..attack_matrix().unwrap().rows.remove(0)
         };
         assert!(
             row.script_text(&words)
