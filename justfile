@@ -7,9 +7,9 @@ _list:
 demo *args:
     scripts/demo {{args}}
 
-# The release binary
-build:
-    scripts/build
+# The binary; `just build --dist` for packages and benchmarks
+build *args:
+    scripts/build {{args}}
 
 # Everything CI checks: format, lints, all tests
 test:
@@ -55,6 +55,8 @@ mutants *args:
 prove-matrix *args:
     scripts/prove-matrix {{args}}
 
-# Licenses, advisories, duplicate and foreign crates
+# Licenses, advisories, duplicate, foreign and unused crates
 deny:
     cargo deny check
+    cargo machete --version >/dev/null 2>&1 || cargo install --locked cargo-machete
+    cargo machete

@@ -10,7 +10,7 @@ use cto_core::wire::calls::{Outcome, ProbeOutcome, Why};
 use cto_core::wire::endpoint::Endpoint;
 use cto_gateway::Route;
 
-use crate::engines::gateway::{
+use crate::fixtures::gateway_lab::{
     Answer, CHAT, KEY, TURN, body_of, lab, lab_with, model, open, path_of, route_to,
 };
 
