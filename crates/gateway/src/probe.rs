@@ -1,4 +1,5 @@
-//! The response-shape probe: one real request before an engine is started.
+//! The probe: one real request to the model before an engine is started, to see what its answer
+//! looks like.
 
 use std::time::Instant;
 
@@ -10,18 +11,18 @@ use cto_core::wire::http::Headers;
 use cto_core::wire::http::path::{self, PathClass};
 use serde_json::{Value, json};
 
+use super::call_context::micros;
 use super::exchange::{Exchange, Outbound};
-use super::hold::Hold;
 use super::ledger::Ledger;
-use super::line::micros;
 use super::reply::Reply;
+use super::spill_buffer::SpillBuffer;
 use super::{Route, outbound};
 
-/// Fewer gave false alarms: reasoning used them up.
+/// With fewer, reasoning used them up and a working model looked broken.
 const MAX_TOKENS: u32 = 1024;
 const QUESTION: &str = "Answer with the one word: ready";
 
-/// Asks the admitted model for one short answer and says what shape it has.
+/// Asks the admitted model for one short answer and says what came back.
 pub fn probe(route: &Route) -> ProbeOutcome {
     probe_outcome(&probe_call(route))
 }
@@ -36,7 +37,7 @@ pub fn probe_call(route: &Route) -> CallRecord {
     let body = question(route).to_string();
     call.request_bytes = body.len() as u64;
     call.request_sha256 = MaybeKnown::Known(Digest::of(body.as_bytes()));
-    let mut held = Hold::default();
+    let mut held = SpillBuffer::default();
     let target = target(route);
     let asked = path::ask(route.protocol, "POST", &target);
     match (asked, held.push(body.as_bytes())) {

@@ -85,7 +85,9 @@ impl Outcome {
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+// The name it has in the published schemas.
+#[schemars(rename = "Why")]
+pub enum RefusalReason {
     // refused: the request
     BadHttp,
     HeadTooLong,
@@ -127,7 +129,7 @@ pub enum Why {
     Time,
 }
 
-impl Why {
+impl RefusalReason {
     /// A sentence for the engine, and for whoever reads the record.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -207,7 +209,7 @@ pub struct CallRecord {
     pub status: MaybeKnown<u16>,
     pub outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Why>,
+    pub why: Option<RefusalReason>,
     pub request_bytes: u64,
     pub response_bytes: u64,
     pub request_sha256: MaybeKnown<Digest>,
@@ -251,7 +253,7 @@ impl CallRecord {
         }
     }
 
-    pub fn ended(&mut self, outcome: Outcome, why: Option<Why>) {
+    pub fn ended(&mut self, outcome: Outcome, why: Option<RefusalReason>) {
         self.outcome = outcome;
         self.why = why;
     }
@@ -311,12 +313,12 @@ pub struct Spent {
 
 impl Budget {
     /// May one more call begin?
-    pub fn admits(&self, spent: &Spent) -> Result<(), Why> {
+    pub fn admits(&self, spent: &Spent) -> Result<(), RefusalReason> {
         match () {
-            () if spent.elapsed_ms >= self.wall_ms => Err(Why::Time),
-            () if spent.calls >= self.calls => Err(Why::Calls),
-            () if spent.tokens >= self.tokens => Err(Why::Tokens),
-            () if spent.bytes >= self.bytes => Err(Why::Bytes),
+            () if spent.elapsed_ms >= self.wall_ms => Err(RefusalReason::Time),
+            () if spent.calls >= self.calls => Err(RefusalReason::Calls),
+            () if spent.tokens >= self.tokens => Err(RefusalReason::Tokens),
+            () if spent.bytes >= self.bytes => Err(RefusalReason::Bytes),
             () => Ok(()),
         }
     }
@@ -331,7 +333,7 @@ pub struct GatewayReport {
     pub spent: Spent,
     /// The first limit that stopped a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget_exceeded: Option<Why>,
+    pub budget_exceeded: Option<RefusalReason>,
     /// Requests after the last one that could be recorded, and connections beyond those that may be
     /// open at once.
     pub unrecorded: u64,
@@ -475,10 +477,19 @@ mod tests {
             elapsed_ms,
         };
         assert_eq!(budget.admits(&spent(1, 9, 99, 999)), Ok(()));
-        assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(Why::Calls));
-        assert_eq!(budget.admits(&spent(0, 10, 0, 0)), Err(Why::Tokens));
-        assert_eq!(budget.admits(&spent(0, 0, 100, 0)), Err(Why::Bytes));
-        assert_eq!(budget.admits(&spent(9, 99, 999, 1000)), Err(Why::Time));
+        assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(RefusalReason::Calls));
+        assert_eq!(
+            budget.admits(&spent(0, 10, 0, 0)),
+            Err(RefusalReason::Tokens)
+        );
+        assert_eq!(
+            budget.admits(&spent(0, 0, 100, 0)),
+            Err(RefusalReason::Bytes)
+        );
+        assert_eq!(
+            budget.admits(&spent(9, 99, 999, 1000)),
+            Err(RefusalReason::Time)
+        );
     }
 
     #[test]
@@ -531,7 +542,7 @@ mod tests {
     #[test]
     fn a_record_reads_back() {
         let mut one = call(3, 4, Outcome::Refused);
-        one.why = Some(Why::OtherModel);
+        one.why = Some(RefusalReason::OtherModel);
         one.model_asked = MaybeKnown::Known("m".into());
         let text = serde_json::to_string(&one).unwrap();
         assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), one);

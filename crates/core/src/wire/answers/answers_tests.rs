@@ -294,12 +294,12 @@ fn names_and_garbage() {
     );
     assert_eq!(
         outcome_of(200, &unnamed, true, true),
-        (Outcome::WrongModel, Some(Why::NoName))
+        (Outcome::WrongModel, Some(RefusalReason::NoName))
     );
     let garbage = read(OpenaiChat, false, &[b"<html>"]);
     assert_eq!(
         outcome_of(200, &garbage, true, true),
-        (Outcome::Transport, Some(Why::Garbled))
+        (Outcome::Transport, Some(RefusalReason::Garbled))
     );
     let late = read(
         OpenaiChat,

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Outcome, ProbeOutcome, Why};
+use cto_core::wire::calls::{Outcome, ProbeOutcome, RefusalReason};
 use cto_core::wire::endpoint::Endpoint;
 use cto_gateway::Route;
 
@@ -25,10 +25,16 @@ fn budgets_end_what_would_not_end() {
     for (change, why) in [
         (
             &(|route: &mut Route| route.budget.calls = 2) as &dyn Fn(&mut Route),
-            Why::Calls,
+            RefusalReason::Calls,
         ),
-        (&|route: &mut Route| route.budget.tokens = 30, Why::Tokens),
-        (&|route: &mut Route| route.budget.wall_ms = 0, Why::Time),
+        (
+            &|route: &mut Route| route.budget.tokens = 30,
+            RefusalReason::Tokens,
+        ),
+        (
+            &|route: &mut Route| route.budget.wall_ms = 0,
+            RefusalReason::Time,
+        ),
     ] {
         let (answers, report) = spend(change, turn, 3);
         assert_eq!(report.budget_exceeded, Some(why));
@@ -45,13 +51,13 @@ fn budgets_end_what_would_not_end() {
     assert!(!answers[0].whole);
     assert_eq!(
         (report.calls[0].outcome, report.budget_exceeded),
-        (Outcome::Budget, Some(Why::Bytes))
+        (Outcome::Budget, Some(RefusalReason::Bytes))
     );
     let (answers, report) = spend(&|route| route.budget.wall_ms = 300, endless, 1);
     assert!(!answers[0].whole);
     assert_eq!(
         (report.calls[0].outcome, report.calls[0].why),
-        (Outcome::Budget, Some(Why::Time)),
+        (Outcome::Budget, Some(RefusalReason::Time)),
         "it never pauses"
     );
     let silent = "[[turn]]\ntext='0123456789'\nsilent_after=1\n";
@@ -59,7 +65,7 @@ fn budgets_end_what_would_not_end() {
     assert!(!answers[0].whole);
     assert_eq!(
         (report.calls[0].outcome, report.calls[0].why),
-        (Outcome::Budget, Some(Why::Time))
+        (Outcome::Budget, Some(RefusalReason::Time))
     );
 }
 
@@ -70,7 +76,7 @@ fn silence_is_told_from_a_cut() {
             CHAT,
             &format!("[[turn]]\ntext='0123456789'\npiece=1\n{turn}"),
             |route| {
-                route.patience.stall = Duration::from_millis(150);
+                route.timeouts.stall = Duration::from_millis(150);
             },
         );
         let answer = lab.chat();
@@ -118,7 +124,7 @@ fn an_engine_that_leaves_is_not_the_providers_failure() {
 #[test]
 fn a_request_that_never_ends_is_ended() {
     let lab = lab_with(CHAT, TURN, |route| {
-        route.patience.request = Duration::from_millis(150)
+        route.timeouts.request = Duration::from_millis(150)
     });
     for part in [
         "POST /v1/chat",
@@ -132,7 +138,10 @@ fn a_request_that_never_ends_is_ended() {
     let report = lab.finish();
     assert_eq!(
         report.calls.iter().map(|call| call.why).collect::<Vec<_>>(),
-        [Some(Why::SlowRequest), Some(Why::SlowRequest)]
+        [
+            Some(RefusalReason::SlowRequest),
+            Some(RefusalReason::SlowRequest)
+        ]
     );
 }
 
@@ -143,12 +152,18 @@ fn an_endpoint_that_is_not_there() {
         .local_addr()
         .unwrap();
     for (base, why) in [
-        (format!("http://{unused}/v1"), Why::ConnectionRefused),
+        (
+            format!("http://{unused}/v1"),
+            RefusalReason::ConnectionRefused,
+        ),
         (
             "http://no-such-name.invalid.localhost:9/v1".to_owned(),
-            Why::Dns,
+            RefusalReason::Dns,
         ),
-        (format!("https://{unused}/v1"), Why::ConnectionRefused),
+        (
+            format!("https://{unused}/v1"),
+            RefusalReason::ConnectionRefused,
+        ),
     ] {
         let lab = open(
             route_to(CHAT, &base),
@@ -160,7 +175,8 @@ fn an_endpoint_that_is_not_there() {
         // Some resolvers answer every name under localhost.
         let found = report.calls[0].why;
         assert!(
-            found == Some(why) || (why == Why::Dns && found == Some(Why::ConnectionRefused)),
+            found == Some(why)
+                || (why == RefusalReason::Dns && found == Some(RefusalReason::ConnectionRefused)),
             "{found:?}"
         );
         assert_eq!(report.wire_failure(), Some(Outcome::Transport));
@@ -294,7 +310,7 @@ fn probes_tell_the_shape_of_answers() {
             let log = tempfile::NamedTempFile::new().unwrap();
             let mut route = route_to(protocol, &model(&format!("key='{KEY}'\n{scenario}"), &log));
             if scenario.contains("silent") {
-                route.patience.stall = Duration::from_millis(100);
+                route.timeouts.stall = Duration::from_millis(100);
             }
             assert_eq!(cto_gateway::probe(&route), want, "{protocol:?} {scenario}");
             let asked = std::fs::read_to_string(log.path()).unwrap();

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Outcome, Why};
+use cto_core::wire::calls::{Outcome, RefusalReason};
 use serde_json::{Value, json};
 
 use crate::fixtures::gateway_lab::*;
@@ -83,20 +83,25 @@ fn every_way_to_fail_has_its_class() {
         (
             "status=101\nbody=''\n",
             Outcome::Transport,
-            Some(Why::Garbled),
+            Some(RefusalReason::Garbled),
             502,
         ),
-        ("hang_up=true\n", Outcome::Transport, Some(Why::Reset), 502),
+        (
+            "hang_up=true\n",
+            Outcome::Transport,
+            Some(RefusalReason::Reset),
+            502,
+        ),
         (
             "garbage='<html>'\nheaders={content-type='text/html'}\n",
             Outcome::Transport,
-            Some(Why::Garbled),
+            Some(RefusalReason::Garbled),
             502,
         ),
         (
             "text='x'\nheaders={content-encoding='gzip'}\n",
             Outcome::Transport,
-            Some(Why::EncodedAnswer),
+            Some(RefusalReason::EncodedAnswer),
             502,
         ),
         ("reasoning='only this'\n", Outcome::ReasoningOnly, None, 200),
@@ -127,25 +132,25 @@ fn every_way_to_fail_has_its_class() {
         (
             "text='x'\nmodel='other'\n",
             Outcome::WrongModel,
-            Some(Why::OtherName),
+            Some(RefusalReason::OtherName),
             502,
         ),
         (
             "text='x'\nmodel='Lab-1'\n",
             Outcome::WrongModel,
-            Some(Why::OtherName),
+            Some(RefusalReason::OtherName),
             502,
         ),
         (
             "text='x'\nunnamed=true\n",
             Outcome::WrongModel,
-            Some(Why::NoName),
+            Some(RefusalReason::NoName),
             502,
         ),
         (
             "garbage=\"data: <html>\\n\\n\"\n",
             Outcome::Transport,
-            Some(Why::Garbled),
+            Some(RefusalReason::Garbled),
             502,
         ),
         (whole, Outcome::Ok, None, 200),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 
-use cto_core::wire::calls::{GatewayReport, Outcome, Why};
+use cto_core::wire::calls::{GatewayReport, Outcome, RefusalReason};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
@@ -281,7 +281,7 @@ fn gateway_over_tls_believes_whom_the_system_believes() {
         let call = gateway.finish().calls.remove(0);
         assert_eq!(
             (call.outcome, call.why),
-            (Outcome::Transport, Some(Why::Tls)),
+            (Outcome::Transport, Some(RefusalReason::Tls)),
             "{base}"
         );
     }
@@ -400,7 +400,7 @@ fn gateway_probe_and_model_command_line() {
     let told = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(
         ran.status.code() == Some(2)
-            && told.contains("holds a credential")
+            && told.contains("carries a credential")
             && !told.contains("hidden"),
         "{told}"
     );

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Outcome, Why};
+use cto_core::wire::calls::{Outcome, RefusalReason};
 use serde_json::{Value, json};
 
 use crate::fixtures::gateway_lab::*;
@@ -71,36 +71,52 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
     };
     let auth = "Authorization: Bearer TOKEN\r\n";
     for (request, why, status) in [
-        (sized(r#"{"model":"lab-2"}"#), Why::OtherModel, 400),
-        (sized(r#"{"model":"Lab-1"}"#), Why::OtherModel, 400),
-        (sized(r#"{"model":"lab-1 "}"#), Why::OtherModel, 400),
-        (sized("{\"model\":\"l\u{430}b-1\"}"), Why::OtherModel, 400),
+        (
+            sized(r#"{"model":"lab-2"}"#),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized(r#"{"model":"Lab-1"}"#),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1 "}"#),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized("{\"model\":\"l\u{430}b-1\"}"),
+            RefusalReason::OtherModel,
+            400,
+        ),
         (
             sized(r#"{"model":"lab-1","model":"lab-2"}"#),
-            Why::DuplicateKey,
+            RefusalReason::DuplicateKey,
             400,
         ),
         (
             sized(r#"{"model":"lab-1","Model":"lab-2"}"#),
-            Why::ModelSwitch,
+            RefusalReason::ModelSwitch,
             400,
         ),
         (
             sized(r#"{"model":"lab-1","models":["lab-2"]}"#),
-            Why::ModelSwitch,
+            RefusalReason::ModelSwitch,
             400,
         ),
         (
             sized(r#"{"model":"lab-1","tools":[{"type":"web_search"}]}"#),
-            Why::HostedTool,
+            RefusalReason::HostedTool,
             400,
         ),
-        (sized(r#"{}"#), Why::NoModel, 400),
-        (sized("[]"), Why::NotStrictJson, 400),
-        (sized("not json"), Why::NotStrictJson, 400),
+        (sized(r#"{}"#), RefusalReason::NoModel, 400),
+        (sized("[]"), RefusalReason::NotStrictJson, 400),
+        (sized("not json"), RefusalReason::NotStrictJson, 400),
         (
             post(&format!("Content-Length: {}\r\n", good.len()), good),
-            Why::BadToken,
+            RefusalReason::BadToken,
             401,
         ),
         (
@@ -111,7 +127,7 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
                 ),
                 good,
             ),
-            Why::BadToken,
+            RefusalReason::BadToken,
             401,
         ),
         (
@@ -119,12 +135,12 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
                 &format!("{auth}Content-Encoding: gzip\r\nContent-Length: 2\r\n"),
                 "xx",
             ),
-            Why::EncodedBody,
+            RefusalReason::EncodedBody,
             415,
         ),
         (
             post(&format!("{auth}Content-Length: 99999999999\r\n"), ""),
-            Why::BodyTooLong,
+            RefusalReason::BodyTooLong,
             413,
         ),
         (
@@ -132,7 +148,7 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
                 &format!("{auth}Upgrade: websocket\r\nConnection: Upgrade\r\n"),
                 "",
             ),
-            Why::Upgrade,
+            RefusalReason::Upgrade,
             400,
         ),
         (
@@ -140,57 +156,65 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
                 &format!("{auth}Expect: 200-ok\r\nContent-Length: 2\r\n"),
                 "{}",
             ),
-            Why::Expectation,
+            RefusalReason::Expectation,
             417,
         ),
         (
             format!("POST /v1/embeddings HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
-            Why::BadPath,
+            RefusalReason::BadPath,
             404,
         ),
         (
             format!("POST /v1/responses HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
-            Why::BadPath,
+            RefusalReason::BadPath,
             404,
         ),
         (
             format!("GET /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
-            Why::BadMethod,
+            RefusalReason::BadMethod,
             405,
         ),
         (
             format!("POST /v1/chat/completions?a=b HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
-            Why::BadQuery,
+            RefusalReason::BadQuery,
             400,
         ),
         (
             format!("CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
-            Why::AbsoluteTarget,
+            RefusalReason::AbsoluteTarget,
             400,
         ),
         (
             format!(
                 "POST http://example.com/v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"
             ),
-            Why::AbsoluteTarget,
+            RefusalReason::AbsoluteTarget,
             400,
         ),
-        ("\u{0}\u{1}garbage\r\n\r\n".to_owned(), Why::BadHttp, 400),
-        ("POST / HTTP/1.1\r\n\r\n".to_owned(), Why::BadHttp, 400),
+        (
+            "\u{0}\u{1}garbage\r\n\r\n".to_owned(),
+            RefusalReason::BadHttp,
+            400,
+        ),
+        (
+            "POST / HTTP/1.1\r\n\r\n".to_owned(),
+            RefusalReason::BadHttp,
+            400,
+        ),
         (
             post(
                 &format!("{auth}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"),
                 "",
             ),
-            Why::BadHttp,
+            RefusalReason::BadHttp,
             400,
         ),
         (
             post(&format!("{auth}Transfer-Encoding: chunked\r\n"), "zz\r\n"),
-            Why::BadHttp,
+            RefusalReason::BadHttp,
             400,
         ),
-        ("x".repeat(70_000), Why::HeadTooLong, 431),
+        ("x".repeat(70_000), RefusalReason::HeadTooLong, 431),
     ] {
         let lab = lab(TURN);
         let answer = lab.raw(&request.replace("TOKEN", &lab.token));

@@ -1,6 +1,6 @@
-//! Bytes that wait: a request until its model is known, an answer until it has said its name.
-//! Little ones wait in memory, large ones in a file without a name, so that many at once do not
-//! fill the memory.
+//! A buffer for bytes that must wait: a request until it has been checked, an answer until it has
+//! named its model. Small ones stay in memory, large ones go to a file without a name, so that many
+//! at once do not fill the memory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,18 +9,18 @@ const IN_MEMORY: usize = 64 * 1024;
 pub const MAX_HELD: u64 = 32 * 1024 * 1024;
 
 #[derive(Default)]
-pub struct Hold {
+pub struct SpillBuffer {
     memory: Vec<u8>,
     file: Option<File>,
     length: u64,
 }
 
-impl Hold {
+impl SpillBuffer {
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// May so many more bytes wait?
+    /// Is there room for so many more bytes?
     pub fn has_room(&self, more: usize) -> bool {
         self.length.saturating_add(more as u64) <= MAX_HELD
     }
@@ -42,7 +42,7 @@ impl Hold {
         Ok(())
     }
 
-    /// All of it, in order, as often as needed.
+    /// Hands out all of it in order; may be called again.
     pub fn each(&mut self, hand: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         let Some(file) = &mut self.file else {
             return hand(&self.memory);
@@ -66,17 +66,17 @@ mod tests {
     fn what_goes_in_comes_out() {
         for size in [0, 10, IN_MEMORY, IN_MEMORY + 1, 300_000] {
             let bytes: Vec<u8> = (0..size).map(|n| u8::try_from(n % 251).unwrap()).collect();
-            let mut hold = Hold::default();
+            let mut buffer = SpillBuffer::default();
             for piece in bytes.chunks(7001) {
-                hold.push(piece).unwrap();
+                buffer.push(piece).unwrap();
             }
             for _ in 0..2 {
                 let mut out = Vec::new();
-                hold.each(&mut |piece| out.write_all(piece)).unwrap();
+                buffer.each(&mut |piece| out.write_all(piece)).unwrap();
                 assert_eq!(out, bytes);
             }
-            assert_eq!(hold.len(), bytes.len() as u64);
-            assert_eq!(hold.file.is_some(), size > IN_MEMORY);
+            assert_eq!(buffer.len(), bytes.len() as u64);
+            assert_eq!(buffer.file.is_some(), size > IN_MEMORY);
         }
     }
 }

@@ -1,10 +1,11 @@
-//! Waiting for the endpoint during one call, with one eye on the engine and one on the clock.
+//! What one call works with, and how it waits for the endpoint while it watches the engine and the
+//! clock.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
 
-use cto_core::wire::calls::{Outcome, Why};
+use cto_core::wire::calls::{Outcome, RefusalReason};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ledger::Ledger;
@@ -16,27 +17,27 @@ use super::{Route, timespec};
 pub const PIECE: usize = 16 * 1024;
 
 /// Why a call ended before its answer did.
-pub struct Broken(pub Outcome, pub Option<Why>);
+pub struct Broken(pub Outcome, pub Option<RefusalReason>);
 
-impl From<Why> for Broken {
-    fn from(why: Why) -> Self {
+impl From<RefusalReason> for Broken {
+    fn from(why: RefusalReason) -> Self {
         Self(Outcome::Transport, Some(why))
     }
 }
 
-/// What a call needs of its surroundings.
-pub struct Line<'a, 'b> {
+/// What one call works with: where it goes, the budget of the run, and the engine that waits.
+pub struct CallContext<'a, 'b> {
     pub route: &'a Route,
     pub ledger: &'a Ledger,
     pub reply: &'a mut Reply<'b>,
     pub sent: Instant,
 }
 
-impl Line<'_, '_> {
+impl CallContext<'_, '_> {
     /// The next bytes of the endpoint; 0 at their end.
     pub fn read(&mut self, upstream: &mut Upstream, buffer: &mut [u8]) -> Result<usize, Broken> {
-        let reset = |_: io::Error| Broken::from(Why::Reset);
-        // Also where the endpoint never pauses.
+        let reset = |_: io::Error| Broken::from(RefusalReason::Reset);
+        // Checked here too: an endpoint that never pauses is never waited for.
         self.in_time()?;
         loop {
             if let Some(n) = upstream.buffered(buffer).map_err(reset)? {
@@ -54,12 +55,12 @@ impl Line<'_, '_> {
             return Ok(());
         }
         self.ledger.out_of_time();
-        Err(Broken(Outcome::Budget, Some(Why::Time)))
+        Err(Broken(Outcome::Budget, Some(RefusalReason::Time)))
     }
 
-    /// Until the endpoint has something to say, the engine goes away, or patience ends.
+    /// Waits until the endpoint has sent something. Fails when the engine leaves or time runs out.
     fn wait(&self, upstream: &Upstream) -> Result<(), Broken> {
-        let stall = self.route.patience.stall;
+        let stall = self.route.timeouts.stall;
         let deadline = Instant::now() + stall.min(self.ledger.time_left());
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -72,7 +73,7 @@ impl Line<'_, '_> {
                 Ok(0) => return self.in_time().and(Err(Broken(Outcome::Stalled, None))),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
-                Err(_) => return Err(Why::Reset.into()),
+                Err(_) => return Err(RefusalReason::Reset.into()),
             }
             let ready = !fds[0].revents().is_empty();
             let gone = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
