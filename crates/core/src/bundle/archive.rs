@@ -10,12 +10,12 @@ use crate::values::ids::RunId;
 
 pub const BLOCK: usize = 512;
 
-/// What an archive may hold before it is called a bomb.
+/// How large an archive may be when unpacked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     pub entries: u64,
     pub bytes: u64,
-    /// Bytes out for a byte in, once `free` bytes have come out.
+    /// Bytes unpacked per byte read, once `free` bytes have been unpacked.
     pub ratio: u64,
     pub free: u64,
 }
@@ -113,7 +113,7 @@ pub fn header(run: &RunId, name: &str, bytes: u64) -> Result<[u8; BLOCK], Archiv
     Ok(out)
 }
 
-/// Reads headers one after the other; the contents go past it.
+/// Reads headers one after the other; the caller reads the contents.
 pub struct Unpacker {
     limits: Limits,
     run: Option<RunId>,
@@ -167,7 +167,7 @@ impl Unpacker {
         Ok(Some(entry))
     }
 
-    /// How much came out of how much: asked now and then while a content goes by.
+    /// Checks the ratio of unpacked to read bytes; called now and then while contents are read.
     pub fn ratio(&self, taken_in: u64, given_out: u64) -> Result<(), ArchiveError> {
         let bomb = given_out > self.limits.free && given_out / self.limits.ratio > taken_in;
         if bomb {

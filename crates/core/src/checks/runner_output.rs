@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::checks::test_ids::{Outcome, TestIds};
 use crate::task::contract::Runner;
 
-/// Longer names are cut; longer lines are no runner's.
+/// Longer names are cut; longer lines are not read as a runner's.
 const MAX_ID: usize = 400;
 const MAX_LINE: usize = 64 << 10;
 /// Ids kept of one run.

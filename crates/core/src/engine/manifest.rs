@@ -94,7 +94,7 @@ pub struct ProtocolName {
     pub base: String,
 }
 
-/// The closed set of ways engines talk.
+/// Every output format the harness can parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {

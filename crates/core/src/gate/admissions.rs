@@ -13,7 +13,7 @@ use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
 use crate::values::maybe_known::MaybeKnown;
 
-/// Runs a check only where the lane needs it, on what was gathered or on nothing at all.
+/// Runs a check only where the lane needs it; without gathered facts it sees none.
 fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) -> Outcome {
     match &input.lane {
         _ if closed(input) => ENGINE_CLOSED,
@@ -50,7 +50,7 @@ pub fn provider_decision(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// What was decided, and whether this pair is it. Only a decision's own pair is known to be local.
+/// Does the decision allow this pair? Only the pair that the decision names is known to be local.
 fn decided(decision: &ModelDecision, facts: &LaneFacts) -> Outcome {
     let no = |detail: &str| blocked(Code::ProviderDecisionClosed, detail);
     let Some(pair) = facts.pair() else {

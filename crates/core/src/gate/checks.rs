@@ -134,8 +134,8 @@ pub fn verification_command(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Only whether there is an answer: it is read, and a denial closes this gate, when there is a plan
-/// to answer.
+/// Asks only whether there is an answer. The answer itself is read once there is a plan; a denial
+/// closes this gate then.
 pub fn approval(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
         match (contract.approval_required, input.approval_answered) {
@@ -149,8 +149,8 @@ pub fn approval(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Setup and inputs exist only inside a jail; whether there is one, and whether the inputs are
-/// there, the gates of the host find out.
+/// Setup and inputs exist only inside a jail. The gates of the host find out whether there is a jail
+/// and whether the inputs exist.
 pub fn setup(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match prepares(contract) {
         false => Outcome::NotApplicable("the contract prepares nothing"),
@@ -162,7 +162,7 @@ fn prepares(contract: &Contract) -> bool {
     !contract.setup.is_empty() || !contract.inputs.is_empty()
 }
 
-/// What no contract names and every run needs: git, a shell, the engine's own program.
+/// What every run needs although no contract names it: git, a shell, the engine's own program.
 pub fn provider(input: &GateInput<'_>) -> Outcome {
     match &input.host {
         _ if input.manifest.invocation.is_none() => {
@@ -204,8 +204,8 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Every lane needs the whole jail. One exception, said out loud wherever it shows: `fake` at
-/// stage 2 playing a script that ships with its case.
+/// Every lane needs the whole jail. One exception, named in every report of such a run: `fake` at
+/// stage 2, playing a script that ships with its case.
 pub fn containment(input: &GateInput<'_>) -> Outcome {
     let MaybeKnown::Known(host) = &input.host else {
         return Outcome::Blocked(

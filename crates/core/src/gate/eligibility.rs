@@ -106,7 +106,7 @@ pub fn decide_backend(
     }
 }
 
-/// Who can clear what stands in the way: the one furthest from the operator whom any blocker needs.
+/// Who can clear the blockers. If several are needed: the one furthest from the operator.
 fn escalation(gates: &GateReport) -> Escalation {
     let who = |code: Code| match code {
         Code::EngineGateClosed

@@ -97,7 +97,7 @@ pub struct HostFacts {
     pub engine: Option<EngineUse>,
 }
 
-/// A program of somebody else, resolved to what its jail must be shown of it.
+/// A program that is not ours, with the files its jail must show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineUse {
     /// The real file, after every link.
@@ -127,7 +127,7 @@ pub struct ToolchainUse {
     pub bin: Option<String>,
     /// Directories and files to mount read-only, each at its own path.
     pub mounts: Vec<String>,
-    /// What it must be told to find them.
+    /// Variables it needs to find them.
     pub env: BTreeMap<String, String>,
 }
 

@@ -85,8 +85,8 @@ fn workspace(mode: MutationMode) -> &'static str {
     }
 }
 
-/// The next step towards a plan. The caller looks at host and source only when this asks for it
-/// to.
+/// The next step towards a plan. The caller looks at host and source only when this asks for
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     LookAtHost,
@@ -177,7 +177,8 @@ fn found(looked: &Looked) -> Option<SourceLook> {
     }
 }
 
-/// The policy wherever the host can; the containment gate has already decided where it must.
+/// The containment of the policy where the host can prove it; otherwise none. Where that is not
+/// enough, the containment gate has already blocked.
 fn containment(input: &GateInput<'_>, policy: Containment) -> Containment {
     match &input.host {
         MaybeKnown::Known(host) if host.jail_missing.is_empty() => policy,

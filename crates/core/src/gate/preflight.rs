@@ -6,11 +6,11 @@ use crate::values::blocker::Code;
 use crate::values::maybe_known::MaybeKnown;
 use crate::wire::calls::{CallRecord, ProbeOutcome, probe_outcome};
 
-/// What one real request came to.
+/// The result of one real request to the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     Asked(Box<CallRecord>),
-    /// There was nothing to ask with, in words that repeat none of it.
+    /// No request could be made; the reason holds nothing secret.
     CouldNotAsk(Code, String),
 }
 

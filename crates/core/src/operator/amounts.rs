@@ -22,7 +22,7 @@ pub struct Age {
 }
 
 impl Age {
-    /// The moment this long before another; the first there is, when it would be earlier.
+    /// The moment this long before `now`, or the first moment that can be written.
     pub fn before(self, now: Utc) -> Utc {
         Utc::from_millis(now.as_millis().saturating_sub(self.millis)).unwrap_or(Utc::FIRST)
     }

@@ -216,7 +216,7 @@ pub fn parse_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
-/// The other way: how artifacts spell it.
+/// How artifacts spell a word of a closed list.
 pub fn spelling_of<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => text,

@@ -14,12 +14,12 @@ use crate::values::maybe_known::MaybeKnown;
 use crate::values::time::Utc;
 use crate::wire::calls::CallRecord;
 
-/// Who says it.
+/// Who says it: the harness or the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Voice {
     Observed,
-    /// The engine's word. Never evidence.
+    /// The engine's claim. Never evidence.
     Claimed,
 }
 
@@ -58,7 +58,7 @@ pub struct Timeline {
     pub entries: Vec<Entry>,
 }
 
-/// Shorter silences are how work looks.
+/// Shorter pauses are ordinary work.
 const SHORTEST_GAP_MS: i64 = 1000;
 
 /// The events of a chain that are good and in a legal order, and what ends them too early.
@@ -81,7 +81,7 @@ pub fn good_beginning(
     (lines, broken.map(|error| error.to_string()))
 }
 
-/// The story of a chain.
+/// Builds the timeline of a chain.
 pub fn build_timeline(lines: &[EventLine]) -> Timeline {
     let Some(first) = lines.first().map(|line| line.ts.as_millis()) else {
         return Timeline::default();
@@ -173,8 +173,8 @@ pub fn voice_of(event: EventType) -> Voice {
     }
 }
 
-/// One line about an event. Text from outside is in it as it came: tame it before a terminal sees
-/// it.
+/// One line about an event. It holds text from outside unchanged: call `text::tame` before it is
+/// shown.
 pub fn event_sentence(event: &Event) -> String {
     match event {
         Event::RunStarted(run) => format!(

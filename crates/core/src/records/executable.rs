@@ -68,7 +68,7 @@ record! {
     optional {
         missing_build_tools: Vec<String> => Takes::Names;
         source_tree_dirty: bool => Takes::Flag;
-        /// Of the file that was built; where it is given it must be the one admitted.
+        /// Digest of the file that was built; if given, it must be that of the admitted file.
         executable_sha256: Digest => Takes::Sha256;
         version: String => Takes::Word;
         command_shape: String => Takes::Text;

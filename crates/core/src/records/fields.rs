@@ -17,7 +17,7 @@ use crate::values::json::{self, JsonError};
 use crate::values::paths::PathRule;
 use crate::values::time::Utc;
 
-/// A record larger than this is none.
+/// A larger file is not read as a record.
 pub const MAX_RECORD: usize = 64 << 10;
 const MAX_TEXT: usize = 4096;
 const MAX_WORD: usize = 200;
@@ -101,7 +101,7 @@ pub trait Record: DeserializeOwned + Serialize {
     const KIND: RecordKind;
     const FIELDS: &'static [Field];
 
-    /// What no single field can tell.
+    /// Problems that only several fields together show.
     fn agree(&self) -> Vec<Issue> {
         Vec::new()
     }
@@ -203,7 +203,7 @@ fn check(map: &Map<String, Value>, fields: &[Field]) -> Vec<Issue> {
     issues
 }
 
-/// A key nobody asked for. It is named only where its name cannot be a secret itself.
+/// A key that is not a field. It is named only where its name cannot be a secret itself.
 fn unknown(key: &str) -> Issue {
     let plain = key.len() <= 64
         && key
@@ -283,7 +283,7 @@ fn versions(value: &Value) -> Option<String> {
     })
 }
 
-/// Could this be written down as a name? What is no name may be anything, a secret included.
+/// Is this a plain name? Any other text could be a secret.
 pub fn is_name(text: &str) -> bool {
     one(Takes::Name, text).is_none()
 }

@@ -80,23 +80,23 @@ impl RecordKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded<T> {
     pub record: T,
-    /// The file it stands in.
+    /// The file that holds it.
     pub path: String,
     pub sha256: Digest,
 }
 
-/// What looking for a record came to.
+/// The result of looking for a record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Found<T> {
     #[default]
     Missing,
-    /// There is one and it cannot be believed; every reason, never none.
+    /// There is one, but it is refused; at least one reason.
     Invalid(Vec<Issue>),
     Known(Box<Recorded<T>>),
 }
 
 impl<T: Record> Found<T> {
-    /// What the bytes of a file come to.
+    /// Reads the bytes of a file.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
         match read(bytes) {
             Ok(record) => Self::Known(Box::new(Recorded {

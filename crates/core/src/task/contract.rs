@@ -295,8 +295,7 @@ pub struct Circumstances {
     pub limits: LimitChanges,
 }
 
-/// Joins a checked case with its circumstances. Total: everything that can be wrong was found
-/// earlier.
+/// Joins a checked case with its circumstances. It cannot fail: every error was found earlier.
 pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;

@@ -116,11 +116,11 @@ pub struct SourceLook {
     pub fingerprint: Digest,
 }
 
-/// What became of a look.
+/// The result of a look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Looked {
     Found(SourceLook),
-    /// Nothing that can be copied, and why.
+    /// It cannot be copied, and why.
     Unusable(String),
 }
 

@@ -27,7 +27,7 @@ pub enum KeyError {
     Weak,
 }
 
-/// A key that can be asked. Weak points, which sign anything, cannot be made into one.
+/// A public key that can check signatures. Weak points, which accept any signature, are refused.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 

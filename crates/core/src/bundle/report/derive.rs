@@ -147,7 +147,7 @@ fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
     }
 }
 
-/// Fields that only repeat what the chain and the contract say, and do not.
+/// Fields that should repeat chain and contract and do not.
 pub fn misquoted_fields(
     report: &Report,
     contract: Option<&Contract>,

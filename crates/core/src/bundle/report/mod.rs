@@ -211,7 +211,7 @@ pub struct ChainHead {
     pub head: Digest,
 }
 
-/// What the shell knows that the events do not.
+/// What the harness knows and the events do not say.
 #[derive(Clone, Debug)]
 pub struct RunIdentity {
     pub run_id: RunId,

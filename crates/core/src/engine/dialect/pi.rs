@@ -14,9 +14,9 @@ use crate::run::event::{
 };
 use crate::values::text::tame_excerpt;
 
-/// Calls of tools whose end is awaited; more than this at a time is no conversation.
+/// Most tool calls that may be open at one time.
 const MAX_PENDING: usize = 64;
-/// No number of anything hashed is larger.
+/// The largest number a hashed document may hold.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// What was said so far, as far as later lines need it.
@@ -182,7 +182,7 @@ impl Pi {
         }
     }
 
-    /// What Pi makes of its own work: good only where its last message ended of itself and names no
+    /// Whether Pi says it succeeded: only if its last message ended normally and names no
     /// error.
     fn result(&mut self) -> ParsedLine {
         self.settled = true;

@@ -148,7 +148,7 @@ pub enum Lanes {
     Opened,
 }
 
-/// What the surroundings of a row do.
+/// A fault of the surroundings of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -158,7 +158,7 @@ pub enum Fault {
     NoGit,
     /// The run is cancelled at the engine's first output.
     Interrupt,
-    /// A file appears in the source at the first sound of the engine.
+    /// A file appears in the source at the engine's first output.
     SourceEdited,
 }
 
