@@ -6,7 +6,6 @@ pub mod bundles;
 pub mod cli;
 pub mod doubles;
 pub mod evidence;
-pub mod gateway;
 pub mod host;
 pub mod plan;
 pub mod proof;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::run::blocker::Code;
+use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::json::{self, JsonError};
 

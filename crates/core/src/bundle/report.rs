@@ -9,21 +9,20 @@ use crate::bundle;
 use crate::bundle::report_md::{Renderer, RendererNumber};
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
-use crate::run::blocker::{Blocker, Code, headline};
-use crate::run::event::{
-    Change, CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain,
-};
+use crate::run::event::{CheckKind, ControlRun, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
+use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
-use crate::run::verdict::Status;
-use crate::run::{ApprovalFact, Facts};
 use crate::task::contract::{Contract, Label, SealedContract, Stage};
+use crate::values::blocker::{Blocker, Code, headline};
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::json::{self, JsonError};
 use crate::values::paths::{PathStanding, TreePath, standing};
 use crate::values::seen::Seen;
 use crate::values::time::Utc;
+use crate::values::verdict::Status;
+use crate::workspace::change::Change;
 
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -262,7 +261,7 @@ pub fn build(
         label: contract.map(|contract| contract.label).unwrap_or_default(),
         case_id: identity.case_id.clone(),
         run_id: identity.run_id.clone(),
-        status: crate::run::blocker::worst(&blockers),
+        status: crate::values::blocker::worst(&blockers),
         failure_reason: headline(&blockers).map(|blocker| blocker.message.clone()),
         backend: identity.engine.name.clone(),
         engine: identity.engine.clone(),
@@ -311,7 +310,7 @@ pub fn build(
         allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
         process_started: facts
             .engine_events
-            .contains(&crate::run::event::EventType::EngineStarted),
+            .contains(&crate::values::event_type::EventType::EngineStarted),
         source_admission_status: if identity.source_admitted {
             SourceAdmission::Admitted
         } else {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::report::Report;
 use crate::run::event::{CheckKind, ProcessEnd};
-use crate::run::verdict::Status;
+use crate::values::verdict::Status;
 
 /// The number of the renderer, as a report names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,5 +1,10 @@
-//! `containment.json`: what confinement was asked for and what the kernel enforced, two fields,
-//! never one; and the one decision whether that is enough.
+//! Containment as data: which layers a jail has, and whether a report of them is proof.
+//!
+//! - this file: layers, canaries, what a process reported, what is not proven
+//! - `guard.rs` which places of a workspace become read-only under `strict`
+//! - `advice.rs` a host that cannot contain: the exact fix
+//!
+//! Imports: values, workspace. The shell that enforces all this is the crate `cto-jail`.
 
 pub mod advice;
 pub mod guard;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::run::event::EventType;
 use crate::task::contract::Stage;
+use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
 use crate::values::paths::PathRule;
 

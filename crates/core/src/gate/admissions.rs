@@ -9,8 +9,8 @@ use crate::records::{
     AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision,
     ProviderClass, RecordKind, Recorded, ReviewTrigger, difference,
 };
-use crate::run::blocker::Code;
 use crate::task::contract::{Contract, ModelPair, Stage};
+use crate::values::blocker::Code;
 use crate::values::seen::Seen;
 
 /// Runs a check only where the lane needs it, on what was gathered or on nothing at all.

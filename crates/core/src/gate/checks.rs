@@ -1,9 +1,9 @@
 //! What each gate asks. One function a gate; every missing input blocks.
 
 use super::{GateInput, Outcome};
-use crate::run::blocker::Code;
 use crate::task::contract::{Contract, MutationMode, Stage};
 use crate::task::source::{Looked, SourceClass};
+use crate::values::blocker::Code;
 use crate::values::seen::Seen;
 
 const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{GateReport, GateResult, GateVerdict};
-use crate::run::blocker::Code;
 use crate::task::contract::{Contract, MutationMode, RiskClass, Stage};
+use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::EngineId;
 

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::bundle;
 use crate::bundle::report::Report;
 use crate::containment::Containment;
-use crate::run::blocker::Code;
 use crate::run::event::{Kind, Origin};
 use crate::run::invariant::{CorePromotion, NeverActivated};
-use crate::run::verdict::Status;
 use crate::task::contract::{Contract, Label, Lane, ModelPair, Stage};
+use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::seen::Seen;
+use crate::values::verdict::Status;
 
 /// What a proof belongs to. Any part changed, and the lane stands at the bottom again.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::containment::guard::Decision;
 use crate::engine::manifest::Manifest;
-use crate::run::blocker::Code;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
 use crate::task::source::Looked;
+use crate::values::blocker::Code;
 use crate::values::seen::Seen;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.

@@ -2,7 +2,7 @@
 //! gate has passed, because to ask is to use the network.
 
 use super::{GateInput, Outcome};
-use crate::run::blocker::Code;
+use crate::values::blocker::Code;
 use crate::values::seen::Seen;
 use crate::wire::calls::{CallRecord, ProbeOutcome, probe_outcome};
 

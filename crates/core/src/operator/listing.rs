@@ -3,13 +3,13 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::run::blocker::Code;
 use crate::run::event::{Kind, Origin};
 use crate::run::invariant::{CorePromotion, NeverActivated};
-use crate::run::verdict::Status;
 use crate::task::contract::Stage;
+use crate::values::blocker::Code;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::time::Utc;
+use crate::values::verdict::Status;
 
 /// One run of a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]

@@ -1,4 +1,10 @@
-//! ROOM.
+//! What a person asks of the harness besides a run.
+//!
+//! - `settings.rs` the config file; `schema.rs` the JSON Schemas of everything written
+//! - `listing.rs` rows of `cto runs`; `retention.rs` what a prune may take; `amounts.rs` ages and sizes
+//! - `timeline.rs` a chain of events told as a story
+//!
+//! Imports: every room. Imported by none.
 
 pub mod amounts;
 pub mod listing;

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use crate::operator::amounts::{Age, Size};
 use crate::operator::listing::{Listed, ListedState};
-use crate::run::verdict::Status;
 use crate::values::ids::RunId;
 use crate::values::time::Utc;
+use crate::values::verdict::Status;
 
 /// What a person allows to go. Age and size are limits, each applied; status and `keep_last` narrow
 /// both.

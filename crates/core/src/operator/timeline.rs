@@ -4,12 +4,11 @@
 use serde::Serialize;
 
 use crate::bundle::report_md::describe;
-use crate::run::Machine;
 use crate::run::chain::{self, EventLine};
-use crate::run::event::{
-    Approval, Check, CheckKind, ControlRun, Event, EventType, VerificationCompleted,
-};
+use crate::run::event::{Approval, Check, CheckKind, ControlRun, Event, VerificationCompleted};
+use crate::run::order::Machine;
 use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
 use crate::values::seen::Seen;
 use crate::values::time::Utc;

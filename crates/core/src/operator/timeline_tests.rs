@@ -1,7 +1,7 @@
 use super::*;
-use crate::run::blocker::Code;
 use crate::run::event::{EngineText, OperatorOutcome, Outcome, ProcessEnd};
 use crate::run::tests as make;
+use crate::values::blocker::Code;
 use proptest::prelude::*;
 
 fn run_id() -> RunId {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::checks::control;
-use crate::run::blocker::Code;
-use crate::run::event::EventType;
-use crate::run::verdict::Status;
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
+use crate::values::blocker::Code;
+use crate::values::event_type::EventType;
 use crate::values::paths::{PathStanding, TreePath, standing};
+use crate::values::verdict::Status;
 use crate::workspace::tree::{FileKind, Tree};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

@@ -1,4 +1,9 @@
-//! ROOM.
+//! What proves the harness itself, a case, or a stage of an engine.
+//!
+//! - `matrix/` the failure matrix and the hostile kit: what each row must show
+//! - `case_check.rs` is a case sound? `stage2.rs` the proof of stage 2
+//!
+//! Imports: every room but operator.
 
 pub mod case_check;
 pub mod matrix;

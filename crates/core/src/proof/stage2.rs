@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::report::{self, Report};
 use crate::gate::ladder::LaneKey;
-use crate::run::blocker::Code;
 use crate::run::event::Event;
+use crate::run::facts::{Facts, fold};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge;
-use crate::run::{Facts, OutOfOrder, fold};
+use crate::run::order::OutOfOrder;
 use crate::task::contract::{Contract, Stage};
+use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::seen::Seen;
@@ -211,7 +212,7 @@ pub fn compare(
 /// The harness's own events in order; what an engine says in between is its own affair, and the end
 /// is not yet.
 fn order(events: &[Event]) -> String {
-    use crate::run::event::EventType::{EngineEnded, EngineStarted, RunCompleted};
+    use crate::values::event_type::EventType::{EngineEnded, EngineStarted, RunCompleted};
     let kinds = events.iter().map(Event::kind);
     let ours = kinds
         .filter(|kind| !kind.is_engine() || matches!(kind, EngineStarted | EngineEnded))

@@ -405,7 +405,7 @@ fn a_decision_that_decides_needs_every_field_and_one_that_does_not_needs_none() 
 
 #[test]
 fn each_defect_of_a_target_has_its_own_blocker() {
-    use crate::run::blocker::Code;
+    use crate::values::blocker::Code;
     for (field, value, code) in [
         ("ownership_evidence", json!(""), Code::TargetUnowned),
         (

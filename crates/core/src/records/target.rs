@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::fields::record;
 use super::model::AdmissionStatus;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
-use crate::run::blocker::Code;
 use crate::task::contract::Action;
+use crate::values::blocker::Code;
 use crate::values::paths::PathRule;
 
 /// The only class of target there is.

@@ -5,15 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
-use crate::run::blocker::Code;
 use crate::run::rules::RulesNumber;
-use crate::run::verdict::Status;
 use crate::task::contract::{MutationMode, Stage};
+use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
 use crate::values::paths::TreePath;
 use crate::values::time::Utc;
+use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
+use crate::workspace::change::Change;
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {
@@ -22,22 +24,6 @@ macro_rules! events {
         #[serde(tag = "type", content = "data")]
         pub enum Event {
             $(#[serde(rename = $name)] $variant($body),)*
-        }
-
-        /// The name of an event without its data.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema)]
-        pub enum EventType {
-            $(#[serde(rename = $name)] $variant,)*
-        }
-
-        impl EventType {
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
         }
 
         impl Event {
@@ -74,12 +60,6 @@ events! {
     OperatorOutcomeRecorded "operator.outcome.recorded" OperatorOutcome;
     LandingUpdated "landing.updated" LandingUpdated;
     RunCompleted "run.completed" RunCompleted;
-}
-
-impl EventType {
-    pub fn is_engine(self) -> bool {
-        self.as_str().starts_with("engine.")
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -321,24 +301,6 @@ pub struct PatchApplied {
     pub bytes: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    Added,
-    Modified,
-    Deleted,
-    ModeChanged,
-    TypeChanged,
-    /// Something git cannot record: a pipe, socket or device.
-    Unrecordable,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
-    pub path: TreePath,
-    pub kind: ChangeKind,
-}
-
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ScratchCount {
     pub count: u64,
@@ -476,14 +438,6 @@ pub enum Outcome {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LandingUpdated {
     pub step: String,
-}
-
-/// Something first known when the run closes.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
-    pub code: Code,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

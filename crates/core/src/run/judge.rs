@@ -4,16 +4,17 @@
 //! Nothing an engine said is read here, except that a required event was seen at all, that its own
 //! reviewer objected, and that it gave up: each can only make a verdict worse.
 
-use crate::run::blocker::{Blocker, Code, worst};
 use crate::run::event::{
-    Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, EventType, ProcessEnd,
+    Check, CheckKind, ControlRun, DiffChecked, EngineEnded, EngineReview, ProcessEnd,
     VerificationCompleted,
 };
+use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::rules::Rules;
-use crate::run::verdict::Status;
-use crate::run::{ApprovalFact, Facts};
 use crate::task::contract::{Contract, Control, Stage};
+use crate::values::blocker::{Blocker, Code, worst};
+use crate::values::event_type::EventType;
 use crate::values::paths::{PathStanding, TreePath, standing};
+use crate::values::verdict::Status;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {

@@ -1,13 +1,14 @@
 use super::*;
 use crate::run::event::{
-    EngineResult, EngineReview, Event, Finding, MemoryMeter, ModelUse, TestsCompared, TimeLimit,
+    EngineResult, EngineReview, Event, MemoryMeter, ModelUse, TestsCompared, TimeLimit,
 };
+use crate::run::facts::{Folded, fold};
 use crate::run::tests::{
     contracted, diffed, engine_ended, engine_result, engine_started, gate, patched, planned,
     started,
 };
-use crate::run::{Folded, fold};
 use crate::task::contract::tests::sample;
+use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
 
 const COMMAND: &str = "python3 -m unittest -v";

@@ -1,13 +1,18 @@
-use super::*;
-use crate::run::blocker::Code;
+use super::facts::{Folded, fold};
+use super::order::{Machine, OutOfOrder, State};
+use crate::containment::Containment;
 use crate::run::event::*;
 use crate::run::rules::Rules;
-use crate::run::verdict::Status;
 use crate::task::contract::{MutationMode, Stage};
+use crate::values::blocker::Code;
+use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
 use crate::values::time::Utc;
+use crate::values::verdict::Status;
 use crate::wire::Protocol;
 use crate::wire::calls::CallRecord;
+use crate::workspace::change::{Change, ChangeKind};
 
 fn digest() -> Digest {
     Digest::of(b"x")

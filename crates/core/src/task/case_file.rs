@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::run::event::EventType;
 use crate::task::contract::{Action, Limits, MutationMode, RiskClass, Runner};
+use crate::values::event_type::EventType;
 use crate::values::ids::CaseId;
 use crate::values::paths::{PathProblem, PathRule};
 

@@ -9,11 +9,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
-use crate::run::event::EventType;
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
 pub use crate::task::limits::{LimitChanges, Limits};
 use crate::task::source::Source;
 use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
 use crate::values::json::{self, JsonError};
 use crate::values::paths::PathRule;

@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::run::blocker::Code;
-use crate::run::event::Finding;
+use crate::values::blocker::Code;
+use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
 use crate::values::paths::TreePath;
 use crate::values::seen::Seen;

@@ -8,14 +8,16 @@ use crate::bundle::report::{self, RelianceKind, Report};
 use crate::bundle::report_md::Renderer;
 use crate::containment::{Containment, ContainmentReport};
 use crate::gate::{GateResult, GateVerdict};
-use crate::run::blocker::{Blocker, Code, headline, worst};
-use crate::run::event::{self, EventType, Origin};
+use crate::run::event::Origin;
+use crate::run::facts::{ApprovalFact, Folded};
 use crate::run::judge::{self, Judgement};
-use crate::run::verdict::Status;
-use crate::run::{ApprovalFact, Folded};
 use crate::task::contract::Contract;
 use crate::task::source::CopiedRepo;
+use crate::values::blocker::{Blocker, Code, headline, worst};
+use crate::values::event_type::EventType;
 use crate::values::paths::TreePath;
+use crate::values::verdict::Status;
+use crate::workspace::change::ChangeKind;
 impl Verifier<'_> {
     /// The files the events speak of are the files in the bundle.
     pub(super) fn facts(&mut self, documents: &Documents, folded: &Folded) {
@@ -41,7 +43,7 @@ impl Verifier<'_> {
                 .diff
                 .iter()
                 .flat_map(|diff| &diff.changes)
-                .filter(|change| change.kind != event::ChangeKind::Unrecordable)
+                .filter(|change| change.kind != ChangeKind::Unrecordable)
                 .map(|change| change.path.clone())
                 .collect();
             if !tombstoned

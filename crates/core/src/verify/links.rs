@@ -8,10 +8,10 @@ use super::{FoundBundle, Standing, Verification, Verifier};
 use crate::bundle;
 use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::run::event::Kind;
-use crate::run::verdict::Status;
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
 use crate::values::json;
+use crate::values::verdict::Status;
 
 const CHECK: &str = "links";
 

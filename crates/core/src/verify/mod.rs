@@ -22,15 +22,18 @@ use crate::checks::test_log::FoundLog;
 use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
-use crate::run::blocker::Code;
+use crate::run;
 use crate::run::chain;
-use crate::run::event::{Event, EventType, Kind};
+use crate::run::event::{Event, Kind};
+use crate::run::facts::{Facts, Folded};
 use crate::run::judge::Judgement;
+use crate::run::order::State;
 use crate::run::rules::{Rules, RulesNumber};
 use crate::run::trace::TraceLine;
-use crate::run::{self, Facts, Folded, State};
 use crate::task::contract::ContractDocument;
+use crate::values::blocker::Code;
 use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
 use crate::values::json::{self, JsonError};
 use crate::values::paths::TreePath;
@@ -110,7 +113,7 @@ pub struct Verification {
     pub signature: Signature,
     pub run_id: Option<String>,
     /// The verdict as re-derived; null unless the bundle is good.
-    pub status: Option<crate::run::verdict::Status>,
+    pub status: Option<crate::values::verdict::Status>,
     /// The rules it was judged by: the number its chain names. Null where no chain could be read.
     pub rules: Option<RulesNumber>,
     pub checked: Vec<Checked>,
@@ -499,7 +502,7 @@ impl Verifier<'_> {
     }
 
     fn order(&mut self, events: &[Event], documents: &Documents) -> Option<Folded> {
-        let folded = match run::fold(events) {
+        let folded = match run::facts::fold(events) {
             Ok(folded) => folded,
             Err(error) => {
                 self.problem(

@@ -6,8 +6,8 @@ use crate::bundle;
 use crate::checks::control;
 use crate::checks::test_ids::TestIdDocument;
 use crate::checks::test_log;
-use crate::run::Folded;
 use crate::run::event::VerificationCompleted;
+use crate::run::facts::Folded;
 
 impl Verifier<'_> {
     pub(super) fn verified(&mut self, documents: &Documents, folded: &Folded) {

@@ -1,5 +1,12 @@
-//! ROOM.
+//! A work tree as data: what lies in it, what changed, what a patch says.
+//!
+//! - `tree.rs` a walked tree and its differences; `change.rs` one changed path
+//! - `patch.rs` the paths a patch changes; `patch_stat.rs` its numbers
+//! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
+//!
+//! Imports: values. Imported by the rooms above it.
 
+pub mod change;
 pub mod checkout;
 pub mod patch;
 pub mod patch_stat;

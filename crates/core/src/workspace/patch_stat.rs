@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::run::event::ChangeKind;
 use crate::values::paths::TreePath;
+use crate::workspace::change::ChangeKind;
 use crate::workspace::patch::{self, PatchError};
 
 /// One file of a patch.

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::run::event::{Change, ChangeKind};
 use crate::values::digest::{Digest, Hasher};
 use crate::values::paths::TreePath;
+use crate::workspace::change::{Change, ChangeKind};
 
 /// The only kinds of entry a tree can record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

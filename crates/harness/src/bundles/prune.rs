@@ -17,8 +17,8 @@ use crate::bundles::index::{self, Found};
 use crate::bundles::runs_root::{RunsRoot, unreadable_root};
 use crate::evidence::is_held;
 use crate::host::failure::Failure;
+use crate::host::files;
 use crate::host::{self, Home};
-use crate::workspace::on_disk;
 
 /// What a run is called once it was taken out of the list; no run id begins like this.
 const PREFIX: &str = ".pruned-";
@@ -152,7 +152,7 @@ pub fn sweep(home: &Home) {
 
 /// Removes a tree that somebody else may be removing as well.
 fn clear(dir: &Path) -> io::Result<()> {
-    match on_disk::remove(dir) {
+    match files::remove_tree(dir) {
         Err(_)
             if fs::symlink_metadata(dir)
                 .is_err_and(|error| error.kind() == io::ErrorKind::NotFound) =>

@@ -253,6 +253,7 @@ pub fn main() -> ExitCode {
         env: Env::of_process(),
         output: Output::new(
             global.json,
+            parse::shown_program,
             Some(words),
             global.home.as_deref(),
             global.runs_dir.as_deref(),

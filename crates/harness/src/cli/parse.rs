@@ -2,6 +2,7 @@
 //! one.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::error::{Error, ErrorKind};
 use clap::{FromArgMatches, ValueEnum};
@@ -76,7 +77,7 @@ impl Early {
             .apply();
         let is_exec = command.as_deref() == Some("exec");
         Self {
-            output: Output::new(ours.contains(&"--json"), command, None, None),
+            output: Output::new(ours.contains(&"--json"), shown_program, command, None, None),
             is_exec,
         }
     }
@@ -158,5 +159,29 @@ fn code(kind: ErrorKind) -> &'static str {
         | ErrorKind::WrongNumberOfValues => "invalid_value",
         ErrorKind::InvalidUtf8 => "invalid_utf8",
         _ => "bad_usage",
+    }
+}
+
+/// How the person reached this program.
+pub fn shown_program() -> String {
+    let typed = std::env::args_os()
+        .next()
+        .map(PathBuf::from)
+        .unwrap_or_else(|| "cto".into());
+    if old_names::called_by(&typed).is_some() {
+        return "cto".to_owned();
+    }
+    if typed.components().count() < 2 {
+        return typed.display().to_string();
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let near = typed
+        .strip_prefix(&here)
+        .ok()
+        .filter(|_| here.parent().is_some());
+    let shown = near.map_or(typed.clone(), Path::to_owned);
+    match shown.components().count() {
+        1 => format!("./{}", shown.display()),
+        _ => shown.display().to_string(),
     }
 }

@@ -1,6 +1,7 @@
 //! `cto __gateway`: the gateway without a run, on the loopback interface, until its standard input
 //! closes. For measuring it, and for trying an engine's requests against it.
 
+use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -9,9 +10,9 @@ use std::time::Duration;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::Budget;
 use cto_core::wire::endpoint::Endpoint;
+use cto_gateway::{Credential, CredentialClass, Patience, Route};
 use serde_json::json;
 
-use crate::gateway::{self, Credential, CredentialClass, Patience, Route};
 use crate::host::Env;
 
 #[derive(clap::Args)]
@@ -52,13 +53,14 @@ pub fn play(args: &Args) -> u8 {
 fn run(args: &Args) -> io::Result<()> {
     let text = std::fs::read_to_string(&args.base_url_file)?;
     let endpoint = Endpoint::parse(&text).map_err(io::Error::other)?;
+    let env = Env::of_process();
     let class = args.key_env.clone().map(CredentialClass::Environment);
     let credential = class
-        .map(|class| Credential::load(&class, &Env::of_process()))
+        .map(|class| Credential::load(&class, &|name| env.get(name).map(OsStr::to_owned)))
         .transpose()
         .map_err(io::Error::other)?;
-    let failed = |_| io::Error::other("no randomness");
-    let mut route = Route::new(args.protocol, endpoint, credential, &args.model).map_err(failed)?;
+    let mut route =
+        Route::new(args.protocol, endpoint, credential, &args.model).map_err(io::Error::other)?;
     route.aliases.clone_from(&args.alias);
     route.budget.calls = args.calls;
     route.patience = Patience {
@@ -66,12 +68,12 @@ fn run(args: &Args) -> io::Result<()> {
         ..route.patience
     };
     if args.probe {
-        let call = gateway::probe_call(&route);
+        let call = cto_gateway::probe_call(&route);
         return writeln!(io::stdout(), "{}", serde_json::to_string(&call)?);
     }
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let port = listener.local_addr()?.port();
-    let gateway = gateway::start(listener, route)?;
+    let gateway = cto_gateway::start(listener, route)?;
     writeln!(
         io::stdout(),
         "{}",

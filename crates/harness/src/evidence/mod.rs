@@ -23,11 +23,13 @@ use cto_core::containment::ProcessReport;
 use cto_core::gate::GateReport;
 use cto_core::gate::eligibility;
 use cto_core::run::chain::{self, EventLine};
-use cto_core::run::event::{Event, EventType};
+use cto_core::run::event::Event;
+use cto_core::run::facts::Folded;
+use cto_core::run::order::OutOfOrder;
 use cto_core::run::trace::{TraceLine, TraceOutcome};
-use cto_core::run::{Folded, OutOfOrder};
 use cto_core::task::contract::{ContractDocument, SealedContract};
 use cto_core::values::digest::Digest;
+use cto_core::values::event_type::EventType;
 use cto_core::values::json::JsonError;
 
 pub use lock::{Liveness, RunLock, is_held, liveness};
@@ -52,6 +54,17 @@ pub enum EvidenceError {
     Json(#[from] JsonError),
     #[error("the bundle could not be signed")]
     Sign(#[from] SignError),
+}
+
+impl EvidenceError {
+    /// An artifact that could not be written, from an error somebody else still holds.
+    pub fn cannot_write(artifact: &str, error: &io::Error) -> Self {
+        let source = io::Error::new(error.kind(), error.to_string());
+        Self::Write {
+            artifact: artifact.to_owned(),
+            source,
+        }
+    }
 }
 
 /// Room kept free so that a full disk still yields a typed verdict.

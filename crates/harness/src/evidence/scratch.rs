@@ -9,7 +9,6 @@ use cto_core::bundle;
 use cto_core::bundle::report::BackendScratch;
 
 use crate::host::files;
-use crate::workspace::on_disk;
 
 /// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost
 /// a disk.
@@ -38,7 +37,7 @@ pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
         }
         io::Write::flush(&mut tar.into_inner()?)?;
     }
-    on_disk::remove(&root)?;
+    files::remove_tree(&root)?;
     Ok(count)
 }
 

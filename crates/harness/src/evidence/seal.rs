@@ -15,12 +15,14 @@ use cto_core::bundle::report::{self, ChainHead, Freshness, Report, Sealing};
 use cto_core::bundle::report_md;
 use cto_core::bundle::sums;
 use cto_core::containment::{Containment, ContainmentReport};
-use cto_core::run::State;
-use cto_core::run::blocker::{Blocker, Code};
-use cto_core::run::event::{Event, EventType, Finding, RunCompleted};
+use cto_core::run::event::{Event, RunCompleted};
 use cto_core::run::judge::{self, Judgement};
+use cto_core::run::order::State;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::values::blocker::Finding;
+use cto_core::values::blocker::{Blocker, Code};
 use cto_core::values::digest::Digest;
+use cto_core::values::event_type::EventType;
 
 use super::{EvidenceError, OpenBundle, scratch};
 use crate::evidence::sign::Signer;
@@ -273,8 +275,8 @@ impl OpenBundle {
                     report
                         .blockers
                         .push(Blocker::after_the_chain(finding.code, finding.detail));
-                    report.status = cto_core::run::blocker::worst(&report.blockers);
-                    report.failure_reason = cto_core::run::blocker::headline(&report.blockers)
+                    report.status = cto_core::values::blocker::worst(&report.blockers);
+                    report.failure_reason = cto_core::values::blocker::headline(&report.blockers)
                         .map(|b| b.message.clone());
                 }
                 Err(error) => return Err(error),

@@ -1,8 +1,8 @@
-//! Reading, hashing and copying files without following surprises.
+//! Reading, hashing and removing files without following surprises.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use cto_core::values::digest::Hasher;
@@ -93,5 +93,97 @@ pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
             format!("larger than {limit} bytes"),
         )),
         false => Ok(bytes),
+    }
+}
+
+/// Removes a tree, also one whose directories were made unreadable, or that is deeper than a path
+/// or a table of open files is long.
+pub fn remove_tree(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(_) => take_apart(dir),
+    }
+}
+
+/// Moves every directory up to the top before it is emptied: no path grows long, and nothing is
+/// held open on the way.
+fn take_apart(dir: &Path) -> io::Result<()> {
+    // Failure shows in what follows.
+    let open_up = |dir: &Path| drop(fs::set_permissions(dir, Permissions::from_mode(0o700)));
+    open_up(dir);
+    let (mut pending, mut number) = (vec![dir.to_owned()], 0u64);
+    while let Some(place) = pending.pop() {
+        for entry in fs::read_dir(&place)?.collect::<io::Result<Vec<_>>>()? {
+            let path = entry.path();
+            if !entry.file_type()?.is_dir() {
+                fs::remove_file(path)?;
+                continue;
+            }
+            open_up(&path);
+            if place == dir {
+                pending.push(path);
+                continue;
+            }
+            let mut top = dir.join(number.to_string());
+            while !rename_new(&path, &top)? {
+                number += 1;
+                top = dir.join(number.to_string());
+            }
+            pending.push(top);
+        }
+        if place != dir {
+            fs::remove_dir(&place)?;
+        }
+    }
+    fs::remove_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_directories_are_removed_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("top");
+        fs::create_dir_all(top.join("in/deep")).unwrap();
+        fs::set_permissions(top.join("in"), Permissions::from_mode(0o000)).unwrap();
+        remove_tree(&top).unwrap();
+        assert!(!top.exists());
+        remove_tree(&top).unwrap();
+    }
+
+    #[test]
+    fn a_tree_deeper_than_any_path_is_removed_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().join("top");
+        let name = "n".repeat(200);
+        let mut inside = rustix::fs::open(
+            dir.path(),
+            rustix::fs::OFlags::PATH,
+            rustix::fs::Mode::empty(),
+        )
+        .unwrap();
+        let below = |at: &std::os::fd::OwnedFd, name: &str| {
+            rustix::fs::mkdirat(at, name, rustix::fs::Mode::RWXU).unwrap();
+            rustix::fs::openat(
+                at,
+                name,
+                rustix::fs::OFlags::PATH,
+                rustix::fs::Mode::empty(),
+            )
+            .unwrap()
+        };
+        inside = below(&inside, "top");
+        // Names that the removal itself would choose.
+        for number in ["0", "1", "3"] {
+            below(&inside, number);
+        }
+        for _ in 0..100 {
+            inside = below(&inside, &name);
+        }
+        take_apart(&top).unwrap();
+        assert!(!top.exists());
     }
 }

@@ -24,6 +24,9 @@ use cto_core::values::time::Utc;
 
 use crate::host::failure::Failure;
 
+/// What reads every command of a contract, on the host as in a jail.
+pub const SHELL: &str = "/bin/sh";
+
 /// Wall-clock time, for display and freshness; order never comes from it.
 pub fn now() -> Utc {
     let millis = SystemTime::now()

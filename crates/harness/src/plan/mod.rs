@@ -17,28 +17,28 @@ use cto_core::gate::{
     self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts,
 };
 use cto_core::records::credential::CredentialWay;
-use cto_core::run::blocker::Code;
-use cto_core::run::event::EventType;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
 };
 use cto_core::task::source::Looked;
+use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
+use cto_core::values::event_type::EventType;
 use cto_core::values::paths::PathRule;
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
+use cto_gateway::CredentialClass;
 
-use crate::gateway::CredentialClass;
 use crate::host::probes;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::{Env, Home, OwnProgram};
+use crate::host::{self, Env, Home, OwnProgram};
 use crate::plan::provider::Provider;
-use crate::plan::source::{SourceRequest, SourceView};
+use crate::plan::source::SourceView;
 use crate::records;
-use crate::run::Request;
-use crate::run::checks;
+use crate::screen::terminal;
+use crate::task::request::{Request, SourceRequest};
 use crate::workspace::checkout::Checkout;
 use crate::workspace::overlay;
 
@@ -270,7 +270,10 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
         protocol: records::protocol(&request.manifest.id, &request.records, env),
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
-        Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
+        Err(failure) => could_not(
+            Code::ProviderUnavailable,
+            &terminal::tame_lines(&failure.to_string()),
+        ),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
             let call = provider.ask();
@@ -403,7 +406,7 @@ fn forced_files(env: &Env) -> Option<u64> {
 
 /// What the harness starts by itself, whatever the contract says.
 fn lane_missing(env: &Env) -> Vec<String> {
-    let shell = Path::new(checks::SHELL);
+    let shell = Path::new(host::SHELL);
     let found = [
         (
             env.find_program("git").is_some(),

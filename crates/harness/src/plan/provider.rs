@@ -2,18 +2,19 @@
 //! and the credential stay in this process; what leaves it is a door inside the jail and a token
 //! worth nothing elsewhere.
 
+use std::ffi::OsStr;
 use std::time::Duration;
 
 use cto_core::engine::manifest::{ModelUse, ProtocolName};
 use cto_core::gate::Answer;
-use cto_core::run::blocker::Code;
 use cto_core::task::contract::Limits;
+use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord};
 use cto_core::wire::endpoint::Endpoint;
+use cto_gateway::{Credential, CredentialClass, Patience, Route};
 
 use crate::evidence::secrets::Secrets;
-use crate::gateway::{self, Credential, CredentialClass, Patience, Route};
 use crate::host::Env;
 use crate::host::failure::Failure;
 
@@ -65,13 +66,15 @@ pub fn prepare(
     let credential = match chosen
         .credential
         .as_ref()
-        .map(|class| Credential::load(class, env))
+        .map(|class| Credential::load(class, &|name| env.get(name).map(OsStr::to_owned)))
         .transpose()
     {
         Ok(credential) => credential,
         Err(error) => return refused(Code::ProviderAuthUnavailable, error.to_string()),
     };
-    let mut route = Route::new(protocol, endpoint, credential, &chosen.model)?;
+    let mut route = Route::new(protocol, endpoint, credential, &chosen.model).map_err(|error| {
+        Failure::internal("no_randomness", "no token could be made for the run").because(&error)
+    })?;
     route.aliases.clone_from(&chosen.aliases);
     route.budget = budget(limits);
     route.patience = patience(limits);
@@ -84,7 +87,7 @@ pub fn prepare(
 impl Provider {
     /// One real request.
     pub fn ask(&self) -> CallRecord {
-        gateway::probe_call(&self.route)
+        cto_gateway::probe_call(&self.route)
     }
 
     /// What the redactor of the run must know to take it out.

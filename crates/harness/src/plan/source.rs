@@ -1,34 +1,16 @@
 //! The repository a run copies from, as the run sees it: opened, looked at, read, and left alone.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use cto_core::task::source::{Looked, Source, SourceLook, SourceRecord};
+use cto_core::task::source::{Looked, SourceLook};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::Tree;
 
-use crate::host::{self, Env, Home};
+use crate::host::{Env, Home};
 use crate::workspace::git::{SourceRepo, operators_excludes};
 use crate::workspace::on_disk;
-
-/// A source as the operator asked for it.
-#[derive(Clone, Debug)]
-pub struct SourceRequest {
-    pub path: PathBuf,
-    pub record: SourceRecord,
-    pub from_head: bool,
-}
-
-impl SourceRequest {
-    /// What the contract says before anybody has looked.
-    pub fn unseen(&self) -> Source {
-        Source {
-            record: self.record.clone(),
-            from_head: self.from_head,
-            head: cto_core::values::seen::Seen::NotSeen,
-        }
-    }
-}
+use crate::workspace::own_dir::OwnDir;
 
 /// An opened source. Our side of it lies in a directory that goes when this does.
 pub struct SourceView {
@@ -42,7 +24,7 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     let git = env.find_program("git").ok_or("git was not found on PATH")?;
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
-    let repo = SourceRepo::open(&git, path, &ours.0)
+    let repo = SourceRepo::open(&git, path, ours.path())
         .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
     let excludes = env
         .path("HOME")
@@ -80,49 +62,5 @@ impl SourceView {
             .each_file(&mut take)
             .map_err(|error| crate::host::failure::chain(&error))?;
         Ok(tree)
-    }
-}
-
-/// A private directory below `work/`.
-pub struct OwnDir(PathBuf);
-
-impl OwnDir {
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn make(home: &Home) -> io::Result<Self> {
-        let name = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
-        let dir = home
-            .work()
-            .join(format!("{LOOK}{}-{name}", std::process::id()));
-        host::make_private_dir(&dir)?;
-        Ok(Self(dir))
-    }
-}
-
-impl Drop for OwnDir {
-    fn drop(&mut self) {
-        // What stays behind is swept by the next recovery.
-        let _ = on_disk::remove(&self.0);
-    }
-}
-
-const LOOK: &str = "look-";
-
-/// Removes what looks left behind whose process is gone.
-pub fn sweep(home: &Home) {
-    for entry in std::fs::read_dir(home.work())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name
-            .strip_prefix(LOOK)
-            .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            let _ = on_disk::remove(&entry.path());
-        }
     }
 }

@@ -8,19 +8,19 @@ use cto_core::bundle;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::proof::case_check::{self, CaseFacts, Line, Mark, Neutral, Trial};
-use cto_core::run::blocker::Code;
 use cto_core::run::event::Origin;
 use cto_core::task::case_file;
 use cto_core::task::contract::{Label, LimitChanges};
+use cto_core::values::blocker::Code;
 
 use crate::doubles::fake;
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::records::Asked;
-use crate::run::Request;
 use crate::task::cases::Case;
 use crate::task::engines;
+use crate::task::request::LaneOptions;
+use crate::task::request::Request;
 
 /// The name of the trial that plays no script of the case.
 const BASELINE: &str = "baseline";
@@ -106,7 +106,7 @@ pub fn request(case: &Case, attempt: &Attempt) -> Result<Request, Failure> {
         script: Some(attempt.script.clone()),
         own_script: attempt.own_script,
         limits: LimitChanges::default(),
-        records: Asked::default(),
+        records: LaneOptions::default(),
         proof: None,
         contain: Containment::Strict,
         origin: Origin::Validator,

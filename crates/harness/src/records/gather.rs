@@ -16,26 +16,12 @@ use super::{RecordStore, find};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::{self, Env, Home};
+use crate::task::request::LaneOptions;
 
 /// A base URL is short.
 const MAX_URL_FILE: u64 = 4096;
 /// Where anything may be cleaned away or replaced.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
-/// What the command line says about a lane. Each has a variable, which comes after it.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    pub decision: Option<PathBuf>,
-    pub model_admission: Option<PathBuf>,
-    pub executable_admission: Option<PathBuf>,
-    pub source_admission: Option<PathBuf>,
-    pub bin: Option<PathBuf>,
-    pub provider: Option<String>,
-    pub model: Option<String>,
-    pub base_url_file: Option<PathBuf>,
-    pub credential: Option<String>,
-    pub protocol: Option<String>,
-}
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
 pub fn variable(engine: &EngineId, name: &str) -> String {
@@ -46,7 +32,7 @@ pub fn variable(engine: &EngineId, name: &str) -> String {
 }
 
 /// The protocol asked for, where anybody asked for one.
-pub fn protocol(engine: &EngineId, asked: &Asked, env: &Env) -> Option<String> {
+pub fn protocol(engine: &EngineId, asked: &LaneOptions, env: &Env) -> Option<String> {
     asked
         .protocol
         .clone()
@@ -60,7 +46,13 @@ fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
 }
 
 /// Looks for every record of the lane and at everything the records name.
-pub fn gather(engine: &EngineId, asked: &Asked, by: Origin, env: &Env, home: &Home) -> LaneFacts {
+pub fn gather(
+    engine: &EngineId,
+    asked: &LaneOptions,
+    by: Origin,
+    env: &Env,
+    home: &Home,
+) -> LaneFacts {
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
         flag.clone()
@@ -116,7 +108,11 @@ pub fn gather(engine: &EngineId, asked: &Asked, by: Origin, env: &Env, home: &Ho
 }
 
 /// The base URL of this run. Its text belongs to the gateway and to the redactor, and nowhere else.
-pub fn base_url(engine: &EngineId, asked: &Asked, env: &Env) -> Option<Result<String, String>> {
+pub fn base_url(
+    engine: &EngineId,
+    asked: &LaneOptions,
+    env: &Env,
+) -> Option<Result<String, String>> {
     let Some(file) = &asked.base_url_file else {
         let given = env.get(&variable(engine, "LOCAL_BASE_URL"))?;
         return Some(
@@ -194,7 +190,7 @@ fn is_temporary(path: &Path, env: &Env) -> bool {
 /// The way the credential comes: the record's own, or the one given where the record has words.
 pub fn credential_way(
     engine: &EngineId,
-    asked: &Asked,
+    asked: &LaneOptions,
     env: &Env,
     model: Option<&ModelAdmission>,
 ) -> Credential {
@@ -231,7 +227,7 @@ pub fn credential_way(
 
 fn credential(
     engine: &EngineId,
-    asked: &Asked,
+    asked: &LaneOptions,
     env: &Env,
     model: Option<&ModelAdmission>,
 ) -> Credential {
@@ -307,9 +303,9 @@ mod tests {
         };
         let env = Env::from_pairs(&[("K", "v"), ("CTO_HARNESS_PI_CREDENTIAL", "env:K")]);
         let got = |class: &str, flag: Option<&str>, env: &Env| {
-            let asked = Asked {
+            let asked = LaneOptions {
                 credential: flag.map(str::to_owned),
-                ..Asked::default()
+                ..LaneOptions::default()
             };
             credential(&engine, &asked, env, Some(&record(class)))
         };

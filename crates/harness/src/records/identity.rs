@@ -45,7 +45,7 @@ pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
     let one = |flag: &str| question(program, flag, &shown, &work);
     let answers = one("--help").and_then(|help| one("--version").map(|version| (help, version)));
     // Litter at most: nothing of ours was in it.
-    let _ = crate::workspace::on_disk::remove(&work);
+    let _ = files::remove_tree(&work);
     let (help, version) = answers?;
     let version = version
         .lines()

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{Asked, base_url, credential_way, gather, look_at, protocol, variable};
+pub use gather::{base_url, credential_way, gather, look_at, protocol, variable};
 pub use proofs::proofs;
 
 use crate::host::failure::Failure;

@@ -4,9 +4,9 @@
 //! its own, which counts in runs of that origin alone. An engine, a case file, a flag or a variable
 //! is never asked.
 
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{Approval, Event, Origin};
 use cto_core::task::contract::Contract;
+use cto_core::values::blocker::Code;
 
 use crate::evidence::OpenBundle;
 use crate::host;

@@ -3,32 +3,30 @@
 pub mod approvals;
 pub mod checks;
 pub mod engine;
+pub mod execution;
 pub mod recover;
 pub mod stage_proof;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, RunIdentity};
-use cto_core::containment::Containment;
-use cto_core::engine::manifest::{Invocation, Manifest, Program};
-use cto_core::gate::plan::Plan;
+use cto_core::engine::manifest::{Invocation, Program};
 use cto_core::gate::{self, GateReport, GateVerdict, LaneFacts};
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{
-    ContractCreated, Event, EventType, Finding, GateBlocked, Kind, Origin, PlanUpdated, ProcessEnd,
-    RunStarted,
+    ContractCreated, Event, GateBlocked, Kind, PlanUpdated, ProcessEnd, RunStarted,
 };
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
-use cto_core::run::verdict::Status;
-use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
+use cto_core::values::event_type::EventType;
 use cto_core::values::ids::RunId;
 use cto_core::values::seen::Seen;
+use cto_core::values::verdict::Status;
 use cto_core::workspace::checkout::WorkspaceKind;
 
 use crate::evidence::keys::KeyStore;
@@ -36,87 +34,19 @@ use crate::evidence::secrets::Secrets;
 use crate::evidence::sign::{SignError, Signer};
 use crate::evidence::{EvidenceError, OpenBundle, Opening, SealedBundle, reserve_run_dir};
 use crate::host::failure::{Failure, chain};
+use crate::host::files;
 use crate::host::{self, Env, Home, OwnProgram};
-use crate::plan::provider::Provider;
-use crate::plan::source::{self, SourceRequest};
+use crate::plan::source;
 use crate::plan::{self, Planned};
-use crate::records;
 use crate::run::approvals::{Answer, Approvals};
 use crate::run::engine::run_engine;
-use crate::run::stage_proof::{Baseline, ProofOrder};
+use crate::run::execution::{Execution, Stop};
+use crate::run::stage_proof::Baseline;
 use crate::screen::progress::Progress;
-use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
-use crate::task::cases::Case;
+use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git::SourceRepo;
-use crate::workspace::measure;
-use crate::workspace::on_disk;
-
-/// What the operator asked for.
-pub struct Request {
-    pub case: Case,
-    pub manifest: Manifest,
-    pub stage: Stage,
-    pub engine_opened: bool,
-    /// The script a scripted engine plays.
-    pub script: Option<Vec<u8>>,
-    /// The script ships with the case.
-    pub own_script: bool,
-    pub limits: LimitChanges,
-    /// What the command line says about records; looked at for gated engines alone.
-    pub records: records::Asked,
-    /// A proof to leave in the bundle, where the run bears it out.
-    pub proof: Option<ProofOrder>,
-    /// The containment asked for: strict, or contained.
-    pub contain: Containment,
-    pub origin: Origin,
-    pub label: Label,
-    /// The repository to copy, where the case brings no files of its own.
-    pub source: Option<SourceRequest>,
-    /// Leave the workspace of a run that did not pass.
-    pub keep: bool,
-}
-
-/// A planned run under way: what every step of it needs.
-pub struct Execution<'a> {
-    pub env: &'a Env,
-    pub cancel: &'a Cancel,
-    pub case: &'a Case,
-    pub plan: &'a Plan,
-    pub source: Option<&'a SourceRepo>,
-    /// The way to the engine's model, where it has one.
-    pub provider: Option<&'a Provider>,
-    /// The cached checkout of the source, where planning found one.
-    pub checkout: Option<Arc<Checkout>>,
-    pub home: &'a Home,
-    pub work: PathBuf,
-    pub git: PathBuf,
-}
-
-/// Why an execution ended before its end.
-#[derive(Debug, thiserror::Error)]
-pub enum Stop {
-    #[error("cancelled")]
-    Cancelled,
-    #[error(transparent)]
-    Evidence(#[from] EvidenceError),
-    #[error("{0}")]
-    Finding(String, Code),
-    /// A gate found closed when it was tried, before anything of the contract ran.
-    #[error("{detail}")]
-    LateGate {
-        gate: &'static str,
-        code: Code,
-        detail: String,
-    },
-    #[error(transparent)]
-    Git(#[from] crate::workspace::git::GitError),
-    #[error("the workspace could not be prepared or read")]
-    Workspace(#[source] io::Error),
-    #[error(transparent)]
-    Supervise(#[from] SuperviseError),
-}
+use crate::workspace::of_run::{self, Workspace};
 
 /// One governed run, from request to sealed bundle. Approvals come from the operator's store.
 pub fn run(
@@ -207,7 +137,7 @@ pub fn run_asking(
         .map_err(|error| unsealed(&run_id, &error))?;
     if sealed.report.status == Status::Pass {
         // Kept only where there is something to look into; what stays is litter, not evidence.
-        let _ = on_disk::remove(&work);
+        let _ = files::remove_tree(&work);
     } else if request.keep {
         show_kept(&planned, home, &work);
     }
@@ -269,12 +199,12 @@ fn show_kept(planned: &Planned, home: &Home, work: &Path) {
     };
     if let Some(checkout) = Checkout::find(home, &look.tree) {
         // The run is sealed; a workspace that cannot be laid out is not named as kept.
-        let _ = measure::lay_out_kept(Arc::new(checkout), work);
+        let _ = of_run::lay_out_kept(Arc::new(checkout), work);
     }
 }
 
 fn remove_workspace(bundle: &mut OpenBundle, work: &Path) {
-    if let Err(error) = on_disk::remove(work) {
+    if let Err(error) = files::remove_tree(work) {
         // The bundle matters more than the litter, and says where it is.
         let _ = bundle.trace(
             "workspace.remove",
@@ -589,7 +519,7 @@ fn execute(
     let mut findings = Vec::new();
     progress.step("workspace", "private copy");
     let since = Instant::now();
-    let workspace = measure::Workspace::prepare(execution)?;
+    let workspace = Workspace::prepare(&execution.made_from())?;
     bundle.trace(
         "workspace.prepare",
         TraceOutcome::Ok,
@@ -597,8 +527,8 @@ fn execute(
         Some(workspace.made.to_owned()),
     )?;
     checks::set_up(bundle, execution, workspace.copy(), "setup")?;
-    workspace.check_setup(execution)?;
-    stop_if_cancelled(execution)?;
+    workspace.check_setup(execution.plan)?;
+    execution.stop_if_cancelled()?;
 
     progress.step("engine", request.manifest.id.as_str());
     let end = run_engine(bundle, request, execution, &workspace, progress)?;
@@ -610,7 +540,7 @@ fn execute(
     }
 
     progress.step("measure", "what really changed");
-    let measured = workspace.measure(bundle, execution)?;
+    let measured = workspace.measure(bundle, execution.plan)?;
     findings.extend(measured.findings.clone());
     if end == ProcessEnd::Cancelled {
         return Err(Stop::Cancelled);
@@ -618,26 +548,10 @@ fn execute(
 
     progress.step("verify", "in a pristine copy");
     checks::run(bundle, execution, &workspace, &measured)?;
-    stop_if_cancelled(execution)?;
+    execution.stop_if_cancelled()?;
 
     findings.extend(workspace.unchanged_since(&measured)?);
     Ok(findings)
-}
-
-pub fn stop_if_cancelled(execution: &Execution<'_>) -> Result<(), Stop> {
-    if execution.cancel.requested() {
-        Err(Stop::Cancelled)
-    } else {
-        Ok(())
-    }
-}
-
-pub fn write_error(artifact: &str, error: &io::Error) -> EvidenceError {
-    let source = io::Error::new(error.kind(), error.to_string());
-    EvidenceError::Write {
-        artifact: artifact.to_owned(),
-        source,
-    }
 }
 
 /// What a stop means for the verdict. No road leads around the seal.

@@ -8,14 +8,16 @@ use std::time::Instant;
 use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, RunIdentity};
 use cto_core::containment::{Containment, ContainmentReport};
-use cto_core::run::blocker::Code;
 use cto_core::run::chain::{self, EventLine};
-use cto_core::run::event::{self, Event, Finding, Origin, RunStarted};
+use cto_core::run::event::{self, Event, Origin, RunStarted};
 use cto_core::run::rules::{Rules, RulesNumber};
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::ContractIssue;
 use cto_core::task::contract::{ContractDocument, InvalidContract, SealedContract, Stage};
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
+use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
 use cto_core::values::seen::Seen;
 
@@ -24,8 +26,7 @@ use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, Liveness, OpenBundle, Opening, RunLock, liveness};
 use crate::host::files;
 use crate::host::{self, Home};
-use crate::plan::source;
-use crate::workspace::on_disk;
+use crate::workspace::own_dir;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
@@ -47,13 +48,13 @@ pub struct Recovered {
 
 /// Runs listed as open: what `cto run` looks at before it starts.
 pub fn recover_listed(home: &Home) -> Vec<Recovered> {
-    source::sweep(home);
+    own_dir::sweep(home);
     recover_names(home, &home.open_runs())
 }
 
 /// Every run directory: what `cto recover` looks at.
 pub fn recover_all(home: &Home) -> Vec<Recovered> {
-    source::sweep(home);
+    own_dir::sweep(home);
     let mut done = recover_names(home, &home.runs);
     done.extend(recover_names(home, &home.open_runs()));
     done
@@ -150,7 +151,7 @@ fn close(
     repair_trace(bundle.dir())?;
     tell_of_the_copy(&mut bundle)?;
     bundle.trace("run.recover", TraceOutcome::Ok, Instant::now(), lost)?;
-    on_disk::remove(&home.work().join(run_id.as_str()))?;
+    files::remove_tree(&home.work().join(run_id.as_str()))?;
     let detail = match lines.last() {
         Some(line) => format!("the last event was {}", line.event.kind().as_str()),
         None => "no event had been written".to_owned(),
@@ -175,7 +176,7 @@ fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
         .folded()
         .facts
         .engine_events
-        .contains(&event::EventType::EngineStarted)
+        .contains(&EventType::EngineStarted)
     {
         copied.copied_fixture_start_clean = Some(true);
         bundle.write_json(bundle::SOURCE, &copied)?;
@@ -191,14 +192,14 @@ fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
     else {
         return false;
     };
-    let Ok(folded) = cto_core::run::fold(lines.iter().map(|line| &line.event)) else {
+    let Ok(folded) = cto_core::run::facts::fold(lines.iter().map(|line| &line.event)) else {
         return false;
     };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
     let started = folded
         .facts
         .engine_events
-        .contains(&event::EventType::EngineStarted);
+        .contains(&EventType::EngineStarted);
     shown
         == ContainmentReport::summarise(
             planned,
@@ -254,7 +255,7 @@ fn chain(
     let start = chain::chain_start(run_id, &contract.contract_digest);
     let readable = chain::read_prefix(&bytes, start, run_id)
         .ok()
-        .filter(|(lines, _)| cto_core::run::fold(lines.iter().map(|l| &l.event)).is_ok());
+        .filter(|(lines, _)| cto_core::run::facts::fold(lines.iter().map(|l| &l.event)).is_ok());
     match readable {
         Some((lines, end)) if end == bytes.len() => Ok((lines, None)),
         Some((lines, end)) => {

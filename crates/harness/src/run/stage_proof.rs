@@ -7,14 +7,14 @@ use cto_core::bundle;
 use cto_core::bundle::report::{Reliance, RelianceKind};
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::gate::GateVerdict;
-use cto_core::gate::ladder::{self, LaneKey, RefusedRun, Stage1Proof, StageProof};
+use cto_core::gate::ladder::{self, LaneKey, Stage1Proof, StageProof};
 use cto_core::proof::stage2::{self, BaselineRun, Side};
-use cto_core::run::blocker::Code;
 use cto_core::run::chain;
 use cto_core::run::event::Event;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{ContractDocument, Label, Stage};
+use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
+use cto_core::values::verdict::Status;
 
 use crate::bundles::reader;
 use crate::evidence::{EvidenceError, OpenBundle, SealedBundle};
@@ -22,18 +22,13 @@ use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{Env, Home};
 use crate::plan::Planned;
-use crate::records::Asked;
-use crate::run::{self, Request, Stop, write_error};
+use crate::run;
+use crate::run::execution::Stop;
 use crate::screen::progress::Quiet;
 use crate::supervise::cancel::Cancel;
 use crate::task::engines;
-
-/// A proof the operator asked for, beside the run itself.
-#[derive(Clone, Debug)]
-pub enum ProofOrder {
-    /// The run without its gate, which went before.
-    Stage1 { refused: RefusedRun },
-}
+use crate::task::request::LaneOptions;
+use crate::task::request::{ProofOrder, Request};
 
 /// The run of `fake` that a gated engine's stage-2 run is compared with.
 pub struct Baseline {
@@ -74,7 +69,7 @@ pub fn baseline(
         own_script: false,
         limits: request.limits,
         contain: request.contain,
-        records: Asked::default(),
+        records: LaneOptions::default(),
         proof: None,
         origin: request.origin,
         label: Label::Case,
@@ -202,8 +197,12 @@ pub fn write_stage2(
     let Some(baseline) = baseline else {
         return Ok(());
     };
-    let unreadable =
-        |error: std::io::Error| Stop::Evidence(write_error(bundle::STAGE2_COMPARISON, &error));
+    let unreadable = |error: std::io::Error| {
+        Stop::Evidence(EvidenceError::cannot_write(
+            bundle::STAGE2_COMPARISON,
+            &error,
+        ))
+    };
     let theirs = reader::document(&baseline.sealed.dir, bundle::CONTRACT).map_err(unreadable)?;
     let (ContractDocument::Valid(fake), _) =
         ContractDocument::read(&theirs).map_err(EvidenceError::from)?

@@ -1,15 +1,14 @@
 //! Standard output is data, standard error is talk. Everything printed goes through here.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use anstream::ColorChoice;
 use anstyle::{AnsiColor, Style};
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 use serde::Serialize;
 
-use crate::cli::old_names;
 use crate::host::failure::Failure;
 use crate::screen::table::Table;
 use crate::screen::terminal;
@@ -38,6 +37,8 @@ pub struct Output {
     pub json: bool,
     /// Words of the command that answers, for its documents.
     command: Option<String>,
+    /// How the person reached this program; asked only where a command is suggested.
+    program: fn() -> String,
     /// Flags that a suggested command needs to find the same state.
     state_flags: String,
     /// Why an answer did not arrive.
@@ -47,6 +48,7 @@ pub struct Output {
 impl Output {
     pub fn new(
         json: bool,
+        program: fn() -> String,
         command: Option<String>,
         home: Option<&Path>,
         runs_dir: Option<&Path>,
@@ -58,6 +60,7 @@ impl Output {
         let state_flags = format!("{}{}", flag("--home", home), flag("--runs-dir", runs_dir));
         Self {
             json,
+            program,
             command,
             state_flags,
             lost: OnceLock::new(),
@@ -66,7 +69,7 @@ impl Output {
 
     /// A command that can be typed as it stands.
     pub fn command(&self, rest: &str) -> String {
-        format!("{}{} {rest}", own_command(), self.state_flags)
+        format!("{}{} {rest}", (self.program)(), self.state_flags)
     }
 
     /// A line of data.
@@ -121,7 +124,7 @@ impl Output {
             let _ = self.document(&failure.to_json(self.command.as_deref()));
         } else {
             let error = AnsiColor::Red.on_default().bold();
-            let text = terminal::tame_lines(&failure.to_string());
+            let text = tamed(failure).to_string();
             let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
             self.note(&format!("{error}{first}{error:#}\n{}", rest.trim_end()));
         }
@@ -178,26 +181,39 @@ pub fn dim() -> Style {
     Style::new().dimmed()
 }
 
-/// How the person reached this program.
-fn own_command() -> String {
-    let typed = std::env::args_os()
-        .next()
-        .map(PathBuf::from)
-        .unwrap_or_else(|| "cto".into());
-    if old_names::called_by(&typed).is_some() {
-        return "cto".to_owned();
+/// A failure whose words steer no terminal: the first two lines of it are one line each.
+fn tamed(failure: &Failure) -> Failure {
+    let line = |text: &Option<String>| text.as_deref().map(terminal::tame);
+    let lines = |text: &Option<String>| text.as_deref().map(terminal::tame_lines);
+    Failure {
+        kind: failure.kind,
+        code: failure.code,
+        what: terminal::tame(&failure.what),
+        place: line(&failure.place),
+        because: failure
+            .because
+            .iter()
+            .map(|because| terminal::tame_lines(because))
+            .collect(),
+        so: lines(&failure.so),
+        hint: lines(&failure.hint),
+        exits_with: failure.exits_with,
     }
-    if typed.components().count() < 2 {
-        return typed.display().to_string();
-    }
-    let here = std::env::current_dir().unwrap_or_default();
-    let near = typed
-        .strip_prefix(&here)
-        .ok()
-        .filter(|_| here.parent().is_some());
-    let shown = near.map_or(typed.clone(), Path::to_owned);
-    match shown.components().count() {
-        1 => format!("./{}", shown.display()),
-        _ => shown.display().to_string(),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        let failure = Failure::usage("x", "a\nb\u{1b}[2J")
+            .at("c\nd\r")
+            .reason("e\nf\u{7}")
+            .hint("g\u{9b}");
+        assert_eq!(
+            tamed(&failure).to_string(),
+            "error[x]: a\u{fffd}b\u{fffd}[2J\n  where: c\u{fffd}d\u{fffd}\n  because: e\nf\u{fffd}\n\nhint: g\u{fffd}"
+        );
     }
 }

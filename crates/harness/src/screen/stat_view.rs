@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anstyle::AnsiColor;
-use cto_core::run::event::ChangeKind;
+use cto_core::workspace::change::ChangeKind;
 use cto_core::workspace::patch_stat::{FileStat, PatchStat, StatReader};
 
 use crate::host::files;

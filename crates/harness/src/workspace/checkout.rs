@@ -8,7 +8,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cto_core::run::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::{Kept, Manifest, surplus};
@@ -17,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::host::files;
 use crate::host::{self, Home};
-use crate::run::Stop;
+use crate::workspace::WorkspaceError;
 use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo, Submodule};
 use crate::workspace::on_disk::{self, Content};
 
@@ -72,23 +71,23 @@ impl Checkout {
         git: &Path,
         source: &SourceRepo,
         wanted: &Wanted<'_>,
-    ) -> Result<(Self, bool), Stop> {
+    ) -> Result<(Self, bool), WorkspaceError> {
         if let Some(found) = Self::find(home, wanted.git_tree) {
             return Ok((found, false));
         }
-        let missing = || Stop::Finding("the checkout cannot be kept".into(), Code::Interrupted);
+        let missing = || WorkspaceError::Differs("the checkout cannot be kept");
         let name = name(wanted.git_tree).ok_or_else(missing)?;
         let root = checkouts(home);
-        host::make_private_dir(&root).map_err(Stop::Workspace)?;
+        host::make_private_dir(&root).map_err(WorkspaceError::Io)?;
         sweep(&root);
-        let aside = Aside::make(&root).map_err(Stop::Workspace)?;
+        let aside = Aside::make(&root).map_err(WorkspaceError::Io)?;
         lay_out(&aside.0, git, source, wanted)?;
         // One that is torn gives way; a whole one that somebody else made in the meantime is as
         // good as ours.
         if Self::find(home, wanted.git_tree).is_none() {
             remove(&root, &name);
         }
-        files::rename_new(&aside.0, &root.join(&name)).map_err(Stop::Workspace)?;
+        files::rename_new(&aside.0, &root.join(&name)).map_err(WorkspaceError::Io)?;
         let made = Self::find(home, wanted.git_tree).ok_or_else(missing)?;
         prune(&root);
         Ok((made, true))
@@ -164,7 +163,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         // What stays is swept by the next one who makes a checkout.
-        let _ = on_disk::remove(&self.0);
+        let _ = files::remove_tree(&self.0);
     }
 }
 
@@ -176,7 +175,7 @@ fn sweep(root: &Path) {
             .strip_prefix(ASIDE)
             .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-            let _ = on_disk::remove(&entry.path());
+            let _ = files::remove_tree(&entry.path());
         }
     }
 }
@@ -238,11 +237,16 @@ fn kept(root: &Path) -> Vec<Kept> {
 }
 
 /// Everything of a checkout, written and synced; it counts once it has its name.
-fn lay_out(dir: &Path, git: &Path, source: &SourceRepo, wanted: &Wanted<'_>) -> Result<(), Stop> {
+fn lay_out(
+    dir: &Path,
+    git: &Path,
+    source: &SourceRepo,
+    wanted: &Wanted<'_>,
+) -> Result<(), WorkspaceError> {
     let place = dir.join("tree");
     let repo = HarnessRepo::init(git, &dir.join("harness.git"))?;
     let (tree, commit, submodules) = copy_head(source, &repo, &place, wanted)?;
-    let io = Stop::Workspace;
+    let io = WorkspaceError::Io;
     let rules = dir.join("rules");
     fs::create_dir(&rules).map_err(io)?;
     for (path, entry) in tree.iter().filter(|(path, _)| on_disk::holds_rules(path)) {
@@ -279,14 +283,9 @@ pub fn copy_head(
     repo: &HarnessRepo,
     dir: &Path,
     wanted: &Wanted<'_>,
-) -> Result<(Tree, Commit, Vec<Submodule>), Stop> {
-    let differs = || {
-        Stop::Finding(
-            "the copy is not what HEAD of the source holds".into(),
-            Code::Interrupted,
-        )
-    };
-    fs::create_dir(dir).map_err(Stop::Workspace)?;
+) -> Result<(Tree, Commit, Vec<Submodule>), WorkspaceError> {
+    let differs = || WorkspaceError::Differs("the copy is not what HEAD of the source holds");
+    fs::create_dir(dir).map_err(WorkspaceError::Io)?;
     let mut tree = Tree::new();
     let submodules: Vec<Submodule> = source.each_file(&mut |path, kind, content| {
         let entry = on_disk::write_entry(dir, path, kind, content)?;
@@ -321,7 +320,7 @@ pub fn copy_head(
         return Err(differs());
     }
     empty_directories(dir, submodules.iter().map(|module| &module.path))
-        .map_err(Stop::Workspace)?;
+        .map_err(WorkspaceError::Io)?;
     Ok((tree, commit, submodules))
 }
 

@@ -4,74 +4,27 @@ use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::containment::Containment;
-use cto_core::containment::guard;
-use cto_core::run::blocker::Code;
-use cto_core::run::event::{
-    Change, ChangeKind, DiffChecked, Event, Finding, PatchApplied, ScratchCount,
-};
+use cto_core::gate::plan::Plan;
+use cto_core::run::event::{DiffChecked, Event, PatchApplied, ScratchCount};
 use cto_core::run::judge;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::values::blocker::Code;
+use cto_core::values::blocker::Finding;
 use cto_core::values::paths::{PathStanding, TreePath, standing};
-use cto_core::workspace::checkout::WorkspaceKind;
+use cto_core::workspace::change::{Change, ChangeKind};
 use cto_core::workspace::tree::{self, Tree};
 
-use crate::evidence::OpenBundle;
+use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host::files;
-use crate::run::{Execution, Stop};
-use crate::task::cases::FixtureFile;
-use crate::workspace::checkout::{self, Checkout, Wanted};
-use crate::workspace::git::{self, Commit, Edit, HarnessRepo, SourceRepo};
+use crate::workspace::WorkspaceError;
+use crate::workspace::git::{self, Commit, Edit};
+use crate::workspace::of_run::{Start, Workspace};
 use crate::workspace::on_disk::{self, Content, Walked};
-use crate::workspace::overlay::Overlay;
-use crate::workspace::private_copy::PrivateCopy;
 
 const PATCH_TOMBSTONE: &[u8] = b"withheld by CTO Harness: this patch held a secret (secret_leak)\n";
-
-/// A private copy with a baseline that only the harness holds.
-pub struct Workspace {
-    copy: PrivateCopy,
-    work: PathBuf,
-    repo: HarnessRepo,
-    baseline_commit: Commit,
-    start: Start,
-    /// How it was made, in words.
-    pub made: &'static str,
-}
-
-/// Where fresh copies of the baseline come from.
-enum Start {
-    /// Files of a case, in memory.
-    Fixture {
-        files: Vec<FixtureFile>,
-        baseline: Tree,
-    },
-    /// The baseline commit in the harness's own repository.
-    Commit {
-        submodules: Vec<TreePath>,
-        baseline: Tree,
-    },
-    /// A cached checkout, to put overlays on.
-    Checkout(Arc<Checkout>),
-}
-
-impl Start {
-    fn baseline(&self) -> &Tree {
-        match self {
-            Self::Fixture { baseline, .. } | Self::Commit { baseline, .. } => baseline,
-            Self::Checkout(checkout) => &checkout.manifest.tree,
-        }
-    }
-}
-
-/// Where the overlay of a run's workspace lies in its work directory.
-const OVERLAY: &str = "overlay";
-/// The plain copy there, and a kept workspace laid out for a person.
-pub const PLAIN: &str = "workspace";
 
 /// What was found after the engine had ended.
 pub struct Measured {
@@ -84,146 +37,24 @@ pub struct Measured {
     pub in_scope: bool,
     /// Git can apply it; beyond its limit nothing can be verified.
     pub can_be_applied: bool,
-    everything: Tree,
+    pub(super) everything: Tree,
 }
 
 impl Workspace {
-    pub fn prepare(execution: &Execution<'_>) -> Result<Self, Stop> {
-        crate::host::make_private_dir(&execution.work).map_err(Stop::Workspace)?;
-        let workspace = match (execution.source, execution.plan.workspace) {
-            (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(execution, source)?,
-            (source, _) => Self::plain(execution, source)?,
-        };
-        if execution.plan.containment != Containment::None {
-            workspace.copy.hand_over().map_err(Stop::Workspace)?;
-        }
-        Ok(workspace)
-    }
-
-    fn plain(execution: &Execution<'_>, source: Option<&SourceRepo>) -> Result<Self, Stop> {
-        let dir = execution.work.join(PLAIN);
-        let repo = HarnessRepo::init(&execution.git, &execution.work.join("harness.git"))?;
-        let (baseline_commit, start) = match source {
-            Some(source) => {
-                let (baseline, commit, submodules) =
-                    checkout::copy_head(source, &repo, &dir, &wanted(execution))?;
-                let submodules = submodules.into_iter().map(|module| module.path).collect();
-                (
-                    commit,
-                    Start::Commit {
-                        submodules,
-                        baseline,
-                    },
-                )
-            }
-            None => lay_out_fixture(execution, &repo, &dir)?,
-        };
-        repo.furnish(&dir)?;
-        repo.look_past(
-            &dir,
-            &dir.join(".git/index"),
-            &guard::within(start.baseline(), &execution.plan.guard.masked),
-        )?;
-        let (copy, work) = (PrivateCopy::Plain(dir), execution.work.clone());
-        Ok(Self {
-            copy,
-            work,
-            repo,
-            baseline_commit,
-            start,
-            made: "copy",
-        })
-    }
-
-    fn over_checkout(execution: &Execution<'_>, source: &SourceRepo) -> Result<Self, Stop> {
-        let (checkout, made) = match &execution.checkout {
-            Some(known) => (known.clone(), "overlay, checkout known"),
-            None => match Checkout::find_or_make(
-                execution.home,
-                &execution.git,
-                source,
-                &wanted(execution),
-            )? {
-                (found, false) => (Arc::new(found), "overlay, checkout known"),
-                (new, true) => (Arc::new(new), "overlay, checkout made"),
-            },
-        };
-        // Its name is git's tree id; that the contract means the same tree is asked once more.
-        if execution.plan.contract.start_tree.known() != Some(&checkout.manifest.start_tree) {
-            return Err(Stop::Finding(
-                "the cached checkout is not the tree of the contract".into(),
-                Code::Interrupted,
-            ));
-        }
-        let repo = HarnessRepo::beside(
-            &execution.git,
-            &execution.work.join("harness.git"),
-            &checkout.objects(),
-        )?;
-        let overlay = Overlay::fresh(checkout.clone(), &execution.work.join(OVERLAY))
-            .map_err(Stop::Workspace)?;
-        let masked = guard::within(&checkout.manifest.tree, &execution.plan.guard.masked);
-        if !masked.is_empty() {
-            let hide =
-                |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);
-            overlay
-                .edit(&[TreePath::new(".git/index")], hide)
-                .map_err(Stop::Workspace)??;
-        }
-        let (copy, work, baseline_commit) = (
-            PrivateCopy::Over(overlay),
-            execution.work.clone(),
-            checkout.commit(),
-        );
-        Ok(Self {
-            copy,
-            work,
-            repo,
-            baseline_commit,
-            start: Start::Checkout(checkout),
-            made,
-        })
-    }
-
-    pub fn copy(&self) -> &PrivateCopy {
-        &self.copy
-    }
-
-    pub fn repo(&self) -> &HarnessRepo {
-        &self.repo
-    }
-
-    pub fn baseline(&self) -> &Tree {
-        self.start.baseline()
-    }
-
-    fn submodules(&self) -> Vec<&TreePath> {
-        match &self.start {
-            Start::Fixture { .. } => Vec::new(),
-            Start::Commit { submodules, .. } => submodules.iter().collect(),
-            Start::Checkout(checkout) => checkout
-                .manifest
-                .submodules
-                .iter()
-                .map(|(path, _)| path)
-                .collect(),
-        }
-    }
-
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
     pub fn measure(
         &self,
         bundle: &mut OpenBundle,
-        execution: &Execution<'_>,
-    ) -> Result<Measured, Stop> {
+        plan: &Plan,
+    ) -> Result<Measured, WorkspaceError> {
         let since = Instant::now();
         // Nothing records the mode of the top; closed, it would only hide what there is to judge.
         fs::set_permissions(self.copy.changed_dir(), Permissions::from_mode(0o755))
-            .map_err(Stop::Workspace)?;
-        let mut walked = self.copy.walk().map_err(Stop::Workspace)?;
+            .map_err(WorkspaceError::Io)?;
+        let mut walked = self.copy.walk().map_err(WorkspaceError::Io)?;
         let misplaced = self.in_submodules(&mut walked);
         let mut recorded = tree::changes(self.baseline(), &walked.tree);
-        let scratch = self.scratch(execution, &recorded)?;
+        let scratch = self.scratch(plan, &recorded)?;
         recorded.retain(|change| !scratch.contains(&change.path));
         let mut count = ScratchCount::default();
         let mut tree = walked.tree.clone();
@@ -253,11 +84,11 @@ impl Workspace {
             blockers: Vec::new(),
         };
         let ended_well = judge::engine_ended_well(&bundle.folded().facts);
-        diff.blockers = judge::diff_blockers(&execution.plan.contract, &diff, ended_well)
+        diff.blockers = judge::diff_blockers(&plan.contract, &diff, ended_well)
             .iter()
             .map(|b| b.code)
             .collect();
-        let contract = &execution.plan.contract;
+        let contract = &plan.contract;
         let in_scope = changes.iter().all(|change| {
             standing(
                 &change.path,
@@ -322,21 +153,21 @@ impl Workspace {
     /// are never scratch.
     fn scratch(
         &self,
-        execution: &Execution<'_>,
+        plan: &Plan,
         changes: &[Change],
-    ) -> Result<BTreeSet<TreePath>, Stop> {
+    ) -> Result<BTreeSet<TreePath>, WorkspaceError> {
         let added = |change: &&Change| change.kind == ChangeKind::Added;
         let new: Vec<TreePath> = changes
             .iter()
             .filter(added)
             .map(|change| change.path.clone())
             .collect();
-        let own = &execution.plan.invocation.workspace_scratch;
+        let own = &plan.invocation.workspace_scratch;
         let (mut scratch, new): (Vec<_>, Vec<_>) = new
             .into_iter()
             .partition(|path| own.iter().any(|rule| rule.covers(path)));
         scratch.extend(self.ignored(&new)?);
-        let contract = &execution.plan.contract;
+        let contract = &plan.contract;
         scratch.retain(|path| {
             standing(path, &contract.allowed_paths, &contract.forbidden_paths)
                 != PathStanding::Forbidden
@@ -344,7 +175,7 @@ impl Workspace {
         Ok(scratch.into_iter().collect())
     }
 
-    fn ignored(&self, new: &[TreePath]) -> Result<Vec<TreePath>, Stop> {
+    fn ignored(&self, new: &[TreePath]) -> Result<Vec<TreePath>, WorkspaceError> {
         if new.is_empty() || !self.baseline().keys().any(on_disk::holds_rules) {
             return Ok(Vec::new());
         }
@@ -359,7 +190,7 @@ impl Workspace {
         Ok(self.repo.ignored(&rules, new)?)
     }
 
-    fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, Stop> {
+    fn commit(&self, tree: &Tree, changes: &[Change]) -> Result<Commit, WorkspaceError> {
         let (mut edits, changed) = (Vec::new(), self.copy.changed_dir());
         for change in changes {
             let edit = match tree.get(&change.path) {
@@ -384,10 +215,11 @@ impl Workspace {
         bundle: &mut OpenBundle,
         patch: &Path,
         files: u64,
-    ) -> Result<(PatchApplied, Option<Finding>), Stop> {
+    ) -> Result<(PatchApplied, Option<Finding>), WorkspaceError> {
         let secrets = bundle.secrets.clone();
         let mut scan = secrets.scan_patch();
-        let found = files::scan_file(patch, |chunk| scan.push(chunk)).map_err(Stop::Workspace)?;
+        let found =
+            files::scan_file(patch, |chunk| scan.push(chunk)).map_err(WorkspaceError::Io)?;
         let hits = scan.finish();
         let applied = PatchApplied {
             sha256: found.sha256,
@@ -413,75 +245,19 @@ impl Workspace {
         let mut target = bundle.create(bundle::PATCH)?;
         let copied =
             fs::File::open(patch).and_then(|mut source| std::io::copy(&mut source, &mut target));
-        copied.map_err(|error| crate::run::write_error(bundle::PATCH, &error))?;
+        copied.map_err(|error| EvidenceError::cannot_write(bundle::PATCH, &error))?;
         Ok((applied, None))
-    }
-
-    /// The files of the baseline that are `wanted`, where nobody has been.
-    fn fresh_copy(&self, dir: &Path, wanted: &dyn Fn(&TreePath) -> bool) -> Result<(), Stop> {
-        if let Start::Fixture { files, .. } = &self.start {
-            let files: Vec<&FixtureFile> = files.iter().filter(|file| wanted(&file.path)).collect();
-            return on_disk::lay_out(dir, files, false).map_err(Stop::Workspace);
-        }
-        fs::create_dir(dir).map_err(Stop::Workspace)?;
-        self.repo
-            .each_file(&self.baseline_commit, wanted, &mut |path, kind, content| {
-                on_disk::write_entry(dir, path, kind, content).map(drop)
-            })?;
-        checkout::empty_directories(dir, self.submodules()).map_err(Stop::Workspace)
-    }
-
-    /// The baseline alone where nobody has been, by the same way as the workspace, without a
-    /// `.git`.
-    pub fn untouched(&self, name: &str) -> Result<PrivateCopy, Stop> {
-        let dir = self.work.join(name);
-        match &self.start {
-            Start::Checkout(checkout) => Overlay::of_files(checkout.clone(), &dir)
-                .map(PrivateCopy::Over)
-                .map_err(Stop::Workspace),
-            Start::Fixture { .. } | Start::Commit { .. } => {
-                self.fresh_copy(&dir, &|_| true)?;
-                Ok(PrivateCopy::Plain(dir))
-            }
-        }
-    }
-
-    /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
-    pub fn pristine(
-        &self,
-        name: &str,
-        measured: &Measured,
-    ) -> Result<Result<PrivateCopy, String>, Stop> {
-        let copy = self.untouched(name)?;
-        let touched: Vec<TreePath> = measured
-            .changes
-            .iter()
-            .map(|change| change.path.clone())
-            .collect();
-        let applied = copy
-            .edit(&touched, |dir| self.repo.apply(dir, &[&measured.patch]))
-            .map_err(Stop::Workspace)?;
-        if let Err(error) = applied {
-            return Ok(Err(format!(
-                "the patch does not apply to a pristine copy: {error}"
-            )));
-        }
-        let walked = copy.walk().map_err(Stop::Workspace)?;
-        Ok(match walked.tree == measured.tree {
-            true => Ok(copy),
-            false => Err("the patched pristine copy is not the tree that was measured".into()),
-        })
     }
 
     /// Setup may only have made what the ignore rules cover: anything else would be taken for the
     /// engine's.
-    pub fn check_setup(&self, execution: &Execution<'_>) -> Result<(), Stop> {
-        if execution.plan.contract.setup.is_empty() {
+    pub fn check_setup(&self, plan: &Plan) -> Result<(), WorkspaceError> {
+        if plan.contract.setup.is_empty() {
             return Ok(());
         }
-        let walked = self.copy.walk().map_err(Stop::Workspace)?;
+        let walked = self.copy.walk().map_err(WorkspaceError::Io)?;
         let changes = tree::changes(self.baseline(), &walked.tree);
-        let scratch = self.scratch(execution, &changes)?;
+        let scratch = self.scratch(plan, &changes)?;
         let changed: Vec<String> = changes
             .into_iter()
             .filter(|change| !scratch.contains(&change.path))
@@ -489,23 +265,13 @@ impl Workspace {
             .collect();
         match changed.is_empty() {
             true => Ok(()),
-            false => {
-                let detail = format!(
-                    "setup changed paths that are not ignored: {}",
-                    changed.join(", ")
-                );
-                Err(Stop::LateGate {
-                    gate: "setup",
-                    code: Code::ToolchainUnavailable,
-                    detail,
-                })
-            }
+            false => Err(WorkspaceError::SetupChanged(changed)),
         }
     }
 
     /// The workspace once more, after verification: nobody may have touched it since.
-    pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, Stop> {
-        let mut now = self.copy.walk().map_err(Stop::Workspace)?;
+    pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, WorkspaceError> {
+        let mut now = self.copy.walk().map_err(WorkspaceError::Io)?;
         self.in_submodules(&mut now);
         let changed = tree::changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
@@ -521,45 +287,6 @@ impl Workspace {
             }
         }))
     }
-}
-
-fn lay_out_fixture(
-    execution: &Execution<'_>,
-    repo: &HarnessRepo,
-    dir: &Path,
-) -> Result<(Commit, Start), Stop> {
-    let fixture = &execution.case.workspace;
-    on_disk::lay_out(dir, fixture, false).map_err(Stop::Workspace)?;
-    let files = fixture
-        .iter()
-        .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
-    let commit = repo.import_baseline(files)?;
-    Ok((
-        commit,
-        Start::Fixture {
-            files: fixture.clone(),
-            baseline: execution.case.baseline(),
-        },
-    ))
-}
-
-/// The tree the contract was resolved for.
-fn wanted<'a>(execution: &'a Execution<'_>) -> Wanted<'a> {
-    Wanted {
-        git_tree: execution.plan.source.as_ref().map_or("", |look| &look.tree),
-        start_tree: execution.plan.contract.start_tree.known(),
-    }
-}
-
-/// Lays a kept workspace out as plain files, where it is an overlay; the checkout below it stays as
-/// it is.
-pub fn lay_out_kept(checkout: Arc<Checkout>, work: &Path) -> std::io::Result<()> {
-    let (overlay, aside) = (
-        Overlay::at(checkout, &work.join(OVERLAY)),
-        work.join("laying-out"),
-    );
-    overlay.lay_out(&aside)?;
-    fs::rename(aside, work.join(PLAIN))
 }
 
 /// What git refuses as too large to apply.

@@ -9,13 +9,13 @@ use super::Sealed;
 use super::key::PublicKey;
 use crate::bundle;
 use crate::bundle::report::{ChainHead, Continues, Reliance, Report, ResultTree};
-use crate::run::blocker::Code;
 use crate::run::event::{Kind, Origin};
 use crate::run::invariant::{CorePromotion, NeverActivated};
-use crate::run::verdict::Status;
+use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::time::Utc;
+use crate::values::verdict::Status;
 
 /// in-toto's own name for this version of a statement.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";

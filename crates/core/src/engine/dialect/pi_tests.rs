@@ -4,7 +4,7 @@
 use super::super::{Ear, Said};
 use super::*;
 use crate::engine::manifest::Dialect;
-use crate::run::event::EventType;
+use crate::values::event_type::EventType;
 
 macro_rules! recorded {
     ($($name:literal)*) => {

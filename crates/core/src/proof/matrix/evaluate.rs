@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::show::{Place, Tried};
 use super::{Assertion, Row, Show};
 use crate::bundle;
-use crate::run::blocker::Code;
-use crate::run::event::EventType;
-use crate::run::verdict::Status;
+use crate::values::blocker::Code;
+use crate::values::event_type::EventType;
+use crate::values::verdict::Status;
 use crate::verify::{Standing, Verification};
 
 /// Everything that may be looked at after a row has run.

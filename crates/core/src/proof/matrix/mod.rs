@@ -14,10 +14,10 @@ use serde::Deserialize;
 
 use crate::containment::Containment;
 use crate::engine::manifest::{Dialect, Manifest};
-use crate::run::blocker::Code;
-use crate::run::event::EventType;
-use crate::run::verdict::Status;
 use crate::task::contract::Stage;
+use crate::values::blocker::Code;
+use crate::values::event_type::EventType;
+use crate::values::verdict::Status;
 
 pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate};
 pub use hostile::{BENIGN, Theme, hostile, themes};

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Row;
-use crate::run::blocker::Code;
-use crate::run::event::EventType;
-use crate::run::verdict::Status;
+use crate::values::blocker::Code;
+use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
+use crate::values::verdict::Status;
 
 /// One thing that was demanded of a row.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::gate::GateVerdict;
-use crate::run::event::EventType;
+use crate::values::event_type::EventType;
 
 /// One thing a row's bundle must show.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]

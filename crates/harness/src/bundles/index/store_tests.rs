@@ -1,7 +1,7 @@
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{Kind, Origin};
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::Stage;
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use proptest::prelude::*;
 use proptest::sample::select;
 

@@ -8,7 +8,8 @@ use cto_core::engine::manifest::Manifest;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
-use crate::records::{Asked, variable};
+use crate::records::variable;
+use crate::task::request::LaneOptions;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Gated engines")]
@@ -52,8 +53,8 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    pub fn asked(&self) -> Asked {
-        Asked {
+    pub fn asked(&self) -> LaneOptions {
+        LaneOptions {
             decision: self.decision.clone(),
             model_admission: self.model_admission.clone(),
             executable_admission: self.executable_admission.clone(),

@@ -12,7 +12,7 @@ use crate::plan;
 use crate::run::approvals::Approvals;
 use crate::screen::output::{status_style, tame};
 use crate::task::cases;
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 
 #[derive(clap::Args)]
 pub struct Args {

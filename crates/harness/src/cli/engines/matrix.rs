@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use anstyle::AnsiColor;
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::proof::matrix::{self, Matrix, MatrixReport, Row, RowVerdict};
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 
 use crate::cli::Context;
 use crate::host::failure::Failure;
+use crate::host::files;
 use crate::proof::matrix::{Order, built_in, hostile, make_root, run as run_rows};
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Rows;
 use crate::screen::table::{Cell, Fit, Table};
 use crate::task::engines;
-use crate::workspace::on_disk;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     });
     progress.done();
     if !args.keep {
-        let _ = on_disk::remove(&root);
+        let _ = files::remove_tree(&root);
     }
     let report = report?;
     if let Some((path, mut file)) = junit {

@@ -17,16 +17,17 @@ use crate::cli::Context;
 use crate::cli::engines::admit::{self, Examined};
 use crate::cli::engines::validate::answer_with;
 use crate::host::failure::Failure;
+use crate::host::files;
 use crate::host::{self, Home};
 use crate::proof::matrix::make_root;
 use crate::proof::validate::{self, Bench, Validation};
-use crate::records::{Asked, RecordStore, variable};
+use crate::records::{RecordStore, variable};
 use crate::screen::output::tame;
 use crate::screen::progress;
 use crate::supervise::cancel::Cancel;
 use crate::task::cases;
 use crate::task::engines;
-use crate::workspace::on_disk;
+use crate::task::request::LaneOptions;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -340,9 +341,9 @@ fn prove(
             home,
             root: fixtures,
             engine: Some(manifest.clone()),
-            asked: Asked {
+            asked: LaneOptions {
                 base_url_file: args.base_url_file.clone(),
-                ..Asked::default()
+                ..LaneOptions::default()
             },
             contain: Containment::Strict,
             case: cases::find(&args.case, None)?,
@@ -353,7 +354,7 @@ fn prove(
     };
     let proven = one("stage1").and_then(|first| Ok((first, one("stage2")?)));
     // Litter at most: the fixtures' own bundles.
-    let _ = on_disk::remove(&root);
+    let _ = files::remove_tree(&root);
     proven
 }
 

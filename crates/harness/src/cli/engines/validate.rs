@@ -10,6 +10,7 @@ use crate::cli::Context;
 use crate::cli::args::records::RecordArgs;
 use crate::host::Home;
 use crate::host::failure::Failure;
+use crate::host::files;
 use crate::proof::matrix::make_root;
 use crate::proof::validate::{self, Bench, VALIDATORS, Validation, Validator};
 use crate::screen::output::{dim, tame};
@@ -18,7 +19,6 @@ use crate::screen::table::{Fit, Table};
 use crate::supervise::cancel::Cancel;
 use crate::task::cases;
 use crate::task::engines;
-use crate::workspace::on_disk;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -56,7 +56,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let root = make_root(&context.env)?;
     let answer = validated(context, validator, &args, root.clone());
     if !args.keep {
-        let _ = on_disk::remove(&root);
+        let _ = files::remove_tree(&root);
     }
     let validation = answer?;
     answer_with(context, validator, &validation)?;

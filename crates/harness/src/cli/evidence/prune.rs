@@ -3,7 +3,7 @@
 use cto_core::operator::amounts::{Age, Size};
 use cto_core::operator::listing;
 use cto_core::operator::retention::{self, Candidate, Fate, Kept, Policy, Removed};
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
 
 use crate::bundles::prune::{self, PruneError};

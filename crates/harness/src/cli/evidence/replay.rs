@@ -9,10 +9,10 @@ use cto_core::bundle::report::Report;
 use cto_core::operator::timeline::{self, Entry, Timeline, Voice, span};
 use cto_core::run::chain;
 use cto_core::run::trace::{TraceLine, TraceOutcome};
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::ContractDocument;
 use cto_core::values::ids::RunId;
 use cto_core::values::json as strict;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 use serde_json::json;
 

@@ -2,12 +2,12 @@
 
 use cto_core::operator::amounts::{self, Edge};
 use cto_core::operator::listing::{self, Filter, Listed, ListedState};
-use cto_core::run::blocker::{BLOCKERS, Code};
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::Stage;
+use cto_core::values::blocker::{BLOCKERS, Code};
 use cto_core::values::ids::{CaseId, EngineId};
 use cto_core::values::time::Utc;
+use cto_core::values::verdict::Status;
 use serde_json::json;
 
 use crate::bundles::index::{self, Listing, Question};

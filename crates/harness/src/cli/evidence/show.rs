@@ -173,7 +173,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     }
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
-    if let Some(blocker) = cto_core::run::blocker::headline(&report.blockers) {
+    if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
         out("");
         context.output.hanging("hint: ", blocker.code.info().hint);
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use cto_core::gate::GATES;
 use cto_core::proof::matrix::{self, FIXTURES, Row};
-use cto_core::run::blocker::BLOCKERS;
+use cto_core::values::blocker::BLOCKERS;
 
 use crate::host::failure::EXIT_CODES;
 

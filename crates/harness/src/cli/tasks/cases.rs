@@ -111,7 +111,7 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
                 out(&format!("  {dim}{}{dim:#}", fit(&tame(&file.title), 77)));
             }
             None => {
-                let style = status_style(cto_core::run::verdict::Status::Fail);
+                let style = status_style(cto_core::values::verdict::Status::Fail);
                 out(&format!("{name:<width$} {style}cannot be used{style:#}"));
                 problems(listed)
                     .iter()

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
-use cto_core::run::verdict::Status;
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::paths::TreePath;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 use cto_core::workspace::patch::PatchPaths;
 use serde_json::json;
@@ -16,10 +16,10 @@ use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::plan::source::OwnDir;
 use crate::screen::output::dim;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
+use crate::workspace::own_dir::OwnDir;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -7,9 +7,9 @@ use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::values::ids::EngineId;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 use serde_json::{Value, json};
 
@@ -25,14 +25,15 @@ use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::records;
+use crate::run;
 use crate::run::recover;
-use crate::run::{self, Request};
 use crate::screen::output::dim;
 use crate::screen::progress::{self, Progress};
 use crate::supervise::cancel::Cancel;
 use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::{self, Case};
 use crate::task::engines;
+use crate::task::request::Request;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -416,7 +417,7 @@ pub fn kept_workspace(home: &Home, request: &Request, report: &Report) -> Option
     let dir = home
         .work()
         .join(report.run_id.as_str())
-        .join(crate::workspace::measure::PLAIN);
+        .join(crate::workspace::of_run::PLAIN);
     (request.keep && report.status != Status::Pass && dir.is_dir()).then_some(dir)
 }
 

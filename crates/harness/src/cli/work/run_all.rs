@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
-use cto_core::run::blocker::Code;
-use cto_core::run::verdict::Status;
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
 
 use crate::cli::Context;
@@ -15,10 +15,10 @@ use crate::host::Home;
 use crate::host::accounts::{Cost, Meter};
 use crate::host::batch;
 use crate::host::failure::Failure;
-use crate::run::Request;
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Board;
 use crate::supervise::cancel::Cancel;
+use crate::task::request::Request;
 
 /// How one case ended.
 struct Ended {

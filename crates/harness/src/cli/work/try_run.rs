@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Action, Label, Stage};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::ids::CaseId;
 use cto_core::values::paths::PathRule;
+use cto_core::values::verdict::Status;
 
 use crate::cli::Context;
 use crate::cli::evidence::diff;
@@ -20,11 +20,11 @@ use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
-use crate::plan::source::SourceRequest;
-use crate::run::Request;
 use crate::screen::stat_view;
 use crate::screen::terminal;
 use crate::task::cases::Case;
+use crate::task::request::Request;
+use crate::task::request::SourceRequest;
 
 #[derive(clap::Args)]
 pub struct Args {

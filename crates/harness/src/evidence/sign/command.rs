@@ -2,88 +2,33 @@
 //! signature on its standard output. It is named by `cto keys use` alone; no case, contract or
 //! repository can name one.
 
-use std::io::{self, Read, Write};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cto_core::bundle::attest::dsse;
+use cto_gateway::operator_program::{self, Limits};
 
 use super::SignError;
 
-/// Long enough for a person to touch a token.
-const PATIENCE: Duration = Duration::from_secs(60);
-const MAX_ANSWER: u64 = 4096;
+const LIMITS: Limits = Limits {
+    // Long enough for a person to touch a token.
+    time: Duration::from_secs(60),
+    output_bytes: 4096,
+};
 
 pub fn sign(argv: &[String], message: &[u8]) -> Result<Vec<u8>, SignError> {
-    let program = argv.first().cloned().unwrap_or_default();
+    sign_within(argv, message, LIMITS)
+}
+
+fn sign_within(argv: &[String], message: &[u8], limits: Limits) -> Result<Vec<u8>, SignError> {
     let failed = |what: String| SignError::Command {
-        program: program.clone(),
+        program: argv.first().cloned().unwrap_or_default(),
         what,
     };
-    let rest = argv.get(1..).unwrap_or_default();
-    let mut child = Command::new(&program)
-        .args(rest)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .map_err(|error| failed(format!("could not be started: {error}")))?;
-    let answer = converse(&mut child, message);
-    if answer.is_err() {
-        let _ = child.kill();
-    }
-    let status = child
-        .wait()
-        .map_err(|error| failed(format!("could not be waited for: {error}")))?;
-    let answer = answer.map_err(|error| failed(error.to_string()))?;
-    if !status.success() {
-        return Err(failed(format!("ended with {status}")));
-    }
+    let answer =
+        operator_program::run(argv, message, limits).map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8_lossy(&answer);
     let text: String = text.split_ascii_whitespace().collect();
     dsse::decode(&text).ok_or_else(|| failed("did not print base64".into()))
-}
-
-/// Hands over the message and takes the answer, both at once: either pipe may be the one that
-/// fills.
-fn converse(child: &mut Child, message: &[u8]) -> io::Result<Vec<u8>> {
-    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-    let message = message.to_vec();
-    let writer = thread::spawn(move || {
-        // A program that does not read to the end may still answer.
-        stdin.map_or(Ok(()), |mut pipe| pipe.write_all(&message))
-    });
-    let reader = thread::spawn(move || {
-        let mut answer = Vec::new();
-        stdout
-            .map_or(Ok(0), |pipe| pipe.take(MAX_ANSWER).read_to_end(&mut answer))
-            .map(|_| answer)
-    });
-    let since = Instant::now();
-    while child.try_wait()?.is_none() {
-        if since.elapsed() > PATIENCE {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("gave no answer within {} s", PATIENCE.as_secs()),
-            ));
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    drop(writer);
-    // A child it left behind may hold the pipe open; its answer does not count then.
-    while !reader.is_finished() {
-        if since.elapsed() > PATIENCE {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "left its output open",
-            ));
-        }
-        thread::sleep(Duration::from_millis(1));
-    }
-    reader
-        .join()
-        .map_err(|_| io::Error::other("its answer could not be read"))?
 }
 
 #[cfg(test)]
@@ -120,5 +65,34 @@ mod tests {
             .to_string();
         assert!(missing.contains("could not be started"), "{missing}");
         assert!(sign(&[], b"").is_err());
+    }
+
+    #[test]
+    fn a_slow_signer_and_its_child_are_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let here = dir.path().display();
+        let script = format!(
+            "trap '' TERM; sleep 60 & echo $! >{here}/child; echo $$ >{here}/program; wait"
+        );
+        let argv = ["/bin/sh", "-c", &script].map(str::to_owned);
+        let limits = Limits {
+            time: Duration::from_millis(500),
+            ..LIMITS
+        };
+        let error = sign_within(&argv, b"message", limits).unwrap_err();
+        assert!(error.to_string().contains("gave no answer within 0.5 s"));
+        for file in ["child", "program"] {
+            let pid = std::fs::read_to_string(dir.path().join(file)).unwrap();
+            // A killed process may stay a zombie where nobody reaps orphans.
+            let runs = || {
+                std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
+                    .is_ok_and(|stat| !stat.contains(") Z "))
+            };
+            let is_gone = (0..200).any(|_| {
+                std::thread::sleep(Duration::from_millis(10));
+                !runs()
+            });
+            assert!(is_gone, "the {file} outlived its deadline");
+        }
     }
 }

@@ -26,15 +26,15 @@ use cto_jail::probe;
 use crate::bundles::verifier;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
+use crate::host::files;
 use crate::host::{self, Env};
-use crate::plan::source::SourceRequest;
-use crate::records::Asked;
-use crate::run::Request;
 use crate::supervise::cancel::Cancel;
 use crate::supervise::{self, Job, Limits};
 use crate::task::cases::{Case, FixtureFile};
 use crate::task::engines;
-use crate::workspace::on_disk;
+use crate::task::request::LaneOptions;
+use crate::task::request::Request;
+use crate::task::request::SourceRequest;
 use aftermath::{Bait, Untrodden};
 use place::Place;
 
@@ -213,7 +213,7 @@ impl Stage<'_> {
         if !self.order.keep {
             // Left over only where the system itself is in trouble; the root goes as a whole at the
             // end.
-            let _ = on_disk::remove(&dir);
+            let _ = files::remove_tree(&dir);
         }
         if cancel.requested() {
             return RowOutcome::not_applicable(row, &manifest.id, "interrupted");
@@ -479,7 +479,7 @@ pub fn request(
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
         own_script: false,
         limits: LimitChanges::default(),
-        records: Asked::default(),
+        records: LaneOptions::default(),
         proof: None,
         contain: row.contain.unwrap_or(Containment::Strict),
         origin: Origin::Validator,

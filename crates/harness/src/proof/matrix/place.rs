@@ -65,7 +65,7 @@ impl Place {
         repo.import_baseline(edits)
             .and_then(|_| repo.furnish(&source))
             .map_err(io::Error::other)?;
-        on_disk::remove(&bare)?;
+        files::remove_tree(&bare)?;
         dirt.iter()
             .try_for_each(|(name, text)| fs::write(source.join(name), text))
     }

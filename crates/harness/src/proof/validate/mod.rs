@@ -19,12 +19,13 @@ use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
 use crate::proof::matrix::{self, Order};
-use crate::records::Asked;
-use crate::run::{self, Request};
+use crate::run;
 use crate::screen::progress::Progress;
 use crate::supervise::cancel::Cancel;
 use crate::task::cases::Case;
 use crate::task::engines;
+use crate::task::request::LaneOptions;
+use crate::task::request::Request;
 
 /// One row of the table.
 pub struct Validator {
@@ -80,7 +81,7 @@ pub struct Bench<'a> {
     pub root: PathBuf,
     /// A real engine to prove a stage for; without one nothing real is proven.
     pub engine: Option<Manifest>,
-    pub asked: Asked,
+    pub asked: LaneOptions,
     pub contain: Containment,
     pub case: Case,
     pub cancel: &'a Cancel,

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::ladder::RefusedRun;
-use cto_core::run::blocker::Code;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use cto_core::wire::scenario::Scenario;
 use serde_json::{Value, json};
 
@@ -23,10 +23,11 @@ use crate::evidence::SealedBundle;
 use crate::host;
 use crate::host::digest_cache;
 use crate::host::failure::Failure;
-use crate::records::Asked;
-use crate::run::Request;
-use crate::run::stage_proof::{self, ProofOrder};
+use crate::run::stage_proof;
 use crate::task::cases;
+use crate::task::request::LaneOptions;
+use crate::task::request::ProofOrder;
+use crate::task::request::Request;
 
 const DOUBLE: &str = include_str!("../../doubles/agent.toml");
 const MODEL: &str = "scripted";
@@ -63,7 +64,7 @@ const CHECKS: [&str; 21] = [
 struct Lab<'b, 'e> {
     bench: &'b mut Bench<'e>,
     manifest: Manifest,
-    good: Asked,
+    good: LaneOptions,
     credential: String,
     /// Where models listened: none of it may stand in any bundle.
     authorities: Vec<String>,
@@ -106,7 +107,7 @@ impl<'b, 'e> Lab<'b, 'e> {
             credential: format!("validator-{}", host::random_name(24)?),
             bench,
             manifest,
-            good: Asked::default(),
+            good: LaneOptions::default(),
             authorities: Vec::new(),
             validation: Validation::default(),
         };
@@ -115,12 +116,12 @@ impl<'b, 'e> Lab<'b, 'e> {
         let own = own.map_err(|e| {
             Failure::internal("own_program", "this program cannot find itself").because(&e)
         })?;
-        lab.good = Asked {
+        lab.good = LaneOptions {
             decision: Some(lab.record("decision", &decision())?),
             model_admission: Some(lab.record("model", &model())?),
             executable_admission: Some(lab.record("executable", &lab.executable(&own)?)?),
             credential: Some(format!("file:{}", key.display())),
-            ..Asked::default()
+            ..LaneOptions::default()
         };
         Ok(lab)
     }
@@ -174,7 +175,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         )
     }
 
-    fn request(&self, asked: Asked, stage: Stage) -> Request {
+    fn request(&self, asked: LaneOptions, stage: Stage) -> Request {
         Request {
             case: self.bench.case.clone(),
             manifest: self.manifest.clone(),
@@ -197,7 +198,7 @@ impl<'b, 'e> Lab<'b, 'e> {
         }
     }
 
-    fn run(&mut self, asked: Asked) -> Result<SealedBundle, Failure> {
+    fn run(&mut self, asked: LaneOptions) -> Result<SealedBundle, Failure> {
         let request = self.request(asked, Stage::Two);
         self.run_request(&request)
     }
@@ -215,10 +216,16 @@ impl<'b, 'e> Lab<'b, 'e> {
 
     /// A lane that must be blocked by this code, in these words and with the marker of the code,
     /// before anything is started.
-    fn blocks(&mut self, name: &str, code: Code, words: &str, asked: Asked) -> Result<(), Failure> {
+    fn blocks(
+        &mut self,
+        name: &str,
+        code: Code,
+        words: &str,
+        asked: LaneOptions,
+    ) -> Result<(), Failure> {
         let sealed = self.run(asked)?;
         let report = &sealed.report;
-        let said = |blocker: &cto_core::run::blocker::Blocker| {
+        let said = |blocker: &cto_core::values::blocker::Blocker| {
             blocker.code == code
                 && blocker
                     .detail
@@ -238,17 +245,17 @@ impl<'b, 'e> Lab<'b, 'e> {
     fn records_block(&mut self) -> Result<(), Failure> {
         let good = self.good.clone();
         let url = Some(self.model(PROBE)?);
-        let with = |change: &dyn Fn(&mut Asked)| {
-            let mut asked = Asked {
+        let with = |change: &dyn Fn(&mut LaneOptions)| {
+            let mut asked = LaneOptions {
                 base_url_file: url.clone(),
                 ..good.clone()
             };
             change(&mut asked);
             asked
         };
-        let nothing = Asked {
+        let nothing = LaneOptions {
             base_url_file: url.clone(),
-            ..Asked::default()
+            ..LaneOptions::default()
         };
         self.blocks(
             "model_provider_gate_blocks",
@@ -349,7 +356,7 @@ impl<'b, 'e> Lab<'b, 'e> {
 
     fn files_block(&mut self) -> Result<(), Failure> {
         let url = Some(self.model(PROBE)?);
-        let with = |lab: &Self, record: Option<PathBuf>, bin: Option<PathBuf>| Asked {
+        let with = |lab: &Self, record: Option<PathBuf>, bin: Option<PathBuf>| LaneOptions {
             base_url_file: url.clone(),
             executable_admission: record.or_else(|| lab.good.executable_admission.clone()),
             bin,
@@ -391,7 +398,7 @@ impl<'b, 'e> Lab<'b, 'e> {
     fn preflight_blocks(&mut self) -> Result<(), Failure> {
         let url = Some(self.model(PROBE)?);
         let missing = format!("file:{}", self.bench.root.join("no-such-key").display());
-        let keyless = Asked {
+        let keyless = LaneOptions {
             base_url_file: url,
             credential: Some(missing),
             ..self.good.clone()
@@ -402,7 +409,7 @@ impl<'b, 'e> Lab<'b, 'e> {
             "",
             keyless,
         )?;
-        let nowhere = Asked {
+        let nowhere = LaneOptions {
             base_url_file: None,
             ..self.good.clone()
         };
@@ -435,7 +442,7 @@ impl<'b, 'e> Lab<'b, 'e> {
     }
 
     fn plays(&mut self, scenario: &str) -> Result<SealedBundle, Failure> {
-        let asked = Asked {
+        let asked = LaneOptions {
             base_url_file: Some(self.model(scenario)?),
             ..self.good.clone()
         };
@@ -444,7 +451,7 @@ impl<'b, 'e> Lab<'b, 'e> {
 
     fn runs(&mut self) -> Result<(), Failure> {
         let url = self.model("[probe]\nreasoning = \"let me think about that\"\n")?;
-        let thinking = Asked {
+        let thinking = LaneOptions {
             base_url_file: Some(url),
             ..self.good.clone()
         };
@@ -500,7 +507,7 @@ impl<'b, 'e> Lab<'b, 'e> {
 
     /// An engine that also asks for another model gets no answer from it, on the wire.
     fn fallback(&mut self, scenario: &str) -> Result<(), Failure> {
-        let asked = Asked {
+        let asked = LaneOptions {
             base_url_file: Some(self.model(scenario)?),
             ..self.good.clone()
         };
@@ -571,7 +578,7 @@ fn document(sealed: &SealedBundle, name: &str) -> Value {
 }
 
 fn told(sealed: &SealedBundle) -> String {
-    let line = |blocker: &cto_core::run::blocker::Blocker| {
+    let line = |blocker: &cto_core::values::blocker::Blocker| {
         format!(
             "{}: {}",
             blocker.code.as_str(),

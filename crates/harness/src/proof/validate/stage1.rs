@@ -7,10 +7,10 @@ use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
-use cto_core::run::blocker::Code;
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::values::blocker::Code;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 
 use super::{Bench, Validation, report_path};
@@ -19,9 +19,10 @@ use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::records;
-use crate::run::Request;
-use crate::run::stage_proof::{self, ProofOrder};
+use crate::run::stage_proof;
 use crate::task::engines;
+use crate::task::request::ProofOrder;
+use crate::task::request::Request;
 
 const FAILURES: [&str; 3] = [
     "provider-unavailable",

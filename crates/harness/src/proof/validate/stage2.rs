@@ -5,11 +5,11 @@ use cto_core::bundle;
 use cto_core::bundle::report::RelianceKind;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::proof::stage2::{BaselineComparison, NoTargetInspection};
-use cto_core::run::blocker::Code;
 use cto_core::run::event::Origin;
-use cto_core::run::verdict::Status;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::values::blocker::Code;
 use cto_core::values::json;
+use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 
 use super::{Bench, Validation, report_path};
@@ -19,8 +19,8 @@ use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::records;
-use crate::run::Request;
 use crate::task::engines;
+use crate::task::request::Request;
 
 const FAILURES: [&str; 6] = [
     "no-diff",
@@ -94,7 +94,7 @@ fn request(bench: &Bench<'_>, manifest: &Manifest) -> Request {
 }
 
 fn told(sealed: &SealedBundle) -> String {
-    let line = |blocker: &cto_core::run::blocker::Blocker| match &blocker.detail {
+    let line = |blocker: &cto_core::values::blocker::Blocker| match &blocker.detail {
         Some(detail) => format!("{}: {detail}", blocker.code.as_str()),
         None => Code::as_str(blocker.code).to_owned(),
     };

@@ -16,11 +16,11 @@ use cto_core::checks::control;
 use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{Check, CheckKind, Event, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::contract::{Control, Runner};
+use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::values::paths::TreePath;
@@ -30,17 +30,15 @@ use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host;
 use crate::run::engine::surroundings::{self, Surroundings};
-use crate::run::{Execution, Stop, stop_if_cancelled, write_error};
+use crate::run::execution::{Execution, Stop};
 use crate::supervise::{self, Job, Limits, Stream};
-use crate::workspace::measure::{Measured, Workspace};
+use crate::workspace::measure::Measured;
+use crate::workspace::of_run::Workspace;
 use crate::workspace::on_disk;
 use crate::workspace::private_copy::PrivateCopy;
 
 use log::TestLog;
 use test_names::Witness;
-
-/// What reads every command of a contract, on the host as in a jail.
-pub const SHELL: &str = "/bin/sh";
 
 /// Output kept for counting failures.
 const RECENT: usize = 1 << 20;
@@ -124,7 +122,7 @@ pub fn run(
         .into_iter()
         .for_each(|process| bundle.contained(process));
     if let Some(error) = &error {
-        return Err(write_error(bundle::TEST_LOG, error).into());
+        return Err(EvidenceError::cannot_write(bundle::TEST_LOG, error).into());
     }
     if let Some(ids) = ids {
         let bytes = json::pretty(&ids).map_err(EvidenceError::Json)?;
@@ -143,7 +141,7 @@ fn conclude(
 ) -> Result<(), Stop> {
     // Output may have been capped: the chain names the file as it is.
     done.log_sha256 = crate::host::files::scan_file(&bundle.dir().join(bundle::TEST_LOG), |_| {})
-        .map_err(|error| write_error(bundle::TEST_LOG, &error))?
+        .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?
         .sha256;
     done.blockers = judge::verification_codes(
         Some(&execution.plan.contract),
@@ -188,7 +186,7 @@ pub fn set_up(
     name: &str,
 ) -> Result<(), Stop> {
     for (index, command) in execution.plan.contract.setup.iter().enumerate() {
-        stop_if_cancelled(execution)?;
+        execution.stop_if_cancelled()?;
         let name = format!("{name}-{}", index + 1);
         let since = Instant::now();
         let mut output = Vec::new();
@@ -246,7 +244,7 @@ fn shell_job(
     let around = Surroundings::new(execution, copy, &scratch).map_err(Stop::Workspace)?;
     let args = vec!["-c".into(), OsString::from(command)];
     let mut job = around.job(
-        Path::new(SHELL),
+        Path::new(host::SHELL),
         args,
         surroundings::verification_limits(execution.plan),
     );
@@ -438,7 +436,7 @@ impl<'a> Session<'a> {
     fn commands(&mut self, copy: &PrivateCopy, what: &Commands<'_>) -> Result<Ran, Stop> {
         let mut ran = Ran::default();
         for command in what.commands {
-            stop_if_cancelled(self.execution)?;
+            self.execution.stop_if_cancelled()?;
             let ShellJob { mut job, scratch } =
                 shell_job(self.execution, copy, command, what.runner)?;
             job.limits = Limits {
@@ -481,7 +479,7 @@ impl<'a> Session<'a> {
         Ok(self
             .log
             .begin(section, command)
-            .map_err(|error| write_error(bundle::TEST_LOG, &error))?)
+            .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?)
     }
 
     /// Test files of the result that are not as they were when the checks began.

@@ -12,7 +12,7 @@ use cto_core::task::contract::{Control, Runner};
 use cto_core::values::paths::TreePath;
 
 use super::{Ran, Session, random};
-use crate::run::Stop;
+use crate::run::execution::Stop;
 use crate::workspace::on_disk;
 use crate::workspace::private_copy::PrivateCopy;
 

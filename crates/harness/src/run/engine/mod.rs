@@ -10,19 +10,21 @@ use cto_core::containment::ENGINE_PROCESS;
 use cto_core::engine::dialect::{Ear, Said};
 use cto_core::engine::manifest::Dialect;
 use cto_core::run::attempt::{ActionsSeen, Log};
-use cto_core::run::blocker::Code;
-use cto_core::run::event::{EngineEnded, EngineStarted, Event, EventType, ProcessEnd};
+use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
+use cto_core::values::blocker::Code;
+use cto_core::values::event_type::EventType;
 use cto_jail::STAND_IN_DIR;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::run::engine::outfit::Outfit;
 use crate::run::engine::surroundings::Surroundings;
-use crate::run::{Execution, Request, Stop, write_error};
+use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Progress;
 use crate::supervise::{self, Capture, Job, Stream, SuperviseError};
-use crate::workspace::measure::Workspace;
+use crate::task::request::Request;
+use crate::workspace::of_run::Workspace;
 
 /// Engine events beyond this are counted, not recorded: an engine may not fill the disk by talking.
 const MAX_ENGINE_EVENTS: u64 = 2_000;
@@ -104,7 +106,7 @@ pub fn run_engine(
     for captured in [&stdout, &stderr] {
         bundle.note_leak(&captured.record.file, captured.hits);
         if let Some(error) = &captured.error {
-            return Err(write_error(&captured.record.file, error).into());
+            return Err(EvidenceError::cannot_write(&captured.record.file, error).into());
         }
     }
     let actions = actions_seen(bundle, &secrets, ended.attempts);

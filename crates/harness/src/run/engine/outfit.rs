@@ -12,17 +12,18 @@ use cto_core::engine::dialect::tame;
 use cto_core::engine::manifest::{Invocation, Program, fill, fill_json};
 use cto_core::engine::prompt::prompt;
 use cto_core::gate::how_it_ended;
-use cto_core::run::blocker::Code;
 use cto_core::run::event::{Event, ModelUse};
+use cto_core::values::blocker::Code;
 use cto_core::values::seen::Seen;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
+use cto_gateway::Gateway;
 use cto_jail::Door;
 
 use crate::evidence::{EvidenceError, OpenBundle};
-use crate::gateway::{self, Gateway};
 use crate::host;
 use crate::plan::provider::Provider;
-use crate::run::{Execution, Request, Stop};
+use crate::run::execution::{Execution, Stop};
+use crate::task::request::Request;
 
 /// The script's name in the engine's scratch directory.
 const SCRIPT: &str = "script.toml";
@@ -136,7 +137,7 @@ impl<'a> Outfit<'a> {
             format!("http://127.0.0.1:{}{}", door.port, provider.spoken.base),
         );
         self.write_files(&values).map_err(Stop::Workspace)?;
-        gateway::start(door.listener, provider.route.clone())
+        cto_gateway::start(door.listener, provider.route.clone())
             .map(Some)
             .map_err(Stop::Workspace)
     }

@@ -12,8 +12,8 @@ use cto_core::values::paths::TreePath;
 use cto_jail::{Guarded, JailLimits, JailPlan, Mount};
 
 use crate::host::{self, Env};
-use crate::run::Execution;
 use crate::run::engine::outfit::Outfit;
+use crate::run::execution::Execution;
 use crate::supervise::{Job, Limits};
 use crate::workspace::private_copy::PrivateCopy;
 

@@ -3,6 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
+use crate::host::files;
 
 /// A checkout of `files`, and an overlay over it.
 struct Place {
@@ -55,7 +56,7 @@ impl Place {
     /// What is measured from the changes alone is what a walk over the merged files finds.
     fn agrees(&self) -> Walked {
         let plain = self._root.path().join("merged");
-        on_disk::remove(&plain).unwrap();
+        files::remove_tree(&plain).unwrap();
         self.overlay.lay_out(&plain).unwrap();
         let (walked, merged) = (self.overlay.walk().unwrap(), on_disk::walk(&plain).unwrap());
         assert_eq!(walked.tree, merged.tree);

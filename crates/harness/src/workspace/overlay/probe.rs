@@ -12,8 +12,8 @@ use cto_jail::{Mount, Over};
 use super::{make_opaque, make_whiteout, read};
 use crate::host::Home;
 use crate::host::probes::remembered;
-use crate::plan::source::OwnDir;
 use crate::workspace::on_disk;
+use crate::workspace::own_dir::OwnDir;
 
 const BEFORE: [&str; 5] = ["keep", "change", "remove", "dir/inside", "dark/inside"];
 const LINE: &str = "cd /workspace && echo new > change && rm remove && chmod +x dir/inside && rm -r dark && mkdir dark && \

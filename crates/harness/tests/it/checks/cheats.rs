@@ -343,7 +343,7 @@ fn writing_into_the_evidence() {
             let found = crate::verdict_of(&dir);
             assert_ne!(
                 found.status,
-                Some(cto_core::run::verdict::Status::Pass),
+                Some(cto_core::values::verdict::Status::Pass),
                 "{trick}"
             );
         }

@@ -11,9 +11,8 @@ use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, Why};
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::http::{BodyReader, ResponseHead, response_head};
 use cto_core::wire::scenario::Scenario;
+use cto_gateway::{Credential, CredentialClass, Gateway, Route};
 use cto_harness::doubles::model::Model;
-use cto_harness::gateway::{self, Credential, CredentialClass, Gateway, Route};
-use cto_harness::host::Env;
 use serde_json::{Value, json};
 
 pub const KEY: &str = "key-of-the-operator-0123456789";
@@ -41,7 +40,7 @@ pub struct Answer {
 fn credential() -> Credential {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), KEY).unwrap();
-    Credential::load(&CredentialClass::File(file.path().into()), &Env::default()).unwrap()
+    Credential::load(&CredentialClass::File(file.path().into()), &|_| None).unwrap()
 }
 
 pub fn route_to(protocol: Protocol, base: &str) -> Route {
@@ -77,7 +76,7 @@ pub fn open(route: Route, endpoint: String, log: tempfile::NamedTempFile) -> Lab
     let port = listener.local_addr().unwrap().port();
     let token = route.token.reveal().to_owned();
     Lab {
-        gateway: gateway::start(listener, route).unwrap(),
+        gateway: cto_gateway::start(listener, route).unwrap(),
         port,
         token,
         endpoint,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Outcome, ProbeOutcome, Why};
 use cto_core::wire::endpoint::Endpoint;
-use cto_harness::gateway::{self, Route};
+use cto_gateway::Route;
 
 use crate::engines::gateway::{
     Answer, CHAT, KEY, TURN, body_of, lab, lab_with, model, open, path_of, route_to,
@@ -296,14 +296,14 @@ fn probes_tell_the_shape_of_answers() {
             if scenario.contains("silent") {
                 route.patience.stall = Duration::from_millis(100);
             }
-            assert_eq!(gateway::probe(&route), want, "{protocol:?} {scenario}");
+            assert_eq!(cto_gateway::probe(&route), want, "{protocol:?} {scenario}");
             let asked = std::fs::read_to_string(log.path()).unwrap();
             assert!(asked.contains("1024"), "{asked}");
         }
     }
     let log = tempfile::NamedTempFile::new().unwrap();
     let mut route = route_to(CHAT, &model("key='another'\n", &log));
-    assert_eq!(gateway::probe(&route), ProbeOutcome::Auth);
+    assert_eq!(cto_gateway::probe(&route), ProbeOutcome::Auth);
     route.endpoint = Endpoint::parse(&format!(
         "http://{}/v1",
         TcpListener::bind("127.0.0.1:0")
@@ -313,7 +313,7 @@ fn probes_tell_the_shape_of_answers() {
     ))
     .unwrap();
     assert_eq!(
-        gateway::probe(&route),
+        cto_gateway::probe(&route),
         ProbeOutcome::Unavailable {
             class: Outcome::Transport
         }

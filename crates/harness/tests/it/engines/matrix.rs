@@ -12,8 +12,8 @@ use cto_core::gate::GateVerdict;
 use cto_core::proof::matrix::{
     self, Assertion, BundleSeen, Evidence, FIXTURES, MatrixReport, Row, RowVerdict, Show,
 };
-use cto_core::run::event::EventType;
-use cto_core::run::verdict::Status;
+use cto_core::values::event_type::EventType;
+use cto_core::values::verdict::Status;
 use cto_testkit::{Answer, Bundle, Case, Forged, House, ORACLE, files_below, wait_until};
 use serde_json::{Value, json};
 

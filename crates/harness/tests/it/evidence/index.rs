@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::operator::listing::{Filter, Listed};
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 use cto_harness::bundles::index::{self, IndexError, Listing, Question};
 use cto_harness::host::Home;
 use cto_testkit::{Bundle, Case, House, ORACLE, is_root, script, write};

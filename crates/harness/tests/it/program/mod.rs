@@ -3,6 +3,7 @@
 pub mod case;
 pub mod cases;
 pub mod config;
+pub mod console;
 pub mod contract;
 pub mod help;
 pub mod json;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use cto_core::run::verdict::Status;
+use cto_core::values::verdict::Status;
 use cto_testkit::{Answer, Bundle, Case, House, ORACLE, Repo, is_root, script, sleep, write};
 
 use crate::assert_good;

@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use super::{Lanes, Matrix, MatrixError, Row, Show, SourceSetup, Tried, built_in};
 use crate::containment::Containment;
-use crate::run::blocker::Code;
-use crate::run::verdict::Status;
 use crate::task::contract::Stage;
+use crate::values::blocker::Code;
+use crate::values::verdict::Status;
 
 const PARTS: [&str; 8] = [
     include_str!("host.toml"),

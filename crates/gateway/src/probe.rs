@@ -10,9 +10,10 @@ use cto_core::wire::http::Headers;
 use cto_core::wire::http::path::{self, PathClass};
 use serde_json::{Value, json};
 
-use super::exchange::{Exchange, Outbound, micros};
+use super::exchange::{Exchange, Outbound};
 use super::hold::Hold;
 use super::ledger::Ledger;
+use super::line::micros;
 use super::reply::Reply;
 use super::{Route, outbound};
 

@@ -18,9 +18,10 @@ use cto_core::wire::request::{Checked, RequestCheck};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::engine_side::{BodyEnd, EngineSide, Next};
-use super::exchange::{Exchange, Outbound, micros};
+use super::exchange::{Exchange, Outbound};
 use super::hold::Hold;
 use super::ledger::Ledger;
+use super::line::micros;
 use super::reply::{self, Reply};
 use super::{Route, outbound};
 

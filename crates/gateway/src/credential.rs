@@ -4,16 +4,13 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::host::Env;
+use crate::operator_program::{self, ProgramError};
 
-const MAX_LENGTH: u64 = 16 * 1024;
-const PATIENCE: Duration = Duration::from_secs(30);
+const MAX_LENGTH: usize = 16 * 1024;
+const COMMAND_TIME: Duration = Duration::from_secs(30);
 
 /// What authenticates at the endpoint.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,12 +49,8 @@ pub enum CredentialError {
     NoVariable { name: String },
     #[error("the credential file cannot be read: {source}")]
     File { source: io::Error },
-    #[error("the credential command could not be run: {source}")]
-    Command { source: io::Error },
-    #[error("the credential command ended with {status}")]
-    CommandFailed { status: std::process::ExitStatus },
-    #[error("the credential command gave no answer within {} s", PATIENCE.as_secs())]
-    CommandSlow,
+    #[error("the credential command {0}")]
+    Command(#[from] ProgramError),
     #[error("the credential is empty")]
     Empty,
     #[error("the credential is longer than {MAX_LENGTH} bytes")]
@@ -67,18 +60,20 @@ pub enum CredentialError {
 }
 
 impl Credential {
-    pub fn load(class: &CredentialClass, env: &Env) -> Result<Self, CredentialError> {
+    /// `variable` looks up a name in the operator's environment.
+    pub fn load(
+        class: &CredentialClass,
+        variable: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, CredentialError> {
         let bytes = match class {
-            CredentialClass::Environment(name) => {
-                let value = env
-                    .get(name)
-                    .ok_or_else(|| CredentialError::NoVariable { name: name.clone() })?;
-                value.as_encoded_bytes().to_vec()
-            }
+            CredentialClass::Environment(name) => variable(name)
+                .filter(|value| !value.is_empty())
+                .ok_or_else(|| CredentialError::NoVariable { name: name.clone() })?
+                .into_encoded_bytes(),
             CredentialClass::File(path) => {
                 read_file(path).map_err(|source| CredentialError::File { source })?
             }
-            CredentialClass::Command(argv) => ask(argv)?,
+            CredentialClass::Command(argv) => ask_program(argv, COMMAND_TIME)?,
         };
         Self::from_bytes(&bytes)
     }
@@ -88,7 +83,7 @@ impl Credential {
         if trimmed.is_empty() {
             return Err(CredentialError::Empty);
         }
-        if bytes.len() as u64 > MAX_LENGTH {
+        if bytes.len() > MAX_LENGTH {
             return Err(CredentialError::TooLong);
         }
         // It goes into a header: what ends a header line must not be in it.
@@ -99,7 +94,7 @@ impl Credential {
     }
 
     /// For the wire, and for what takes it out of texts.
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
@@ -115,75 +110,25 @@ fn read_file(path: &PathBuf) -> io::Result<Vec<u8>> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    file.take(MAX_LENGTH + 1).read_to_end(&mut bytes)?;
+    file.take(MAX_LENGTH as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn ask(argv: &[OsString]) -> Result<Vec<u8>, CredentialError> {
-    let failed = |source| CredentialError::Command { source };
-    let [program, rest @ ..] = argv else {
-        return Err(failed(io::Error::other("no program is named")));
+fn ask_program(argv: &[OsString], time: Duration) -> Result<Vec<u8>, CredentialError> {
+    let limits = operator_program::Limits {
+        time,
+        output_bytes: MAX_LENGTH,
     };
-    let mut child = Command::new(program)
-        .args(rest)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        // Whatever it starts can then be ended with it.
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
-    let answer = listen(&mut child);
-    if !matches!(answer, Ok(Some(_))) {
-        end(&mut child);
+    match operator_program::run(argv, b"", limits) {
+        Err(ProgramError::TooMuchOutput(_)) => Err(CredentialError::TooLong),
+        output => Ok(output?),
     }
-    let status = child.wait().map_err(failed)?;
-    let answer = answer
-        .map_err(failed)?
-        .ok_or(CredentialError::CommandSlow)?;
-    if !status.success() {
-        return Err(CredentialError::CommandFailed { status });
-    }
-    Ok(answer)
-}
-
-fn end(child: &mut Child) {
-    if let Some(pid) = i32::try_from(child.id())
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-    {
-        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-    }
-    let _ = child.kill();
-}
-
-/// What it printed, or nothing when time ran out.
-fn listen(child: &mut Child) -> io::Result<Option<Vec<u8>>> {
-    let stdout = child.stdout.take();
-    let reader = thread::spawn(move || {
-        let mut answer = Vec::new();
-        stdout
-            .map_or(Ok(0), |pipe| {
-                pipe.take(MAX_LENGTH + 1).read_to_end(&mut answer)
-            })
-            .map(|_| answer)
-    });
-    let since = Instant::now();
-    while child.try_wait()?.is_none() || !reader.is_finished() {
-        if since.elapsed() > PATIENCE {
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    reader
-        .join()
-        .map_err(|_| io::Error::other("its answer could not be read"))?
-        .map(Some)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operator_program::tests::{still_running, stubborn_script};
     use std::os::unix::ffi::OsStringExt;
 
     fn shell(script: &str) -> CredentialClass {
@@ -195,13 +140,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("key");
         std::fs::write(&file, "abc-123\n").unwrap();
-        let env = Env::from_pairs(&[("LAB_KEY", "abc-123")]);
+        let variable = |name: &str| (name == "LAB_KEY").then(|| OsString::from("abc-123"));
         for class in [
             CredentialClass::Environment("LAB_KEY".into()),
             CredentialClass::File(file),
             shell("echo abc-123"),
         ] {
-            let credential = Credential::load(&class, &env).unwrap();
+            let credential = Credential::load(&class, &variable).unwrap();
             assert_eq!(credential.reveal(), "abc-123");
             assert_eq!(format!("{credential:?}"), "Credential");
         }
@@ -210,7 +155,7 @@ mod tests {
     #[test]
     fn failures_are_named_and_hold_no_value() {
         let dir = tempfile::tempdir().unwrap();
-        let env = Env::from_pairs(&[("SPACED", "hidden value")]);
+        let variable = |name: &str| (name == "SPACED").then(|| OsString::from("hidden value"));
         let long = OsString::from_vec(vec![b'a'; 20_000]);
         let file = dir.path().join("long");
         std::fs::write(&file, long.as_encoded_bytes()).unwrap();
@@ -231,16 +176,30 @@ mod tests {
             (CredentialClass::File(file), "longer than"),
             (shell("exit 3"), "ended with"),
             (shell("echo"), "is empty"),
+            (shell("yes hidden"), "longer than"),
             (shell("echo hidden; echo hidden"), "holds a line break"),
             (CredentialClass::Command(vec![]), "no program"),
             (
                 CredentialClass::Command(vec!["/nonexistent/x".into()]),
-                "could not be run",
+                "could not be started",
             ),
         ] {
-            let error = Credential::load(&class, &env).unwrap_err().to_string();
+            let error = Credential::load(&class, &variable).unwrap_err().to_string();
             assert!(error.contains(want), "{error}");
             assert!(!error.contains("hidden"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_slow_command_and_its_child_are_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let script = stubborn_script(dir.path());
+        let argv = ["/bin/sh".into(), "-c".into(), script.into()];
+        let error = ask_program(&argv, Duration::from_millis(500)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the credential command gave no answer within 0.5 s"
+        );
+        assert_eq!(still_running(dir.path()), Vec::<String>::new());
     }
 }

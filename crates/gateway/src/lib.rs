@@ -1,18 +1,26 @@
-//! The model gateway of one run: the only thing an engine can reach. It stands behind the jail's
-//! door, lets requests for the admitted model through to the operator's endpoint, and records every
-//! one.
+//! The model gateway of one run: the only address an engine can reach from its jail.
+//! It holds credentials and sockets and never sees a repository or a bundle.
+//! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
+//! Endpoint's side: `exchange`, `line`, `response_forwarder`, `upstream`, `outbound`, `probe`, `roots`.
+//! Beside them: `credential`, `operator_program`, `ledger` (calls and budget), `hold` (large bodies).
+//! The harness rooms plan, run and doubles may import it; evidence only `operator_program`.
 //!
-//! A thread a connection, blocking sockets, no buffering of streams. What may pass is decided in
-//! `cto_core::wire`.
+//! One thread per connection, blocking sockets, no buffering of streams. What may pass is decided
+//! in `cto_core::wire`.
+
+#![forbid(unsafe_code)]
 
 mod credential;
 mod engine_side;
 mod exchange;
 mod hold;
 mod ledger;
+mod line;
+pub mod operator_program;
 mod outbound;
 mod probe;
 mod reply;
+mod response_forwarder;
 mod roots;
 mod serve;
 mod upstream;
@@ -24,12 +32,15 @@ use std::time::Duration;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord, GatewayReport};
 use cto_core::wire::endpoint::Endpoint;
+use rustix::event::Timespec;
 
 pub use credential::{Credential, CredentialClass, CredentialError};
 pub use probe::{probe, probe_call};
 
-use crate::host;
-use crate::host::failure::Failure;
+/// The kernel gave no random bytes, so there is no token.
+#[derive(Debug, thiserror::Error)]
+#[error("the kernel gave no random bytes: {0}")]
+pub struct NoRandomBytes(getrandom::Error);
 
 /// Where the calls of one run go, and what they may be.
 #[derive(Clone)]
@@ -54,7 +65,7 @@ impl Route {
         endpoint: Endpoint,
         credential: Option<Credential>,
         model: &str,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, NoRandomBytes> {
         Ok(Self {
             protocol,
             endpoint,
@@ -68,13 +79,16 @@ impl Route {
     }
 }
 
-/// A throwaway token: the engine's way in, made for one run.
+/// The token an engine must show, made for one run and thrown away with it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    pub fn fresh() -> Result<Self, Failure> {
-        Ok(Self(format!("cto-run-{}", host::random_name(32)?)))
+    pub fn fresh() -> Result<Self, NoRandomBytes> {
+        let mut random = [0u8; 20];
+        getrandom::fill(&mut random).map_err(NoRandomBytes)?;
+        let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Self(format!("cto-run-{digits}")))
     }
 
     /// For the engine's own configuration, and nowhere else.
@@ -135,5 +149,13 @@ impl Gateway {
     /// Closes every connection and says what happened.
     pub fn finish(self) -> GatewayReport {
         self.server.close()
+    }
+}
+
+/// A duration as `poll` takes it.
+fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
     }
 }

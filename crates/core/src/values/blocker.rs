@@ -6,8 +6,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::run::event::EventType;
-use crate::run::verdict::Status;
+use crate::values::event_type::EventType;
+use crate::values::verdict::Status;
+
+/// Something first known when the run closes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub code: Code,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
 
 /// What the table says about one code.
 #[derive(Clone, Copy, Debug)]

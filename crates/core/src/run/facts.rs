@@ -1,0 +1,120 @@
+//! What a chain of events says, gathered for the judge.
+
+use std::collections::BTreeSet;
+
+use crate::containment::{Containment, GuardPlan};
+use crate::run::event::{
+    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, GateBlocked, Outcome,
+    PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
+};
+use crate::run::order::{Machine, OutOfOrder};
+use crate::run::rules::RulesNumber;
+use crate::values::blocker::Finding;
+use crate::values::event_type::EventType;
+
+/// Everything a chain of events says, gathered for the judge.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Facts {
+    /// The rules the chain names.
+    pub rules: RulesNumber,
+    pub contract: Option<ContractCreated>,
+    pub gate_blocks: Vec<GateBlocked>,
+    /// Containment of the last plan.
+    pub containment: Option<Containment>,
+    pub guard: Option<GuardPlan>,
+    pub toolchains: Vec<Toolchain>,
+    pub approval: ApprovalFact,
+    /// Engine events seen, by type.
+    pub engine_events: BTreeSet<EventType>,
+    pub engine_ended: Option<EngineEnded>,
+    pub reviews: Vec<EngineReview>,
+    /// The engine's last word about itself was that it failed, and why.
+    pub gave_up: Option<String>,
+    pub patch: Option<PatchApplied>,
+    pub diff: Option<DiffChecked>,
+    pub verification: Option<VerificationCompleted>,
+    /// A settlement: the operator said what becomes of a run.
+    pub settles: bool,
+    pub rejected_by_operator: bool,
+    pub findings: Vec<Finding>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum ApprovalFact {
+    #[default]
+    NotRequired,
+    Requested(Approval),
+    Granted(Approval),
+    Denied(Approval),
+}
+
+/// The state after a chain, with the facts it tells and the closing event if there is one.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Folded {
+    pub machine: Machine,
+    pub facts: Facts,
+    pub completed: Option<RunCompleted>,
+}
+
+impl Folded {
+    pub fn push(&mut self, event: &Event) -> Result<(), OutOfOrder> {
+        self.machine = self.machine.step(event)?;
+        let facts = &mut self.facts;
+        if event.kind().is_engine() {
+            facts.engine_events.insert(event.kind());
+        }
+        match event {
+            Event::TaskContractCreated(created) => facts.contract = Some(created.clone()),
+            Event::PlanUpdated(plan) => {
+                facts.containment = Some(plan.containment);
+                facts.toolchains.clone_from(&plan.toolchains);
+                facts.guard.clone_from(&plan.guard);
+            }
+            Event::BackendGateBlocked(block) => facts.gate_blocks.push(block.clone()),
+            Event::ApprovalRequested(approval) => {
+                facts.approval = ApprovalFact::Requested(approval.clone())
+            }
+            Event::ApprovalGranted(approval) => {
+                facts.approval = ApprovalFact::Granted(approval.clone())
+            }
+            Event::ApprovalDenied(approval) => {
+                facts.approval = ApprovalFact::Denied(approval.clone())
+            }
+            Event::EngineReview(review) => facts.reviews.push(review.clone()),
+            Event::EngineResult(result) => {
+                facts.gave_up = result.failed.then(|| result.summary.clone())
+            }
+            Event::EngineEnded(ended) => facts.engine_ended = Some(ended.clone()),
+            Event::PatchApplied(patch) => facts.patch = Some(patch.clone()),
+            Event::GitDiffChecked(diff) => facts.diff = Some(diff.clone()),
+            Event::VerificationCompleted(done) => facts.verification = Some(done.clone()),
+            Event::OperatorOutcomeRecorded(outcome) => {
+                facts.settles = true;
+                facts.rejected_by_operator = outcome.outcome == Outcome::Rejected;
+            }
+            Event::RunCompleted(done) => {
+                facts.findings = done.findings.clone();
+                self.completed = Some(done.clone());
+            }
+            Event::RunStarted(started) => facts.rules = started.rules,
+            Event::EngineStarted(_)
+            | Event::EngineMessage(_)
+            | Event::EnginePlan(_)
+            | Event::EngineToolCall(_)
+            | Event::EngineFileChange(_)
+            | Event::EngineTokens(_)
+            | Event::EngineModelCall(_)
+            | Event::LandingUpdated(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Replays a chain.
+pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Folded, OutOfOrder> {
+    let mut folded = Folded::default();
+    for event in events {
+        folded.push(event)?;
+    }
+    Ok(folded)
+}

@@ -1,0 +1,155 @@
+//! The legal order of a run's events, as one table over (state, event).
+//!
+//! The writer asks it before it writes, recovery asks it about what is left, and the verifier asks
+//! it about a stranger's bundle.
+
+use crate::run::event::{ContractCreated, Event, RunCompleted};
+use crate::values::blocker::Code;
+use crate::values::event_type::EventType;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum State {
+    Fresh,
+    Started,
+    Contracted,
+    /// The contract event itself carried a blocker.
+    ContractBlocked,
+    GateBlocked,
+    Planned,
+    ApprovalAsked,
+    Approved,
+    Denied,
+    EngineRunning,
+    EngineEnded,
+    Captured,
+    DiffChecked,
+    Verified,
+    Settling,
+    Completed,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{} cannot follow {state:?}", event.as_str())]
+pub struct OutOfOrder {
+    pub state: State,
+    pub event: EventType,
+}
+
+/// Where a run stands, and the one fact about its plan that the order depends on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Machine {
+    pub state: State,
+    pub(super) approval_required: bool,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            state: State::Fresh,
+            approval_required: false,
+        }
+    }
+}
+
+impl Machine {
+    /// The table of legal paths. Everything not listed is refused.
+    pub fn step(self, event: &Event) -> Result<Self, OutOfOrder> {
+        use State as S;
+        let refuse = || OutOfOrder {
+            state: self.state,
+            event: event.kind(),
+        };
+        let next = match (self.state, event) {
+            (S::Fresh, Event::RunStarted(_)) => S::Started,
+            (S::Started, Event::TaskContractCreated(created)) => contracted(created),
+
+            // Blocked by a gate, before or (late) after planning; nothing has run.
+            (
+                S::Contracted
+                | S::ContractBlocked
+                | S::GateBlocked
+                | S::Planned
+                | S::ApprovalAsked
+                | S::Approved,
+                Event::BackendGateBlocked(_),
+            ) => S::GateBlocked,
+            (
+                S::Contracted | S::ContractBlocked | S::GateBlocked,
+                Event::VerificationCompleted(done),
+            ) if done.not_run.is_some() && !done.blockers.is_empty() => S::GateBlocked,
+
+            (S::Contracted | S::Planned, Event::PlanUpdated(plan)) => {
+                return Ok(Self {
+                    state: S::Planned,
+                    approval_required: plan.approval_required,
+                });
+            }
+            (S::Planned, Event::ApprovalRequested(_)) => S::ApprovalAsked,
+            (S::ApprovalAsked, Event::ApprovalGranted(_)) => S::Approved,
+            (S::ApprovalAsked, Event::ApprovalDenied(_)) => S::Denied,
+
+            (S::Planned, Event::EngineStarted(_)) if !self.approval_required => S::EngineRunning,
+            (S::Approved, Event::EngineStarted(_)) => S::EngineRunning,
+            (
+                S::EngineRunning,
+                Event::EngineMessage(_)
+                | Event::EnginePlan(_)
+                | Event::EngineToolCall(_)
+                | Event::EngineFileChange(_)
+                | Event::EngineReview(_)
+                | Event::EngineTokens(_)
+                | Event::EngineModelCall(_)
+                | Event::EngineResult(_),
+            ) => S::EngineRunning,
+            (S::EngineRunning, Event::EngineEnded(_)) => S::EngineEnded,
+            (S::EngineEnded, Event::PatchApplied(_)) => S::Captured,
+            (S::Captured, Event::GitDiffChecked(_)) => S::DiffChecked,
+            (S::DiffChecked, Event::VerificationCompleted(_)) => S::Verified,
+
+            (S::Fresh, Event::OperatorOutcomeRecorded(_)) => S::Settling,
+            (S::Settling, Event::LandingUpdated(_)) => S::Settling,
+
+            (S::Completed, _) => return Err(refuse()),
+            (state, Event::RunCompleted(done)) if may_complete(state, done) => S::Completed,
+            _ => return Err(refuse()),
+        };
+        Ok(Self {
+            state: next,
+            ..self
+        })
+    }
+}
+
+fn contracted(created: &ContractCreated) -> State {
+    if created.blockers.is_empty() {
+        State::Contracted
+    } else {
+        State::ContractBlocked
+    }
+}
+
+/// A run closes at the end of a legal path, where a preflight found the provider gone, or by abort.
+fn may_complete(state: State, done: &RunCompleted) -> bool {
+    match state {
+        State::Verified
+        | State::GateBlocked
+        | State::ContractBlocked
+        | State::Denied
+        | State::Settling => true,
+        State::Contracted | State::Planned | State::Approved => {
+            done.is_abort()
+                || done
+                    .findings
+                    .iter()
+                    .any(|finding| finding.code == Code::ProviderUnavailable)
+        }
+        State::Fresh
+        | State::Started
+        | State::ApprovalAsked
+        | State::EngineRunning
+        | State::EngineEnded
+        | State::Captured
+        | State::DiffChecked => done.is_abort(),
+        State::Completed => false,
+    }
+}

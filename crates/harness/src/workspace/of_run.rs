@@ -1,0 +1,295 @@
+//! The workspace of one run: a private copy for the engine, its baseline in a git directory that
+//! only the harness holds, and fresh copies for checks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cto_core::containment::Containment;
+use cto_core::containment::guard;
+use cto_core::gate::plan::Plan;
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::checkout::WorkspaceKind;
+use cto_core::workspace::tree::Tree;
+
+use crate::host::{self, Home};
+use crate::task::cases::{Case, FixtureFile};
+use crate::workspace::WorkspaceError;
+use crate::workspace::checkout::{self, Checkout, Wanted};
+use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo};
+use crate::workspace::measure::Measured;
+use crate::workspace::on_disk;
+use crate::workspace::overlay::Overlay;
+use crate::workspace::private_copy::PrivateCopy;
+
+/// A private copy with a baseline that only the harness holds.
+pub struct Workspace {
+    pub(super) copy: PrivateCopy,
+    pub(super) work: PathBuf,
+    pub(super) repo: HarnessRepo,
+    pub(super) baseline_commit: Commit,
+    pub(super) start: Start,
+    /// How it was made, in words.
+    pub made: &'static str,
+}
+
+/// Where fresh copies of the baseline come from.
+pub(super) enum Start {
+    /// Files of a case, in memory.
+    Fixture {
+        files: Vec<FixtureFile>,
+        baseline: Tree,
+    },
+    /// The baseline commit in the harness's own repository.
+    Commit {
+        submodules: Vec<TreePath>,
+        baseline: Tree,
+    },
+    /// A cached checkout, to put overlays on.
+    Checkout(Arc<Checkout>),
+}
+
+impl Start {
+    fn baseline(&self) -> &Tree {
+        match self {
+            Self::Fixture { baseline, .. } | Self::Commit { baseline, .. } => baseline,
+            Self::Checkout(checkout) => &checkout.manifest.tree,
+        }
+    }
+}
+
+/// Where the overlay of a run's workspace lies in its work directory.
+const OVERLAY: &str = "overlay";
+/// The plain copy there, and a kept workspace laid out for a person.
+pub const PLAIN: &str = "workspace";
+
+/// What a workspace is made from: a plan, the files it names, and where they are put.
+pub struct MadeFrom<'a> {
+    pub case: &'a Case,
+    pub plan: &'a Plan,
+    /// The repository to copy; without one the case brings the files.
+    pub source: Option<&'a SourceRepo>,
+    /// The cached checkout of the source, where planning found one.
+    pub checkout: Option<Arc<Checkout>>,
+    pub home: &'a Home,
+    /// The run's directory below `work/`.
+    pub work: &'a Path,
+    pub git: &'a Path,
+}
+
+impl Workspace {
+    pub fn prepare(from: &MadeFrom<'_>) -> Result<Self, WorkspaceError> {
+        host::make_private_dir(from.work).map_err(WorkspaceError::Io)?;
+        let workspace = match (from.source, from.plan.workspace) {
+            (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(from, source)?,
+            (source, _) => Self::plain(from, source)?,
+        };
+        if from.plan.containment != Containment::None {
+            workspace.copy.hand_over().map_err(WorkspaceError::Io)?;
+        }
+        Ok(workspace)
+    }
+
+    fn plain(from: &MadeFrom<'_>, source: Option<&SourceRepo>) -> Result<Self, WorkspaceError> {
+        let dir = from.work.join(PLAIN);
+        let repo = HarnessRepo::init(from.git, &from.work.join("harness.git"))?;
+        let (baseline_commit, start) = match source {
+            Some(source) => {
+                let (baseline, commit, submodules) =
+                    checkout::copy_head(source, &repo, &dir, &wanted(from))?;
+                let submodules = submodules.into_iter().map(|module| module.path).collect();
+                (
+                    commit,
+                    Start::Commit {
+                        submodules,
+                        baseline,
+                    },
+                )
+            }
+            None => lay_out_fixture(from, &repo, &dir)?,
+        };
+        repo.furnish(&dir)?;
+        repo.look_past(
+            &dir,
+            &dir.join(".git/index"),
+            &guard::within(start.baseline(), &from.plan.guard.masked),
+        )?;
+        let (copy, work) = (PrivateCopy::Plain(dir), from.work.to_owned());
+        Ok(Self {
+            copy,
+            work,
+            repo,
+            baseline_commit,
+            start,
+            made: "copy",
+        })
+    }
+
+    fn over_checkout(from: &MadeFrom<'_>, source: &SourceRepo) -> Result<Self, WorkspaceError> {
+        let (checkout, made) = match &from.checkout {
+            Some(known) => (known.clone(), "overlay, checkout known"),
+            None => match Checkout::find_or_make(from.home, from.git, source, &wanted(from))? {
+                (found, false) => (Arc::new(found), "overlay, checkout known"),
+                (new, true) => (Arc::new(new), "overlay, checkout made"),
+            },
+        };
+        // Its name is git's tree id; that the contract means the same tree is asked once more.
+        if from.plan.contract.start_tree.known() != Some(&checkout.manifest.start_tree) {
+            return Err(WorkspaceError::Differs(
+                "the cached checkout is not the tree of the contract",
+            ));
+        }
+        let repo = HarnessRepo::beside(
+            from.git,
+            &from.work.join("harness.git"),
+            &checkout.objects(),
+        )?;
+        let overlay = Overlay::fresh(checkout.clone(), &from.work.join(OVERLAY))
+            .map_err(WorkspaceError::Io)?;
+        let masked = guard::within(&checkout.manifest.tree, &from.plan.guard.masked);
+        if !masked.is_empty() {
+            let hide =
+                |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);
+            overlay
+                .edit(&[TreePath::new(".git/index")], hide)
+                .map_err(WorkspaceError::Io)??;
+        }
+        let (copy, work, baseline_commit) = (
+            PrivateCopy::Over(overlay),
+            from.work.to_owned(),
+            checkout.commit(),
+        );
+        Ok(Self {
+            copy,
+            work,
+            repo,
+            baseline_commit,
+            start: Start::Checkout(checkout),
+            made,
+        })
+    }
+
+    pub fn copy(&self) -> &PrivateCopy {
+        &self.copy
+    }
+
+    pub fn repo(&self) -> &HarnessRepo {
+        &self.repo
+    }
+
+    pub fn baseline(&self) -> &Tree {
+        self.start.baseline()
+    }
+
+    pub(super) fn submodules(&self) -> Vec<&TreePath> {
+        match &self.start {
+            Start::Fixture { .. } => Vec::new(),
+            Start::Commit { submodules, .. } => submodules.iter().collect(),
+            Start::Checkout(checkout) => checkout
+                .manifest
+                .submodules
+                .iter()
+                .map(|(path, _)| path)
+                .collect(),
+        }
+    }
+
+    /// The files of the baseline that are `wanted`, where nobody has been.
+    pub(super) fn fresh_copy(
+        &self,
+        dir: &Path,
+        wanted: &dyn Fn(&TreePath) -> bool,
+    ) -> Result<(), WorkspaceError> {
+        if let Start::Fixture { files, .. } = &self.start {
+            let files: Vec<&FixtureFile> = files.iter().filter(|file| wanted(&file.path)).collect();
+            return on_disk::lay_out(dir, files, false).map_err(WorkspaceError::Io);
+        }
+        fs::create_dir(dir).map_err(WorkspaceError::Io)?;
+        self.repo
+            .each_file(&self.baseline_commit, wanted, &mut |path, kind, content| {
+                on_disk::write_entry(dir, path, kind, content).map(drop)
+            })?;
+        checkout::empty_directories(dir, self.submodules()).map_err(WorkspaceError::Io)
+    }
+
+    /// The baseline alone where nobody has been, by the same way as the workspace, without a
+    /// `.git`.
+    pub fn untouched(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
+        let dir = self.work.join(name);
+        match &self.start {
+            Start::Checkout(checkout) => Overlay::of_files(checkout.clone(), &dir)
+                .map(PrivateCopy::Over)
+                .map_err(WorkspaceError::Io),
+            Start::Fixture { .. } | Start::Commit { .. } => {
+                self.fresh_copy(&dir, &|_| true)?;
+                Ok(PrivateCopy::Plain(dir))
+            }
+        }
+    }
+
+    /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.
+    pub fn pristine(
+        &self,
+        name: &str,
+        measured: &Measured,
+    ) -> Result<Result<PrivateCopy, String>, WorkspaceError> {
+        let copy = self.untouched(name)?;
+        let touched: Vec<TreePath> = measured
+            .changes
+            .iter()
+            .map(|change| change.path.clone())
+            .collect();
+        let applied = copy
+            .edit(&touched, |dir| self.repo.apply(dir, &[&measured.patch]))
+            .map_err(WorkspaceError::Io)?;
+        if let Err(error) = applied {
+            return Ok(Err(format!(
+                "the patch does not apply to a pristine copy: {error}"
+            )));
+        }
+        let walked = copy.walk().map_err(WorkspaceError::Io)?;
+        Ok(match walked.tree == measured.tree {
+            true => Ok(copy),
+            false => Err("the patched pristine copy is not the tree that was measured".into()),
+        })
+    }
+}
+
+fn lay_out_fixture(
+    from: &MadeFrom<'_>,
+    repo: &HarnessRepo,
+    dir: &Path,
+) -> Result<(Commit, Start), WorkspaceError> {
+    let fixture = &from.case.workspace;
+    on_disk::lay_out(dir, fixture, false).map_err(WorkspaceError::Io)?;
+    let files = fixture
+        .iter()
+        .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
+    let commit = repo.import_baseline(files)?;
+    Ok((
+        commit,
+        Start::Fixture {
+            files: fixture.clone(),
+            baseline: from.case.baseline(),
+        },
+    ))
+}
+
+/// The tree the contract was resolved for.
+fn wanted<'a>(from: &'a MadeFrom<'_>) -> Wanted<'a> {
+    Wanted {
+        git_tree: from.plan.source.as_ref().map_or("", |look| &look.tree),
+        start_tree: from.plan.contract.start_tree.known(),
+    }
+}
+
+/// Lays a kept workspace out as plain files, where it is an overlay; the checkout below it stays as
+/// it is.
+pub fn lay_out_kept(checkout: Arc<Checkout>, work: &Path) -> std::io::Result<()> {
+    let (overlay, aside) = (
+        Overlay::at(checkout, &work.join(OVERLAY)),
+        work.join("laying-out"),
+    );
+    overlay.lay_out(&aside)?;
+    fs::rename(aside, work.join(PLAIN))
+}
