@@ -2,26 +2,31 @@
 //! the state of the jail read back from the kernel.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::net::UdpSocket;
 use std::path::Path;
 
 use cto_core::containment::{Canary, CanaryResult, JailReport, Layer, LayerReport};
+use rustix::fs::StatVfsMountFlags;
+use rustix::process::{Resource, getrlimit};
 
 use crate::spec::{JailSpec, Outside};
 use crate::{guard, sys};
 
 /// Everything the engine is about to be confined by, as this process finds it.
 pub fn report(spec: &JailSpec, notes: &[(Layer, String)]) -> JailReport {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kernel = Kernel {
+        status: read_status().unwrap_or_default(),
+        host_uid: host_uid(),
+    };
     let layers = Layer::ALL
         .iter()
-        .map(|layer| read_back(*layer, spec, &status, notes))
+        .map(|layer| read_back(*layer, spec, &kernel, notes))
         .collect();
     let canaries = Canary::ALL
         .iter()
-        .map(|canary| try_one(*canary, spec))
+        .map(|canary| try_one(*canary, spec, &kernel))
         .collect();
     JailReport {
         layers,
@@ -29,6 +34,20 @@ pub fn report(spec: &JailSpec, notes: &[(Layer, String)]) -> JailReport {
         pid_namespace: namespace("pid"),
         guard: spec.guard.as_ref().map(guard::report),
     }
+}
+
+/// What the kernel says of this process, read once.
+struct Kernel {
+    status: String,
+    /// The uid this process has outside every user namespace.
+    host_uid: Option<u32>,
+}
+
+/// In two reads: without a size the standard library would begin with small pieces.
+fn read_status() -> io::Result<String> {
+    let mut status = String::with_capacity(8 << 10);
+    File::open("/proc/self/status")?.read_to_string(&mut status)?;
+    Ok(status)
 }
 
 /// The kernel's name for one of this process's namespaces.
@@ -54,9 +73,10 @@ pub fn outside() -> Outside {
 fn read_back(
     layer: Layer,
     spec: &JailSpec,
-    status: &str,
+    kernel: &Kernel,
     notes: &[(Layer, String)],
 ) -> LayerReport {
+    let status = kernel.status.as_str();
     let (enforced, detail) = match layer {
         Layer::MountNamespace => left_namespace(spec, "mnt"),
         Layer::PidNamespace => left_namespace(spec, "pid"),
@@ -87,7 +107,7 @@ fn read_back(
             (bit == "1", format!("NoNewPrivs {bit}"))
         }
         Layer::UnprivilegedUid => {
-            let uid = host_uid();
+            let uid = kernel.host_uid;
             (
                 uid.is_some_and(|uid| uid != 0),
                 uid.map_or("unknown".into(), |uid| format!("host uid {uid}")),
@@ -121,35 +141,27 @@ fn left_namespace(spec: &JailSpec, kind: &str) -> (bool, String) {
 
 /// Is the root a read-only tmpfs?
 fn private_root() -> (bool, String) {
-    // Names of mounts are any bytes.
-    let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let is_tmpfs = String::from_utf8_lossy(&mounts).lines().any(|line| {
-        line.split(' ').nth(4) == Some("/") && line.contains(" - tmpfs ") && line.contains(" ro,")
-    });
-    let found = match is_tmpfs {
+    let is_tmpfs = rustix::fs::statfs("/").is_ok_and(|root| root.f_type == libc::TMPFS_MAGIC);
+    let is_read_only =
+        rustix::fs::statvfs("/").is_ok_and(|root| root.f_flag.contains(StatVfsMountFlags::RDONLY));
+    let found = match is_tmpfs && is_read_only {
         true => "root is a read-only tmpfs",
         false => "root is the host's",
     };
-    (is_tmpfs, found.into())
+    (is_tmpfs && is_read_only, found.into())
 }
 
 fn resource_limits(spec: &JailSpec) -> (bool, String) {
-    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let core = limits
-        .lines()
-        .find(|line| line.starts_with("Max core file size"))
-        .and_then(|line| line.split_whitespace().nth(4))
-        .unwrap_or_default();
-    let bounded = limits
-        .lines()
-        .any(|line| line.starts_with("Max processes") && !line.contains("unlimited"));
-    let handler = if core == "0" {
+    let core = getrlimit(Resource::Core).current;
+    let processes = getrlimit(Resource::Nproc);
+    let bounded = processes.current.is_some() && processes.maximum.is_some();
+    let handler = if core == Some(0) {
         "; the host's crash handler is not kept out"
     } else {
         ""
     };
     (
-        matches!(core, "0" | "1") && bounded,
+        matches!(core, Some(0 | 1)) && bounded,
         format!("{} processes{handler}", spec.limits.processes),
     )
 }
@@ -171,7 +183,7 @@ fn host_uid() -> Option<u32> {
     })
 }
 
-fn try_one(canary: Canary, spec: &JailSpec) -> CanaryResult {
+fn try_one(canary: Canary, spec: &JailSpec, kernel: &Kernel) -> CanaryResult {
     let (refused, detail) = match canary {
         Canary::ForbiddenWrite => all_refused(
             &["/usr/cto-canary", "/cto-canary", "/etc/cto-canary"],
@@ -213,7 +225,7 @@ fn try_one(canary: Canary, spec: &JailSpec) -> CanaryResult {
                 "the harness has a low pid; compared by namespace".into(),
             ),
         },
-        Canary::HostUid => match host_uid() {
+        Canary::HostUid => match kernel.host_uid {
             Some(uid) => (uid != 0, format!("host uid {uid}")),
             None => (false, "unknown".into()),
         },

@@ -7,6 +7,7 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
+use rustix::fs::FileType;
 
 use crate::spec::{Mount, STAND_IN_DIR};
 
@@ -54,7 +55,8 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
     {
         // A directory this system does not have needs no rule.
         let Ok(fd) = PathFd::new(path) else { continue };
-        let access = if path.is_dir() {
+        let mode = rustix::fs::fstat(&fd)?.st_mode;
+        let access = if FileType::from_raw_mode(mode).is_dir() {
             access
         } else {
             access & AccessFs::from_file(abi)

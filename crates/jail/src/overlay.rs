@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::enter::{Named, Step};
 use crate::root::pin;
 use crate::spec::Over;
-use crate::sys;
+use crate::sys::{self, DetachedTree};
 
 /// The writable half of an overlay, held on to before the way to it is covered.
 pub struct Layers {
@@ -58,7 +58,8 @@ pub fn mount(
         None => lower.to_owned(),
         Some(map) => {
             let attributes = sys::ATTR_RDONLY | sys::ATTR_NOSUID | sys::ATTR_NODEV;
-            sys::bind_as(lower, stage, attributes, Some(map.as_fd()))
+            DetachedTree::copy(lower)
+                .and_then(|tree| tree.attach(stage, attributes, Some(map.as_fd())))
                 .step("show the checkout as its user's")?;
             stage.to_owned()
         }

@@ -7,11 +7,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cto_core::run::attempt::STAND_INS;
+use rustix::fs::{FileType, Mode};
+use rustix::io::Errno;
 
 use crate::enter::{Named, Step};
+use crate::guard;
 use crate::overlay::{self, Layers};
-use crate::spec::{JailSpec, STAND_IN_DIR};
-use crate::{guard, sys};
+use crate::spec::{JailSpec, Mount, STAND_IN_DIR};
+use crate::sys::{self, DetachedTree};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
 const STAGE: &str = "/tmp";
@@ -58,31 +61,75 @@ impl Root {
 
     fn dir(&self, path: impl AsRef<Path>) -> Step<PathBuf> {
         let place = self.at(path.as_ref());
-        fs::create_dir_all(&place).step(format!("make {}", path.as_ref().display()))?;
+        fs::create_dir_all(&place).step(making(path.as_ref()))?;
         Ok(place)
     }
 
+    /// A file of our own, in a directory that is there.
     fn file(&self, path: impl AsRef<Path>, text: &str) -> Step<PathBuf> {
         let place = self.at(path.as_ref());
-        if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).step(format!("make {}", path.as_ref().display()))?;
-        }
-        // A place to mount over may be a file of the workspace already; its content stays.
-        if !(text.is_empty() && place.is_file()) {
-            fs::write(&place, text).step(format!("make {}", path.as_ref().display()))?;
-        }
+        fs::write(&place, text).step(making(path.as_ref()))?;
         Ok(place)
     }
 
-    /// Binds a source of the host at the same or another path inside.
-    fn bind(&self, source: &Path, target: &Path, is_dir: bool, attributes: u64) -> Step<()> {
+    /// An empty file to mount over. One of the workspace that is there already stays as it is.
+    fn spot(&self, path: &Path) -> Step<PathBuf> {
+        let place = self.at(path);
+        let made = match make_empty_file(&place) {
+            Err(Errno::NOENT) => {
+                place
+                    .parent()
+                    .map_or(Ok(()), fs::create_dir_all)
+                    .step(making(path))?;
+                make_empty_file(&place)
+            }
+            made => made,
+        };
+        match made {
+            Ok(()) | Err(Errno::EXIST) => Ok(place),
+            Err(error) => Err(io::Error::from(error)).step(making(path)),
+        }
+    }
+
+    /// Shows a tree of the host at a path inside.
+    fn show(
+        &self,
+        tree: DetachedTree,
+        target: &Path,
+        attributes: u64,
+        map: Option<&OwnedFd>,
+    ) -> Step<()> {
+        let is_dir = tree.is_dir().step(format!("bind {}", target.display()))?;
         let place = if is_dir {
             self.dir(target)?
         } else {
-            self.file(target, "")?
+            self.spot(target)?
         };
-        sys::bind(source, &place, attributes).step(format!("bind {}", target.display()))
+        tree.attach(&place, attributes, map.map(AsFd::as_fd))
+            .step(format!("bind {}", target.display()))
     }
+
+    /// Shows a path of the host at the same path inside, if the host has it.
+    fn show_own(&self, path: &Path, attributes: u64) -> Step<()> {
+        match DetachedTree::copy(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            tree => self.show(
+                tree.step(format!("find {}", path.display()))?,
+                path,
+                attributes,
+                None,
+            ),
+        }
+    }
+}
+
+fn making(path: &Path) -> String {
+    format!("make {}", path.display())
+}
+
+fn make_empty_file(place: &Path) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o666);
+    rustix::fs::mknodat(rustix::fs::CWD, place, FileType::RegularFile, mode, 0)
 }
 
 /// Holds on to a place, whatever will cover the way to it.
@@ -91,32 +138,55 @@ pub fn pin(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?)
 }
 
+/// A source that was found before anything covers the way to it.
+enum Held {
+    Tree(DetachedTree),
+    Overlay { lower: OwnedFd, layers: Layers },
+}
+
+impl Held {
+    fn take(mount: &Mount) -> Step<Self> {
+        let find = || format!("find {}", mount.target.display());
+        match &mount.over {
+            None => DetachedTree::copy(&mount.source)
+                .step(find())
+                .map(Self::Tree),
+            Some(over) => Ok(Self::Overlay {
+                lower: pin(&mount.source).step(find())?,
+                layers: Layers::pin(over)?,
+            }),
+        }
+    }
+
+    fn show(self, base: &Root, mount: &Mount, map: Option<&OwnedFd>) -> Step<()> {
+        let attributes = if mount.writable {
+            sys::ATTR_NOSUID | sys::ATTR_NODEV
+        } else {
+            READ_ONLY
+        };
+        match self {
+            Self::Tree(tree) => base.show(tree, &mount.target, attributes, map),
+            Self::Overlay { lower, layers } => {
+                let lower = PathBuf::from(format!("/proc/self/fd/{}", lower.as_raw_fd()));
+                let (stage, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
+                overlay::mount(&lower, &stage, &layers, &place, map)
+            }
+        }
+    }
+}
+
 /// Builds the new root and makes it the only one there is.
 pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
     // Sources may lie below the directory that is about to be covered: hold on to them first.
-    let mut pinned: Vec<(OwnedFd, bool, Option<Layers>)> = Vec::new();
-    for mount in &spec.mounts {
-        let fd = pin(&mount.source).step(format!("find {}", mount.target.display()))?;
-        pinned.push((
-            fd,
-            mount.source.is_dir(),
-            mount.over.as_ref().map(Layers::pin).transpose()?,
-        ));
-    }
+    let held: Vec<Held> = spec.mounts.iter().map(Held::take).collect::<Step<_>>()?;
     let (uid, gid) = if root {
         (spec.uid, spec.uid)
     } else {
         sys::effective_ids()
     };
     let base = Root { base: STAGE.into() };
-    sys::mount(
-        "tmpfs",
-        &base.base,
-        "tmpfs",
-        libc::MS_NOSUID | libc::MS_NODEV,
-        "mode=755,size=16m",
-    )
-    .step("make a new root")?;
+    let flags = libc::MS_NOSUID | libc::MS_NODEV;
+    sys::mount("tmpfs", &base.base, "tmpfs", flags, "mode=755,size=16m").step("make a new root")?;
     system(&base)?;
     own_etc(&base, uid, gid)?;
     devices(&base)?;
@@ -125,34 +195,10 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
         ("/tmp", "mode=1777,size=2g"),
     ] {
         let place = base.dir(target)?;
-        sys::mount(
-            "tmpfs",
-            &place,
-            "tmpfs",
-            libc::MS_NOSUID | libc::MS_NODEV,
-            options,
-        )
-        .step(format!("mount {target}"))?;
+        sys::mount("tmpfs", &place, "tmpfs", flags, options).step(format!("mount {target}"))?;
     }
-    for ((mount, (fd, is_dir, layers)), map) in spec.mounts.iter().zip(&pinned).zip(maps) {
-        let source = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-        let attributes = if mount.writable {
-            sys::ATTR_NOSUID | sys::ATTR_NODEV
-        } else {
-            READ_ONLY
-        };
-        if let Some(layers) = layers {
-            let (lower, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
-            overlay::mount(&source, &lower, layers, &place, map.as_ref())?;
-            continue;
-        }
-        let Some(map) = map else {
-            base.bind(&source, &mount.target, *is_dir, attributes)?;
-            continue;
-        };
-        let place = base.dir(&mount.target)?;
-        sys::bind_as(&source, &place, attributes, Some(map.as_fd()))
-            .step(format!("bind {} as its owner", mount.target.display()))?;
+    for ((mount, held), map) in spec.mounts.iter().zip(held).zip(maps) {
+        held.show(&base, mount, map.as_ref())?;
     }
     if spec.watched {
         stand_ins(&base)?;
@@ -167,13 +213,12 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
 }
 
 fn system(base: &Root) -> Step<()> {
-    base.bind(Path::new("/usr"), Path::new("/usr"), true, READ_ONLY)?;
+    base.show_own(Path::new("/usr"), READ_ONLY)?;
     for name in SYSTEM_LINKS {
         let path = Path::new("/").join(name);
         match fs::read_link(&path) {
             Ok(target) => symlink(target, base.at(&path)).step(format!("link /{name}"))?,
-            Err(_) if path.is_dir() => base.bind(&path, &path, true, READ_ONLY)?,
-            Err(_) => {}
+            Err(_) => base.show_own(&path, READ_ONLY)?,
         }
     }
     Ok(())
@@ -182,9 +227,7 @@ fn system(base: &Root) -> Step<()> {
 fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
     base.dir("/etc")?;
     for path in ETC.map(Path::new) {
-        if path.exists() {
-            base.bind(path, path, path.is_dir(), READ_ONLY)?;
-        }
+        base.show_own(path, READ_ONLY)?;
     }
     base.file(
         "/etc/passwd",
@@ -205,6 +248,7 @@ fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
 fn stand_ins(base: &Root) -> Step<()> {
     const TEXT: &str = "#!/bin/sh\necho \"cto: ${0##*/} does not work here: nothing is pushed, merged, deployed or published from inside a run\" >&2\nexit 126\n";
     let [first, others @ ..] = STAND_INS;
+    base.dir(STAND_IN_DIR)?;
     let place = base.file(Path::new(STAND_IN_DIR).join(first), TEXT)?;
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).step("make stand-ins")?;
     for name in others {
@@ -214,11 +258,9 @@ fn stand_ins(base: &Root) -> Step<()> {
 }
 
 fn devices(base: &Root) -> Step<()> {
+    base.dir("/dev")?;
     for name in DEVICES {
-        let path = Path::new("/dev").join(name);
-        if path.exists() {
-            base.bind(&path, &path, false, sys::ATTR_NOSUID)?;
-        }
+        base.show_own(&Path::new("/dev").join(name), sys::ATTR_NOSUID)?;
     }
     for (name, target) in [
         ("fd", "/proc/self/fd"),
@@ -253,17 +295,24 @@ fn proc(base: &Root) -> Step<()> {
     for (place, mode) in [(&empty, 0o777), (&empty_file, 0o666)] {
         fs::set_permissions(place, fs::Permissions::from_mode(mode)).step("make empty places")?;
     }
+    // The first of each kind is made read-only; the others are copies of it.
+    let (mut masked_dir, mut masked_file): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     for path in MASKED.map(Path::new) {
         let target = base.at(path);
         let Ok(meta) = fs::symlink_metadata(&target) else {
             continue;
         };
-        let cover = if meta.is_dir() {
-            empty.as_path()
+        let (mask, cover) = if meta.is_dir() {
+            (&mut masked_dir, empty.as_path())
         } else {
-            Path::new("/dev/null")
+            (&mut masked_file, Path::new("/dev/null"))
         };
-        sys::bind(cover, &target, READ_ONLY).step(format!("mask {}", path.display()))?;
+        let covered = match mask {
+            Some(first) => sys::bind_unchanged(first, &target),
+            None => sys::bind(cover, &target, READ_ONLY),
+        };
+        covered.step(format!("mask {}", path.display()))?;
+        mask.get_or_insert(target);
     }
     Ok(())
 }

@@ -66,7 +66,9 @@ pub fn translate(mut argv: Vec<OsString>, tree: &clap::Command) -> Result<Vec<Os
             }
         }
     };
-    if !is_there(tree, words) {
+    let mut whole = tree.clone();
+    whole.build();
+    if !is_there(&whole, words) {
         let new = words.join(" ");
         return Err(Failure::usage(
             "not_in_this_version",

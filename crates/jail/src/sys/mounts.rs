@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::ptr;
 
 use super::processes::die_with_parent;
 use super::{c_path, check};
@@ -31,41 +32,77 @@ const AT_RECURSIVE: i32 = 0x8000;
 const OPEN_TREE_CLONE: i32 = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
 
-/// Binds a tree elsewhere. Attributes are only added, so flags locked by the host never clash.
-pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
-    bind_as(source, target, attributes, None)
+/// A copy of a tree of mounts that is attached nowhere yet: what it shows stays the same, whatever
+/// comes to cover the path it was taken from.
+pub struct DetachedTree(OwnedFd);
+
+impl DetachedTree {
+    /// Copies what is mounted at and below a path.
+    pub fn copy(source: &Path) -> io::Result<Self> {
+        copy_tree(&c_path(source)?, 0)
+    }
+
+    pub fn is_dir(&self) -> io::Result<bool> {
+        let mode = rustix::fs::fstat(&self.0)?.st_mode;
+        Ok(rustix::fs::FileType::from_raw_mode(mode).is_dir())
+    }
+
+    /// Puts it in its place. Attributes are only added, so flags locked by the host never clash;
+    /// with a user namespace, owners are shown through that namespace's map.
+    pub fn attach(
+        self,
+        target: &Path,
+        attributes: u64,
+        map: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        attach(&self, &c_path(target)?, attributes, map)
+    }
 }
 
-/// Binds a tree; with a user namespace, its owners are shown through that namespace's map.
-pub fn bind_as(
-    source: &Path,
-    target: &Path,
-    attributes: u64,
-    map: Option<BorrowedFd<'_>>,
-) -> io::Result<()> {
-    attach(&c_path(source)?, &c_path(target)?, 0, attributes, map)
+/// Binds a tree elsewhere.
+pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
+    DetachedTree::copy(source)?.attach(target, attributes, None)
+}
+
+/// Binds one mount elsewhere, as it is: its attributes are those of the source.
+pub fn bind_unchanged(source: &Path, target: &Path) -> io::Result<()> {
+    let (source, target) = (c_path(source)?, c_path(target)?);
+    // SAFETY: valid C strings; a bind looks at neither a type nor data.
+    check(unsafe {
+        libc::mount(
+            source.as_ptr(),
+            target.as_ptr(),
+            ptr::null(),
+            libc::MS_BIND,
+            ptr::null(),
+        )
+    })
+    .map(drop)
 }
 
 /// Binds a place over itself. A link is covered as the link it is: neither end is followed.
 pub fn bind_over_itself(place: &Path, attributes: u64) -> io::Result<()> {
     let place = c_path(place)?;
-    attach(&place, &place, libc::AT_SYMLINK_NOFOLLOW, attributes, None)
+    let tree = copy_tree(&place, libc::AT_SYMLINK_NOFOLLOW)?;
+    attach(&tree, &place, attributes, None)
 }
 
-fn attach(
-    source: &CStr,
-    target: &CStr,
-    follow: i32,
-    attributes: u64,
-    map: Option<BorrowedFd<'_>>,
-) -> io::Result<()> {
+fn copy_tree(source: &CStr, follow: i32) -> io::Result<DetachedTree> {
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | follow;
     // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
     let tree = check(unsafe {
         libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags)
     })?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it.
-    let tree = unsafe { OwnedFd::from_raw_fd(tree as RawFd) };
+    Ok(DetachedTree(unsafe { OwnedFd::from_raw_fd(tree as RawFd) }))
+}
+
+fn attach(
+    DetachedTree(tree): &DetachedTree,
+    target: &CStr,
+    attributes: u64,
+    map: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
     set_attributes(
         tree.as_raw_fd(),
         c"",
