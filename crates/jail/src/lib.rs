@@ -4,31 +4,24 @@
 //! seccomp, no capabilities, limits) and a report of what the kernel really enforces.
 //! Files, outside the jail: `prepare.rs` (start one), `control.rs` (talk to it), `spec.rs` (the
 //! words), `owner.rs` (its uid), `survivors.rs` (who lives in it), `witness.rs` (what it tries),
-//! `probe.rs` (does it work here?). Inside: `enter.rs` (the order of steps), `root.rs`,
-//! `overlay.rs`, `guard.rs` (mounts), `landlock.rs`, `seccomp.rs`, `canary.rs` (proof). `sys/`
+//! `probe.rs` (does it work here?). `inside/` is the way in, step by step. `sys/`
 //! holds every `unsafe` block of the project and is private.
 //! May be imported by the harness; `hostile` only by its `doubles`. Imports nothing of it.
 
-mod canary;
 mod control;
-mod enter;
-mod guard;
 #[cfg(feature = "hostile")]
 pub mod hostile;
-mod landlock;
-mod overlay;
+mod inside;
 mod owner;
 mod prepare;
 pub mod probe;
-mod root;
-mod seccomp;
 mod spec;
 mod survivors;
 mod sys;
 mod witness;
 
 pub use control::{go, last_word, sever, terminate};
-pub use enter::main as enter_main;
+pub use inside::enter::main as enter_main;
 pub use owner::{hand_over, jail_uid};
 pub use prepare::{Door, JailError, JailPlan, Ready, prepare};
 pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, STAND_IN_DIR};

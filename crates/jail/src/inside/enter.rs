@@ -13,9 +13,10 @@ use std::path::Path;
 use cto_core::containment::Layer;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::root::build_root;
+use crate::inside::root::build_root;
+use crate::inside::{canary, landlock, seccomp};
 use crate::spec::{self, ExitWord, FromJail, GO, JailSpec, TERMINATE};
-use crate::{canary, landlock, seccomp, sys};
+use crate::sys;
 
 /// A step of the entry that failed.
 pub struct Failed {

@@ -11,8 +11,9 @@ use cto_core::containment::{Canary, CanaryResult, JailReport, Layer, LayerReport
 use rustix::fs::StatVfsMountFlags;
 use rustix::process::{Resource, getrlimit};
 
+use crate::inside::guard;
 use crate::spec::{JailSpec, Outside};
-use crate::{guard, sys};
+use crate::sys;
 
 /// Everything the engine is about to be confined by, as this process finds it.
 pub fn report(spec: &JailSpec, notes: &[(Layer, String)]) -> JailReport {

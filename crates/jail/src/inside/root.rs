@@ -10,9 +10,9 @@ use cto_core::run::attempt::STAND_INS;
 use rustix::fs::{FileType, Mode};
 use rustix::io::Errno;
 
-use crate::enter::{Named, Step};
-use crate::guard;
-use crate::overlay::{self, Layers};
+use crate::inside::enter::{Named, Step};
+use crate::inside::guard;
+use crate::inside::overlay::{self, Layers};
 use crate::spec::{JailSpec, Mount, STAND_IN_DIR};
 use crate::sys::{self, DetachedTree};
 

@@ -6,8 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use crate::enter::{Named, Step};
-use crate::root::pin;
+use crate::inside::enter::{Named, Step};
+use crate::inside::root::pin;
 use crate::spec::Over;
 use crate::sys::{self, DetachedTree};
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cto_core::containment::GuardReport;
 use cto_core::values::paths::TreePath;
 
-use crate::enter::{Named, Step};
+use crate::inside::enter::{Named, Step};
 use crate::spec::Guarded;
 use crate::sys;
 

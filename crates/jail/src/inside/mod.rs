@@ -1,0 +1,16 @@
+//! What the process does that becomes the jailed program, from its first step to the last.
+//!
+//! - `enter.rs` the order of the steps; `root.rs` the private root; `overlay.rs` a workspace over a
+//!   kept checkout; `guard.rs` places that become read-only
+//! - `landlock.rs`, `seccomp.rs` two of the kernel's layers
+//! - `canary.rs` reads back what the kernel enforces and tries what must fail
+//!
+//! Imported only by `lib.rs`, which names the entry.
+
+mod canary;
+pub mod enter;
+mod guard;
+mod landlock;
+mod overlay;
+mod root;
+mod seccomp;
