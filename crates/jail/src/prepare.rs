@@ -18,7 +18,8 @@ use crate::owner::jail_uid;
 use crate::spec::{self, FromJail, Guarded, JailLimits, JailSpec, Mount};
 use crate::survivors::Census;
 use crate::witness::Witness;
-use crate::{canary, sys};
+use crate::inside::canary;
+use crate::sys;
 
 /// Longest an entry may take before it is given up.
 const ENTRY_LIMIT: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@
 //!
 //! Imported only by `lib.rs`, which names the entry.
 
-mod canary;
+pub mod canary;
 pub mod enter;
 mod guard;
 mod landlock;
