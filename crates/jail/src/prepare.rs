@@ -14,12 +14,12 @@ use std::time::Duration;
 use cto_core::containment::{JailReport, Layer};
 
 use crate::control::receive;
+use crate::inside::canary;
 use crate::owner::jail_uid;
 use crate::spec::{self, FromJail, Guarded, JailLimits, JailSpec, Mount};
 use crate::survivors::Census;
-use crate::witness::Witness;
-use crate::inside::canary;
 use crate::sys;
+use crate::witness::Witness;
 
 /// Longest an entry may take before it is given up.
 const ENTRY_LIMIT: Duration = Duration::from_secs(20);

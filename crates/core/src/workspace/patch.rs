@@ -293,6 +293,12 @@ fn line_count(range: &str) -> Option<u64> {
     count.parse().ok()
 }
 
+/// Does a file begin like a patch: of git, of diff, or mailed?
+pub fn looks_like_patch(bytes: &[u8]) -> bool {
+    let starts = [&b"diff --git "[..], b"--- ", b"From "];
+    starts.iter().any(|start| bytes.starts_with(start))
+}
+
 #[cfg(test)]
 #[path = "patch_tests.rs"]
 mod tests;

@@ -2,6 +2,7 @@
 //! is a script of one step.
 
 use cto_core::task::case_file::toml_problem;
+use cto_core::workspace::patch::looks_like_patch;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -104,9 +105,7 @@ pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
 
 /// A file somebody named as a script. A patch is played as the one step of applying it.
 pub fn from_file(bytes: Vec<u8>) -> Vec<u8> {
-    let is_patch = [&b"diff --git "[..], b"--- ", b"From "]
-        .iter()
-        .any(|start| bytes.starts_with(start));
+    let is_patch = looks_like_patch(&bytes);
     match std::str::from_utf8(&bytes) {
         Ok(text) if is_patch => {
             let step = toml::Table::from_iter([
