@@ -8,9 +8,7 @@ use cto_core::bundle::report::EngineFacts;
 use cto_core::engine::manifest::{Invocation, Program};
 use cto_core::gate::plan::Plan;
 use cto_core::gate::{GateReport, GateResult, GateVerdict};
-use cto_core::run::event::{
-    ContractCreated, Event, GateBlocked, Kind, PlanUpdated, RunStarted,
-};
+use cto_core::run::event::{ContractCreated, Event, GateBlocked, Kind, PlanUpdated, RunStarted};
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
@@ -59,11 +57,7 @@ pub fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
 }
 
 /// What was asked for and what every gate said to it.
-pub fn question(
-    bundle: &mut OpenBundle,
-    request: &Request,
-    planned: &Planned,
-) -> Result<(), Stop> {
+pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -> Result<(), Stop> {
     let since = Instant::now();
     let gates = &planned.gates;
     bundle.write_gates(gates.clone())?;
@@ -162,10 +156,7 @@ pub fn close_gate(
 
 /// The events of a run that a gate stopped: one per blocked gate, in the event its code belongs to.
 /// What belongs to `run.completed` is returned.
-pub fn blocks(
-    bundle: &mut OpenBundle,
-    request: &Request,
-) -> Result<Vec<Finding>, Stop> {
+pub fn blocks(bundle: &mut OpenBundle, request: &Request) -> Result<Vec<Finding>, Stop> {
     let mut findings = Vec::new();
     let blocked: Vec<GateResult> = bundle.gates.blocked().cloned().collect();
     for gate in &blocked {

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use cto_core::run::event::TimeLimit;
 
