@@ -3,12 +3,12 @@
 //!
 //! - `mod.rs` the nine steps in order; `execution.rs` what each of them needs, and why one stops
 //! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides
-//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare; `engine/` the engine, started and heard; `checks/` the
-//!   contract's commands in pristine copies
+//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
+//! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
 //!
-//! Imports every room from host to plan. Imported by doubles, proof and cli.
+//! Imports every room below it but records. Imported by proof and cli.
 
 pub mod approvals;
 pub mod checks;
