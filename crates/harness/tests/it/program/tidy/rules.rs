@@ -274,7 +274,7 @@ const ONE_PLACE: &[OnePlace] = &[
         what: "a jail is shaped",
         signs: &["JailPlan {"],
         in_strings: false,
-        places: &["crates/harness/src/supervise/launch.rs", "crates/jail/"],
+        places: &["crates/harness/src/supervise/launch", "crates/jail/"],
     },
 ];
 
