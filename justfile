@@ -7,9 +7,9 @@ _list:
 demo *args:
     scripts/demo {{args}}
 
-# The release binary
-build:
-    scripts/build
+# The binary; `just build --dist` for packages and benchmarks
+build *args:
+    scripts/build {{args}}
 
 # Everything CI checks: format, lints, all tests
 test:
@@ -44,15 +44,19 @@ bench *args:
 mutants *args:
     cargo mutants --package cto-core \
         --file 'crates/core/src/gate/*.rs' \
-        --file 'crates/core/src/run/judge.rs' \
+        --file 'crates/core/src/run/judge/*.rs' \
+        --file 'crates/core/src/run/order.rs' \
+        --file 'crates/core/src/run/facts.rs' \
+        --file 'crates/core/src/run/rules.rs' \
         --file 'crates/core/src/values/paths.rs' \
-        --file 'crates/core/src/run/verdict.rs' \
-        --file 'crates/core/src/run/mod.rs' {{args}}
+        --file 'crates/core/src/values/verdict.rs' {{args}}
 
 # Each row of the failure matrix must turn red without the check behind it; builds once a check, some twenty minutes
 prove-matrix *args:
     scripts/prove-matrix {{args}}
 
-# Licenses, advisories, duplicate and foreign crates
+# Licenses, advisories, duplicate, foreign and unused crates
 deny:
     cargo deny check
+    cargo machete --version >/dev/null 2>&1 || cargo install --locked cargo-machete
+    cargo machete

@@ -1,4 +1,5 @@
-//! The real credential: where it comes from, and a value that shows itself to nobody but the wire.
+//! The credential of the operator: where it is read from, and a type that shows its value only to
+//! the wire and to the redactor.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,7 +13,7 @@ use crate::operator_program::{self, ProgramError};
 const MAX_LENGTH: usize = 16 * 1024;
 const COMMAND_TIME: Duration = Duration::from_secs(30);
 
-/// What authenticates at the endpoint.
+/// The secret that the endpoint asks for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential(String);
 
@@ -22,7 +23,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Where a credential comes from. Names and paths are no secrets; what lies there is.
+/// Where a credential is read from. Names and paths are no secrets; what is read there is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CredentialClass {
     /// The name of a variable of the operator's environment.
@@ -93,12 +94,12 @@ impl Credential {
         Ok(Self(String::from_utf8_lossy(trimmed).into_owned()))
     }
 
-    /// For the wire, and for what takes it out of texts.
+    /// For the wire and for masking.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// For the redactor of the run, which must know it to take it out.
+    /// For the redactor of the run, which must know it to remove it.
     pub fn known_value(&self) -> Vec<u8> {
         self.0.as_bytes().to_vec()
     }

@@ -1,22 +1,23 @@
-//! The engine's end of a connection: requests one after another, as slow and as wrong as it likes.
+//! Reads the requests of an engine from its connection, one after another. The engine may be slow,
+//! wrong or hostile.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-use cto_core::wire::calls::Why;
+use cto_core::wire::calls::RefusalReason;
 use cto_core::wire::http::{BodyReader, Framing, RequestHead, request_head};
 
-/// Between two requests.
+/// How long a connection may be idle between two requests.
 const MAX_IDLE: Duration = Duration::from_secs(600);
-/// What is still read of a request that was refused, so that the refusal arrives.
+/// How much of a refused request is still read, so that the engine receives the refusal.
 const MAX_DISCARDED: usize = 8 * 1024 * 1024;
 const DISCARD_FOR: Duration = Duration::from_secs(2);
 const PIECE: usize = 16 * 1024;
 
 pub struct EngineSide {
     pub socket: TcpStream,
-    /// Read and not used yet: the next request may have come with this one.
+    /// Bytes read and not used yet: the next request may have come with this one.
     ahead: Vec<u8>,
 }
 
@@ -24,29 +25,29 @@ pub enum Next {
     Head(RequestHead),
     /// Nothing more comes.
     Closed,
-    Bad(Why),
+    Bad(RefusalReason),
 }
 
 pub enum BodyEnd {
     Whole,
     EngineClosed,
-    Refused(Why),
+    Refused(RefusalReason),
 }
 
 impl EngineSide {
-    pub fn new(socket: TcpStream, write_patience: Duration) -> io::Result<Self> {
+    pub fn new(socket: TcpStream, write_timeout: Duration) -> io::Result<Self> {
         socket.set_nonblocking(false)?;
         socket.set_nodelay(true)?;
-        socket.set_write_timeout(Some(write_patience))?;
+        socket.set_write_timeout(Some(write_timeout))?;
         Ok(Self {
             socket,
             ahead: Vec::new(),
         })
     }
 
-    /// The next request's head. A head must be whole within the patience, however its bytes are
+    /// The next request's head. All of it must arrive within the time-out, however its bytes are
     /// spread.
-    pub fn next_head(&mut self, patience: Duration) -> Next {
+    pub fn next_head(&mut self, timeout: Duration) -> Next {
         let mut deadline = None;
         loop {
             match request_head(&self.ahead) {
@@ -55,20 +56,20 @@ impl EngineSide {
                     return Next::Head(head);
                 }
                 Ok(None) => {}
-                Err(error) => return Next::Bad(error.why()),
+                Err(error) => return Next::Bad(error.refusal_reason()),
             }
             if !self.ahead.is_empty() && deadline.is_none() {
-                deadline = Some(Instant::now() + patience);
+                deadline = Some(Instant::now() + timeout);
             }
             let left = deadline.map_or(MAX_IDLE, |deadline: Instant| {
                 deadline.saturating_duration_since(Instant::now())
             });
             match self.read_more(left) {
                 Ok(0) if self.ahead.is_empty() => return Next::Closed,
-                Ok(0) => return Next::Bad(Why::BadHttp),
+                Ok(0) => return Next::Bad(RefusalReason::BadHttp),
                 Ok(_) => {}
                 Err(error) if is_timeout(&error) && deadline.is_some() => {
-                    return Next::Bad(Why::SlowRequest);
+                    return Next::Bad(RefusalReason::SlowRequest);
                 }
                 Err(_) => return Next::Closed,
             }
@@ -92,16 +93,16 @@ impl EngineSide {
         read
     }
 
-    /// Hands out the body as it comes. Each part must come within the patience, all of it within
+    /// Hands out the body as it comes. Each part must arrive within the time-out, all of it within
     /// ten times that.
     pub fn body(
         &mut self,
         framing: Framing,
-        patience: Duration,
-        each: &mut dyn FnMut(&[u8]) -> Result<(), Why>,
+        timeout: Duration,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), RefusalReason>,
     ) -> BodyEnd {
         let mut reader = BodyReader::new(framing);
-        let deadline = Instant::now() + patience * 10;
+        let deadline = Instant::now() + timeout * 10;
         loop {
             let mut refused = None;
             let used = reader.push(&self.ahead, &mut |bytes| {
@@ -111,7 +112,7 @@ impl EngineSide {
             });
             match (used, refused) {
                 (_, Some(why)) => return BodyEnd::Refused(why),
-                (Err(_), _) => return BodyEnd::Refused(Why::BadHttp),
+                (Err(_), _) => return BodyEnd::Refused(RefusalReason::BadHttp),
                 (Ok(used), None) => self.ahead.drain(..used),
             };
             if reader.is_done() {
@@ -121,18 +122,20 @@ impl EngineSide {
                 }
                 return BodyEnd::Whole;
             }
-            let left = patience.min(deadline.saturating_duration_since(Instant::now()));
+            let left = timeout.min(deadline.saturating_duration_since(Instant::now()));
             match self.read_more(left) {
                 Ok(0) => return BodyEnd::EngineClosed,
                 Ok(_) => {}
-                Err(error) if is_timeout(&error) => return BodyEnd::Refused(Why::SlowRequest),
+                Err(error) if is_timeout(&error) => {
+                    return BodyEnd::Refused(RefusalReason::SlowRequest);
+                }
                 Err(_) => return BodyEnd::EngineClosed,
             }
         }
     }
 
-    /// Ends the connection so that what was written arrives: unread bytes would make the kernel
-    /// throw it away.
+    /// Closes the connection so that the engine still receives what was written: with bytes left
+    /// unread the kernel would discard it.
     pub fn hang_up(&mut self) {
         let deadline = Instant::now() + DISCARD_FOR;
         let mut discarded = self.ahead.len();

@@ -4,17 +4,17 @@
 use std::io;
 use std::time::Instant;
 
-use cto_core::values::seen::Seen;
-use cto_core::wire::calls::{CallRecord, Outcome, Why};
+use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::wire::calls::{CallRecord, Outcome, RefusalReason};
 use cto_core::wire::http::{ResponseHead, response_head};
-use cto_core::wire::mask::Needles;
+use cto_core::wire::mask::SecretPatterns;
 
 use super::Route;
-use super::hold::Hold;
+use super::call_context::{Broken, CallContext, PIECE, micros};
 use super::ledger::Ledger;
-use super::line::{Broken, Line, PIECE, micros};
 use super::reply::Reply;
 use super::response_forwarder::ResponseForwarder;
+use super::spill_buffer::SpillBuffer;
 use super::upstream::{Pool, Upstream};
 
 const MAX_INTERIM: usize = 8;
@@ -23,19 +23,19 @@ const MAX_INTERIM: usize = 8;
 pub struct Outbound<'a> {
     /// With the credential in it: it goes to the wire and nowhere else.
     pub head: String,
-    pub body: &'a mut Hold,
+    pub body: &'a mut SpillBuffer,
 }
 
 /// What the calls of a run share.
 pub struct Exchange {
     pub pool: Pool,
-    /// What must not be in an answer, and what must not be in an error.
-    in_answers: Needles,
-    in_errors: Needles,
+    /// What is masked in answers, and what is masked in errors.
+    in_answers: SecretPatterns,
+    in_errors: SecretPatterns,
 }
 
-/// Shorter than this a credential is a common word, and is taken out of errors only.
-const MIN_TELLING: usize = 8;
+/// A shorter credential could be a common word and is masked in errors only.
+const MIN_MASKED_KEY: usize = 8;
 
 impl Exchange {
     pub fn new(route: &Route) -> Self {
@@ -44,25 +44,26 @@ impl Exchange {
             .as_ref()
             .map(|credential| credential.reveal().as_bytes().to_vec())
             .unwrap_or_default();
-        let tells: Vec<Vec<u8>> = route
+        let identifying: Vec<Vec<u8>> = route
             .endpoint
             .identifying_strings()
             .into_iter()
             .map(String::into_bytes)
             .collect();
-        let telling_key = if key.len() >= MIN_TELLING {
+        let key_in_answers = if key.len() >= MIN_MASKED_KEY {
             key.clone()
         } else {
             Vec::new()
         };
         Self {
             pool: Pool::default(),
-            in_answers: Needles::new(tells.iter().cloned().chain([telling_key])),
-            in_errors: Needles::new(tells.into_iter().chain([key])),
+            in_answers: SecretPatterns::new(identifying.iter().cloned().chain([key_in_answers])),
+            in_errors: SecretPatterns::new(identifying.into_iter().chain([key])),
         }
     }
 
-    /// Makes the call and tells the engine; whether another request may follow on its connection.
+    /// Makes the call and answers the engine. Returns whether another request may follow on its
+    /// connection.
     pub fn run(
         &self,
         route: &Route,
@@ -71,15 +72,16 @@ impl Exchange {
         request: Outbound<'_>,
         reply: &mut Reply<'_>,
     ) -> bool {
-        let mut line = Line {
+        let mut context = CallContext {
             route,
             ledger,
             reply,
             sent: Instant::now(),
         };
-        let arrived = self.send(&mut line, call, request);
-        let ended = arrived
-            .and_then(|(upstream, head, rest)| self.answer(&mut line, call, upstream, &head, rest));
+        let arrived = self.send(&mut context, call, request);
+        let ended = arrived.and_then(|(upstream, head, rest)| {
+            self.answer(&mut context, call, upstream, &head, rest)
+        });
         match ended {
             Ok(keep_alive) => keep_alive,
             Err(Broken(outcome, why)) => {
@@ -92,36 +94,37 @@ impl Exchange {
         }
     }
 
-    /// A connection with the head of an answer on it. One that was idle may turn out closed: then,
-    /// and only when nothing at all came back, a new one is made.
+    /// Sends the request; returns the connection, the head of the answer and what came after it. An
+    /// idle connection may turn out closed: then, and only when nothing at all came back, a new one
+    /// is made.
     fn send(
         &self,
-        line: &mut Line<'_, '_>,
+        context: &mut CallContext<'_, '_>,
         call: &mut CallRecord,
         mut request: Outbound<'_>,
     ) -> Result<(Upstream, ResponseHead, Vec<u8>), Broken> {
         if let Some(mut upstream) = self.pool.take() {
-            match ask(line, call, &mut upstream, &mut request) {
+            match ask(context, call, &mut upstream, &mut request) {
                 Ok((head, rest)) => return Ok((upstream, head, rest)),
-                Err(Broken(Outcome::Transport, Some(Why::Reset)))
-                    if call.first_byte_us == Seen::NotSeen => {}
+                Err(Broken(Outcome::Transport, Some(RefusalReason::Reset)))
+                    if call.first_byte_us == MaybeKnown::NotLookedAt => {}
                 Err(broken) => return Err(broken),
             }
         }
-        let mut upstream = Upstream::connect(&line.route.endpoint, &line.route.patience)?;
-        let (head, rest) = ask(line, call, &mut upstream, &mut request)?;
+        let mut upstream = Upstream::connect(&context.route.endpoint, &context.route.timeouts)?;
+        let (head, rest) = ask(context, call, &mut upstream, &mut request)?;
         Ok((upstream, head, rest))
     }
 
     fn answer(
         &self,
-        line: &mut Line<'_, '_>,
+        context: &mut CallContext<'_, '_>,
         call: &mut CallRecord,
         mut upstream: Upstream,
         head: &ResponseHead,
         rest: Vec<u8>,
     ) -> Result<bool, Broken> {
-        call.status = Seen::Known(head.status);
+        call.status = MaybeKnown::Known(head.status);
         if (300..400).contains(&head.status) {
             return Err(Broken(Outcome::Redirected, None));
         }
@@ -130,18 +133,18 @@ impl Exchange {
             .all("content-encoding")
             .any(|coding| !coding.eq_ignore_ascii_case("identity"))
         {
-            return Err(Why::EncodedAnswer.into());
+            return Err(RefusalReason::EncodedAnswer.into());
         }
         let is_success = (200..300).contains(&head.status);
-        let needles = if is_success {
+        let patterns = if is_success {
             &self.in_answers
         } else {
             &self.in_errors
         };
         let mut forwarder =
-            ResponseForwarder::new(line.route, call.path, head, is_success, needles);
-        let done = forwarder.carry(line, call, &mut upstream, rest);
-        forwarder.into_record(call, needles);
+            ResponseForwarder::new(context.route, call.path, head, is_success, patterns);
+        let done = forwarder.carry(context, call, &mut upstream, rest);
+        forwarder.into_record(call, patterns);
         let whole = done?;
         if whole.may_be_used_again && head.keeps_alive() {
             self.pool.put(upstream);
@@ -152,7 +155,7 @@ impl Exchange {
 
 /// Sends a request and waits for the head of its answer; returns what came behind the head.
 fn ask(
-    line: &mut Line<'_, '_>,
+    context: &mut CallContext<'_, '_>,
     call: &mut CallRecord,
     upstream: &mut Upstream,
     request: &mut Outbound<'_>,
@@ -173,17 +176,17 @@ fn ask(
     }) {
         return Err(Broken(Outcome::Stalled, None));
     }
-    line.sent = Instant::now();
+    context.sent = Instant::now();
     let mut got = Vec::with_capacity(PIECE);
     let mut buffer = vec![0u8; PIECE];
     let mut interim = 0;
     loop {
-        match response_head(&got).map_err(|_| Why::Garbled)? {
+        match response_head(&got).map_err(|_| RefusalReason::Garbled)? {
             // 101 would be another protocol; other interim answers say nothing.
             Some((head, used)) if (100..200).contains(&head.status) => {
                 interim += 1;
                 if head.status == 101 || interim > MAX_INTERIM {
-                    return Err(Why::Garbled.into());
+                    return Err(RefusalReason::Garbled.into());
                 }
                 got.drain(..used);
                 continue;
@@ -195,17 +198,17 @@ fn ask(
             None => {}
         }
         // Not all of the request may have gone out: an early refusal is there to read all the same.
-        let n = line.read(upstream, &mut buffer)?;
+        let n = context.read(upstream, &mut buffer)?;
         if n == 0 {
             return Err(if got.is_empty() {
-                Why::Reset
+                RefusalReason::Reset
             } else {
-                Why::Garbled
+                RefusalReason::Garbled
             }
             .into());
         }
-        if call.first_byte_us == Seen::NotSeen {
-            call.first_byte_us = Seen::Known(micros(line.sent));
+        if call.first_byte_us == MaybeKnown::NotLookedAt {
+            call.first_byte_us = MaybeKnown::Known(micros(context.sent));
         }
         got.extend_from_slice(&buffer[..n]);
     }

@@ -4,10 +4,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, Spent, Why};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, RefusalReason, Spent};
 
-/// More requests than this are turned away unread: an engine must not fill the memory with
-/// refusals.
+/// Requests beyond this number are refused without a record: an engine must not fill the memory
+/// with refusals.
 const MAX_RECORDS: usize = 10_000;
 
 pub struct Ledger {
@@ -15,7 +15,7 @@ pub struct Ledger {
     protocol: Protocol,
     budget: Budget,
     state: Mutex<State>,
-    calm: Condvar,
+    call_ended: Condvar,
 }
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct State {
     calls: u64,
     tokens: u64,
     bytes: u64,
-    exceeded: Option<Why>,
+    exceeded: Option<RefusalReason>,
     unrecorded: u64,
 }
 
@@ -37,7 +37,7 @@ impl Ledger {
             protocol,
             budget,
             state: Mutex::default(),
-            calm: Condvar::new(),
+            call_ended: Condvar::new(),
         }
     }
 
@@ -62,14 +62,14 @@ impl Ledger {
         Some(CallRecord::begun(state.begun, started, self.protocol))
     }
 
-    /// A connection more than there may be at once.
-    pub fn turned_away(&self) {
+    /// Counts a connection that was refused because too many are open.
+    pub fn connection_refused(&self) {
         self.state().unrecorded += 1;
     }
 
     /// Takes one call out of the budget before it is made, so that calls at the same time cannot
     /// share the last one.
-    pub fn reserve(&self) -> Result<(), Why> {
+    pub fn reserve(&self) -> Result<(), RefusalReason> {
         let elapsed_ms = self.elapsed_ms();
         let mut state = self.state();
         let spent = Spent {
@@ -87,14 +87,14 @@ impl Ledger {
     }
 
     /// Counts bytes as they move; past the budget the call must end.
-    pub fn moved(&self, bytes: u64) -> Result<(), Why> {
+    pub fn moved(&self, bytes: u64) -> Result<(), RefusalReason> {
         let mut state = self.state();
         state.bytes = state.bytes.saturating_add(bytes);
         if state.bytes <= self.budget.bytes {
             return Ok(());
         }
-        state.exceeded = state.exceeded.or(Some(Why::Bytes));
-        Err(Why::Bytes)
+        state.exceeded = state.exceeded.or(Some(RefusalReason::Bytes));
+        Err(RefusalReason::Bytes)
     }
 
     /// What is left of the time for model calls.
@@ -104,7 +104,7 @@ impl Ledger {
 
     pub fn out_of_time(&self) {
         let mut state = self.state();
-        state.exceeded = state.exceeded.or(Some(Why::Time));
+        state.exceeded = state.exceeded.or(Some(RefusalReason::Time));
     }
 
     pub fn end(&self, record: CallRecord) {
@@ -112,7 +112,7 @@ impl Ledger {
         state.tokens = state.tokens.saturating_add(record.tokens_spent());
         state.open = state.open.saturating_sub(1);
         state.ended.push(record);
-        self.calm.notify_all();
+        self.call_ended.notify_all();
     }
 
     pub fn calls(&self) -> Vec<CallRecord> {
@@ -121,12 +121,12 @@ impl Ledger {
         calls
     }
 
-    /// Waits a little for calls that are about to end, then says what happened.
-    pub fn close(&self, patience: Duration) -> GatewayReport {
+    /// Waits a little for calls that are about to end, then reports all of them.
+    pub fn close(&self, wait: Duration) -> GatewayReport {
         let state = self.state();
         let (state, _) = self
-            .calm
-            .wait_timeout_while(state, patience, |state| state.open > 0)
+            .call_ended
+            .wait_timeout_while(state, wait, |state| state.open > 0)
             .unwrap_or_else(PoisonError::into_inner);
         let mut calls = state.ended.clone();
         calls.sort_by_key(|call| call.seq);
@@ -162,11 +162,11 @@ mod tests {
         );
         assert_eq!(ledger.reserve(), Ok(()));
         assert_eq!(ledger.moved(10), Ok(()));
-        assert_eq!(ledger.reserve(), Err(Why::Calls));
-        assert_eq!(ledger.moved(1), Err(Why::Bytes));
+        assert_eq!(ledger.reserve(), Err(RefusalReason::Calls));
+        assert_eq!(ledger.moved(1), Err(RefusalReason::Bytes));
         assert_eq!(
             ledger.close(Duration::ZERO).budget_exceeded,
-            Some(Why::Calls)
+            Some(RefusalReason::Calls)
         );
     }
 

@@ -1,8 +1,9 @@
 //! The model gateway of one run: the only address an engine can reach from its jail.
 //! It holds credentials and sockets and never sees a repository or a bundle.
 //! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
-//! Endpoint's side: `exchange`, `line`, `response_forwarder`, `upstream`, `outbound`, `probe`, `roots`.
-//! Beside them: `credential`, `operator_program`, `ledger` (calls and budget), `hold` (large bodies).
+//! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
+//! `response_forwarder` (answers in), `probe` (one request before a run).
+//! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
 //! The harness rooms plan, run and doubles may import it; evidence only `operator_program`.
 //!
 //! One thread per connection, blocking sockets, no buffering of streams. What may pass is decided
@@ -10,12 +11,11 @@
 
 #![forbid(unsafe_code)]
 
+mod call_context;
 mod credential;
 mod engine_side;
 mod exchange;
-mod hold;
 mod ledger;
-mod line;
 pub mod operator_program;
 mod outbound;
 mod probe;
@@ -23,6 +23,7 @@ mod reply;
 mod response_forwarder;
 mod roots;
 mod serve;
+mod spill_buffer;
 mod upstream;
 
 use std::fmt;
@@ -53,9 +54,9 @@ pub struct Route {
     /// Other names under which that model may answer.
     pub aliases: Vec<String>,
     pub budget: Budget,
-    /// What the engine must show; worth nothing elsewhere.
+    /// What the engine must show; useless anywhere else.
     pub token: Token,
-    pub patience: Patience,
+    pub timeouts: Timeouts,
 }
 
 impl Route {
@@ -74,7 +75,7 @@ impl Route {
             aliases: Vec::new(),
             budget: Budget::default(),
             token: Token::fresh()?,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
         })
     }
 }
@@ -105,16 +106,16 @@ impl fmt::Debug for Token {
 
 /// How long the gateway waits for others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Patience {
+pub struct Timeouts {
     /// For the endpoint to accept, TLS included.
     pub connect: Duration,
     /// For the next byte of an answer, the first one included.
     pub stall: Duration,
-    /// For the engine to send a whole request head, and then for each part of its body.
+    /// For the engine to send a whole request head, then for each part of its body.
     pub request: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(15),
@@ -129,7 +130,7 @@ pub struct Gateway {
     server: serve::Server,
 }
 
-/// Opens the gateway of one run on a listener: the jail's door.
+/// Opens the gateway of one run on a listener that only its jail can reach.
 pub fn start(listener: TcpListener, route: Route) -> std::io::Result<Gateway> {
     Ok(Gateway {
         server: serve::Server::open(listener, route)?,
@@ -146,7 +147,7 @@ impl Gateway {
         self.server.ledger().calls()
     }
 
-    /// Closes every connection and says what happened.
+    /// Closes every connection and reports every call.
     pub fn finish(self) -> GatewayReport {
         self.server.close()
     }

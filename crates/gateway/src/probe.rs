@@ -1,27 +1,28 @@
-//! The response-shape probe: one real request before an engine is started.
+//! The probe: one real request to the model before an engine is started, to see what its answer
+//! looks like.
 
 use std::time::Instant;
 
 use cto_core::values::digest::Digest;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{CallRecord, Outcome, ProbeOutcome, probe_outcome};
 use cto_core::wire::http::Headers;
 use cto_core::wire::http::path::{self, PathClass};
 use serde_json::{Value, json};
 
+use super::call_context::micros;
 use super::exchange::{Exchange, Outbound};
-use super::hold::Hold;
 use super::ledger::Ledger;
-use super::line::micros;
 use super::reply::Reply;
+use super::spill_buffer::SpillBuffer;
 use super::{Route, outbound};
 
-/// Fewer gave false alarms: reasoning used them up.
+/// With fewer, reasoning used them up and a working model looked broken.
 const MAX_TOKENS: u32 = 1024;
 const QUESTION: &str = "Answer with the one word: ready";
 
-/// Asks the admitted model for one short answer and says what shape it has.
+/// Asks the admitted model for one short answer and says what came back.
 pub fn probe(route: &Route) -> ProbeOutcome {
     probe_outcome(&probe_call(route))
 }
@@ -32,11 +33,11 @@ pub fn probe_call(route: &Route) -> CallRecord {
     let mut call = CallRecord::begun(1, 0, route.protocol);
     call.path = PathClass::Generate;
     call.streamed = true;
-    call.model_asked = Seen::Known(route.model.clone());
+    call.model_asked = MaybeKnown::Known(route.model.clone());
     let body = question(route).to_string();
     call.request_bytes = body.len() as u64;
-    call.request_sha256 = Seen::Known(Digest::of(body.as_bytes()));
-    let mut held = Hold::default();
+    call.request_sha256 = MaybeKnown::Known(Digest::of(body.as_bytes()));
+    let mut held = SpillBuffer::default();
     let target = target(route);
     let asked = path::ask(route.protocol, "POST", &target);
     match (asked, held.push(body.as_bytes())) {

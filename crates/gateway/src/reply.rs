@@ -1,12 +1,12 @@
-//! What the engine is told: an answer as it comes, or a typed refusal. Never a word about where the
-//! answer would have come from.
+//! Writes answers to the engine: the answer of the endpoint as it comes, or a typed error. Neither
+//! says where the endpoint is.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::TcpStream;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Outcome, Why};
+use cto_core::wire::calls::{Outcome, RefusalReason};
 use cto_core::wire::http::{Version, reason};
 use serde_json::json;
 
@@ -49,7 +49,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Whom to watch while waiting for the endpoint.
+    /// The socket of the engine, to be watched while waiting for the endpoint.
     pub fn engine(&self) -> Option<&'a TcpStream> {
         self.socket
     }
@@ -91,7 +91,7 @@ impl<'a> Reply<'a> {
         self.waiting.extend_from_slice(b"\r\n");
     }
 
-    /// Everything so far goes out, in one piece.
+    /// Writes everything so far in one piece.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -103,7 +103,7 @@ impl<'a> Reply<'a> {
         sent
     }
 
-    /// A whole answer; whether another request may follow.
+    /// Ends a whole answer. Returns whether another request may follow.
     pub fn end(&mut self) -> bool {
         if self.chunked {
             self.waiting.extend_from_slice(b"0\r\n\r\n");
@@ -111,9 +111,9 @@ impl<'a> Reply<'a> {
         self.flush().is_ok() && self.keep_alive && self.chunked
     }
 
-    /// Says why there is no answer. One that has begun is left without an end, which no client
-    /// takes for a whole one.
-    pub fn fail(&mut self, outcome: Outcome, why: Option<Why>) -> bool {
+    /// Answers with an error. An answer that has begun is left without its end instead, which no
+    /// client takes for a whole one.
+    pub fn fail(&mut self, outcome: Outcome, why: Option<RefusalReason>) -> bool {
         if self.begun {
             let _ = self.flush();
             return false;
@@ -123,13 +123,13 @@ impl<'a> Reply<'a> {
         self.document(status, &body, !retry_helps(outcome))
     }
 
-    /// A short document of our own.
-    pub fn document(&mut self, status: u16, body: &str, final_word: bool) -> bool {
+    /// Writes a short JSON document. A final one tells the engine not to try again.
+    pub fn document(&mut self, status: u16, body: &str, is_final: bool) -> bool {
         let head = format!(
             "HTTP/1.1 {status} {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{}{}\r\n{body}",
             reason(status),
             body.len(),
-            if final_word {
+            if is_final {
                 "x-should-retry: false\r\n"
             } else {
                 ""
@@ -149,30 +149,35 @@ fn retry_helps(outcome: Outcome) -> bool {
     )
 }
 
-fn status_of(outcome: Outcome, why: Option<Why>) -> u16 {
+fn status_of(outcome: Outcome, why: Option<RefusalReason>) -> u16 {
     match (outcome, why) {
-        (Outcome::Budget, _) | (_, Some(Why::TooManyRequests)) => 429,
+        (Outcome::Budget, _) | (_, Some(RefusalReason::TooManyRequests)) => 429,
         (Outcome::Stalled, _) => 504,
         (Outcome::Refused, Some(why)) => match why {
-            Why::BadToken => 401,
-            Why::BadPath => 404,
-            Why::BadMethod => 405,
-            Why::SlowRequest => 408,
-            Why::BodyTooLong => 413,
-            Why::EncodedBody => 415,
-            Why::Expectation => 417,
-            Why::HeadTooLong => 431,
+            RefusalReason::BadToken => 401,
+            RefusalReason::BadPath => 404,
+            RefusalReason::BadMethod => 405,
+            RefusalReason::SlowRequest => 408,
+            RefusalReason::BodyTooLong => 413,
+            RefusalReason::EncodedBody => 415,
+            RefusalReason::Expectation => 417,
+            RefusalReason::HeadTooLong => 431,
             _ => 400,
         },
         _ => 502,
     }
 }
 
-fn error_body(protocol: Protocol, status: u16, outcome: Outcome, why: Option<Why>) -> String {
+fn error_body(
+    protocol: Protocol,
+    status: u16,
+    outcome: Outcome,
+    why: Option<RefusalReason>,
+) -> String {
     let code = why
         .and_then(|why| serde_json::to_value(why).ok())
         .unwrap_or_else(|| outcome.as_str().into());
-    let message = why.map_or("the model call failed", Why::sentence);
+    let message = why.map_or("the model call failed", RefusalReason::sentence);
     let kind = format!("cto_{}", outcome.as_str());
     let body = match protocol {
         Protocol::GeminiGenerate => {
@@ -183,7 +188,7 @@ fn error_body(protocol: Protocol, status: u16, outcome: Outcome, why: Option<Why
     body.to_string()
 }
 
-/// The one model there is, in the shape the protocol lists models in.
+/// A list that holds the one admitted model, in the protocol's shape.
 pub fn model_list(protocol: Protocol, model: &str) -> String {
     let body = match protocol {
         Protocol::OpenaiChat | Protocol::OpenaiResponses => {

@@ -4,20 +4,20 @@
 use std::io;
 
 use cto_core::values::digest::Hasher;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::answers::{AnswerReader, outcome_of};
-use cto_core::wire::calls::{CallRecord, Outcome, Why};
+use cto_core::wire::calls::{CallRecord, Outcome, RefusalReason};
 use cto_core::wire::http::headers::passes_down;
 use cto_core::wire::http::path::PathClass;
 use cto_core::wire::http::{BodyReader, ResponseHead};
-use cto_core::wire::mask::{Masker, Needles};
+use cto_core::wire::mask::{Masker, SecretPatterns};
 
 use super::Route;
-use super::hold::Hold;
-use super::line::{Broken, Line, PIECE};
+use super::call_context::{Broken, CallContext, PIECE};
+use super::spill_buffer::SpillBuffer;
 use super::upstream::Upstream;
 
-/// Of the body of an answer that is an error.
+/// How much of the body of an error is passed on.
 const MAX_ERROR_BODY: u64 = 1 << 20;
 
 pub struct Whole {
@@ -25,7 +25,7 @@ pub struct Whole {
     pub may_be_used_again: bool,
 }
 
-/// An answer's body on its way through.
+/// Passes one answer on and remembers what the record of its call needs.
 pub struct ResponseForwarder<'a> {
     route: &'a Route,
     status: u16,
@@ -38,8 +38,8 @@ pub struct ResponseForwarder<'a> {
     is_success: bool,
     /// Must the answer say which model gave it?
     needs_model: bool,
-    /// What waits until it has.
-    held: Option<Hold>,
+    /// Bytes that wait until it has.
+    held: Option<SpillBuffer>,
 }
 
 impl<'a> ResponseForwarder<'a> {
@@ -48,7 +48,7 @@ impl<'a> ResponseForwarder<'a> {
         path: PathClass,
         head: &ResponseHead,
         is_success: bool,
-        needles: &'a Needles,
+        patterns: &'a SecretPatterns,
     ) -> Self {
         let needs_model = is_success && path == PathClass::Generate;
         let pass = head.headers.iter().filter(|(name, _)| passes_down(name));
@@ -56,71 +56,72 @@ impl<'a> ResponseForwarder<'a> {
             route,
             status: head.status,
             headers: pass
-                .map(|(name, value)| (name.to_owned(), needles.masked(value)))
+                .map(|(name, value)| (name.to_owned(), patterns.masked(value)))
                 .collect(),
             body: BodyReader::new(head.body),
             reader: AnswerReader::new(route.protocol, head.is_event_stream()),
-            masker: Masker::new(needles),
+            masker: Masker::new(patterns),
             hasher: Hasher::default(),
             bytes: 0,
             is_success,
             needs_model,
-            held: needs_model.then(Hold::default),
+            held: needs_model.then(SpillBuffer::default),
         }
     }
 
     pub fn carry(
         &mut self,
-        line: &mut Line<'_, '_>,
+        context: &mut CallContext<'_, '_>,
         call: &mut CallRecord,
         upstream: &mut Upstream,
         rest: Vec<u8>,
     ) -> Result<Whole, Broken> {
         if self.held.is_none() {
-            line.reply.begin(self.status, &self.headers);
+            context.reply.begin(self.status, &self.headers);
         }
         let mut buffer = rest;
         let mut filled = buffer.len();
         let mut left_over = false;
         loop {
             if filled > 0 {
-                let used = self.take(line, &buffer[..filled])?;
+                let used = self.take(context, &buffer[..filled])?;
                 left_over = used < filled;
             }
             if self.body.is_done() {
                 break;
             }
             buffer.resize(PIECE, 0);
-            filled = match self.read(line, upstream, &mut buffer)? {
+            filled = match self.read(context, upstream, &mut buffer)? {
                 0 => break,
                 n => n,
             };
         }
         let is_done = self.body.is_done();
-        let keep_alive = self.finish(line, call)?;
+        let keep_alive = self.finish(context, call)?;
         Ok(Whole {
             keep_alive,
             may_be_used_again: is_done && !left_over,
         })
     }
 
-    /// A connection that breaks inside an answer cuts it; that is told by what came of it.
+    /// A connection that breaks inside an answer means a truncated answer, not an unreachable
+    /// endpoint.
     fn read(
         &self,
-        line: &mut Line<'_, '_>,
+        context: &mut CallContext<'_, '_>,
         upstream: &mut Upstream,
         buffer: &mut [u8],
     ) -> Result<usize, Broken> {
-        match line.read(upstream, buffer) {
-            Err(Broken(Outcome::Transport, Some(Why::Reset))) if self.bytes > 0 => {
+        match context.read(upstream, buffer) {
+            Err(Broken(Outcome::Transport, Some(RefusalReason::Reset))) if self.bytes > 0 => {
                 Err(Broken(Outcome::Truncated, None))
             }
             other => other,
         }
     }
 
-    /// Looks at what came before any of it goes on.
-    fn take(&mut self, line: &mut Line<'_, '_>, bytes: &[u8]) -> Result<usize, Broken> {
+    /// Checks what came before any of it is passed on.
+    fn take(&mut self, context: &mut CallContext<'_, '_>, bytes: &[u8]) -> Result<usize, Broken> {
         let Self {
             body,
             reader,
@@ -144,13 +145,14 @@ impl<'a> ResponseForwarder<'a> {
                 .answer
                 .other_model(&self.route.model, &self.route.aliases)
         {
-            return Err(Broken(Outcome::WrongModel, Some(Why::OtherName)));
+            return Err(Broken(Outcome::WrongModel, Some(RefusalReason::OtherName)));
         }
         let used = used.map_err(|_| match self.bytes {
-            0 => Broken::from(Why::Garbled),
+            0 => Broken::from(RefusalReason::Garbled),
             _ => Broken(Outcome::Truncated, None),
         })?;
-        line.ledger
+        context
+            .ledger
             .moved(fresh)
             .map_err(|why| Broken(Outcome::Budget, Some(why)))?;
         if !self.is_success && self.bytes > MAX_ERROR_BODY {
@@ -159,41 +161,41 @@ impl<'a> ResponseForwarder<'a> {
                 None,
             ));
         }
-        self.pass(line, &out)?;
+        self.pass(context, &out)?;
         Ok(used)
     }
 
-    fn pass(&mut self, line: &mut Line<'_, '_>, out: &[u8]) -> Result<(), Broken> {
+    fn pass(&mut self, context: &mut CallContext<'_, '_>, out: &[u8]) -> Result<(), Broken> {
         let gone = |_: io::Error| Broken(Outcome::EngineClosed, None);
         let Some(held) = &mut self.held else {
-            line.reply.data(out);
-            return line.reply.flush().map_err(gone);
+            context.reply.data(out);
+            return context.reply.flush().map_err(gone);
         };
         let unnamed = self.reader.answer.models.is_empty();
         if unnamed && self.reader.answer.garbled {
-            return Err(Why::Garbled.into());
+            return Err(RefusalReason::Garbled.into());
         }
         if unnamed {
             if !held.has_room(out.len()) {
-                return Err(Broken(Outcome::WrongModel, Some(Why::NoName)));
+                return Err(Broken(Outcome::WrongModel, Some(RefusalReason::NoName)));
             }
-            return held.push(out).map_err(|_| Why::Garbled.into());
+            return held.push(out).map_err(|_| RefusalReason::Garbled.into());
         }
-        self.release(line)?;
-        line.reply.data(out);
-        line.reply.flush().map_err(gone)
+        self.release(context)?;
+        context.reply.data(out);
+        context.reply.flush().map_err(gone)
     }
 
-    /// What waited goes on.
-    fn release(&mut self, line: &mut Line<'_, '_>) -> Result<(), Broken> {
+    /// Sends the bytes that waited.
+    fn release(&mut self, context: &mut CallContext<'_, '_>) -> Result<(), Broken> {
         let Some(mut held) = self.held.take() else {
             return Ok(());
         };
-        line.reply.begin(self.status, &self.headers);
-        let reply = &mut *line.reply;
+        context.reply.begin(self.status, &self.headers);
+        let reply = &mut *context.reply;
         held.each(&mut |piece| {
             reply.data(piece);
-            if held_is_large(piece) {
+            if is_large(piece) {
                 reply.flush()
             } else {
                 Ok(())
@@ -202,12 +204,16 @@ impl<'a> ResponseForwarder<'a> {
         .map_err(|_| Broken(Outcome::EngineClosed, None))
     }
 
-    fn finish(&mut self, line: &mut Line<'_, '_>, call: &mut CallRecord) -> Result<bool, Broken> {
+    fn finish(
+        &mut self,
+        context: &mut CallContext<'_, '_>,
+        call: &mut CallRecord,
+    ) -> Result<bool, Broken> {
         self.reader.finish();
         let whole = self.body.closed_well();
         let answer = &self.reader.answer;
         if self.is_success && answer.other_model(&self.route.model, &self.route.aliases) {
-            return Err(Broken(Outcome::WrongModel, Some(Why::OtherName)));
+            return Err(Broken(Outcome::WrongModel, Some(RefusalReason::OtherName)));
         }
         let (outcome, why) = outcome_of(self.status, answer, whole, self.needs_model);
         call.ended(outcome, why);
@@ -221,26 +227,29 @@ impl<'a> ResponseForwarder<'a> {
         if self.held.is_some() && !named && !only_an_error {
             return Err(Broken(outcome, why));
         }
-        self.release(line)?;
+        self.release(context)?;
         let mut out = Vec::new();
         self.masker.finish(&mut out);
-        line.reply.data(&out);
+        context.reply.data(&out);
         if !whole || matches!(outcome, Outcome::Truncated | Outcome::Transport) {
             return Err(Broken(outcome, why));
         }
-        Ok(line.reply.end())
+        Ok(context.reply.end())
     }
 
-    pub fn into_record(self, call: &mut CallRecord, needles: &Needles) {
+    pub fn into_record(self, call: &mut CallRecord, patterns: &SecretPatterns) {
         let answer = self.reader.answer;
         call.response_bytes = self.bytes;
-        call.response_sha256 = Seen::Known(self.hasher.finish());
+        call.response_sha256 = MaybeKnown::Known(self.hasher.finish());
         call.tokens = answer.tokens;
         call.content = answer.content;
         call.reasoning = answer.reasoning;
         call.tool_calls = answer.tool_calls;
-        let told = |text: &str| Seen::Known(needles.masked(text));
-        call.finish_reason = answer.finish_reason.as_deref().map_or(Seen::NotSeen, told);
+        let told = |text: &str| MaybeKnown::Known(patterns.masked(text));
+        call.finish_reason = answer
+            .finish_reason
+            .as_deref()
+            .map_or(MaybeKnown::NotLookedAt, told);
         // Of several names the one that is not admitted matters.
         let foreign = answer
             .models
@@ -248,11 +257,11 @@ impl<'a> ResponseForwarder<'a> {
             .find(|name| **name != self.route.model && !self.route.aliases.contains(name));
         call.model_answered = foreign
             .or(answer.models.first())
-            .map_or(Seen::NotSeen, |name| told(name));
+            .map_or(MaybeKnown::NotLookedAt, |name| told(name));
     }
 }
 
-/// Does it come from a file, in pieces?
-fn held_is_large(piece: &[u8]) -> bool {
+/// Large enough to be sent by itself: it comes from the file of a buffer.
+fn is_large(piece: &[u8]) -> bool {
     piece.len() >= PIECE
 }

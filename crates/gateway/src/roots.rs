@@ -1,4 +1,4 @@
-//! Whom to believe over TLS: the certificates this system trusts, read when first needed.
+//! The TLS configuration: the certificate authorities this system trusts, read when first needed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 static CONFIG: OnceLock<Option<Arc<ClientConfig>>> = OnceLock::new();
 
-/// Nothing when this system trusts nobody.
+/// `None` when this system has no trusted authority.
 pub fn config() -> Option<Arc<ClientConfig>> {
     CONFIG.get_or_init(load).clone()
 }

@@ -10,19 +10,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cto_core::values::digest::Hasher;
-use cto_core::values::seen::Seen;
-use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, Why};
+use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, RefusalReason};
 use cto_core::wire::http::path::{self, Asked, PathClass};
 use cto_core::wire::http::{Framing, RequestHead, Version};
 use cto_core::wire::request::{Checked, RequestCheck};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::call_context::micros;
 use super::engine_side::{BodyEnd, EngineSide, Next};
 use super::exchange::{Exchange, Outbound};
-use super::hold::Hold;
 use super::ledger::Ledger;
-use super::line::micros;
 use super::reply::{self, Reply};
+use super::spill_buffer::SpillBuffer;
 use super::{Route, outbound};
 
 const MAX_CONNECTIONS: usize = 256;
@@ -146,12 +146,12 @@ fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
             Ok(_) => {}
         }
         let Ok((socket, _)) = listener.accept() else {
-            // Gone again, or no descriptor left; the others go on.
+            // The engine left at once, or no descriptor is free; open connections go on.
             thread::sleep(Duration::from_millis(1));
             continue;
         };
         let Some(number) = shared.admit(&socket) else {
-            shared.ledger.turned_away();
+            shared.ledger.connection_refused();
             let _ = (&socket).write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             continue;
         };
@@ -171,12 +171,12 @@ fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
 
 /// Requests of one connection, one after another.
 fn serve(shared: &Shared, socket: TcpStream) {
-    let patience = shared.route.patience;
-    let Ok(mut engine) = EngineSide::new(socket, patience.request) else {
+    let timeouts = shared.route.timeouts;
+    let Ok(mut engine) = EngineSide::new(socket, timeouts.request) else {
         return;
     };
     loop {
-        let next = engine.next_head(patience.request);
+        let next = engine.next_head(timeouts.request);
         let more = match next {
             Next::Closed => return,
             Next::Bad(why) => {
@@ -198,27 +198,30 @@ fn refuse(
     engine: &EngineSide,
     mut call: CallRecord,
     (version, keep): (Version, bool),
-    why: Why,
+    why: RefusalReason,
 ) -> bool {
     let mut reply = Reply::new(&engine.socket, shared.route.protocol, version, keep);
-    let outcome = if matches!(why, Why::Calls | Why::Tokens | Why::Bytes | Why::Time) {
+    let outcome = if matches!(
+        why,
+        RefusalReason::Calls | RefusalReason::Tokens | RefusalReason::Bytes | RefusalReason::Time
+    ) {
         Outcome::Budget
     } else {
         Outcome::Refused
     };
     call.ended(outcome, Some(why));
-    // Recorded before it is told: nothing the engine has heard of is missing from the record.
+    // Recorded before it is answered: the record lacks nothing the engine has seen.
     shared.ledger.end(call);
     reply.fail(outcome, Some(why))
 }
 
-/// One request, from its head to its record; whether another may follow.
+/// Handles one request, from its head to its record. Returns whether another may follow.
 fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool {
     let begun = Instant::now();
     let way = (head.version, head.keeps_alive());
     let Some(mut call) = shared.ledger.begin() else {
         let mut reply = Reply::new(&engine.socket, shared.route.protocol, head.version, false);
-        reply.fail(Outcome::Refused, Some(Why::TooManyRequests));
+        reply.fail(Outcome::Refused, Some(RefusalReason::TooManyRequests));
         return false;
     };
     let asked = match admissible(shared, head) {
@@ -247,7 +250,7 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
         shared.ledger.end(call);
         return false;
     }
-    let mut body = Hold::default();
+    let mut body = SpillBuffer::default();
     let checked = match receive(shared, engine, head, &asked, &mut call, &mut body) {
         Ok(checked) => checked,
         Err(Some(why)) => return refuse(shared, engine, call, (head.version, false), why),
@@ -259,8 +262,8 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
         }
     };
     call.streamed = checked.streamed || head.target.contains(":streamGenerateContent");
-    call.model_asked = checked.model.map_or(Seen::NotSeen, |name| {
-        Seen::Known(name.chars().take(256).collect())
+    call.model_asked = checked.model.map_or(MaybeKnown::NotLookedAt, |name| {
+        MaybeKnown::Known(name.chars().take(256).collect())
     });
     let admitted = checked
         .verdict
@@ -288,16 +291,16 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
     more
 }
 
-/// Everything that is known from the head alone. The token comes first: without it nothing else is
-/// answered.
-fn admissible(shared: &Shared, head: &RequestHead) -> Result<Asked, Why> {
+/// Everything that can be decided from the head alone. The token is checked first: whoever lacks it
+/// learns nothing else.
+fn admissible(shared: &Shared, head: &RequestHead) -> Result<Asked, RefusalReason> {
     let asked = path::ask(shared.route.protocol, &head.method, &head.target);
     let in_query = asked.as_ref().ok().and_then(|asked| asked.key.as_deref());
     if !shows_token(shared.route.token.reveal(), head, in_query) {
-        return Err(Why::BadToken);
+        return Err(RefusalReason::BadToken);
     }
     if head.headers.has("upgrade") || head.headers.lists("connection", "upgrade") {
-        return Err(Why::Upgrade);
+        return Err(RefusalReason::Upgrade);
     }
     let asked = asked?;
     if head
@@ -305,17 +308,19 @@ fn admissible(shared: &Shared, head: &RequestHead) -> Result<Asked, Why> {
         .all("expect")
         .any(|value| !value.eq_ignore_ascii_case("100-continue"))
     {
-        return Err(Why::Expectation);
+        return Err(RefusalReason::Expectation);
     }
     if head
         .headers
         .all("content-encoding")
         .any(|value| !value.eq_ignore_ascii_case("identity"))
     {
-        return Err(Why::EncodedBody);
+        return Err(RefusalReason::EncodedBody);
     }
     match head.body {
-        Framing::Length(length) if length > super::hold::MAX_HELD => Err(Why::BodyTooLong),
+        Framing::Length(length) if length > super::spill_buffer::MAX_HELD => {
+            Err(RefusalReason::BodyTooLong)
+        }
         _ => Ok(asked),
     }
 }
@@ -339,29 +344,30 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0u8, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Takes the body in and looks at all of it before any of it goes on. `None`: the engine went away.
+/// Receives the body and checks all of it before any of it is forwarded. `Err(None)`: the engine
+/// closed the connection.
 fn receive(
     shared: &Shared,
     engine: &mut EngineSide,
     head: &RequestHead,
     asked: &Asked,
     call: &mut CallRecord,
-    body: &mut Hold,
-) -> Result<Checked, Option<Why>> {
+    body: &mut SpillBuffer,
+) -> Result<Checked, Option<RefusalReason>> {
     let mut check = RequestCheck::new(shared.route.protocol, &shared.route.model);
     let mut hasher = Hasher::default();
-    let end = engine.body(head.body, shared.route.patience.request, &mut |bytes| {
+    let end = engine.body(head.body, shared.route.timeouts.request, &mut |bytes| {
         if !body.has_room(bytes.len()) {
-            return Err(Why::BodyTooLong);
+            return Err(RefusalReason::BodyTooLong);
         }
         hasher.update(bytes);
-        body.push(bytes).map_err(|_| Why::BodyTooLong)?;
+        body.push(bytes).map_err(|_| RefusalReason::BodyTooLong)?;
         check.push(bytes)
     });
     call.request_bytes = body.len();
     match end {
         BodyEnd::Whole => {
-            call.request_sha256 = Seen::Known(hasher.finish());
+            call.request_sha256 = MaybeKnown::Known(hasher.finish());
             Ok(check.finish(asked.model.as_deref()))
         }
         BodyEnd::EngineClosed => Err(None),

@@ -6,15 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cto_core::wire::calls::Why;
+use cto_core::wire::calls::RefusalReason;
 use cto_core::wire::endpoint::Endpoint;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::{Patience, roots};
+use super::{Timeouts, roots};
 
-/// Longer than this a server has probably closed an idle connection.
+/// A connection idle for longer has probably been closed by the server.
 const MAX_IDLE: Duration = Duration::from_secs(60);
 const MAX_POOLED: usize = 64;
 
@@ -26,8 +26,8 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub fn connect(endpoint: &Endpoint, patience: &Patience) -> Result<Self, Why> {
-        let deadline = Instant::now() + patience.connect;
+    pub fn connect(endpoint: &Endpoint, timeouts: &Timeouts) -> Result<Self, RefusalReason> {
+        let deadline = Instant::now() + timeouts.connect;
         let socket = reach(endpoint, deadline)?;
         let _ = socket.set_nodelay(true);
         let tls = if endpoint.tls() {
@@ -37,8 +37,8 @@ impl Upstream {
         };
         socket
             .set_read_timeout(None)
-            .and(socket.set_write_timeout(Some(patience.stall)))
-            .map_err(|_| Why::Unreachable)?;
+            .and(socket.set_write_timeout(Some(timeouts.stall)))
+            .map_err(|_| RefusalReason::Unreachable)?;
         Ok(Self {
             socket,
             tls,
@@ -89,7 +89,7 @@ impl Upstream {
         self.buffered(buffer)
     }
 
-    /// Nothing has come that nobody asked for, the end included.
+    /// Has nothing arrived on this idle connection, not even its end?
     fn is_quiet(&self) -> bool {
         let mut fds = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
         matches!(
@@ -105,33 +105,33 @@ impl Upstream {
     }
 }
 
-fn reach(endpoint: &Endpoint, deadline: Instant) -> Result<TcpStream, Why> {
+fn reach(endpoint: &Endpoint, deadline: Instant) -> Result<TcpStream, RefusalReason> {
     let addresses = (endpoint.host(), endpoint.port())
         .to_socket_addrs()
-        .map_err(|_| Why::Dns)?;
-    let mut failed = Why::Dns;
+        .map_err(|_| RefusalReason::Dns)?;
+    let mut failed = RefusalReason::Dns;
     for address in addresses {
         if !endpoint.may_connect_to(address.ip()) {
-            failed = Why::Unreachable;
+            failed = RefusalReason::Unreachable;
             continue;
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Why::ConnectTimeout);
+            return Err(RefusalReason::ConnectTimeout);
         }
         match TcpStream::connect_timeout(&address, left) {
             Ok(socket) => return Ok(socket),
-            Err(error) => failed = why_not_reached(&error),
+            Err(error) => failed = reason_of(&error),
         }
     }
     Err(failed)
 }
 
-fn why_not_reached(error: &io::Error) -> Why {
+fn reason_of(error: &io::Error) -> RefusalReason {
     match error.kind() {
-        ErrorKind::ConnectionRefused => Why::ConnectionRefused,
-        ErrorKind::TimedOut | ErrorKind::WouldBlock => Why::ConnectTimeout,
-        _ => Why::Unreachable,
+        ErrorKind::ConnectionRefused => RefusalReason::ConnectionRefused,
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => RefusalReason::ConnectTimeout,
+        _ => RefusalReason::Unreachable,
     }
 }
 
@@ -139,42 +139,42 @@ fn shake_hands(
     socket: &TcpStream,
     endpoint: &Endpoint,
     deadline: Instant,
-) -> Result<ClientConnection, Why> {
-    let config = roots::config().ok_or(Why::Tls)?;
-    let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|_| Why::Tls)?;
-    let mut tls = ClientConnection::new(config, name).map_err(|_| Why::Tls)?;
+) -> Result<ClientConnection, RefusalReason> {
+    let config = roots::config().ok_or(RefusalReason::Tls)?;
+    let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|_| RefusalReason::Tls)?;
+    let mut tls = ClientConnection::new(config, name).map_err(|_| RefusalReason::Tls)?;
     let mut socket = socket;
     while tls.is_handshaking() {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Why::ConnectTimeout);
+            return Err(RefusalReason::ConnectTimeout);
         }
         let timed = socket
             .set_read_timeout(Some(left))
             .and(socket.set_write_timeout(Some(left)));
-        timed.map_err(|_| Why::Unreachable)?;
+        timed.map_err(|_| RefusalReason::Unreachable)?;
         let step = if tls.wants_write() {
             tls.write_tls(&mut socket)
         } else {
             tls.read_tls(&mut socket)
         };
         match step {
-            Ok(0) => return Err(Why::Tls),
+            Ok(0) => return Err(RefusalReason::Tls),
             Ok(_) => {
                 if tls.process_new_packets().is_err() {
-                    // The peer is told why, if it still listens.
+                    // Sends the TLS alert, if the peer still listens.
                     let _ = tls.write_tls(&mut socket);
-                    return Err(Why::Tls);
+                    return Err(RefusalReason::Tls);
                 }
             }
             Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
-                return Err(Why::ConnectTimeout);
+                return Err(RefusalReason::ConnectTimeout);
             }
-            Err(_) => return Err(Why::Tls),
+            Err(_) => return Err(RefusalReason::Tls),
         }
     }
     while tls.wants_write() {
-        tls.write_tls(&mut socket).map_err(|_| Why::Tls)?;
+        tls.write_tls(&mut socket).map_err(|_| RefusalReason::Tls)?;
     }
     Ok(tls)
 }
@@ -186,7 +186,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The one used last, if it is still open and silent.
+    /// The connection used last, if it is still open and silent.
     pub fn take(&self) -> Option<Upstream> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((upstream, since)) = idle.pop() {
@@ -218,7 +218,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         for host in ["localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]"] {
             let endpoint = Endpoint::parse(&format!("http://{host}:{port}")).unwrap();
-            let reached = Upstream::connect(&endpoint, &Patience::default());
+            let reached = Upstream::connect(&endpoint, &Timeouts::default());
             assert!(reached.is_ok(), "{host}: {:?}", reached.err());
         }
     }

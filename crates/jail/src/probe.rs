@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use cto_core::containment::{JailReport, unproven};
+use cto_core::containment::{JailReport, unproven_layers};
 
 use crate::{JailError, JailPlan, Mount, go, prepare, sever};
 
@@ -26,7 +26,7 @@ impl Probe {
 pub fn probe() -> Probe {
     match try_probe() {
         Ok(report) => Probe {
-            missing: unproven(&report),
+            missing: unproven_layers(&report),
             report: Some(report),
         },
         Err(error) => Probe {

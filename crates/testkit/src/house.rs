@@ -1,6 +1,7 @@
 //! A private home, a clean environment, and the real `cto` in it.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -223,6 +224,12 @@ pub fn wait_until(mut is_true: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(2));
     }
     false
+}
+
+/// Says that a test, or a part of it, does not run here. In a fixed form, because `scripts/test` lists
+/// these lines at its end.
+pub fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
 /// Root may mount and is refused nothing; some tests need one, some the other.

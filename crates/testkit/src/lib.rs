@@ -19,7 +19,7 @@ mod terminal;
 pub use bundle::{Bundle, copy_dir, files_below, sha256_hex};
 pub use case::{Case, ORACLE, append, exit, print, script, shell, sleep, write};
 pub use forger::{FORGER, Forged, canonical, chain_start, chained};
-pub use house::{Answer, House, is_root, wait_until};
+pub use house::{Answer, House, is_root, skip, wait_until};
 pub use repo::Repo;
 pub use signer::{PAYLOAD_TYPE, TestKey, payload};
 pub use terminal::{converse, watch, without_styles};

@@ -1,22 +1,21 @@
-//! A packed bundle: a tar of one fixed shape, so that one bundle has one archive and nothing else
-//! is one.
+//! A packed bundle: a tar file of one fixed form. Each bundle has exactly one archive.
 //!
-//! Every entry is a regular file `<run id>/<name>`, in order of names, owned by nobody, of no time.
-//! A header is read by making it again and comparing all 512 bytes: links, devices, extended
-//! headers, other spellings of a number and names that climb are not refused one by one, there is
-//! no way to write them.
+//! Every entry is a regular file `<run id>/<name>`, sorted by name, without owner and time. A header
+//! is read by building it again and comparing all 512 bytes. So links, devices, extended headers,
+//! other spellings of a number and names with `..` need no rule of their own: they never compare
+//! equal.
 
 use crate::bundle;
 use crate::values::ids::RunId;
 
 pub const BLOCK: usize = 512;
 
-/// What an archive may hold before it is called a bomb.
+/// How large an archive may be when unpacked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     pub entries: u64,
     pub bytes: u64,
-    /// Bytes out for a byte in, once `free` bytes have come out.
+    /// Bytes unpacked per byte read, once `free` bytes have been unpacked.
     pub ratio: u64,
     pub free: u64,
 }
@@ -114,7 +113,7 @@ pub fn header(run: &RunId, name: &str, bytes: u64) -> Result<[u8; BLOCK], Archiv
     Ok(out)
 }
 
-/// Reads headers one after the other; the contents go past it.
+/// Reads headers one after the other; the caller reads the contents.
 pub struct Unpacker {
     limits: Limits,
     run: Option<RunId>,
@@ -168,7 +167,7 @@ impl Unpacker {
         Ok(Some(entry))
     }
 
-    /// How much came out of how much: asked now and then while a content goes by.
+    /// Checks the ratio of unpacked to read bytes; called now and then while contents are read.
     pub fn ratio(&self, taken_in: u64, given_out: u64) -> Result<(), ArchiveError> {
         let bomb = given_out > self.limits.free && given_out / self.limits.ratio > taken_in;
         if bomb {

@@ -1,4 +1,10 @@
-//! The names of a bundle's artifacts, and the digests a report holds of them.
+//! How a run is written down: the files of a bundle.
+//!
+//! - this file: the names of its artifacts, and the digests a report holds of them
+//! - `report/` `report.json`; `report_md.rs` the page for people; `sums.rs` `SHA256SUMS`
+//! - `archive.rs` a bundle as one file; `attest/` what its signature says
+//!
+//! Imports: values to run. Imported by engine and every room above it.
 
 pub mod archive;
 pub mod attest;
@@ -43,7 +49,7 @@ pub const STDOUT_LOG: &str = "backend/stdout.log";
 pub const STDERR_LOG: &str = "backend/stderr.log";
 pub const TIMEOUT_NOTE: &str = "backend/provider-timeout.txt";
 pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
-/// One line a model call of the engine.
+/// One line per model call of the engine.
 pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
 /// The one request before the engine was started.
 pub const MODEL_PROBE: &str = "backend/model-probe.json";
@@ -52,12 +58,12 @@ pub const MODEL_NOTE: &str = "backend/provider-model-not-admitted.txt";
 pub const LOCAL_CONFIG_NOTE: &str = "backend/provider-local-config-unavailable.txt";
 pub const AUTH_NOTE: &str = "backend/provider-auth-unavailable.txt";
 pub const SHAPE_NOTE: &str = "backend/provider-reasoning-only.txt";
-/// What a stage leaves behind for the next one to stand on.
+/// What a stage leaves behind as proof for the next one.
 pub const STAGE1_PROOF: &str = "stage1-gate-proof.json";
 pub const STAGE2_NO_TARGET: &str = "stage2-no-target-inspection.json";
 pub const STAGE2_COMPARISON: &str = "stage2-fake-baseline-comparison.json";
 
-/// The marker file a blocked gate leaves, for those that look for files rather than codes.
+/// The marker file a blocked gate leaves, for tools that look for files rather than codes.
 pub fn note_of(code: Code) -> Option<&'static str> {
     match code {
         Code::ProviderUnavailable => Some(UNAVAILABLE_NOTE),

@@ -1,5 +1,5 @@
 //! `report.md`: the report for a person. Verdict first, then why, what changed, where to look.
-//! It holds no digests, so it can be written before they are taken.
+//! It holds no digests, so it can be written before the files are hashed.
 
 use std::fmt::Write as _;
 
@@ -56,7 +56,7 @@ impl Renderer {
     }
 }
 
-pub fn render(report: &Report) -> String {
+pub fn render_report(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write_all(&mut out, report);
@@ -134,7 +134,10 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(
         out,
         "The harness observed: {}.\n",
-        report.observed.engine_end.map_or(unseen.into(), describe)
+        report
+            .observed
+            .engine_end
+            .map_or(unseen.into(), describe_end)
     )?;
     writeln!(out, "## Where to look\n")?;
     for (file, what) in [
@@ -221,7 +224,7 @@ fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
             out,
             "- {mark}: {hidden}{} ({}, {} ms)",
             code(&line.command),
-            describe(line.end),
+            describe_end(line.end),
             line.duration_ms
         )?;
     }
@@ -275,7 +278,7 @@ fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
-pub fn describe(end: ProcessEnd) -> String {
+pub fn describe_end(end: ProcessEnd) -> String {
     match end {
         ProcessEnd::Exited { code } => format!("exit code {code}"),
         ProcessEnd::Signalled { signal } => format!("killed by signal {signal}"),

@@ -1,4 +1,4 @@
-//! `SHA256SUMS`: exactly what `sha256sum -c` reads, and nothing looser.
+//! `SHA256SUMS`: exactly the format that `sha256sum -c` reads; anything else is refused.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,14 @@ pub enum SumsError {
 }
 
 /// Sorted by path, one line each, so that one set of files has one spelling.
-pub fn format(digests: &BTreeMap<String, Digest>) -> String {
+pub fn format_sums(digests: &BTreeMap<String, Digest>) -> String {
     digests
         .iter()
         .map(|(path, digest)| format!("{digest}  {path}\n"))
         .collect()
 }
 
-pub fn parse(bytes: &[u8]) -> Result<BTreeMap<String, Digest>, SumsError> {
+pub fn parse_sums(bytes: &[u8]) -> Result<BTreeMap<String, Digest>, SumsError> {
     let text = std::str::from_utf8(bytes).map_err(|_| SumsError::NotUtf8)?;
     let mut out = BTreeMap::new();
     if text.is_empty() {
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn round_trip() {
-        assert_eq!(parse(format(&sample()).as_bytes()), Ok(sample()));
-        assert_eq!(parse(b""), Ok(BTreeMap::new()));
+        assert_eq!(parse_sums(format_sums(&sample()).as_bytes()), Ok(sample()));
+        assert_eq!(parse_sums(b""), Ok(BTreeMap::new()));
     }
 
     #[test]
@@ -83,7 +83,7 @@ mod tests {
             (format!("{hex}  \n"), SumsError::Path(1)),
             (format!("{hex}  a\n\n"), SumsError::Line(2)),
         ] {
-            assert_eq!(parse(text.as_bytes()), Err(error), "{text:?}");
+            assert_eq!(parse_sums(text.as_bytes()), Err(error), "{text:?}");
         }
     }
 
@@ -91,11 +91,11 @@ mod tests {
         /// What parses has one spelling: formatting it again gives the same bytes.
         #[test]
         fn one_spelling(at in 0usize..250, byte in any::<u8>()) {
-            let mut bytes = format(&sample()).into_bytes();
+            let mut bytes = format_sums(&sample()).into_bytes();
             let at = at % bytes.len();
             bytes[at] = byte;
-            if let Ok(map) = parse(&bytes) {
-                prop_assert_eq!(format(&map).into_bytes(), bytes);
+            if let Ok(map) = parse_sums(&bytes) {
+                prop_assert_eq!(format_sums(&map).into_bytes(), bytes);
             }
         }
     }

@@ -22,8 +22,8 @@ pub struct Kit {
     pub failures_added: u64,
 }
 
-/// Every assertion a test is likely to use, on every type it is likely to use it on: silencing any
-/// one of them is missed in the count.
+/// Every assertion a test is likely to use, on every type it is likely to use it on. If any one of
+/// them is silenced, the count of failures is too low.
 const PYTHON_FAILURES: [(&str, &str); 24] = [
     ("equal_int", "self.assertEqual(1, 2)"),
     ("equal_str", "self.assertEqual('a', 'b')"),
@@ -52,7 +52,7 @@ const PYTHON_FAILURES: [(&str, &str); 24] = [
 ];
 
 /// What to add for a runner. `nonce` keeps the names unguessable for the code under test.
-pub fn kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
+pub fn control_kit(runner: Runner, nonce: &str, baseline: &[TreePath]) -> Kit {
     match runner {
         Runner::Unittest | Runner::Pytest => {
             let text = python_tests(nonce);
@@ -179,7 +179,7 @@ pub fn takes_over_the_runner(path: &TreePath) -> bool {
 
 /// Changed paths that take over the runner and that no rule names: a directory or a pattern is not
 /// a name.
-pub fn takeovers<'a>(
+pub fn runner_takeovers<'a>(
     changed: impl IntoIterator<Item = &'a TreePath>,
     allowed: &[PathRule],
 ) -> Vec<TreePath> {
@@ -240,7 +240,7 @@ pub fn failures_reported(runner: Runner, output: &str) -> Option<u64> {
 /// directory, and so must have found every test file of the baseline that lies beside it; and every
 /// program cargo says it ran, and that holds failing tests of ours, must have reported them.
 pub fn failures_expected(runner: Runner, nonce: &str, baseline: &[TreePath], output: &str) -> u64 {
-    let each = kit(runner, nonce, &[]).failures_added;
+    let each = control_kit(runner, nonce, &[]).failures_added;
     let (own_file_ran, found_beside): (bool, fn(&[u8]) -> bool) = match runner {
         Runner::Unittest => (
             output.contains(&format!("(test_cto_control_{nonce}.")),
@@ -365,7 +365,7 @@ mod tests {
             "NotCargo.toml",
         ]
         .map(TreePath::new);
-        let touched: Vec<String> = kit(Runner::Cargo, "k9", &baseline)
+        let touched: Vec<String> = control_kit(Runner::Cargo, "k9", &baseline)
             .edits
             .iter()
             .map(|edit| match edit {
@@ -420,7 +420,7 @@ mod tests {
             "data.txt",
         ]
         .map(TreePath::new);
-        let kit = kit(Runner::Unittest, "k9", &baseline);
+        let kit = control_kit(Runner::Unittest, "k9", &baseline);
         let touched: Vec<String> = kit
             .edits
             .iter()
@@ -560,7 +560,7 @@ mod tests {
                 .collect::<Vec<PathRule>>()
         };
         let found = |texts: &[&str]| {
-            takeovers(&paths, &rules(texts))
+            runner_takeovers(&paths, &rules(texts))
                 .iter()
                 .map(ToString::to_string)
                 .collect::<Vec<_>>()

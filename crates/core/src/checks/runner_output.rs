@@ -1,15 +1,15 @@
-//! From what a runner says to the ids of its tests: bytes in, ids out, whatever the bytes.
+//! Reads the ids of tests from the output of a test runner. Any bytes are accepted.
 //!
 //! Python names its tests in a file of their own (`witness.py` of the harness writes it); cargo and
-//! node are read from their output. Reading is lenient where output is noisy: a test that is not
-//! recognised would be an honest run failed.
+//! node are read from their output. Reading is lenient where output is noisy: an honest run
+//! would fail for each test that is not recognised.
 
 use std::collections::BTreeMap;
 
 use crate::checks::test_ids::{Outcome, TestIds};
 use crate::task::contract::Runner;
 
-/// Longer names are cut; longer lines are no runner's.
+/// Longer names are cut; longer lines are not read as a runner's.
 const MAX_ID: usize = 400;
 const MAX_LINE: usize = 64 << 10;
 /// Ids kept of one run.

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bundle::report_md::describe;
+use crate::bundle::report_md::describe_end;
 use crate::run::event::{Check, TestsCompared};
 use crate::task::contract::Runner;
 use crate::values::digest::Digest;
 
-/// What became of one test. `Skipped` is whatever cannot turn a run red: skipped, ignored, to do,
-/// expected to fail.
+/// The outcome of one test. `Skipped` is everything that cannot turn a run red: skipped, ignored,
+/// to do, expected to fail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Skipped,
@@ -24,7 +24,7 @@ pub enum Outcome {
     Passed,
 }
 
-/// How often an id came, by what became of it.
+/// How often an id ran, by outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -127,7 +127,7 @@ impl TestIdDocument {
         let ends: Vec<String> = self
             .baseline
             .iter()
-            .map(|check| describe(check.end))
+            .map(|check| describe_end(check.end))
             .collect();
         format!("the baseline's own run named no test ({})", ends.join(", "))
     }
@@ -163,7 +163,7 @@ pub fn on_the_baseline(runner: Runner, command: &str) -> String {
     command.to_owned()
 }
 
-/// Tests of the baseline that did not run again in a green run, each with what became of it.
+/// Tests of the baseline that did not run again in a green run, each with its outcome.
 fn missing(baseline: &TestIds, verified: &TestIds) -> Vec<String> {
     baseline
         .iter()

@@ -1,9 +1,9 @@
 //! How `test.log` is bound: a header that names run, contract and tree, and a frame around the
-//! output of every command. A frame carries a token of a nonce that is drawn after the engine ended
-//! and told only by the event, when nothing of the contract runs any more: no output can begin, end
-//! or forge a section.
+//! output of every command. Each frame carries a token made from a random nonce. The nonce is drawn
+//! after the engine has ended and is published only in the event, when no command of the contract
+//! runs any more: so no output can begin, end or forge a section.
 
-use crate::bundle::report_md::describe;
+use crate::bundle::report_md::describe_end;
 use crate::run::event::{Check, CheckKind, ControlRun, ProcessEnd, VerificationCompleted};
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
@@ -43,8 +43,8 @@ impl Section {
     }
 }
 
-/// The first lines. The nonce itself is not told yet, only its digest.
-pub fn header(run_id: &RunId, contract: &Digest, tree: &Digest, nonce: &str) -> String {
+/// The first lines. They hold only the digest of the nonce; the nonce itself is still secret.
+pub fn log_header(run_id: &RunId, contract: &Digest, tree: &Digest, nonce: &str) -> String {
     let sealed = Digest::tagged("cto-test-log-nonce/1\n", nonce.as_bytes());
     format!("{FORMAT}\nrun {run_id}\ncontract {contract}\ntree {tree}\nnonce sha256 {sealed}\n")
 }
@@ -57,7 +57,7 @@ fn token(nonce: &str, word: &str, number: u64) -> String {
     digest.to_hex().chars().take(32).collect()
 }
 
-pub fn begin(nonce: &str, number: u64, section: Section) -> String {
+pub fn frame_begin(nonce: &str, number: u64, section: Section) -> String {
     format!(
         "[cto:{} begin {number} {}]",
         token(nonce, "begin", number),
@@ -65,7 +65,7 @@ pub fn begin(nonce: &str, number: u64, section: Section) -> String {
     )
 }
 
-pub fn end(
+pub fn frame_end(
     nonce: &str,
     number: u64,
     section: Section,
@@ -76,7 +76,7 @@ pub fn end(
         "[cto:{} end {number} {}: {}, {duration_ms} ms]",
         token(nonce, "end", number),
         section.as_str(),
-        describe(how)
+        describe_end(how)
     )
 }
 
@@ -162,7 +162,7 @@ fn recorded(done: &VerificationCompleted) -> Vec<(Section, &Check)> {
 }
 
 /// Why a log is not the one its event speaks of. `None` also for an event that binds none.
-pub fn contradiction(
+pub fn log_contradiction(
     found: &FoundLog,
     run_id: &RunId,
     contract: &Digest,
@@ -173,7 +173,7 @@ pub fn contradiction(
     };
     if !found
         .head
-        .starts_with(header(run_id, contract, tree, nonce).as_bytes())
+        .starts_with(log_header(run_id, contract, tree, nonce).as_bytes())
     {
         return Some("does not begin with this run, contract and tree");
     }
@@ -188,7 +188,7 @@ pub fn contradiction(
                 number = of;
                 open = Section::ALL
                     .into_iter()
-                    .find(|section| *line == begin(nonce, of, *section));
+                    .find(|section| *line == frame_begin(nonce, of, *section));
                 if open.is_none() {
                     return Some("a frame is not as it was written");
                 }
@@ -200,7 +200,7 @@ pub fn contradiction(
                 }
                 let same = due.next().is_some_and(|(wanted, check)| {
                     wanted == section
-                        && *line == end(nonce, number, section, check.end, check.duration_ms)
+                        && *line == frame_end(nonce, number, section, check.end, check.duration_ms)
                 });
                 if !same {
                     return Some("a section is not what the chain says ran");

@@ -44,12 +44,15 @@ const SECTIONS: [(Section, u8); 6] = [
 ];
 
 fn section(number: u64, of: Section, code: u8, output: &str) -> String {
-    let end = end(NONCE, number, of, ProcessEnd::Exited { code }, 7);
-    format!("{}\n$ sh t\n{output}\n{end}\n", begin(NONCE, number, of))
+    let end = frame_end(NONCE, number, of, ProcessEnd::Exited { code }, 7);
+    format!(
+        "{}\n$ sh t\n{output}\n{end}\n",
+        frame_begin(NONCE, number, of)
+    )
 }
 
 fn log(output: &str) -> String {
-    let head = header(
+    let head = log_header(
         &run_id(),
         &Digest::of(b"contract"),
         &Digest::of(b"tree"),
@@ -68,7 +71,7 @@ fn wrong(log: &str) -> Option<&'static str> {
     log.as_bytes()
         .chunks(11)
         .for_each(|chunk| reader.feed(chunk));
-    contradiction(
+    log_contradiction(
         &reader.finish(),
         &run_id(),
         &Digest::of(b"contract"),
@@ -94,8 +97,9 @@ fn a_log_fits_its_event_whatever_was_printed() {
 #[test]
 fn a_log_of_something_else_does_not() {
     let good = log("ok");
-    let line =
-        |number: u64, of: Section, code: u8| end(NONCE, number, of, ProcessEnd::Exited { code }, 7);
+    let line = |number: u64, of: Section, code: u8| {
+        frame_end(NONCE, number, of, ProcessEnd::Exited { code }, 7)
+    };
     for (what, bad) in [
         (
             "another tree",
@@ -151,7 +155,7 @@ fn an_event_without_a_nonce_binds_no_frames() {
         ..done()
     };
     assert_eq!(
-        contradiction(
+        log_contradiction(
             &FoundLog::default(),
             &run_id(),
             &Digest::of(b"contract"),
@@ -170,6 +174,6 @@ proptest! {
         bytes.chunks(piece).for_each(|part| pieces.feed(part));
         let found = whole.finish();
         prop_assert_eq!(&found, &pieces.finish());
-        prop_assert!(contradiction(&found, &run_id(), &Digest::of(b"contract"), &done()).is_some());
+        prop_assert!(log_contradiction(&found, &run_id(), &Digest::of(b"contract"), &done()).is_some());
     }
 }

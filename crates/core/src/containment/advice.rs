@@ -1,4 +1,4 @@
-//! What keeps a host from containing anything, and the exact fix. Signs in, advice out.
+//! Why a host cannot contain a process, and the exact fix.
 
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct Advice {
 const OLDEST_KERNEL: (u64, u64) = (5, 14);
 
 /// What to do, most likely cause first. Empty when everything is proven.
-pub fn advise(signs: &HostSigns) -> Vec<Advice> {
+pub fn advise_host(signs: &HostSigns) -> Vec<Advice> {
     let mut out = Vec::new();
     if signs.missing.is_empty() {
         return out;
@@ -119,7 +119,7 @@ mod tests {
             ..HostSigns::default()
         };
         change(&mut signs);
-        advise(&signs)
+        advise_host(&signs)
             .into_iter()
             .map(|advice| format!("{} -> {}", advice.problem, advice.fix))
             .collect()
@@ -132,7 +132,7 @@ mod tests {
             ..HostSigns::default()
         };
         assert!(
-            advise(&signs).is_empty(),
+            advise_host(&signs).is_empty(),
             "a proven jail needs no advice, whatever the signs"
         );
     }

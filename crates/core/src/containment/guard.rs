@@ -1,16 +1,15 @@
-//! What the kernel keeps as it is while an engine works: which paths of a workspace become
-//! read-only mounts, which stay open, and which files of the repository an engine is not shown at
-//! all.
+//! Which paths of a workspace the kernel protects while an engine works: which become read-only
+//! mounts, which stay writable, and which files of the repository are hidden from the engine.
 //!
 //! A directory stays open when something below it is allowed, so that editors can write a new file
-//! and rename it, and builds can litter. Everything else that exists in an open directory is
+//! and rename it, and builds can leave files. Everything else that exists in an open directory is
 //! covered by a read-only mount of itself; an open directory that holds such a mount is a mount as
 //! well, because a directory that can be renamed takes its mounts along and leaves its name free.
 
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
-use crate::values::paths::{PathRule, PathStanding, TreePath, standing};
+use crate::values::paths::{PathRule, PathStanding, TreePath, path_standing};
 use crate::workspace::tree::Tree;
 
 /// Mounts beyond which a jail would take too long to enter; then the plan says `contained`.
@@ -45,7 +44,7 @@ pub struct Decision {
 }
 
 /// From what was asked for and what the tree holds to what will be enforced.
-pub fn decide(
+pub fn decide_guard(
     asked: Containment,
     tree: &Tree,
     allowed: &[PathRule],
@@ -88,7 +87,7 @@ pub fn decide(
 }
 
 /// The files of a tree that lie at or below one of these places.
-pub fn within(tree: &Tree, places: &[TreePath]) -> Vec<TreePath> {
+pub fn paths_within(tree: &Tree, places: &[TreePath]) -> Vec<TreePath> {
     let below = |path: &[u8], place: &[u8]| {
         path.strip_prefix(place)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -140,7 +139,7 @@ impl Scope<'_> {
         while let Some(first) = rest.first() {
             let below = &first.as_bytes()[depth..];
             let Some(length) = below.iter().position(|byte| *byte == b'/') else {
-                if standing(first, self.allowed, self.forbidden) != PathStanding::Allowed {
+                if path_standing(first, self.allowed, self.forbidden) != PathStanding::Allowed {
                     guard.read_only.push((*first).clone());
                 }
                 rest = &rest[1..];

@@ -21,7 +21,7 @@ fn rules(texts: &[&str]) -> Vec<PathRule> {
 }
 
 fn strict(paths: &[&str], allowed: &[&str], forbidden: &[&str]) -> Decision {
-    decide(
+    decide_guard(
         Containment::Strict,
         &tree(paths),
         &rules(allowed),
@@ -118,7 +118,7 @@ fn beyond_the_cap_it_is_contained_and_says_why() {
 
 #[test]
 fn contained_masks_and_closes_nothing() {
-    let found = decide(
+    let found = decide_guard(
         Containment::Contained,
         &tree(&[".mcp.json", "a"]),
         &rules(&["a"]),
@@ -190,9 +190,9 @@ proptest! {
         let paths: Vec<&str> = paths.iter().map(String::as_str).filter(|path| !is_dir(path)).collect();
         let texts = |list: &[String]| list.iter().filter_map(|text| text.parse().ok()).collect::<Vec<PathRule>>();
         let (allowed, forbidden) = (texts(&allowed), texts(&forbidden));
-        let guard = decide(Containment::Strict, &tree(&paths), &allowed, &forbidden).guard;
+        let guard = decide_guard(Containment::Strict, &tree(&paths), &allowed, &forbidden).guard;
         for path in &paths {
-            let allowed = standing(&TreePath::new(*path), &allowed, &forbidden) == PathStanding::Allowed;
+            let allowed = path_standing(&TreePath::new(*path), &allowed, &forbidden) == PathStanding::Allowed;
             prop_assert_eq!(closed(&guard, path), !allowed, "{}: {:?}", path, guard);
             let mut dir = *path;
             while let Some((parent, _)) = dir.rsplit_once('/').filter(|_| !allowed) {

@@ -169,7 +169,7 @@ pub struct GuardReport {
 
 /// Everything that is not proven: layers not enforced or not reported, canaries that got through or
 /// did not run, protected places that can be written.
-pub fn unproven(report: &JailReport) -> Vec<String> {
+pub fn unproven_layers(report: &JailReport) -> Vec<String> {
     let enforced: BTreeSet<Layer> = report
         .layers
         .iter()
@@ -262,7 +262,7 @@ impl ContainmentReport {
         let proven = !processes.is_empty()
             && processes
                 .iter()
-                .all(|process| unproven(&process.jail).is_empty());
+                .all(|process| unproven_layers(&process.jail).is_empty());
         let guarded = |process: &ProcessReport| {
             let mounts = guard.map_or(0, |guard| guard.mounts);
             process.process != ENGINE_PROCESS
@@ -357,26 +357,30 @@ mod tests {
 
     #[test]
     fn every_layer_and_canary_counts() {
-        assert_eq!(unproven(&proven()), Vec::<String>::new());
+        assert_eq!(unproven_layers(&proven()), Vec::<String>::new());
         for index in 0..Layer::ALL.len() {
             let mut report = proven();
             report.layers[index].enforced = false;
             assert_eq!(
-                unproven(&report),
+                unproven_layers(&report),
                 [format!("layer {}", Layer::ALL[index].as_str())]
             );
             report.layers.remove(index);
-            assert_eq!(unproven(&report).len(), 1, "not reported is not proven");
+            assert_eq!(
+                unproven_layers(&report).len(),
+                1,
+                "not reported is not proven"
+            );
         }
         for index in 0..Canary::ALL.len() {
             let mut report = proven();
             report.canaries[index].refused = false;
             assert_eq!(
-                unproven(&report),
+                unproven_layers(&report),
                 [format!("canary {}", Canary::ALL[index].as_str())]
             );
             report.canaries.remove(index);
-            assert_eq!(unproven(&report).len(), 1, "not tried is not proven");
+            assert_eq!(unproven_layers(&report).len(), 1, "not tried is not proven");
         }
     }
 
@@ -393,7 +397,10 @@ mod tests {
             enforced: false,
             detail: String::new(),
         });
-        assert_eq!(unproven(&report), ["layer seccomp", "canary connect"]);
+        assert_eq!(
+            unproven_layers(&report),
+            ["layer seccomp", "canary connect"]
+        );
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `engines/*.toml`: what an engine is, how it is gated, how it is started. Data alone: one path of
-//! the harness starts them all.
+//! `engines/*.toml`: what an engine is, how it is gated, how it is started. No engine has code of
+//! its own: the harness starts them all in the same way.
 
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ pub struct ProtocolName {
     pub base: String,
 }
 
-/// The closed set of ways engines talk.
+/// Every output format the harness can parse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
@@ -308,7 +308,7 @@ fn misplaced(text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
 
 /// Puts values in the place of their names, in one pass: what a value holds is never looked at
 /// again.
-pub fn fill(template: &str, values: &BTreeMap<&str, String>) -> String {
+pub fn fill_template(template: &str, values: &BTreeMap<&str, String>) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(at) = rest.find('{') {
@@ -338,7 +338,7 @@ pub fn fill_json(template: &str, values: &BTreeMap<&str, String>) -> String {
         .iter()
         .map(|(name, value)| (*name, inside_a_string(value)))
         .collect();
-    fill(template, &escaped)
+    fill_template(template, &escaped)
 }
 
 fn inside_a_string(value: &str) -> String {
@@ -406,7 +406,7 @@ mod tests {
     fn values_are_put_in_once_and_escaped_for_json() {
         let values = BTreeMap::from([("model", "{door}\"\\".to_owned()), ("door", "d".to_owned())]);
         assert_eq!(
-            fill("{model} {door} {nothing} {", &values),
+            fill_template("{model} {door} {nothing} {", &values),
             "{door}\"\\ d {nothing} {"
         );
         let text = fill_json("{\"m\":\"{model}\",\"o\":{\"d\":\"{door}\"}}", &values);

@@ -1,4 +1,10 @@
-//! Engines as data: a manifest each, what they are told, and the dialects in which they talk.
+//! Engines as data: who they are, what they are asked, and how their output is read.
+//!
+//! - `manifest.rs` `engines/*.toml`: how an engine is gated and started
+//! - `prompt.rs` the contract as the engine reads it
+//! - `dialect/` the output of each engine, parsed into events
+//!
+//! Imports: values to bundle. Imported by checks, gate and the rooms above them.
 
 pub mod dialect;
 pub mod manifest;

@@ -1,11 +1,11 @@
-//! What an engine is told to do: the contract in words, and nothing else of the host.
+//! The prompt: the contract in words, and nothing about the host.
 
 use crate::task::contract::{Action, Contract};
 use crate::values::paths::PathRule;
 
 /// The task as one text. It begins with a plain word, so no engine takes it for an option or a
 /// file.
-pub fn prompt(contract: &Contract) -> String {
+pub fn contract_prompt(contract: &Contract) -> String {
     let mut out = format!(
         "Task: {}\n\n{}\n",
         contract.title.trim(),
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn the_contract_is_told_whole_and_begins_harmlessly() {
         let contract = contract();
-        let text = prompt(&contract);
+        let text = contract_prompt(&contract);
         assert!(text.starts_with("Task: "));
         for rule in contract
             .allowed_paths
@@ -106,7 +106,7 @@ mod tests {
         let mut contract = contract();
         contract.target_repository = "target-of-the-operator".into();
         contract.hidden_verification.commands = vec!["run-the-hidden-check".into()];
-        let text = prompt(&contract);
+        let text = contract_prompt(&contract);
         assert!(
             !text.contains("target-of-the-operator") && !text.contains("hidden"),
             "{text}"

@@ -1,5 +1,5 @@
-//! The gates of admissions: decision, model, executable, source, review, credential, endpoint,
-//! earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
+//! Gates that read admission records: decision, model, executable, source, review, credential,
+//! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
 
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
 use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
@@ -7,13 +7,13 @@ use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
     AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision,
-    ProviderClass, RecordKind, Recorded, ReviewTrigger, difference,
+    ProviderClass, RecordKind, Recorded, ReviewTrigger, name_difference,
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
-/// Runs a check only where the lane needs it, on what was gathered or on nothing at all.
+/// Runs a check only where the lane needs it; without gathered facts it sees none.
 fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) -> Outcome {
     match &input.lane {
         _ if closed(input) => ENGINE_CLOSED,
@@ -21,8 +21,8 @@ fn admitted(input: &GateInput<'_>, check: impl FnOnce(&LaneFacts) -> Outcome) ->
             Outcome::NotApplicable("the default lane needs no admission")
         }
         _ if input.stage == Stage::One => Outcome::NotApplicable("stage 1 starts nothing"),
-        Seen::Known(facts) => check(facts),
-        Seen::NotSeen => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
+        MaybeKnown::Known(facts) => check(facts),
+        MaybeKnown::NotLookedAt => check(&LaneFacts::nothing(crate::values::time::Utc::FIRST)),
     }
 }
 
@@ -50,7 +50,7 @@ pub fn provider_decision(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// What was decided, and whether this pair is it. Only a decision's own pair is known to be local.
+/// Does the decision allow this pair? Only the pair that the decision names is known to be local.
 fn decided(decision: &ModelDecision, facts: &LaneFacts) -> Outcome {
     let no = |detail: &str| blocked(Code::ProviderDecisionClosed, detail);
     let Some(pair) = facts.pair() else {
@@ -106,7 +106,7 @@ pub fn model_result(facts: &LaneFacts) -> (ModelResult, Option<String>) {
         Found::Known(recorded) => &recorded.record,
     };
     let differs = |what: &str, asked: &Option<String>, admitted: &str| {
-        let found = difference(asked.as_deref()?, admitted)?;
+        let found = name_difference(asked.as_deref()?, admitted)?;
         Some(format!(
             "the {what} asked for is not the {what} that is admitted; {found}"
         ))
@@ -346,7 +346,7 @@ pub fn credentials(input: &GateInput<'_>) -> Outcome {
         match &facts.credential {
             Credential::Ready(_) => Outcome::Pass,
             Credential::NoWay => {
-                no("the credential class is words; say how to come by the credential".into())
+                no("the record describes the credential in words only; say where it comes from (env:, file: or command:)".into())
             }
             Credential::AnotherWay => {
                 no("the credential was to come another way than the one that is admitted".into())
@@ -409,10 +409,10 @@ fn missing(stage: u8) -> Outcome {
 
 fn proven(input: &GateInput<'_>, contract: &Contract) -> Outcome {
     let needed = input.stage.number() - 1;
-    let Seen::Known(facts) = &input.lane else {
+    let MaybeKnown::Known(facts) = &input.lane else {
         return missing(needed);
     };
-    match ladder::find(&facts.proofs, needed, &ladder::LaneKey::of(&contract.lane)) {
+    match ladder::find_proof(&facts.proofs, needed, &ladder::LaneKey::of(&contract.lane)) {
         ladder::Standing::Proven(proof) => {
             Outcome::Noted(format!("stage {needed} is proven by {}", proof.run_id))
         }

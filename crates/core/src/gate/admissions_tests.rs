@@ -1,3 +1,5 @@
+//! Gates that read records: a lane with everything on record, and what it lacks.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -62,7 +64,7 @@ impl World {
     fn good() -> Self {
         let mut contract = sample();
         contract.lane.engine = "pi".parse().unwrap();
-        contract.lane.executable_sha256 = Seen::Known(Digest::of(b"pi"));
+        contract.lane.executable_sha256 = MaybeKnown::Known(Digest::of(b"pi"));
         let facts = LaneFacts {
             decision: found(&samples::decision()),
             model: found(&without(samples::model(), &["endpoint_sha256"])),
@@ -113,10 +115,10 @@ impl World {
             own_script: false,
             engine_opened: self.opened,
             approval_answered: false,
-            lane: Seen::Known(self.facts.clone()),
-            host: Seen::NotSeen,
-            source: Seen::NotSeen,
-            model: Seen::NotSeen,
+            lane: MaybeKnown::Known(self.facts.clone()),
+            host: MaybeKnown::NotLookedAt,
+            source: MaybeKnown::NotLookedAt,
+            model: MaybeKnown::NotLookedAt,
             source_files: None,
             confinement: None,
         };
@@ -176,269 +178,6 @@ fn fake_a_closed_engine_and_stage_one_need_no_admission() {
         World::with(|w| (w.stage, w.facts) = (Stage::One, nothing.clone())),
     ] {
         assert_eq!(world.blocks(), Vec::<String>::new());
-    }
-}
-
-/// What is changed, and how the blocked gates tell of it.
-type Row = (&'static str, fn(&mut World), &'static [&'static str]);
-
-const ROWS: &[Row] = &[
-    (
-        "no decision",
-        |w| w.facts.decision = Found::Missing,
-        &["provider_decision_closed: there is no decision record"],
-    ),
-    (
-        "not decided",
-        |w| w.facts.decision = found(&json!({"decision_status": "not_decided"})),
-        &["provider_decision_closed: the decision is not_decided"],
-    ),
-    (
-        "an approval that leaves a field out",
-        |w| w.facts.decision = found(&without(samples::decision(), &["effect"])),
-        &["provider_decision_closed: the decision record cannot be used: effect"],
-    ),
-    (
-        "class and status disagree",
-        |w| {
-            w.facts.decision = found(&changed(
-                samples::decision(),
-                "provider_class",
-                json!("external_anthropic"),
-            ))
-        },
-        &["provider_decision_closed: the decision record cannot be used: provider_class"],
-    ),
-    (
-        "an external pair where a local one is required",
-        |w| {
-            w.facts.model = found(&changed(
-                changed(samples::model(), "provider", json!("openai-codex")),
-                "model",
-                json!("gpt-5.5"),
-            ));
-            w.contract.lane.model = w.facts.pair();
-            w.facts.proofs[0].lane.model = w.facts.pair();
-            w.facts.endpoint = Endpoint::NotGiven;
-        },
-        &[
-            "provider_decision_closed: the decision is local_provider_required",
-            "provider_local_config_unavailable: no base URL",
-        ],
-    ),
-    (
-        "a hosted endpoint where a local one is required",
-        |w| w.facts.endpoint = url("https://api.example.com"),
-        &[
-            "provider_decision_closed: the decision is local_provider_required",
-            "model_not_admitted: mismatch: the endpoint is hosted",
-        ],
-    ),
-    (
-        "no model admission",
-        |w| w.facts.model = Found::Missing,
-        &[
-            "provider_decision_closed: no provider and model",
-            "model_not_admitted: missing_admission",
-        ],
-    ),
-    (
-        "a broken model admission",
-        |w| {
-            w.facts.model = found(&changed(
-                samples::model(),
-                "admission_timestamp",
-                json!("soon"),
-            ))
-        },
-        &[
-            "provider_decision_closed: no provider",
-            "model_not_admitted: invalid_admission: admission_timestamp",
-        ],
-    ),
-    (
-        "a record that admits nothing",
-        |w| {
-            w.facts.model = found(&changed(
-                without(samples::model(), &["endpoint_sha256"]),
-                "status",
-                json!("not_admitted"),
-            ))
-        },
-        &["model_not_admitted: not_admitted"],
-    ),
-    (
-        "a model by another case",
-        |w| w.facts.asked_model = Some("Qwen3.6-35b-a3b".into()),
-        &[
-            "provider_decision_closed: ",
-            "model_not_admitted: mismatch: the model asked for is not the model that is admitted; they differ only in upper and lower case",
-        ],
-    ),
-    (
-        "a model with a look-alike letter",
-        |w| w.facts.asked_model = Some("qwеn3.6-35b-a3b".into()),
-        &[
-            "provider_decision_closed: ",
-            "model_not_admitted: mismatch: the model asked for is not the model that is admitted; they differ only in letters that look alike",
-        ],
-    ),
-    (
-        "a model with a space",
-        |w| w.facts.asked_model = Some("qwen3.6-35b-a3b ".into()),
-        &[
-            "provider_decision_closed: ",
-            "model_not_admitted: mismatch: the model asked for is not the model that is admitted; they differ only in white space",
-        ],
-    ),
-    (
-        "another provider",
-        |w| w.facts.asked_provider = Some("openai".into()),
-        &[
-            "provider_decision_closed: ",
-            "model_not_admitted: mismatch: the provider",
-        ],
-    ),
-    (
-        "another base URL",
-        |w| w.facts.model = found(&samples::model()),
-        &["model_not_admitted: mismatch: the base URL"],
-    ),
-    (
-        "no executable record",
-        |w| w.facts.executable = Found::Missing,
-        &["executable_not_admitted: no record"],
-    ),
-    (
-        "a record of another engine",
-        |w| w.facts.executable = found(&changed(samples::executable(), "engine", json!("case"))),
-        &["executable_not_admitted: the record is about another engine"],
-    ),
-    (
-        "nothing at the path",
-        |w| w.facts.binary = Binary::NotThere,
-        &["provider_unavailable: the admitted file is no longer at its path"],
-    ),
-    (
-        "a directory",
-        |w| w.facts.binary = Binary::NotRegular,
-        &["executable_not_admitted: what is at its path"],
-    ),
-    (
-        "no program",
-        |w| w.facts.binary = Binary::NotExecutable,
-        &["executable_not_admitted: the file may not be executed"],
-    ),
-    (
-        "a shell keyword",
-        |w| w.facts.binary = Binary::NotAPath,
-        &["executable_not_admitted: what was named is not an absolute path"],
-    ),
-    (
-        "another digest",
-        |w| {
-            w.facts.binary = Binary::Found {
-                path: "/opt/pi/bin/pi".into(),
-                sha256: Digest::of(b"x"),
-                is_temporary: false,
-            }
-        },
-        &["executable_not_admitted: the file has another digest"],
-    ),
-    (
-        "another path",
-        |w| {
-            w.facts.binary = Binary::Found {
-                path: "/opt/other".into(),
-                sha256: Digest::of(b"pi"),
-                is_temporary: false,
-            }
-        },
-        &[
-            "executable_not_admitted: the file named",
-            "review_due: executable admission: the path",
-        ],
-    ),
-    (
-        "a temporary directory at stage 2",
-        |w| w.facts.binary = binary(true),
-        &[],
-    ),
-    (
-        "no source record at stage 2",
-        |w| w.facts.source = Found::Missing,
-        &[],
-    ),
-    (
-        "a broken source record at stage 2",
-        |w| w.facts.source = found(&without(samples::source(), &["license_note"])),
-        &["source_not_admitted: the source record cannot be used: license_note"],
-    ),
-    (
-        "a date that has come",
-        |w| w.facts.now = Utc::day("2031-01-01").unwrap(),
-        &["review_due: model-provider admission: the day"],
-    ),
-    (
-        "a class of words and no way",
-        |w| w.facts.credential = Credential::NoWay,
-        &["provider_auth_unavailable: the credential class is words"],
-    ),
-    (
-        "a variable that is not set",
-        |w| w.facts.credential = Credential::Missing(CredentialWay::Variable("PI_KEY".into())),
-        &["provider_auth_unavailable: the variable PI_KEY is not there"],
-    ),
-    (
-        "another way",
-        |w| w.facts.credential = Credential::AnotherWay,
-        &["provider_auth_unavailable: the credential was to come"],
-    ),
-    (
-        "no base URL",
-        |w| w.facts.endpoint = Endpoint::NotGiven,
-        &["provider_local_config_unavailable: no base URL"],
-    ),
-    (
-        "a base URL with a credential",
-        |w| w.facts.endpoint = url("http://me:hunter22@127.0.0.1:8000"),
-        &["provider_local_config_unavailable: the base URL carries a credential"],
-    ),
-    (
-        "no proof",
-        |w| w.facts.proofs.clear(),
-        &["stage_not_proven: no proof of stage 1"],
-    ),
-    (
-        "another file since the proof",
-        |w| w.facts.proofs[0].lane.executable_sha256 = Seen::Known(Digest::of(b"old")),
-        &[
-            "stage_not_proven: stage 1 was proven for another lane; changed since: executable digest",
-        ],
-    ),
-    (
-        "another source and model since the proof",
-        |w| {
-            (
-                w.facts.proofs[0].lane.source_pin,
-                w.facts.proofs[0].lane.model,
-            ) = (None, None)
-        },
-        &[
-            "stage_not_proven: stage 1 was proven for another lane; changed since: source pin, model pair",
-        ],
-    ),
-];
-
-#[test]
-fn truth_table() {
-    for (name, change, want) in ROWS {
-        let found = World::with(change).blocks();
-        assert_eq!(found.len(), want.len(), "{name}: {found:?}");
-        for (found, want) in found.iter().zip(*want) {
-            assert!(found.starts_with(want), "{name}: {found}");
-            assert!(!found.contains("hunter22"), "{found}");
-        }
     }
 }
 
@@ -528,3 +267,6 @@ fn codex_through_case_needs_a_bridge_that_nobody_proved() {
     });
     assert!(world.blocks().iter().any(|b| b.starts_with("provider_auth_unavailable: this provider needs an auth bridge")));
 }
+
+#[path = "admissions_rows_tests.rs"]
+mod rows;

@@ -1,10 +1,10 @@
-//! What each gate asks. One function a gate; every missing input blocks.
+//! What each gate asks, one function per gate. Every missing input blocks.
 
 use super::{GateInput, Outcome};
 use crate::task::contract::{Contract, MutationMode, Stage};
 use crate::task::source::{Looked, SourceClass};
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract to ask about");
 pub(super) const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
@@ -83,14 +83,14 @@ pub fn source(input: &GateInput<'_>) -> Outcome {
 pub fn source_state(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match (&contract.source, &input.source) {
         (None, _) => Outcome::NotApplicable("no repository is copied"),
-        (Some(_), Seen::NotSeen) => Outcome::Blocked(
+        (Some(_), MaybeKnown::NotLookedAt) => Outcome::Blocked(
             Code::SourceNotAdmitted,
             Some("the source was not looked at".into()),
         ),
-        (Some(_), Seen::Known(Looked::Unusable(why))) => {
+        (Some(_), MaybeKnown::Known(Looked::Unusable(why))) => {
             Outcome::Blocked(Code::SourceNotAdmitted, Some(why.clone()))
         }
-        (Some(source), Seen::Known(Looked::Found(look))) => match look.status.dirt() {
+        (Some(source), MaybeKnown::Known(Looked::Found(look))) => match look.status.dirt() {
             Some(dirt) if !source.from_head => {
                 Outcome::Blocked(Code::DirtyStartingTree, Some(dirt))
             }
@@ -134,8 +134,8 @@ pub fn verification_command(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Only whether there is an answer: it is read, and a denial closes this gate, when there is a plan
-/// to answer.
+/// Asks only whether there is an answer. The answer itself is read once there is a plan; a denial
+/// closes this gate then.
 pub fn approval(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
         match (contract.approval_required, input.approval_answered) {
@@ -149,8 +149,8 @@ pub fn approval(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Setup and inputs exist only inside a jail; whether there is one, and whether the inputs are
-/// there, the gates of the host find out.
+/// Setup and inputs exist only inside a jail. The gates of the host find out whether there is a jail
+/// and whether the inputs exist.
 pub fn setup(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match prepares(contract) {
         false => Outcome::NotApplicable("the contract prepares nothing"),
@@ -162,19 +162,19 @@ fn prepares(contract: &Contract) -> bool {
     !contract.setup.is_empty() || !contract.inputs.is_empty()
 }
 
-/// What no contract names and every run needs: git, a shell, the engine's own program.
+/// What every run needs although no contract names it: git, a shell, the engine's own program.
 pub fn provider(input: &GateInput<'_>) -> Outcome {
     match &input.host {
         _ if input.manifest.invocation.is_none() => {
             let why = format!("this version knows {} but cannot run it", input.manifest.id);
             Outcome::Blocked(Code::ProviderUnavailable, Some(why))
         }
-        Seen::NotSeen => Outcome::Blocked(
+        MaybeKnown::NotLookedAt => Outcome::Blocked(
             Code::ProviderUnavailable,
             Some("the host was not looked at".into()),
         ),
-        Seen::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
-        Seen::Known(host) => Outcome::Blocked(
+        MaybeKnown::Known(host) if host.lane_missing.is_empty() => Outcome::Pass,
+        MaybeKnown::Known(host) => Outcome::Blocked(
             Code::ProviderUnavailable,
             Some(host.lane_missing.join("; ")),
         ),
@@ -183,7 +183,7 @@ pub fn provider(input: &GateInput<'_>) -> Outcome {
 
 pub fn toolchains(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
-        let Seen::Known(host) = &input.host else {
+        let MaybeKnown::Known(host) = &input.host else {
             return Outcome::Blocked(
                 Code::ToolchainUnavailable,
                 Some("the host was not looked at".into()),
@@ -204,10 +204,10 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Every lane needs the whole jail. One exception, said out loud wherever it shows: `fake` at
-/// stage 2 playing a script that ships with its case.
+/// Every lane needs the whole jail. One exception, named in every report of such a run: `fake` at
+/// stage 2, playing a script that ships with its case.
 pub fn containment(input: &GateInput<'_>) -> Outcome {
-    let Seen::Known(host) = &input.host else {
+    let MaybeKnown::Known(host) = &input.host else {
         return Outcome::Blocked(
             Code::ContainmentUnavailable,
             Some("the host was not looked at".into()),

@@ -1,3 +1,5 @@
+//! The truth table of the gates: one world in order, and one thing changed at a time.
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -25,31 +27,31 @@ fn gated() -> Manifest {
     Manifest::parse("pi.toml", text).unwrap()
 }
 
-fn host() -> Seen<HostFacts> {
+fn host() -> MaybeKnown<HostFacts> {
     let programs = ["python3"].map(|name| (name.to_owned(), Some(format!("/usr/bin/{name}"))));
-    Seen::Known(HostFacts {
+    MaybeKnown::Known(HostFacts {
         programs: BTreeMap::from(programs),
         ..HostFacts::default()
     })
 }
 
-fn changed_host(change: impl FnOnce(&mut HostFacts)) -> Seen<HostFacts> {
-    let Seen::Known(mut facts) = host() else {
+fn changed_host(change: impl FnOnce(&mut HostFacts)) -> MaybeKnown<HostFacts> {
+    let MaybeKnown::Known(mut facts) = host() else {
         unreachable!()
     };
     change(&mut facts);
-    Seen::Known(facts)
+    MaybeKnown::Known(facts)
 }
 
-fn no_jail() -> Seen<HostFacts> {
+fn no_jail() -> MaybeKnown<HostFacts> {
     changed_host(|host| host.jail_missing = vec!["layer seccomp".into()])
 }
 
-fn no_git() -> Seen<HostFacts> {
+fn no_git() -> MaybeKnown<HostFacts> {
     changed_host(|host| host.lane_missing = vec!["git was not found on PATH".into()])
 }
 
-fn unusable() -> Seen<HostFacts> {
+fn unusable() -> MaybeKnown<HostFacts> {
     changed_host(|host| host.unusable = vec!["python3 is a file in the home directory".into()])
 }
 
@@ -60,9 +62,9 @@ struct World {
     opened: bool,
     own_script: bool,
     answered: bool,
-    host: Seen<HostFacts>,
-    source: Seen<Looked>,
-    model: Seen<Answer>,
+    host: MaybeKnown<HostFacts>,
+    source: MaybeKnown<Looked>,
+    model: MaybeKnown<Answer>,
     confinement: Decision,
 }
 
@@ -77,8 +79,8 @@ impl World {
             own_script: true,
             answered: false,
             host: host(),
-            source: Seen::NotSeen,
-            model: Seen::NotSeen,
+            source: MaybeKnown::NotLookedAt,
+            model: MaybeKnown::NotLookedAt,
             confinement: Decision {
                 policy: Containment::Strict,
                 guard: Guard::default(),
@@ -98,7 +100,7 @@ impl World {
                 ..source_tests::source()
             });
         });
-        (world.stage, world.source) = (Stage::Three, Seen::Known(Looked::Found(look)));
+        (world.stage, world.source) = (Stage::Three, MaybeKnown::Known(Looked::Found(look)));
         world
     }
 
@@ -119,7 +121,7 @@ impl World {
             own_script: self.own_script,
             engine_opened: self.opened,
             approval_answered: self.answered,
-            lane: Seen::NotSeen,
+            lane: MaybeKnown::NotLookedAt,
             host: self.host.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
@@ -129,7 +131,7 @@ impl World {
     }
 
     fn codes(&self) -> Vec<&'static str> {
-        match plan::next(&self.input()) {
+        match plan::next_step(&self.input()) {
             Next::Blocked(report) => report
                 .blocked()
                 .map(|gate| gate.code.unwrap().as_str())
@@ -334,7 +336,7 @@ fn truth_table() {
         (
             "host not looked at",
             World {
-                host: Seen::NotSeen,
+                host: MaybeKnown::NotLookedAt,
                 ..World::good()
             },
             &["look-at-host"],
@@ -402,7 +404,7 @@ fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
         (
             "a source not looked at",
             World {
-                source: Seen::NotSeen,
+                source: MaybeKnown::NotLookedAt,
                 ..World::copying(|_| {}, false)
             },
             &["look-at-source"],
@@ -420,7 +422,7 @@ fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
         (
             "no repository",
             World {
-                source: Seen::Known(Looked::Unusable("no".into())),
+                source: MaybeKnown::Known(Looked::Unusable("no".into())),
                 ..World::copying(|_| {}, false)
             },
             &["source_not_admitted"],
@@ -455,171 +457,5 @@ fn a_source_is_copied_only_with_a_record_and_a_clean_look() {
     }
 }
 
-#[test]
-fn the_host_is_not_looked_at_while_a_record_blocks() {
-    let world = World {
-        manifest: gated(),
-        stage: Stage::One,
-        host: Seen::NotSeen,
-        ..World::good()
-    };
-    let Next::Blocked(report) = plan::next(&world.input()) else {
-        panic!("not blocked")
-    };
-    let unseen: Vec<&str> = report
-        .gates
-        .iter()
-        .filter(|g| g.result == crate::gate::GateVerdict::NotSeen)
-        .map(|g| g.gate.as_str())
-        .collect();
-    assert_eq!(
-        unseen,
-        [
-            "provider",
-            "toolchains",
-            "containment",
-            "source-state",
-            "model-answer"
-        ]
-    );
-    assert_eq!(report.gates.len(), GATES.len());
-}
-
-#[test]
-fn phases_stand_in_order() {
-    assert!(GATES.windows(2).all(|pair| pair[0].phase <= pair[1].phase));
-    assert!(GATES.iter().any(|gate| gate.phase == Phase::Host));
-}
-
-#[test]
-fn only_fakes_own_script_at_stage_two_runs_without_a_jail() {
-    for (manifest, own_script) in [(gated(), true), (gated(), false), (fake(), false)] {
-        for stage in [
-            Stage::Two,
-            Stage::Three,
-            Stage::Four,
-            Stage::Five,
-            Stage::Six,
-        ] {
-            let world = World {
-                manifest: manifest.clone(),
-                stage,
-                own_script,
-                opened: true,
-                host: no_jail(),
-                ..World::good()
-            };
-            assert!(
-                matches!(
-                    containment(&world.input()),
-                    Outcome::Blocked(Code::ContainmentUnavailable, _)
-                ),
-                "{stage:?}"
-            );
-        }
-    }
-    let world = World {
-        stage: Stage::Three,
-        host: no_jail(),
-        ..World::good()
-    };
-    assert!(matches!(
-        containment(&world.input()),
-        Outcome::Blocked(Code::ContainmentUnavailable, _)
-    ));
-}
-
-#[test]
-fn the_plan_says_what_the_host_can_prove() {
-    for (host, want) in [
-        (host(), Containment::Strict),
-        (no_jail(), Containment::None),
-    ] {
-        let world = World {
-            host,
-            ..World::good()
-        };
-        let Next::Ready(plan, _) = plan::next(&world.input()) else {
-            panic!("blocked")
-        };
-        assert_eq!(plan.containment, want);
-    }
-}
-
-#[test]
-fn programs_are_taken_from_plain_commands() {
-    for (command, want) in [
-        ("python3 -m unittest", Some("python3")),
-        ("A=1 B=2 grep -q x", Some("grep")),
-        ("test -f x", None),
-        ("./run.sh", None),
-        ("$X y", None),
-        ("(cd x && y)", None),
-        ("true", None),
-        ("", None),
-    ] {
-        assert_eq!(first_program(command).as_deref(), want, "{command}");
-    }
-}
-
-fn asked(outcome: Wire, content: bool) -> Seen<Answer> {
-    let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
-    call.ended(outcome, None);
-    call.content = content;
-    Seen::Known(Answer::Asked(Box::new(call)))
-}
-
-#[test]
-fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
-    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"pi\"\n[[invocation.model.protocols]]\nwire = \"openai-chat\"\nname = \"x\"\n";
-    // No gate of a record stands in the way here: what is asked is the order, and the last phase.
-    let talking = Manifest::parse("fake.toml", text).unwrap();
-    for (model, want) in [
-        (Seen::NotSeen, vec!["look-at-model"]),
-        (asked(Wire::Ok, true), vec![]),
-        (
-            asked(Wire::Ok, false),
-            vec!["provider_response_shape_unavailable"],
-        ),
-        (
-            asked(Wire::ReasoningOnly, false),
-            vec!["provider_response_shape_unavailable"],
-        ),
-        (asked(Wire::Auth, false), vec!["provider_auth_unavailable"]),
-        (asked(Wire::WrongModel, true), vec!["model_not_admitted"]),
-        (asked(Wire::RateLimit, false), vec!["provider_unavailable"]),
-        (
-            asked(Wire::ServerError, false),
-            vec!["provider_unavailable"],
-        ),
-        (asked(Wire::Transport, false), vec!["provider_unavailable"]),
-        (asked(Wire::Stalled, false), vec!["provider_unavailable"]),
-        (asked(Wire::Truncated, true), vec!["provider_unavailable"]),
-        (asked(Wire::Redirected, false), vec!["provider_unavailable"]),
-        (asked(Wire::ModelError, false), vec!["provider_unavailable"]),
-        (
-            Seen::Known(Answer::CouldNotAsk(
-                Code::ProviderAuthUnavailable,
-                "gone".into(),
-            )),
-            vec!["provider_auth_unavailable"],
-        ),
-    ] {
-        let world = World {
-            manifest: talking.clone(),
-            model: model.clone(),
-            ..World::good()
-        };
-        assert_eq!(world.codes(), want, "{model:?}");
-    }
-    let world = World {
-        manifest: talking,
-        host: no_git(),
-        ..World::good()
-    };
-    assert_eq!(
-        world.codes(),
-        ["provider_unavailable"],
-        "the network was used before the host was in order"
-    );
-}
+#[path = "checks_host_tests.rs"]
+mod host;

@@ -47,7 +47,7 @@ pub struct Eligibility {
 
 /// Decides from the gate results alone. The id is derived from the contract: same question, same
 /// decision.
-pub fn decide(
+pub fn decide_backend(
     engine: &EngineId,
     stage: Stage,
     contract: Option<&Contract>,
@@ -106,7 +106,7 @@ pub fn decide(
     }
 }
 
-/// Who can clear what stands in the way: the one furthest from the operator whom any blocker needs.
+/// Who can clear the blockers. If several are needed: the one furthest from the operator.
 fn escalation(gates: &GateReport) -> Escalation {
     let who = |code: Code| match code {
         Code::EngineGateClosed
@@ -185,7 +185,7 @@ mod tests {
                 Escalation::Blocked,
             ),
         ] {
-            let decision = decide(
+            let decision = decide_backend(
                 &"pi".parse().unwrap(),
                 Stage::Two,
                 None,

@@ -1,5 +1,4 @@
-//! The proof ladder: what a proof belongs to, what proves a stage, and what takes a proof away
-//! again.
+//! The ladder of stages: what proves a stage, for which lane, and what makes a proof invalid again.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +14,15 @@ use crate::task::contract::{Contract, Label, Lane, ModelPair, Stage};
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::verdict::Status;
 
-/// What a proof belongs to. Any part changed, and the lane stands at the bottom again.
+/// What a proof belongs to. If any part changes, the lane has no proof any more.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LaneKey {
     pub engine: EngineId,
     pub source_pin: Option<String>,
-    pub executable_sha256: Seen<Digest>,
+    pub executable_sha256: MaybeKnown<Digest>,
     pub model: Option<ModelPair>,
     /// Absent where the tree that decides it was not looked at.
     pub containment: Option<Containment>,
@@ -40,7 +39,7 @@ impl LaneKey {
         }
     }
 
-    /// What is not the same, in words.
+    /// Which parts differ, in words.
     fn changed(&self, other: &Self) -> Vec<&'static str> {
         // Asked again once a source was looked at; until then there is nothing to compare.
         let both_known = self.containment.is_some() && other.containment.is_some();
@@ -77,13 +76,13 @@ pub struct StageProof {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Standing<'a> {
     Proven(&'a StageProof),
-    /// There is a proof for this engine, and this changed since.
+    /// There is a proof for this engine, but these parts changed since.
     Demoted(Vec<&'static str>),
     Unproven,
 }
 
 /// Looks for a stage's proof of this very lane; the newest counts, by the order of run ids.
-pub fn find<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
+pub fn find_proof<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> Standing<'a> {
     let of_stage = || {
         proofs
             .iter()
@@ -115,7 +114,7 @@ pub struct Stage1Proof {
     pub refused_by_default: RefusedRun,
     pub with_gate: Code,
     pub process_started: bool,
-    /// What the gates came before, in order; nothing of it happened.
+    /// The steps that the gates prevented, in order; none of them happened.
     pub gate_precedes: Vec<String>,
     pub default_engine: String,
     pub allowed_mutation_scope: String,
@@ -131,7 +130,7 @@ pub struct RefusedRun {
     pub blocker: Code,
 }
 
-/// What a gate comes before.
+/// A step that a closed gate prevents.
 pub const GATE_PRECEDES: [&str; 4] = ["workspace copy", "git init", "target look", "process start"];
 
 impl Stage1Proof {
@@ -162,9 +161,9 @@ pub struct Candidate<'a> {
     pub stage1: Option<&'a Stage1Proof>,
 }
 
-/// The proof a bundle is, if it is one. The bundle's own facts decide; the artifact only says that
-/// it was meant. The caller has verified it: a bundle that is not good proves nothing. A proof
-/// counts for those who made it alone: a validator's run never for an operator.
+/// The proof that a bundle holds, if any. The bundle's own facts decide; the artifact only says that
+/// a proof was intended. The caller must have verified the bundle. A proof counts only for whoever
+/// made it: a validator's run never counts for an operator.
 pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
     let (report, contract) = (candidate.report, candidate.contract);
     let by_the_same =

@@ -4,7 +4,7 @@ fn lane() -> LaneKey {
     LaneKey {
         engine: "pi".parse().unwrap(),
         source_pin: Some("v1".into()),
-        executable_sha256: Seen::Known(Digest::of(b"pi")),
+        executable_sha256: MaybeKnown::Known(Digest::of(b"pi")),
         model: Some(ModelPair {
             provider: "p".into(),
             model: "m".into(),
@@ -27,7 +27,7 @@ fn proof(lane: LaneKey, run: &str) -> StageProof {
 fn a_tree_nobody_looked_at_is_compared_later() {
     let proofs = [proof(lane(), "20260102T030405Z-demo-k3v9")];
     assert!(matches!(
-        find(
+        find_proof(
             &proofs,
             1,
             &LaneKey {
@@ -44,11 +44,11 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
     let (old, new) = ("20260102T030405Z-demo-k3v9", "20260103T030405Z-demo-k3v9");
     let proofs = [proof(lane(), new), proof(lane(), old)];
     assert!(
-        matches!(find(&proofs, 1, &lane()), Standing::Proven(found) if found.run_id.as_str() == new)
+        matches!(find_proof(&proofs, 1, &lane()), Standing::Proven(found) if found.run_id.as_str() == new)
     );
-    assert_eq!(find(&proofs, 2, &lane()), Standing::Unproven);
+    assert_eq!(find_proof(&proofs, 2, &lane()), Standing::Unproven);
     assert_eq!(
-        find(
+        find_proof(
             &proofs,
             1,
             &LaneKey {
@@ -65,12 +65,18 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
             "containment policy",
         ),
         (|l| l.source_pin = None, "source pin"),
-        (|l| l.executable_sha256 = Seen::NotSeen, "executable digest"),
+        (
+            |l| l.executable_sha256 = MaybeKnown::NotLookedAt,
+            "executable digest",
+        ),
         (|l| l.model = None, "model pair"),
     ];
     for (change, what) in changes {
         let mut other = lane();
         change(&mut other);
-        assert_eq!(find(&proofs, 1, &other), Standing::Demoted(vec![what]));
+        assert_eq!(
+            find_proof(&proofs, 1, &other),
+            Standing::Demoted(vec![what])
+        );
     }
 }

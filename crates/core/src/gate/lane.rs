@@ -48,7 +48,7 @@ pub enum Binary {
         /// After every link.
         path: String,
         sha256: Digest,
-        /// It lies where anything may be cleaned away or replaced.
+        /// It lies in a temporary directory, where it may be removed or replaced.
         is_temporary: bool,
     },
 }
@@ -73,13 +73,13 @@ impl Endpoint {
     }
 }
 
-/// Whether the credential can be had; never the credential.
+/// Whether the credential is available; never the credential itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Credential {
-    /// The class is words, and nobody said how to come by the credential.
+    /// The record describes the credential in words only, and nobody said where it comes from.
     #[default]
     NoWay,
-    /// A way was given that is not the one the record names.
+    /// Another source of the credential was given than the one the record names.
     AnotherWay,
     Refused(String),
     /// The variable is not set, the file or the program is not there.
@@ -87,7 +87,7 @@ pub enum Credential {
     Ready(CredentialWay),
 }
 
-/// What asking for a model pair came to.
+/// The result of asking for a model pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelResult {
@@ -140,7 +140,7 @@ impl LaneFacts {
         })
     }
 
-    /// The same for the contract: what is no name is compared, and not written down.
+    /// The same for the contract: text that is not a plain name is compared but not written down.
     pub fn pair_to_record(&self) -> Option<ModelPair> {
         self.pair()
             .filter(|pair| is_name(&pair.provider) && is_name(&pair.model))
@@ -153,7 +153,7 @@ impl LaneFacts {
             .and_then(|source| source.pin().map(str::to_owned))
     }
 
-    /// Is the source admitted, and does the build bear that out?
+    /// Is the source admitted, and does the build confirm it?
     pub fn source_admitted(&self) -> bool {
         use crate::records::AdmissionStatus::Admitted;
         let built_clean = self

@@ -1,5 +1,11 @@
-//! The gates: one table, read top to bottom. A gate is a total function from what is known to
-//! pass or blocker; it never looks anything up itself.
+//! May it run? The gates: one table, read top to bottom. A gate decides from what it is given; it
+//! never looks anything up itself.
+//!
+//! - this file: the table, what gates are given, what they answer
+//! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
+//! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
+//!
+//! Imports: values to checks. Imported by verify, proof and operator.
 
 pub mod eligibility;
 pub mod ladder;
@@ -26,7 +32,7 @@ use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
 use crate::task::source::Looked;
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
 #[derive(
@@ -59,11 +65,11 @@ pub struct GateInput<'a> {
     pub approval_answered: bool,
     /// What records and environment say about a lane that needs admissions; not seen for `fake` and
     /// for a closed engine.
-    pub lane: Seen<LaneFacts>,
-    pub host: Seen<HostFacts>,
-    pub source: Seen<Looked>,
+    pub lane: MaybeKnown<LaneFacts>,
+    pub host: MaybeKnown<HostFacts>,
+    pub source: MaybeKnown<Looked>,
     /// What the model said when it was asked before anything was started.
-    pub model: Seen<Answer>,
+    pub model: MaybeKnown<Answer>,
     /// How many files the repository that is copied holds; known once it was looked at.
     pub source_files: Option<u64>,
     /// What will protect the workspace; known once its tree is.
@@ -91,7 +97,7 @@ pub struct HostFacts {
     pub engine: Option<EngineUse>,
 }
 
-/// A program of somebody else, resolved to what its jail must be shown of it.
+/// A program that is not ours, with the files its jail must show.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EngineUse {
     /// The real file, after every link.
@@ -121,7 +127,7 @@ pub struct ToolchainUse {
     pub bin: Option<String>,
     /// Directories and files to mount read-only, each at its own path.
     pub mounts: Vec<String>,
-    /// What it must be told to find them.
+    /// Variables it needs to find them.
     pub env: BTreeMap<String, String>,
 }
 

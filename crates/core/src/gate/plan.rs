@@ -1,5 +1,5 @@
-//! From what was asked and what is known to a plan that leaves no choice to run time, or to every
-//! blocker of the first phase that has one.
+//! From request and facts to a plan that decides everything before the run, or to all blockers of
+//! the first phase that has any.
 
 use crate::containment::guard::Guard;
 use crate::containment::{Containment, GuardPlan};
@@ -9,7 +9,7 @@ use crate::gate::{
 };
 use crate::task::contract::{Contract, Control, Limits, MutationMode};
 use crate::task::source::{Looked, SourceLook};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::workspace::checkout::WorkspaceKind;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,8 +85,8 @@ fn workspace(mode: MutationMode) -> &'static str {
     }
 }
 
-/// The next thing to do on the way to a plan. The caller looks at host and source only when told
-/// to.
+/// The next step towards a plan. The caller looks at host and source only when this asks for
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Next {
     LookAtHost,
@@ -96,12 +96,12 @@ pub enum Next {
     Ready(Box<Plan>, GateReport),
 }
 
-pub fn next(input: &GateInput<'_>) -> Next {
+pub fn next_step(input: &GateInput<'_>) -> Next {
     let mut gates = gate::run_phase(Phase::Records, input);
     if blocked(&gates) {
         return unseen(gates, &[Phase::Host, Phase::Look, Phase::Network]);
     }
-    if matches!(input.host, Seen::NotSeen) {
+    if matches!(input.host, MaybeKnown::NotLookedAt) {
         return Next::LookAtHost;
     }
     gates.extend(gate::run_phase(Phase::Host, input));
@@ -112,7 +112,7 @@ pub fn next(input: &GateInput<'_>) -> Next {
         .contract
         .valid()
         .is_some_and(|contract| contract.source.is_some())
-        && matches!(input.source, Seen::NotSeen)
+        && matches!(input.source, MaybeKnown::NotLookedAt)
     {
         return Next::LookAtSource;
     }
@@ -120,7 +120,7 @@ pub fn next(input: &GateInput<'_>) -> Next {
     if blocked(&gates) {
         return unseen(gates, &[Phase::Network]);
     }
-    if input.manifest.uses_a_model() && matches!(input.model, Seen::NotSeen) {
+    if input.manifest.uses_a_model() && matches!(input.model, MaybeKnown::NotLookedAt) {
         return Next::LookAtModel;
     }
     gates.extend(gate::run_phase(Phase::Network, input));
@@ -177,11 +177,12 @@ fn found(looked: &Looked) -> Option<SourceLook> {
     }
 }
 
-/// The policy wherever the host can; the containment gate has already decided where it must.
+/// The containment of the policy where the host can prove it; otherwise none. Where that is not
+/// enough, the containment gate has already blocked.
 fn containment(input: &GateInput<'_>, policy: Containment) -> Containment {
     match &input.host {
-        Seen::Known(host) if host.jail_missing.is_empty() => policy,
-        Seen::Known(_) | Seen::NotSeen => Containment::None,
+        MaybeKnown::Known(host) if host.jail_missing.is_empty() => policy,
+        MaybeKnown::Known(_) | MaybeKnown::NotLookedAt => Containment::None,
     }
 }
 

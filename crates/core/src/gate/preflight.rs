@@ -1,16 +1,16 @@
-//! The last gate: does the model of this run answer as a model must? Asked only where every other
+//! The last gate: does the model of this run answer with content? Asked only where every other
 //! gate has passed, because to ask is to use the network.
 
 use super::{GateInput, Outcome};
 use crate::values::blocker::Code;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::wire::calls::{CallRecord, ProbeOutcome, probe_outcome};
 
-/// What one real request came to.
+/// The result of one real request to the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
     Asked(Box<CallRecord>),
-    /// There was nothing to ask with, in words that repeat none of it.
+    /// No request could be made; the reason holds nothing secret.
     CouldNotAsk(Code, String),
 }
 
@@ -19,16 +19,16 @@ pub fn model_answer(input: &GateInput<'_>) -> Outcome {
         _ if !input.manifest.uses_a_model() => {
             return Outcome::NotApplicable("this engine has no model");
         }
-        Seen::NotSeen => {
+        MaybeKnown::NotLookedAt => {
             return Outcome::Blocked(
                 Code::ProviderUnavailable,
                 Some("the model was not asked".into()),
             );
         }
-        Seen::Known(Answer::CouldNotAsk(code, why)) => {
+        MaybeKnown::Known(Answer::CouldNotAsk(code, why)) => {
             return Outcome::Blocked(*code, Some(why.clone()));
         }
-        Seen::Known(Answer::Asked(call)) => call,
+        MaybeKnown::Known(Answer::Asked(call)) => call,
     };
     let code = match probe_outcome(call) {
         ProbeOutcome::Content => return Outcome::Pass,

@@ -1,4 +1,4 @@
-//! Ages, sizes and moments as a person types them. Whoever asks brings the time of now.
+//! Ages, sizes and moments as a person types them. The caller passes the current time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub struct Age {
 }
 
 impl Age {
-    /// The moment this long before another; the first there is, when it would be earlier.
+    /// The moment this long before `now`, or the first moment that can be written.
     pub fn before(self, now: Utc) -> Utc {
         Utc::from_millis(now.as_millis().saturating_sub(self.millis)).unwrap_or(Utc::FIRST)
     }
@@ -109,7 +109,7 @@ pub enum Edge {
 const DAY_MILLIS: i64 = 86_400_000;
 
 /// A date (a whole day of UTC), an RFC 3339 time, or an age.
-pub fn moment(text: &str, now: Utc, edge: Edge) -> Result<Utc, NotAnAmount> {
+pub fn parse_moment(text: &str, now: Utc, edge: Edge) -> Result<Utc, NotAnAmount> {
     if let Ok(age) = text.parse::<Age>() {
         return Ok(age.before(now));
     }
@@ -239,7 +239,7 @@ mod tests {
                 "2026-01-02T01:04:05.500Z",
             ),
         ] {
-            assert_eq!(moment(text, now, edge), Ok(utc(want)), "{text}");
+            assert_eq!(parse_moment(text, now, edge), Ok(utc(want)), "{text}");
         }
         for bad in [
             "",
@@ -253,7 +253,7 @@ mod tests {
             "9999-12-31T23:59:60Z x",
         ] {
             assert_eq!(
-                moment(bad, now, Edge::Last),
+                parse_moment(bad, now, Edge::Last),
                 Err(NotAnAmount::Moment),
                 "{bad}"
             );
@@ -265,7 +265,7 @@ mod tests {
         fn nothing_typed_panics(text in "\\PC{0,24}", bytes in any::<u64>()) {
             let now = Utc::from_millis(0).unwrap();
             for edge in [Edge::First, Edge::Last] {
-                if let Ok(moment) = moment(&text, now, edge) {
+                if let Ok(moment) = parse_moment(&text, now, edge) {
                     prop_assert!(moment >= Utc::FIRST);
                 }
             }

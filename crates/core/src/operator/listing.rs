@@ -212,12 +212,12 @@ impl Filter {
 }
 
 /// One word of a closed list, by its spelling in artifacts; the error names the list.
-pub fn word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub fn parse_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
-/// The other way: how artifacts spell it.
-pub fn spelling<T: Serialize>(value: &T) -> String {
+/// How artifacts spell a word of a closed list.
+pub fn spelling_of<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(text)) => text,
         _ => String::new(),
@@ -518,9 +518,9 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_artifacts() {
-        assert_eq!(word::<Status>("blocked"), Ok(Status::Blocked));
-        assert_eq!(spelling(&Origin::Validator), "validator");
-        let error = word::<Origin>("stranger").unwrap_err();
+        assert_eq!(parse_word::<Status>("blocked"), Ok(Status::Blocked));
+        assert_eq!(spelling_of(&Origin::Validator), "validator");
+        let error = parse_word::<Origin>("stranger").unwrap_err();
         assert!(
             error.contains("operator") && error.contains("ci"),
             "{error}"

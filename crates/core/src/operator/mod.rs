@@ -2,7 +2,7 @@
 //!
 //! - `settings.rs` the config file; `schema.rs` the JSON Schemas of everything written
 //! - `listing.rs` rows of `cto runs`; `retention.rs` what a prune may take; `amounts.rs` ages and sizes
-//! - `timeline.rs` a chain of events told as a story
+//! - `timeline.rs` a chain of events as a readable timeline
 //!
 //! Imports: every room. Imported by none.
 

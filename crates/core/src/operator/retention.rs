@@ -1,6 +1,6 @@
 //! Which runs a person's retention rules would remove, and why every other one stays.
 //!
-//! Nothing that could still matter goes: no run without a verdict, none that cannot be read, none
+//! Nothing that could still matter is removed: no run without a verdict, none that cannot be read, none
 //! that another bundle refers to. The shell looks again before it removes what is decided here.
 
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use crate::values::ids::RunId;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
 
-/// What a person allows to go. Age and size are limits, each applied; status and `keep_last` narrow
-/// both.
+/// What a person allows to be removed. Age and size are limits, each applied; status and
+/// `keep_last` narrow both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     pub older_than: Option<Age>,
     /// Of all runs together; the oldest go first.
     pub max_size: Option<Size>,
     pub status: Option<Status>,
-    /// The newest so many, of those the status speaks of.
+    /// How many of the newest to keep, among those with the given status.
     pub keep_last: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub struct Candidate {
     pub listed: Listed,
     /// A directory of the runs root itself, not a link to one elsewhere.
     pub is_own_directory: bool,
-    /// Sealed, but its writer has not let go of it yet.
+    /// Sealed, but its writer still holds it.
     pub is_held: bool,
     /// Runs it names.
     pub refers_to: Vec<RunId>,
@@ -56,7 +56,7 @@ pub enum Removed {
     Age,
     /// One of the oldest while all together were too large.
     Size,
-    /// No limit was given, and nothing else speaks for it.
+    /// No limit was given, and no other rule keeps it.
     Unkept,
 }
 
@@ -106,7 +106,7 @@ impl Kept {
 }
 
 /// The fate of every run, in the order given.
-pub fn decide(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
+pub fn decide_fates(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
     let referred_to: BTreeMap<&RunId, &RunId> = runs
         .iter()
         .flat_map(|run| {
@@ -169,7 +169,7 @@ pub fn decide(runs: &[Candidate], policy: &Policy, now: Utc) -> Vec<Fate> {
         .collect()
 }
 
-/// Why no limit may even look at it.
+/// Why no limit applies to it.
 fn protection(
     run: &Candidate,
     policy: &Policy,

@@ -43,7 +43,7 @@ fn passes(days: &[i64]) -> Vec<Candidate> {
 
 /// What goes, by days ago.
 fn gone(runs: &[Candidate], policy: &Policy) -> Vec<i64> {
-    let fates = decide(runs, policy, now());
+    let fates = decide_fates(runs, policy, now());
     assert_eq!(fates.len(), runs.len());
     let removed = runs
         .iter()
@@ -245,13 +245,13 @@ fn what_no_policy_may_remove() {
                 ..older_than(1)
             },
         ] {
-            assert_eq!(decide(&runs, &policy, now())[0], want);
+            assert_eq!(decide_fates(&runs, &policy, now())[0], want);
         }
     }
     let mut runs = passes(&[30, 20, 10]);
     runs[2].listed.run_id = by.clone();
     runs[2].refers_to = vec![runs[0].listed.run_id.clone(), by.clone()];
-    let fates = decide(&runs, &older_than(1), now());
+    let fates = decide_fates(&runs, &older_than(1), now());
     assert_eq!(
         fates[0],
         Fate::Keep(Kept::ReferredToBy(by)),
@@ -337,7 +337,7 @@ proptest! {
         }
         let older_than = age.map(|days| format!("{days}d").parse().unwrap());
         let policy = Policy { older_than, max_size: max.map(Size), status: None, keep_last: keep };
-        let fates = decide(&runs, &policy, now());
+        let fates = decide_fates(&runs, &policy, now());
         for (run, fate) in runs.iter().zip(&fates) {
             let may_go = run.listed.summary().is_some() && run.is_own_directory;
             prop_assert!(may_go || matches!(fate, Fate::Keep(kept) if kept.is_protection()));
@@ -345,7 +345,7 @@ proptest! {
         let left: u64 = runs.iter().zip(&fates).filter(|(_, fate)| matches!(fate, Fate::Keep(_))).map(|(run, _)| run.size.0).sum();
         let could_go_on = fates.contains(&Fate::Keep(Kept::WithinLimits));
         prop_assert!(max.is_none_or(|max| left <= max) || !could_go_on);
-        let more = decide(&runs, &Policy { keep_last: Some(keep.unwrap_or(0) + 1), ..policy }, now());
+        let more = decide_fates(&runs, &Policy { keep_last: Some(keep.unwrap_or(0) + 1), ..policy }, now());
         for (less, more) in fates.iter().zip(&more) {
             // With a size limit another one may have to go in its place.
             prop_assert!(max.is_some() || matches!(more, Fate::Keep(_)) || matches!(less, Fate::Remove(_)));

@@ -25,7 +25,7 @@ use crate::wire::calls::CallRecord;
 use crate::wire::scenario::Scenario;
 
 /// Name and schema of every document this project writes.
-pub fn all() -> Vec<(&'static str, Value)> {
+pub fn all_schemas() -> Vec<(&'static str, Value)> {
     vec![
         ("report", root::<Report>("report.json")),
         ("contract", contract()),

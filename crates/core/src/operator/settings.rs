@@ -1,5 +1,5 @@
-//! `config.toml`: the knobs a person may set once for all commands, and which source of a setting
-//! wins.
+//! `config.toml`: the settings a person may make once for all commands, and which source of a
+//! setting wins.
 //!
 //! A file can be written by anyone who gets at it, so it holds nothing that is secret and nothing
 //! that changes what a run may do: no engine is opened, no stage raised, no containment loosened
@@ -25,7 +25,7 @@ pub struct Knob {
     pub default: &'static str,
 }
 
-/// What a knob's value looks like.
+/// Which values a setting takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
     Directory,
@@ -99,7 +99,7 @@ impl Takes {
         }
     }
 
-    /// The value as text, if it is one this knob takes.
+    /// The value as text, if the setting takes it.
     fn read(self, value: &DeValue<'_>) -> Option<String> {
         match (self, value) {
             (Self::Directory, DeValue::String(text)) => {
@@ -121,7 +121,7 @@ impl Takes {
     }
 }
 
-/// A value and the line of the file it stands on.
+/// A value and its line in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Given {
     pub value: String,
@@ -139,7 +139,7 @@ impl Config {
 }
 
 /// Parses and checks a config file. On failure every issue is returned, never none.
-pub fn parse(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
+pub fn parse_config(file: &str, bytes: &[u8]) -> Result<Config, Vec<Issue>> {
     let issue = |(line, column), message| Issue {
         file: file.to_owned(),
         line,
@@ -245,8 +245,7 @@ const POWER: &[&str] = &[
     "admission",
 ];
 
-/// Why a key that is not known is refused. Its value is never shown: it may be what it should not
-/// be.
+/// Why an unknown key is refused. Its value is never shown: it may be a secret.
 fn refusal(name: &str) -> String {
     let plain: String = name
         .to_lowercase()
@@ -280,7 +279,7 @@ pub enum Source {
     Environment {
         name: &'static str,
     },
-    /// A profile of the operator's existing world, found where it always was.
+    /// A profile that was found at its usual place.
     Profile,
     Config {
         line: u64,
@@ -288,7 +287,7 @@ pub enum Source {
     Default,
 }
 
-/// Everything that says something about one setting.
+/// All sources of one setting.
 pub struct Layers<T> {
     pub flag: Option<T>,
     pub environment: Option<(Source, T)>,

@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn issues(text: &str) -> Vec<String> {
-    parse("config.toml", text.as_bytes())
+    parse_config("config.toml", text.as_bytes())
         .unwrap_err()
         .iter()
         .map(ToString::to_string)
@@ -13,7 +13,7 @@ const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases 
 
 #[test]
 fn every_knob_can_be_set() {
-    let config = parse("config.toml", GOOD.as_bytes()).unwrap();
+    let config = parse_config("config.toml", GOOD.as_bytes()).unwrap();
     let got: Vec<_> = KNOBS
         .iter()
         .map(|knob| {
@@ -34,7 +34,7 @@ fn every_knob_can_be_set() {
             ("never", 7)
         ]
     );
-    assert_eq!(parse("c", b"").unwrap(), Config::default());
+    assert_eq!(parse_config("c", b"").unwrap(), Config::default());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn broken_text_is_placed() {
         issues("home = \"/a\"\nhome = \"/b\"\n")[0].starts_with("config.toml:2:1: duplicate key")
     );
     assert!(issues("color = \"auto\"\nhome\n")[0].starts_with("config.toml:2:"));
-    let found = parse("c", b"color = \"auto\"\n# \xff\n").unwrap_err();
+    let found = parse_config("c", b"color = \"auto\"\n# \xff\n").unwrap_err();
     assert_eq!(found[0].to_string(), "c:2:3: is not UTF-8 from here on");
 }
 
@@ -161,7 +161,7 @@ fn every_combination_of_sources_is_ordered() {
 proptest! {
     #[test]
     fn any_bytes_give_a_config_or_an_issue(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        if let Err(found) = parse("c", &bytes) {
+        if let Err(found) = parse_config("c", &bytes) {
             prop_assert!(!found.is_empty());
         }
     }
@@ -170,7 +170,7 @@ proptest! {
     fn one_changed_byte_never_panics(at in 0usize..GOOD.len(), byte in any::<u8>()) {
         let mut bytes = GOOD.as_bytes().to_vec();
         bytes[at] = byte;
-        if let Err(found) = parse("c", &bytes) {
+        if let Err(found) = parse_config("c", &bytes) {
             prop_assert!(!found.is_empty() && found.iter().all(|issue| issue.line > 0 && issue.column > 0));
         }
     }
@@ -179,7 +179,7 @@ proptest! {
     fn only_known_keys_get_in(key in "[a-z_]{1,12}") {
         let known = Knob::find(&key).is_some();
         let text = format!("{key} = 5\n");
-        prop_assert!(parse("c", text.as_bytes()).is_err() || known);
+        prop_assert!(parse_config("c", text.as_bytes()).is_err() || known);
     }
 }
 

@@ -1,25 +1,25 @@
-//! A run as a story: its events with relative times, one human line each, the phases they bound and
-//! the silences between them. What an engine said stands apart from what was observed.
+//! The timeline of a run: its events with relative times, one readable line each, the phases they
+//! bound and the pauses between them. An engine's claims are kept apart from observations.
 
 use serde::Serialize;
 
-use crate::bundle::report_md::describe;
+use crate::bundle::report_md::describe_end;
 use crate::run::chain::{self, EventLine};
 use crate::run::event::{Approval, Check, CheckKind, ControlRun, Event, VerificationCompleted};
 use crate::run::order::Machine;
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::time::Utc;
 use crate::wire::calls::CallRecord;
 
-/// Who says it.
+/// Who says it: the harness or the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Voice {
     Observed,
-    /// The engine's word. Never evidence.
+    /// The engine's claim. Never evidence.
     Claimed,
 }
 
@@ -58,7 +58,7 @@ pub struct Timeline {
     pub entries: Vec<Entry>,
 }
 
-/// Shorter silences are how work looks.
+/// Shorter pauses are ordinary work.
 const SHORTEST_GAP_MS: i64 = 1000;
 
 /// The events of a chain that are good and in a legal order, and what ends them too early.
@@ -81,8 +81,8 @@ pub fn good_beginning(
     (lines, broken.map(|error| error.to_string()))
 }
 
-/// The story of a chain.
-pub fn tell(lines: &[EventLine]) -> Timeline {
+/// Builds the timeline of a chain.
+pub fn build_timeline(lines: &[EventLine]) -> Timeline {
     let Some(first) = lines.first().map(|line| line.ts.as_millis()) else {
         return Timeline::default();
     };
@@ -95,8 +95,8 @@ pub fn tell(lines: &[EventLine]) -> Timeline {
             at_ms,
             since_previous_ms: at_ms - entries.last().map_or(0, |before| before.at_ms),
             event: line.event.kind(),
-            voice: voice(line.event.kind()),
-            text: narrate(&line.event),
+            voice: voice_of(line.event.kind()),
+            text: event_sentence(&line.event),
         });
     }
     let duration_ms = entries.iter().map(|entry| entry.at_ms).max().unwrap_or(0);
@@ -161,7 +161,7 @@ fn opens(event: EventType) -> Option<&'static str> {
 
 /// The start and the end of an engine and its calls of a model are observed; the rest of its events
 /// are its own words.
-pub fn voice(event: EventType) -> Voice {
+pub fn voice_of(event: EventType) -> Voice {
     let watched = matches!(
         event,
         EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded
@@ -173,9 +173,9 @@ pub fn voice(event: EventType) -> Voice {
     }
 }
 
-/// One line about an event. Text from outside is in it as it came: tame it before a terminal sees
-/// it.
-pub fn narrate(event: &Event) -> String {
+/// One line about an event. It holds text from outside unchanged: call `text::tame` before it is
+/// shown.
+pub fn event_sentence(event: &Event) -> String {
     match event {
         Event::RunStarted(run) => format!(
             "{} at stage {} on {}",
@@ -229,8 +229,8 @@ pub fn narrate(event: &Event) -> String {
             let output = ended.stdout.bytes.saturating_add(ended.stderr.bytes);
             format!(
                 "{} after {}, {output} bytes of output",
-                describe(ended.end),
-                span(millis(ended.duration_ms))
+                describe_end(ended.end),
+                duration_text(millis(ended.duration_ms))
             )
         }
         Event::PatchApplied(patch) => format!(
@@ -268,7 +268,8 @@ pub fn narrate(event: &Event) -> String {
 }
 
 fn model_call(call: &CallRecord) -> String {
-    let tokens = |seen: Seen<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
+    let tokens =
+        |seen: MaybeKnown<u64>| seen.known().map_or_else(|| "?".to_owned(), u64::to_string);
     let why = call
         .why
         .map_or(String::new(), |why| format!(": {}", why.sentence()));
@@ -277,7 +278,7 @@ fn model_call(call: &CallRecord) -> String {
         "call {} {}{why}, {input} tokens in, {output} out, {}",
         call.seq,
         call.outcome.as_str(),
-        span(millis(call.total_us / 1000))
+        duration_text(millis(call.total_us / 1000))
     )
 }
 
@@ -330,7 +331,7 @@ fn millis(ms: u64) -> i64 {
 }
 
 /// A length of time a person can read: `7 ms`, `1.25 s`, `3 m 07 s`, `2 h 05 m`.
-pub fn span(ms: i64) -> String {
+pub fn duration_text(ms: i64) -> String {
     let sign = if ms < 0 { "-" } else { "" };
     let ms = ms.unsigned_abs();
     let (seconds, minutes) = (ms / 1000, ms / 60_000);

@@ -28,7 +28,7 @@ fn chained(events: &[(i64, Event)]) -> Vec<u8> {
 fn told(events: &[(i64, Event)]) -> Timeline {
     let (lines, problem) = good_beginning(&chained(events), start(), &run_id());
     assert_eq!((lines.len(), problem), (events.len(), None));
-    tell(&lines)
+    build_timeline(&lines)
 }
 
 fn whole() -> Vec<(i64, Event)> {
@@ -97,7 +97,7 @@ fn claims_stand_apart_from_observations() {
                 kind,
                 EventType::EngineStarted | EventType::EngineModelCall | EventType::EngineEnded
             );
-        assert_eq!(voice(*kind) == Voice::Claimed, said, "{kind:?}");
+        assert_eq!(voice_of(*kind) == Voice::Claimed, said, "{kind:?}");
     }
 }
 
@@ -118,7 +118,7 @@ fn a_blocked_run_has_its_own_short_story() {
         }]
     );
     assert_eq!(told.entries[2].text, "no_diff");
-    assert_eq!(tell(&[]), Timeline::default());
+    assert_eq!(build_timeline(&[]), Timeline::default());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn every_event_that_carries_words_says_them() {
         (make::completed(&[]), "fail"),
         (outcome, "rejected by operator"),
     ] {
-        assert_eq!(narrate(&event), want);
+        assert_eq!(event_sentence(&event), want);
     }
 }
 
@@ -192,7 +192,7 @@ fn spans_read_like_a_clock() {
         (7_500_000, "2 h 05 m"),
         (-1500, "-1.50 s"),
     ] {
-        assert_eq!(span(ms), want);
+        assert_eq!(duration_text(ms), want);
     }
 }
 
@@ -204,13 +204,13 @@ proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let (lines, _) = good_beginning(&bytes, start(), &run_id());
-        let told = tell(&lines);
+        let told = build_timeline(&lines);
         prop_assert_eq!(told.entries.len(), lines.len());
         prop_assert!(told.phases.iter().all(|phase| phase.duration_ms >= 0));
     }
 
     #[test]
     fn any_span_is_words(ms in any::<i64>()) {
-        prop_assert!(!span(ms).is_empty());
+        prop_assert!(!duration_text(ms).is_empty());
     }
 }

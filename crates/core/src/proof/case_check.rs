@@ -1,5 +1,5 @@
-//! Is a case a case? What its files must be, what its scripts are for, and what a trial of each
-//! must show.
+//! Is a case sound? Which files it must have, what its scripts are for, and what a trial run of
+//! each must show.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::checks::control;
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
-use crate::values::paths::{PathStanding, TreePath, standing};
+use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 use crate::workspace::tree::{FileKind, Tree};
 
@@ -147,7 +147,7 @@ fn paths(case: &CaseFile, workspace: &Tree) -> Vec<Line> {
 }
 
 fn allowed(case: &CaseFile, path: &TreePath) -> bool {
-    standing(path, &case.allowed_paths, &case.forbidden_paths) == PathStanding::Allowed
+    path_standing(path, &case.allowed_paths, &case.forbidden_paths) == PathStanding::Allowed
 }
 
 fn checks(case: &CaseFile) -> Line {

@@ -20,7 +20,7 @@ rollback = "discard the copy"
 "#;
 
 fn parsed(text: &str) -> CaseFile {
-    case_file::parse("demo/case.toml", text.as_bytes()).unwrap()
+    case_file::parse_case("demo/case.toml", text.as_bytes()).unwrap()
 }
 
 fn tree(paths: &[(&str, FileKind)]) -> Tree {
@@ -71,7 +71,7 @@ impl Lab {
     }
 
     fn marked(&self, mark: Mark) -> Vec<String> {
-        let parsed = case_file::parse("demo/case.toml", self.text.as_bytes());
+        let parsed = case_file::parse_case("demo/case.toml", self.text.as_bytes());
         let facts = CaseFacts {
             directory: self.directory,
             parsed: parsed.as_ref().map_err(Vec::as_slice),
@@ -338,7 +338,7 @@ proptest! {
     ) {
         let quoted = |rules: &std::collections::BTreeSet<String>| rules.iter().map(|rule| format!("{rule:?}")).collect::<Vec<_>>().join(", ");
         let text = GOOD.replace("[\"a.py\"]", &format!("[{}]\nforbidden_paths = [{}]", quoted(&allowed_rules), quoted(&forbidden_rules)));
-        let Ok(case) = case_file::parse("demo/case.toml", text.as_bytes()) else { return Ok(()) };
+        let Ok(case) = case_file::parse_case("demo/case.toml", text.as_bytes()) else { return Ok(()) };
         let kind = |executable: &bool| if *executable { FileKind::Executable } else { FileKind::Regular };
         let workspace: Tree = files
             .iter()

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::report::{self, Report};
 use crate::gate::ladder::LaneKey;
 use crate::run::event::Event;
-use crate::run::facts::{Facts, fold};
+use crate::run::facts::{Facts, fold_events};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge;
 use crate::run::order::OutOfOrder;
@@ -16,7 +16,7 @@ use crate::task::contract::{Contract, Stage};
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 /// `stage2-no-target-inspection.json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +28,7 @@ pub struct NoTargetInspection {
     pub lane: LaneKey,
     /// As the contract has it: `none`.
     pub target_repository: String,
-    pub target_head: Seen<String>,
+    pub target_head: MaybeKnown<String>,
     /// A repository was copied.
     pub source_repository: bool,
     /// The argument template of the engine, before anything of the run is put into it.
@@ -45,7 +45,7 @@ pub struct NoTargetInspection {
 pub fn no_target(contract: &Contract, argv_template: &[String]) -> NoTargetInspection {
     let none = |text: &str| text == "none";
     let exposed = !none(&contract.target_repository)
-        || !matches!(&contract.lane.target_head, Seen::Known(head) if none(head))
+        || !matches!(&contract.lane.target_head, MaybeKnown::Known(head) if none(head))
         || contract.source.is_some();
     NoTargetInspection {
         schema_version: 1,
@@ -123,13 +123,16 @@ pub struct Side<'a> {
 }
 
 /// Compares a run that is about to be sealed with a sealed run of `fake`.
-pub fn compare(
+pub fn compare_runs(
     engine: &Side<'_>,
     fake: &Side<'_>,
     report: &Report,
     baseline: BaselineRun,
 ) -> Result<BaselineComparison, OutOfOrder> {
-    let (ours, theirs) = (fold(engine.events)?.facts, fold(fake.events)?.facts);
+    let (ours, theirs) = (
+        fold_events(engine.events)?.facts,
+        fold_events(fake.events)?.facts,
+    );
     let aspect = |aspect: Aspect, engine: String, baseline: String| {
         let result = if engine == baseline {
             Likeness::Match
@@ -246,7 +249,7 @@ mod tests {
         other.target_repository = "x".into();
         assert!(no_target(&other, &[]).target_exposed);
         let mut other = contract.clone();
-        other.lane.target_head = Seen::NotSeen;
+        other.lane.target_head = MaybeKnown::NotLookedAt;
         assert!(no_target(&other, &[]).target_exposed);
         let mut other = contract;
         other.source = Some(crate::task::source::tests::source());

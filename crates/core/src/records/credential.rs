@@ -1,4 +1,5 @@
-//! How a credential is come by. A record names the way, never the credential.
+//! Where a credential comes from: a variable, a file or a command. A record names the place, never
+//! the credential.
 
 /// The ways the harness knows by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]

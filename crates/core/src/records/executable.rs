@@ -1,4 +1,4 @@
-//! Which file is really run.
+//! The executable admission: which file is run as the engine.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Record for ExecutableAdmission {
 }
 
 impl ExecutableAdmission {
-    /// Does the build bear out that this file came from its pinned source? Says why not.
+    /// Why the build does not show that this file came from its pinned source; none if it does.
     pub fn build_problem(&self) -> Option<&'static str> {
         if self.source_tree_dirty == Some(true) {
             return Some("the build left its source tree dirty");
@@ -68,7 +68,7 @@ record! {
     optional {
         missing_build_tools: Vec<String> => Takes::Names;
         source_tree_dirty: bool => Takes::Flag;
-        /// Of the file that was built; where it is given it must be the one admitted.
+        /// Digest of the file that was built; if given, it must be that of the admitted file.
         executable_sha256: Digest => Takes::Sha256;
         version: String => Takes::Word;
         command_shape: String => Takes::Text;

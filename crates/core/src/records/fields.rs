@@ -1,4 +1,4 @@
-//! Reading a record: a table of fields, checked one by one before anything is made of them.
+//! Reads a record: a table of fields, each checked before the record is built.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::values::json::{self, JsonError};
 use crate::values::paths::PathRule;
 use crate::values::time::Utc;
 
-/// A record larger than this is none.
+/// A larger file is not read as a record.
 pub const MAX_RECORD: usize = 64 << 10;
 const MAX_TEXT: usize = 4096;
 const MAX_WORD: usize = 200;
@@ -64,7 +64,7 @@ pub enum Takes {
     /// A name that is compared byte by byte: printable ASCII without spaces.
     Name,
     Names,
-    /// The one way or class a credential comes by.
+    /// Where a credential comes from, or its class.
     Credential,
     /// An https or git address without a credential in it.
     Address,
@@ -101,7 +101,7 @@ pub trait Record: DeserializeOwned + Serialize {
     const KIND: RecordKind;
     const FIELDS: &'static [Field];
 
-    /// What no single field can tell.
+    /// Problems that only several fields together show.
     fn agree(&self) -> Vec<Issue> {
         Vec::new()
     }
@@ -203,7 +203,7 @@ fn check(map: &Map<String, Value>, fields: &[Field]) -> Vec<Issue> {
     issues
 }
 
-/// A key nobody asked for. It is named only where its name cannot be a secret itself.
+/// A key that is not a field. It is named only where its name cannot be a secret itself.
 fn unknown(key: &str) -> Issue {
     let plain = key.len() <= 64
         && key
@@ -283,7 +283,7 @@ fn versions(value: &Value) -> Option<String> {
     })
 }
 
-/// Could this be written down as a name? What is no name may be anything, a secret included.
+/// Is this a plain name? Any other text could be a secret.
 pub fn is_name(text: &str) -> bool {
     one(Takes::Name, text).is_none()
 }
@@ -406,7 +406,7 @@ fn address_problem(text: &str) -> Option<&'static str> {
 fn path_problem(text: &str) -> Option<&'static str> {
     match text {
         _ if !text.starts_with('/') => {
-            Some("must be an absolute path; a name, an alias or a shell keyword is none")
+            Some("must be an absolute path, not a name, an alias or a shell keyword")
         }
         _ if text.split('/').any(|part| part == ".." || part == ".") => {
             Some("must be a plain path without `.` or `..`")

@@ -1,8 +1,11 @@
-//! Records that let one exact thing be used: where an engine came from, which file is run, which
-//! model answers, which repository may be changed; and who may choose the model.
+//! Admission records: which engine program, model and repository may be used.
 //!
-//! A record is read strictly or not at all. What is wrong with one is said by field; the value of a
-//! field is never repeated, because it may be what no record may hold.
+//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
+//! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
+//! - `credential.rs` `endpoint.rs` `trigger.rs` fields with a meaning of their own
+//!
+//! A record with any problem is refused. Errors name the field and never repeat its value: it may
+//! be a secret. Imports: values to wire. Imported by run, gate and the rooms above them.
 
 pub mod credential;
 mod executable;
@@ -17,7 +20,7 @@ pub use executable::{BuildReport, ExecutableAdmission};
 pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read};
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
-    difference, is_admitted_name,
+    is_admitted_name, name_difference,
 };
 pub use secret_shape::{secret_key, secret_shape};
 pub use source_admission::{ExecutionMode, LicenseStatus, SourceAdmissionRecord};
@@ -77,23 +80,23 @@ impl RecordKind {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recorded<T> {
     pub record: T,
-    /// The file it stands in.
+    /// The file that holds it.
     pub path: String,
     pub sha256: Digest,
 }
 
-/// What looking for a record came to.
+/// The result of looking for a record.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Found<T> {
     #[default]
     Missing,
-    /// There is one and it cannot be believed; every reason, never none.
+    /// There is one, but it is refused; at least one reason.
     Invalid(Vec<Issue>),
     Known(Box<Recorded<T>>),
 }
 
 impl<T: Record> Found<T> {
-    /// What the bytes of a file come to.
+    /// Reads the bytes of a file.
     pub fn of(path: &str, bytes: &[u8]) -> Self {
         match read(bytes) {
             Ok(record) => Self::Known(Box::new(Recorded {

@@ -1,4 +1,4 @@
-//! Which model may answer, and who may choose it.
+//! The model admission (which model may be used) and the decision record (who may choose it).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ record! {
     optional {
         /// Names the endpoint may answer with instead of the model's own.
         aliases: Vec<String> => Takes::Names;
-        /// Of the one base URL this admission is for.
+        /// Digest of the one base URL this admission is for.
         endpoint_sha256: Digest => Takes::Sha256;
     }
 }
@@ -125,7 +125,7 @@ impl Record for ModelDecision {
     const KIND: RecordKind = RecordKind::Decision;
     const FIELDS: &'static [Field] = Self::TABLE;
 
-    /// A decision that decides something says all of it; class and status agree.
+    /// A decision must have every field; class and status must agree.
     fn agree(&self) -> Vec<Issue> {
         let mut issues = Vec::new();
         if self.fallback_provider.is_some() != self.fallback_model.is_some() {
@@ -193,7 +193,7 @@ impl ModelDecision {
     }
 }
 
-/// How two names differ, in words that repeat neither.
+/// How two names differ, without repeating either.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Difference {
     #[error("they differ only in white space")]
@@ -207,7 +207,7 @@ pub enum Difference {
 }
 
 /// Names are equal byte by byte or not at all.
-pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
+pub fn name_difference(asked: &str, admitted: &str) -> Option<Difference> {
     let spaceless = |text: &str| {
         text.chars()
             .filter(|c| !c.is_whitespace() && !is_dangerous(*c))
@@ -224,8 +224,8 @@ pub fn difference(asked: &str, admitted: &str) -> Option<Difference> {
     }
 }
 
-/// The plain letter a character is taken for. Not complete, and it need not be: a character that is
-/// not in here is a different name, and refused all the same.
+/// The plain letter a character looks like. The list need not be complete: any other character makes
+/// a different name, which is refused as well.
 fn look_alike(c: char) -> char {
     match c {
         'а' | 'ɑ' | 'α' => 'a',

@@ -454,9 +454,9 @@ fn names_are_compared_byte_by_byte_and_the_difference_is_named() {
         ("qwen3.6-35b-a3c", Some(Difference::Name)),
         ("", Some(Difference::Name)),
     ] {
-        assert_eq!(difference(asked, admitted), want, "{asked}");
+        assert_eq!(name_difference(asked, admitted), want, "{asked}");
     }
-    assert_eq!(difference("o1", "0l"), Some(Difference::LookAlike));
+    assert_eq!(name_difference("o1", "0l"), Some(Difference::LookAlike));
     let admission: ModelAdmission = read(&bytes(&model())).unwrap();
     assert!(
         is_admitted_name(&admission, "qwen") && is_admitted_name(&admission, "qwen3.6-35b-a3b")

@@ -1,7 +1,7 @@
-//! What looks like a secret, by shape alone. No record may hold one, so a false alarm costs a
-//! rewording and a miss costs a credential: in doubt it is one.
+//! Recognises text that looks like a secret. No record may hold one. A false alarm costs a rewording
+//! and a miss costs a credential, so in doubt it counts as a secret.
 
-/// A token's beginning, the letters it goes on with, and how many make it one.
+/// How a token begins, which characters may follow, and how many of them make it a token.
 const PREFIXES: &[(&str, usize)] = &[
     ("sk-", 16),
     ("ghp_", 20),
@@ -24,7 +24,7 @@ const PREFIXES: &[(&str, usize)] = &[
     ("eyJ", 24),
 ];
 
-/// Words that are followed by a secret where `:` or `=` stands between.
+/// Words that are followed by a secret after `:` or `=`.
 const NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -140,8 +140,8 @@ fn named_value(text: &str) -> bool {
     named || bearer
 }
 
-/// Long, and of upper-case, lower-case and digits at once. A digest in hex is none: it has one case
-/// only.
+/// Long, with upper-case letters, lower-case letters and digits. A digest in hex does not count: it
+/// has one case only.
 fn is_random(word: &str) -> bool {
     let has = |kind: fn(&u8) -> bool| word.as_bytes().iter().any(kind);
     word.len() >= 32

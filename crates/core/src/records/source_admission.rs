@@ -1,4 +1,4 @@
-//! Where an engine came from.
+//! The source admission: where an engine's source came from and what it may be used for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Which repository of the operator's may be changed, and how little of it.
+//! The target admission: which repository of the operator may be changed, and which paths of it.
 
 use std::collections::BTreeSet;
 

@@ -35,7 +35,7 @@ pub enum Trigger {
     Words(String),
 }
 
-/// What a run is about to do, as far as a trigger may ask.
+/// The facts of a run that triggers may look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Circumstance<'a> {
     pub stage: Stage,

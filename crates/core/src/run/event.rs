@@ -1,4 +1,4 @@
-//! The whole event vocabulary on one page. The chain that orders it is in `chain.rs`.
+//! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -111,7 +111,7 @@ impl Folded {
 }
 
 /// Replays a chain.
-pub fn fold<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Folded, OutOfOrder> {
+pub fn fold_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Result<Folded, OutOfOrder> {
     let mut folded = Folded::default();
     for event in events {
         folded.push(event)?;

@@ -1,4 +1,4 @@
-//! The two promises every artifact repeats, as types that cannot say anything else.
+//! The two promises every artifact repeats, as types with only one value each.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -1,7 +1,7 @@
 //! A run as data: what happened, in which order it may happen, and what it means.
 //!
 //! - `event.rs` the whole event vocabulary; `chain.rs` the hash chain; `order.rs` the legal orders
-//! - `facts.rs` what a chain says; `rules.rs` by which rules it is judged; `judge.rs` the verdict
+//! - `facts.rs` what a chain says; `rules.rs` by which rules it is judged; `judge/` the verdict
 //! - `attempt/` what an engine tried that is forbidden; `trace.rs` what the harness did
 //! - `invariant.rs` two promises as types that have no other value
 //!

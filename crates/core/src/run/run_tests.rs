@@ -1,4 +1,4 @@
-use super::facts::{Folded, fold};
+use super::facts::{Folded, fold_events};
 use super::order::{Machine, OutOfOrder, State};
 use crate::containment::Containment;
 use crate::run::event::*;
@@ -307,7 +307,7 @@ fn every_pair_of_state_and_event() {
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {
     let alphabet = alphabet();
     let find = |name: &&str| &alphabet.iter().find(|(n, _)| n == name).unwrap().1;
-    fold(names.iter().map(find))
+    fold_events(names.iter().map(find))
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `trace.jsonl`: what the harness itself did, one line an action or check.
+//! `trace.jsonl`: what the harness itself did, one line per action or check.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

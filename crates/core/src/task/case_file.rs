@@ -130,7 +130,7 @@ fn default_approval_policy() -> String {
 
 /// Parses and checks a case file. On failure every issue that could be found is returned, never
 /// none.
-pub fn parse(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
+pub fn parse_case(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
         let place = place(&String::from_utf8_lossy(good), good.len());
@@ -194,8 +194,8 @@ pub fn check_typed(name: &str, task: &TypedTask) -> Result<CaseFile, Vec<Contrac
     Check::new(name, "").all(raw)
 }
 
-/// Line and column of what a TOML parser stumbled over, both from 1, the column in characters; and
-/// its words, cut short, because they may quote the text and the text may be one long line.
+/// Line and column of a TOML error, both from 1, the column in characters; and the parser's message,
+/// cut short, because it may quote one very long line.
 pub fn toml_problem(text: &str, error: &toml::de::Error) -> (u64, u64, String) {
     const LONGEST: usize = 300;
     let (line, column) = place(text, error.span().map_or(0, |span| span.start));
@@ -509,7 +509,7 @@ rollback = "discard the copy"
 "#;
 
     fn issues(text: &str) -> Vec<String> {
-        parse("case.toml", text.as_bytes())
+        parse_case("case.toml", text.as_bytes())
             .unwrap_err()
             .iter()
             .map(ToString::to_string)
@@ -518,7 +518,7 @@ rollback = "discard the copy"
 
     #[test]
     fn a_good_file_parses_with_defaults() {
-        let case = parse("case.toml", GOOD.as_bytes()).unwrap();
+        let case = parse_case("case.toml", GOOD.as_bytes()).unwrap();
         assert_eq!(case.task_id.as_str(), "demo");
         assert_eq!(case.route, "cto-harness");
         assert!(case.verification_control.is_none());
@@ -548,7 +548,7 @@ rollback = "discard the copy"
         let mut bytes = GOOD.replace("a.py", "é@.py").into_bytes();
         let at = bytes.iter().position(|b| *b == b'@').unwrap();
         bytes[at] = 0xff;
-        let found = parse("case.toml", &bytes).unwrap_err();
+        let found = parse_case("case.toml", &bytes).unwrap_err();
         assert_eq!(
             found[0].to_string(),
             "case.toml:6:20: is not UTF-8 from here on"
@@ -624,7 +624,7 @@ rollback = "discard the copy"
     proptest! {
         #[test]
         fn any_bytes_give_a_case_or_an_issue(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            if let Err(found) = parse("c", &bytes) {
+            if let Err(found) = parse_case("c", &bytes) {
                 prop_assert!(!found.is_empty());
             }
         }
@@ -634,7 +634,7 @@ rollback = "discard the copy"
             let mut bytes = GOOD.as_bytes().to_vec();
             let at = at % bytes.len();
             bytes[at] = byte;
-            if let Err(found) = parse("c", &bytes) {
+            if let Err(found) = parse_case("c", &bytes) {
                 prop_assert!(!found.is_empty());
             }
         }

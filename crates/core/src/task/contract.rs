@@ -16,8 +16,8 @@ use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
 use crate::values::json::{self, JsonError};
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::PathRule;
-use crate::values::seen::Seen;
 use crate::workspace::tree::Tree;
 
 #[derive(
@@ -224,11 +224,11 @@ pub enum Label {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Lane {
     pub engine: EngineId,
-    pub executable_sha256: Seen<Digest>,
+    pub executable_sha256: MaybeKnown<Digest>,
     pub model: Option<ModelPair>,
     pub stage: Stage,
     /// `none` where no target exists.
-    pub target_head: Seen<String>,
+    pub target_head: MaybeKnown<String>,
     /// The script a scripted engine plays, by digest.
     pub script_sha256: Option<Digest>,
     /// The event by which this engine says that it is done.
@@ -275,7 +275,7 @@ pub struct Contract {
     pub rollback: String,
     pub limits: Limits,
     /// Digest of the starting tree: paths, modes and contents.
-    pub start_tree: Seen<Digest>,
+    pub start_tree: MaybeKnown<Digest>,
     /// The repository the starting tree is copied from; absent where the case brings its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
@@ -287,7 +287,7 @@ pub struct Contract {
 pub struct Circumstances {
     pub label: Label,
     pub lane: Lane,
-    pub start_tree: Seen<Digest>,
+    pub start_tree: MaybeKnown<Digest>,
     pub source: Option<Source>,
     pub hidden_files: BTreeMap<String, Digest>,
     /// Digest of the control patch, when the case names one.
@@ -295,9 +295,8 @@ pub struct Circumstances {
     pub limits: LimitChanges,
 }
 
-/// Joins a checked case with its circumstances. Total: everything that can be wrong was found
-/// earlier.
-pub fn resolve(case: CaseFile, with: Circumstances) -> Contract {
+/// Joins a checked case with its circumstances. It cannot fail: every error was found earlier.
+pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
@@ -514,25 +513,25 @@ rollback = "discard the copy"
 
     /// A resolved contract for tests of the rooms that judge by one.
     pub fn sample() -> Contract {
-        let case = case_file::parse("case.toml", CASE.as_bytes()).unwrap();
-        resolve(case, circumstances("fake"))
+        let case = case_file::parse_case("case.toml", CASE.as_bytes()).unwrap();
+        resolve_contract(case, circumstances("fake"))
     }
 
     fn circumstances(engine: &str) -> Circumstances {
         Circumstances {
             lane: Lane {
                 engine: engine.parse().unwrap(),
-                executable_sha256: Seen::Known(Digest::of(b"exe")),
+                executable_sha256: MaybeKnown::Known(Digest::of(b"exe")),
                 model: None,
                 stage: Stage::Two,
-                target_head: Seen::Known("none".into()),
+                target_head: MaybeKnown::Known("none".into()),
                 script_sha256: None,
                 terminal_event: EventType::EngineResult,
                 source_pin: None,
                 containment: None,
             },
             label: Label::Case,
-            start_tree: Seen::Known(Digest::of(b"tree")),
+            start_tree: MaybeKnown::Known(Digest::of(b"tree")),
             source: None,
             hidden_files: BTreeMap::new(),
             control_patch: None,
@@ -552,9 +551,9 @@ rollback = "discard the copy"
 
     #[test]
     fn the_engine_changes_only_the_contract_digest() {
-        let case = case_file::parse("case.toml", CASE.as_bytes()).unwrap();
+        let case = case_file::parse_case("case.toml", CASE.as_bytes()).unwrap();
         let digests = |engine: &str| {
-            let contract = resolve(case.clone(), circumstances(engine));
+            let contract = resolve_contract(case.clone(), circumstances(engine));
             let sealed = ContractDocument::Valid(Box::new(contract)).seal().unwrap();
             (sealed.task_digest, sealed.contract_digest)
         };

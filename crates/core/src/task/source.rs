@@ -1,5 +1,5 @@
-//! A repository a run copies from: who says that it may, what looks at it saw, and whether it
-//! stayed as it was. The harness only ever reads it.
+//! The repository a run copies from: who admits it, its state before and after the run, and whether
+//! it stayed unchanged. The harness only reads it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::values::blocker::Code;
 use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
+use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::TreePath;
-use crate::values::seen::Seen;
 
 /// Who says that this repository may be copied.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +36,7 @@ pub struct Source {
     /// Uncommitted changes are left out of the copy instead of refused.
     pub from_head: bool,
     /// The commit that is copied; not seen until every earlier gate passed.
-    pub head: Seen<String>,
+    pub head: MaybeKnown<String>,
 }
 
 /// Uncommitted paths, staged and unstaged and new, as git tells them.
@@ -116,11 +116,11 @@ pub struct SourceLook {
     pub fingerprint: Digest,
 }
 
-/// What became of a look.
+/// The result of a look.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Looked {
     Found(SourceLook),
-    /// Nothing that can be copied, and why.
+    /// It cannot be copied, and why.
     Unusable(String),
 }
 
@@ -224,7 +224,7 @@ impl CopiedRepo {
                 "names another tree than the change was measured against",
             ),
             (
-                source.head != Seen::Known(self.source_head_before.clone()),
+                source.head != MaybeKnown::Known(self.source_head_before.clone()),
                 "names another commit than the contract",
             ),
             (
@@ -277,7 +277,7 @@ pub mod tests {
         Source {
             record,
             from_head: false,
-            head: Seen::Known("c0".into()),
+            head: MaybeKnown::Known("c0".into()),
         }
     }
 

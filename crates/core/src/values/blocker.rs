@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::values::event_type::EventType;
 use crate::values::verdict::Status;
 
-/// Something first known when the run closes.
+/// A blocker that is found while the run closes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub code: Code,
@@ -72,7 +72,7 @@ blockers! {
         "verification is required, but the contract names no command"
         "add verification_commands to the case";
     MissingRequiredEvent "missing_required_event" RunCompleted Fail
-        "an event this run needs never came, or came out of order"
+        "an event that this run must have is missing or out of order"
         "the engine ended without its terminal event; see evidence_expectations in the contract";
     ReviewerRejected "reviewer_rejected" VerificationCompleted Blocked
         "the engine's own reviewer rejected the change"
@@ -87,7 +87,7 @@ blockers! {
         "the source tree has uncommitted changes where a clean one is required"
         "commit or stash your changes, or copy the last commit alone with `cto try --from-head`";
     DirtyEndingTree "dirty_ending_tree" RunCompleted Fail
-        "the run left state that is neither patch nor scratch"
+        "the run left something in the workspace that is neither part of the patch nor scratch"
         "the paths are named in the blocker's detail";
     ArtifactWriteFailure "artifact_write_failure" RunCompleted Fail
         "an artifact could not be written"
@@ -127,7 +127,7 @@ blockers! {
         "review the record and renew it";
     ProviderAuthUnavailable "provider_auth_unavailable" BackendGateBlocked Blocked
         "the provider's credentials are missing or refused"
-        "supply the credential by the class its admission names";
+        "supply the credential in the way its admission record names";
     ProviderLocalConfigUnavailable "provider_local_config_unavailable" BackendGateBlocked Blocked
         "a local provider needs an explicit base URL"
         "give it with --base-url-file";
@@ -147,7 +147,7 @@ blockers! {
         "the target repository is not admitted"
         "set admission_status in the target admission after review";
     TargetUnowned "target_unowned" BackendGateBlocked Blocked
-        "the target's ownership is not shown"
+        "nothing shows who owns the target"
         "fill repository_owner and ownership_evidence";
     TargetCritical "target_critical" BackendGateBlocked Blocked
         "the target is not classified low_risk_noncritical"
@@ -190,7 +190,7 @@ blockers! {
         "read backend/stderr.log";
     LifecycleTimeoutAfterValidPatch "lifecycle_timeout_after_valid_patch" RunCompleted Fail
         "the patch verifies, but the engine did not end within its limit"
-        "raise the engine's limit, or find out why it lingers";
+        "raise the engine's limit, or find out why it does not end";
     BudgetExceeded "budget_exceeded" RunCompleted Fail
         "a model budget was exceeded"
         "raise the budget in the contract";
@@ -208,9 +208,9 @@ blockers! {
         "compare the fingerprints in the stage proof";
     ContainmentViolation "containment_violation" RunCompleted Fail
         "the engine got past its containment"
-        "see containment.json; treat the host as touched";
+        "see containment.json; treat the host as compromised";
     VerificationUntrusted "verification_untrusted" VerificationCompleted Fail
-        "verification was green where it had to be red, so its pass means nothing"
+        "the checks passed, but they are not proof: they also passed where they must fail, or some did not run as agreed"
         "the changed code may end or patch the test runner; read the control section of test.log";
     SecretLeak "secret_leak" RunCompleted Fail
         "a secret appeared in the engine's output or patch"
@@ -236,7 +236,7 @@ impl Code {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Blocker {
     pub code: Code,
-    /// A sentence a tired person understands.
+    /// A sentence that is understood at first reading.
     pub message: String,
     /// What exactly: paths, a command, a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,7 +270,7 @@ impl Blocker {
 }
 
 /// Status of a set of blockers: the worst; none at all is a pass.
-pub fn worst(blockers: &[Blocker]) -> Status {
+pub fn worst_status(blockers: &[Blocker]) -> Status {
     blockers
         .iter()
         .map(Blocker::status)
@@ -280,7 +280,7 @@ pub fn worst(blockers: &[Blocker]) -> Status {
 
 /// The first blocker of the worst status.
 pub fn headline(blockers: &[Blocker]) -> Option<&Blocker> {
-    let status = worst(blockers);
+    let status = worst_status(blockers);
     blockers.iter().find(|blocker| blocker.status() == status)
 }
 
@@ -316,9 +316,9 @@ mod tests {
     fn headline_is_the_first_of_the_worst() {
         let list =
             [Code::Timeout, Code::VerificationFailed, Code::NoDiff].map(|c| Blocker::new(c, None));
-        assert_eq!(worst(&list), Status::Fail);
+        assert_eq!(worst_status(&list), Status::Fail);
         assert_eq!(headline(&list).unwrap().code, Code::VerificationFailed);
-        assert_eq!(worst(&[]), Status::Pass);
+        assert_eq!(worst_status(&[]), Status::Pass);
         assert!(headline(&[]).is_none());
     }
 

@@ -1,4 +1,4 @@
-//! SHA-256 digests as a type. Nothing else in the project handles raw hash bytes.
+//! SHA-256 digests as a type. No other module handles raw hash bytes.
 
 use std::fmt;
 use std::str::FromStr;

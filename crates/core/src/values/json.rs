@@ -230,7 +230,7 @@ impl<'de> Visitor<'de> for StrictSeed {
     }
 }
 
-/// Looks, and keeps nothing.
+/// Checks a value without keeping it.
 struct Checked {
     depth: usize,
 }

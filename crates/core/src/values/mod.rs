@@ -4,7 +4,7 @@
 //! - `paths.rs` paths of a tree and path rules; `json.rs` strict and canonical JSON
 //! - `address.rs` which IP addresses are loopback, private or neither
 //! - `event_type.rs` names of events; `blocker.rs` the one list of blockers; `verdict.rs` the status
-//! - `seen.rs` a value, or the word that nobody looked; `text.rs` text from outside, safe to show
+//! - `maybe_known.rs` a value, or that nobody looked; `text.rs` text from outside, safe to show
 //!
 //! Imports nothing of this crate. Imported by every room.
 
@@ -14,8 +14,8 @@ pub mod digest;
 pub mod event_type;
 pub mod ids;
 pub mod json;
+pub mod maybe_known;
 pub mod paths;
-pub mod seen;
 pub mod text;
 pub mod time;
 pub mod verdict;

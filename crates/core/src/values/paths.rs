@@ -310,7 +310,11 @@ pub enum PathStanding {
 }
 
 /// Forbidden beats allowed; unlisted is disallowed.
-pub fn standing(path: &TreePath, allowed: &[PathRule], forbidden: &[PathRule]) -> PathStanding {
+pub fn path_standing(
+    path: &TreePath,
+    allowed: &[PathRule],
+    forbidden: &[PathRule],
+) -> PathStanding {
     if forbidden.iter().any(|rule| rule.covers(path)) {
         PathStanding::Forbidden
     } else if allowed.iter().any(|rule| rule.covers(path)) {
@@ -419,15 +423,15 @@ mod tests {
         let allowed = [rule("src/")];
         let forbidden = [rule("src/secret/")];
         assert_eq!(
-            standing(&path("src/a"), &allowed, &forbidden),
+            path_standing(&path("src/a"), &allowed, &forbidden),
             PathStanding::Allowed
         );
         assert_eq!(
-            standing(&path("src/secret/a"), &allowed, &forbidden),
+            path_standing(&path("src/secret/a"), &allowed, &forbidden),
             PathStanding::Forbidden
         );
         assert_eq!(
-            standing(&path("b"), &allowed, &forbidden),
+            path_standing(&path("b"), &allowed, &forbidden),
             PathStanding::Disallowed
         );
     }

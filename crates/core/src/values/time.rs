@@ -33,7 +33,7 @@ impl Utc {
         self.0.strftime("%Y%m%dT%H%M%SZ").to_string()
     }
 
-    /// The other way; digits that are no time are none.
+    /// Reads that form; none where the digits are not a time.
     pub fn from_compact(text: &str) -> Option<Self> {
         let part = |range: std::ops::Range<usize>| text.get(range);
         let date = format!("{}-{}-{}", part(0..4)?, part(4..6)?, part(6..8)?);

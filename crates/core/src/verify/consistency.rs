@@ -1,27 +1,31 @@
-//! What a report, its events and its files say about each other: re-derived, never believed.
+//! What events and files say about each other: re-derived, never believed.
 
 use std::collections::BTreeSet;
 
 use super::{Documents, Verifier, process_started};
 use crate::bundle;
-use crate::bundle::report::{self, RelianceKind, Report};
-use crate::bundle::report_md::Renderer;
+use crate::bundle::report::RelianceKind;
 use crate::containment::{Containment, ContainmentReport};
 use crate::gate::{GateResult, GateVerdict};
 use crate::run::event::Origin;
-use crate::run::facts::{ApprovalFact, Folded};
-use crate::run::judge::{self, Judgement};
-use crate::task::contract::Contract;
+use crate::run::facts::{ApprovalFact, Facts, Folded};
 use crate::task::source::CopiedRepo;
-use crate::values::blocker::{Blocker, Code, headline, worst};
-use crate::values::event_type::EventType;
+use crate::values::blocker::Code;
 use crate::values::paths::TreePath;
 use crate::values::verdict::Status;
 use crate::workspace::change::ChangeKind;
+
 impl Verifier<'_> {
     /// The files the events speak of are the files in the bundle.
     pub(super) fn facts(&mut self, documents: &Documents, folded: &Folded) {
-        let facts = &folded.facts;
+        self.patch_file(&folded.facts);
+        self.log_files(&folded.facts);
+        self.gate_blocks(documents, &folded.facts);
+        self.approval(documents, folded);
+        self.permission(documents, folded);
+    }
+
+    fn patch_file(&mut self, facts: &Facts) {
         if let Some(patch) = &facts.patch {
             // A patch that held a secret was replaced by a tombstone; its digest stays in the
             // chain.
@@ -73,6 +77,9 @@ impl Verifier<'_> {
                 "has content although no change was captured",
             );
         }
+    }
+
+    fn log_files(&mut self, facts: &Facts) {
         if let Some(done) = &facts.verification
             && self
                 .found
@@ -110,6 +117,10 @@ impl Verifier<'_> {
                 );
             }
         }
+    }
+
+    /// Every gate the chain says was closed is closed in `gates.json` too.
+    fn gate_blocks(&mut self, documents: &Documents, facts: &Facts) {
         let blocked: Vec<(String, Option<Code>)> = documents
             .gates
             .blocked()
@@ -128,8 +139,6 @@ impl Verifier<'_> {
                 );
             }
         }
-        self.approval(documents, folded);
-        self.permission(documents, folded);
     }
 
     /// A denial is a closed gate and carries its code; a request and a grant carry none. Only a
@@ -290,226 +299,6 @@ impl Verifier<'_> {
                     self.problem("judgement", bundle::SOURCE, what);
                 }
             }
-        }
-    }
-
-    /// Judges again from the facts; the worse of chain and report counts.
-    pub(super) fn judgement(&mut self, documents: &Documents, folded: &Folded) -> Judgement {
-        let contract = documents.contract.valid();
-        let mut judgement = judge::judge(contract, &folded.facts);
-        if let Some(done) = &folded.completed
-            && (done.status != judgement.status || done.blockers != judgement.codes())
-        {
-            self.problem(
-                "judgement",
-                bundle::EVENTS,
-                format!(
-                    "run.completed says {}, the facts say {}",
-                    done.status.as_str(),
-                    judgement.status.as_str()
-                ),
-            );
-        }
-        self.event_codes(contract, folded);
-        let late: Vec<Blocker> = documents
-            .report
-            .blockers
-            .iter()
-            .filter(|b| b.event.is_none())
-            .cloned()
-            .collect();
-        for blocker in &late {
-            if !matches!(blocker.code, Code::ArtifactWriteFailure | Code::Interrupted) {
-                self.problem(
-                    "judgement",
-                    bundle::REPORT,
-                    format!(
-                        "{} cannot be found after the chain ended",
-                        blocker.code.as_str()
-                    ),
-                );
-            }
-        }
-        judgement.blockers.extend(late);
-        judgement.status = worst(&judgement.blockers);
-        judgement
-    }
-
-    /// Codes an event carries are the codes its own facts mean.
-    fn event_codes(&mut self, contract: Option<&Contract>, folded: &Folded) {
-        let facts = &folded.facts;
-        let ended_well = judge::engine_ended_well(facts);
-        if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
-            let codes: Vec<Code> = judge::diff_blockers(contract, diff, ended_well)
-                .iter()
-                .map(|b| b.code)
-                .collect();
-            if codes != diff.blockers {
-                self.problem(
-                    "judgement",
-                    bundle::EVENTS,
-                    "git.diff.checked carries codes its facts do not mean",
-                );
-            }
-        }
-        if let Some(done) = facts.verification.as_ref().filter(|_| facts.diff.is_some())
-            && judge::verification_codes(contract, &facts.reviews, done) != done.blockers
-        {
-            self.problem(
-                "judgement",
-                bundle::EVENTS,
-                "verification.completed carries codes its facts do not mean",
-            );
-        }
-    }
-
-    pub(super) fn report(&mut self, documents: &Documents, folded: &Folded) {
-        let facts = &folded.facts;
-        let report = &documents.report;
-        let judged = judge::judge(documents.contract.valid(), facts);
-        let shown: Vec<Code> = report
-            .blockers
-            .iter()
-            .filter(|b| b.event.is_some())
-            .map(|b| b.code)
-            .collect();
-        let measured: Vec<&TreePath> = facts
-            .diff
-            .iter()
-            .flat_map(|diff| &diff.changes)
-            .map(|change| &change.path)
-            .collect();
-        let paths = report::path_results(documents.contract.valid(), facts);
-        let wrong = [
-            (
-                "status",
-                report.status != worst(&report.blockers) || report.status < judged.status,
-            ),
-            ("blockers", shown != judged.codes()),
-            (
-                "failure_reason",
-                report.failure_reason != headline(&report.blockers).map(|b| b.message.clone()),
-            ),
-            ("changed_files", !report.changed_files.iter().eq(measured)),
-            (
-                "allowed_writes_passed",
-                report.allowed_writes_passed != paths.map(|(allowed, _)| allowed),
-            ),
-            (
-                "forbidden_paths_passed",
-                report.forbidden_paths_passed != paths.map(|(_, forbidden)| forbidden),
-            ),
-            (
-                "verification",
-                report.verification != report::verification_lines(facts),
-            ),
-            (
-                "tests_passed",
-                report.tests_passed != report::tests_passed(documents.contract.valid(), facts),
-            ),
-            (
-                "backend_exit_code",
-                report.backend_exit_code
-                    != facts.engine_ended.as_ref().and_then(|e| e.end.exit_code()),
-            ),
-            (
-                "process_started",
-                report.process_started != facts.engine_events.contains(&EventType::EngineStarted),
-            ),
-            (
-                "artifacts_dir",
-                report.artifacts_dir != report.run_id.as_str()
-                    || report.artifacts_dir != report.run_artifact_dir,
-            ),
-            (
-                "allowed_mutation_scope",
-                report.allowed_mutation_scope != report.stage.allowed_mutation_scope(),
-            ),
-            (
-                "required_events_passed",
-                report.required_events_passed
-                    == report
-                        .blockers
-                        .iter()
-                        .any(|b| b.code == Code::MissingRequiredEvent),
-            ),
-        ];
-        let misquoted = report::misquoted(report, documents.contract.valid(), facts);
-        for field in wrong
-            .into_iter()
-            .filter_map(|(field, is_wrong)| is_wrong.then_some(field))
-            .chain(misquoted)
-        {
-            self.problem(
-                "report",
-                bundle::REPORT,
-                format!("{field} is not what the evidence says"),
-            );
-        }
-        let Some(renderer) = Renderer::of(report.report_renderer) else {
-            let message = format!(
-                "written by renderer {}, which this cto does not know",
-                report.report_renderer.0
-            );
-            self.unknown("report", bundle::REPORT_MD, message);
-            return;
-        };
-        let title = renderer.title(report.status, report.case_id.as_str());
-        if !self
-            .bytes(bundle::REPORT_MD)
-            .starts_with(format!("{title}\n").as_bytes())
-        {
-            self.problem(
-                "report",
-                bundle::REPORT_MD,
-                "does not begin with the report's verdict",
-            );
-        }
-    }
-
-    /// Recorded times only: copies change real ones.
-    pub(super) fn freshness(&mut self, report: &Report) {
-        let stale_reported = report
-            .blockers
-            .iter()
-            .any(|blocker| blocker.code == Code::StaleArtifact);
-        let old: Vec<String> = report
-            .freshness
-            .artifacts
-            .iter()
-            .filter(|(_, mtime)| **mtime < report.run_started_at)
-            .map(|(name, _)| name.clone())
-            .collect();
-        if report.freshness.checked_at < report.run_started_at {
-            self.problem(
-                "freshness",
-                bundle::REPORT,
-                "was checked before the run started",
-            );
-        }
-        for name in old.iter().filter(|_| !stale_reported) {
-            self.problem("freshness", name, "is older than the run");
-        }
-        let missing: Vec<&str> = bundle::ALWAYS
-            .into_iter()
-            .filter(|name| {
-                !matches!(
-                    *name,
-                    bundle::REPORT
-                        | bundle::REPORT_MD
-                        | bundle::SUMS
-                        | bundle::EVENTS
-                        | bundle::TRACE
-                )
-            })
-            .filter(|name| !report.freshness.artifacts.contains_key(*name))
-            .collect();
-        let excused = report
-            .blockers
-            .iter()
-            .any(|b| matches!(b.code, Code::Interrupted | Code::ArtifactWriteFailure));
-        for name in missing.iter().filter(|_| !excused) {
-            self.problem("freshness", name, "has no recorded time");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bundles that stand on others: a settlement on its run, a pass on proofs, approvals and requests.
+//! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::values::verdict::Status;
 
 const CHECK: &str = "links";
 
-/// What a verified bundle is to those that stand on it.
+/// What a verified bundle offers to bundles that rely on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Linked {
     pub standing: Standing,
@@ -66,7 +66,7 @@ pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
 }
 
 /// What others may know of a bundle once it was verified.
-pub fn linked(found: &FoundBundle, verification: &Verification) -> Option<(RunId, Linked)> {
+pub fn linked_run(found: &FoundBundle, verification: &Verification) -> Option<(RunId, Linked)> {
     let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
     let linked = Linked {
         standing: verification.standing,
@@ -191,18 +191,18 @@ impl Verifier<'_> {
         self.stands_on(report, &run, &linked, ended);
     }
 
-    /// Nothing is better than what it stands on.
+    /// No bundle is better than those it relies on.
     fn stands_on(&mut self, report: &Report, run: &RunId, linked: &Linked, ended: Status) {
         match linked.standing {
             Standing::Bad => self.problem(
                 CHECK,
                 bundle::REPORT,
-                format!("stands on {run}, which is bad"),
+                format!("relies on {run}, which is bad"),
             ),
             Standing::Unknown => self.unknown(
                 CHECK,
                 bundle::REPORT,
-                format!("stands on {run}, which is unknown"),
+                format!("relies on {run}, which is unknown"),
             ),
             Standing::Good if report.status == Status::Pass && linked.status != Some(ended) => {
                 let instead = if ended == Status::Pass {
@@ -213,7 +213,7 @@ impl Verifier<'_> {
                 self.problem(
                     CHECK,
                     bundle::REPORT,
-                    format!("is a pass, but stands on {run}, which {instead}"),
+                    format!("is a pass, but relies on {run}, which {instead}"),
                 );
             }
             Standing::Good => {}

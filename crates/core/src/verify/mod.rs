@@ -2,9 +2,21 @@
 //!
 //! It shares types and the state machine with the run, but nothing of the run path: it believes no
 //! field of the report that it can compute itself.
+//!
+//! - this file: what is found and what is said about it; the order of the checks
+//! - `documents.rs` files, sums, digests, schemas; `history.rs` the chain and its order
+//! - `consistency.rs` files against events; `tests_seen.rs` the log against the tests that ran
+//! - `judgement.rs` the verdict derived again; `report_fields.rs` the report against it
+//! - `signature.rs` who signed; `links.rs` the bundles this one relies on
+//!
+//! Imports: every room below it. Imported by proof, operator and the harness.
 
 mod consistency;
+mod documents;
+mod history;
+mod judgement;
 pub mod links;
+mod report_fields;
 pub mod signature;
 mod tests_seen;
 
@@ -16,22 +28,15 @@ use serde_json::Value;
 
 use crate::bundle;
 use crate::bundle::attest::Trust;
-use crate::bundle::report::{self, Report};
-use crate::bundle::sums;
+use crate::bundle::report::Report;
 use crate::checks::test_log::FoundLog;
 use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
-use crate::run;
-use crate::run::chain;
-use crate::run::event::{Event, Kind};
 use crate::run::facts::{Facts, Folded};
 use crate::run::judge::Judgement;
-use crate::run::order::State;
 use crate::run::rules::{Rules, RulesNumber};
-use crate::run::trace::TraceLine;
 use crate::task::contract::ContractDocument;
-use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
@@ -151,7 +156,7 @@ struct Verifier<'a> {
     found: &'a FoundBundle,
     trust: &'a Trust,
     find: &'a mut Finder<'a>,
-    /// The bundles this one stands on, once it is known which.
+    /// The bundles this one relies on, once they are known.
     links: Links,
     problems: Vec<Problem>,
     unknowns: Vec<Problem>,
@@ -161,7 +166,7 @@ struct Verifier<'a> {
 /// Verifies the bundles of some runs and says what they are, as far as they can be found.
 pub type Finder<'a> = dyn FnMut(&BTreeSet<RunId>) -> Links + 'a;
 
-/// Checks a whole bundle. `find` is asked for the bundles it stands on, if it does. Never panics,
+/// Checks a whole bundle. `find` is asked for the bundles it relies on, if any. Never panics,
 /// whatever the bytes.
 pub fn verify<'a>(
     found: &'a FoundBundle,
@@ -326,52 +331,6 @@ impl Verifier<'_> {
             .unwrap_or_default()
     }
 
-    fn files(&mut self) {
-        for name in bundle::ALWAYS.into_iter().chain(bundle::SIGNED) {
-            if !self.found.files.contains_key(name) {
-                self.problem("files", name, "is missing");
-            }
-        }
-        for name in &self.found.strangers {
-            self.problem(
-                "files",
-                name,
-                "is not a regular file with a readable name and a possible size",
-            );
-        }
-    }
-
-    /// The list of files is exactly the files, and each has the digest it is listed with.
-    fn sums(&mut self) -> Option<BTreeMap<String, Digest>> {
-        let sums = match sums::parse(self.bytes(bundle::SUMS)) {
-            Ok(sums) => sums,
-            Err(error) => {
-                self.problem("sums", bundle::SUMS, error.to_string());
-                return None;
-            }
-        };
-        let names: BTreeSet<&String> = sums
-            .keys()
-            .chain(
-                self.found
-                    .files
-                    .keys()
-                    .filter(|name| bundle::is_summed(name)),
-            )
-            .collect();
-        for name in names {
-            match (sums.get(name), self.found.files.get(name)) {
-                (Some(listed), Some(found)) if *listed == found.sha256 => {}
-                (Some(_), Some(_)) => {
-                    self.problem("sums", name, "does not have the digest it is listed with")
-                }
-                (Some(_), None) => self.problem("sums", name, "is listed but missing"),
-                (None, _) => self.problem("sums", name, "is not listed"),
-            }
-        }
-        Some(sums)
-    }
-
     fn parsed<T: for<'de> Deserialize<'de>>(&mut self, name: &str) -> Option<T> {
         match json::read(self.bytes(name)) {
             Ok(value) => Some(value),
@@ -380,182 +339,5 @@ impl Verifier<'_> {
                 None
             }
         }
-    }
-
-    fn schema(&mut self, report: Result<Value, JsonError>) -> Option<Documents> {
-        let own_digest = report
-            .as_ref()
-            .ok()
-            .and_then(|value| bundle::report_self_digest(value).ok());
-        let report = report.and_then(|value| Report::deserialize(value).map_err(JsonError::Shape));
-        let report = report
-            .map_err(|error| self.problem("schema", bundle::REPORT, error.to_string()))
-            .ok();
-        let gates = self.parsed::<GateReport>(bundle::GATES);
-        let eligibility = self.parsed::<Eligibility>(bundle::ELIGIBILITY);
-        let containment = self.parsed::<ContainmentReport>(bundle::CONTAINMENT);
-        self.trace();
-        let contract = ContractDocument::read(self.bytes(bundle::CONTRACT));
-        let (contract, sealed) = match contract {
-            Ok(pair) => pair,
-            Err(error) => {
-                self.problem("schema", bundle::CONTRACT, error.to_string());
-                return None;
-            }
-        };
-        let report = report?;
-        if report.schema_version != report::SCHEMA_VERSION {
-            self.problem(
-                "schema",
-                bundle::REPORT,
-                format!("schema_version {} is not known", report.schema_version),
-            );
-            return None;
-        }
-        Some(Documents {
-            report,
-            own_digest,
-            contract,
-            task_digest: sealed.task_digest,
-            contract_digest: sealed.contract_digest,
-            gates: gates?,
-            eligibility: eligibility?,
-            containment: containment?,
-        })
-    }
-
-    fn trace(&mut self) {
-        let bytes = self.bytes(bundle::TRACE).to_vec();
-        if !bytes.is_empty() && !bytes.ends_with(b"\n") {
-            self.problem("schema", bundle::TRACE, "the last line is torn");
-        }
-        for (index, line) in bytes
-            .split(|b| *b == b'\n')
-            .enumerate()
-            .filter(|(_, line)| !line.is_empty())
-        {
-            if let Err(error) = json::read::<TraceLine>(line) {
-                self.problem(
-                    "schema",
-                    bundle::TRACE,
-                    format!("line {}: {error}", index + 1),
-                );
-                return;
-            }
-        }
-    }
-
-    fn digests(&mut self, documents: &Documents, sums: Option<&BTreeMap<String, Digest>>) {
-        let report = &documents.report;
-        if let Some(sums) = sums
-            && let Some(name) = bundle::digests_disagree(&report.artifact_digests, sums)
-        {
-            self.problem(
-                "digests",
-                &name,
-                "report.json and SHA256SUMS disagree about it",
-            );
-        }
-        if documents.own_digest.as_ref() != report.artifact_digests.get(bundle::REPORT) {
-            self.problem("digests", bundle::REPORT, "its own digest does not match");
-        }
-        if report.contract_digest != documents.contract_digest
-            || report.task_digest != documents.task_digest
-        {
-            self.problem(
-                "digests",
-                bundle::CONTRACT,
-                "the report names another contract",
-            );
-        }
-    }
-
-    fn chain(&mut self, documents: &Documents) -> Option<Vec<Event>> {
-        let report = &documents.report;
-        let start = match &report.continues {
-            None => chain::chain_start(&report.run_id, &documents.contract_digest),
-            // Without the bundle it goes on from, only the chain's own word is left; `links` says
-            // so.
-            Some(continues) => match self.links.get(&continues.run_id) {
-                Some(linked) => linked.head,
-                None => chain::first_prev(self.bytes(bundle::EVENTS))
-                    .unwrap_or(documents.contract_digest),
-            },
-        };
-        match chain::read_chain(self.bytes(bundle::EVENTS), start, &report.run_id) {
-            Ok(lines) => {
-                let head = lines.last().map_or(start, |line| line.hash);
-                if report.events.count != lines.len() as u64 || report.events.head != head {
-                    self.problem(
-                        "chain",
-                        bundle::EVENTS,
-                        "the report names another end of the chain",
-                    );
-                }
-                Some(lines.into_iter().map(|line| line.event).collect())
-            }
-            Err(error) => {
-                self.problem("chain", bundle::EVENTS, error.to_string());
-                None
-            }
-        }
-    }
-
-    fn order(&mut self, events: &[Event], documents: &Documents) -> Option<Folded> {
-        let folded = match run::facts::fold(events) {
-            Ok(folded) => folded,
-            Err(error) => {
-                self.problem(
-                    "order",
-                    bundle::EVENTS,
-                    format!("{} ({error})", Code::MissingRequiredEvent.as_str()),
-                );
-                return None;
-            }
-        };
-        if folded.machine.state != State::Completed {
-            let message = format!(
-                "{} (the chain ends without {})",
-                Code::MissingRequiredEvent.as_str(),
-                EventType::RunCompleted.as_str()
-            );
-            self.problem("order", bundle::EVENTS, message);
-            return None;
-        }
-        if folded.facts.settles != (documents.report.kind == Kind::Settlement) {
-            self.problem(
-                "order",
-                bundle::EVENTS,
-                "only the chain of a settlement begins with an outcome",
-            );
-            return None;
-        }
-        if let Some(created) = &folded.facts.contract {
-            let same = created.contract_digest == documents.contract_digest
-                && created.task_digest == documents.task_digest;
-            if !same || created.valid != documents.contract.valid().is_some() {
-                self.problem(
-                    "order",
-                    bundle::EVENTS,
-                    "the chain was made for another contract",
-                );
-            }
-        }
-        if let Some(Event::RunStarted(started)) = events.first() {
-            let report = &documents.report;
-            let same = started.case_id == report.case_id
-                && started.engine == report.backend
-                && started.stage == report.stage
-                && started.origin == report.origin
-                && started.kind == report.kind;
-            if !same {
-                self.problem(
-                    "order",
-                    bundle::EVENTS,
-                    "run.started and the report name different runs",
-                );
-            }
-        }
-        Some(folded)
     }
 }

@@ -1,5 +1,5 @@
-//! What the chain says about verification beside `test.log`, `test-ids.json` and the measured
-//! changes.
+//! What the chain says about verification, compared with `test.log`, `test-ids.json` and the
+//! measured changes.
 
 use super::{Documents, Verifier};
 use crate::bundle;
@@ -29,7 +29,8 @@ impl Verifier<'_> {
             (contract, &folded.facts.diff, done.log_nonce.is_some())
         {
             let changed = diff.changes.iter().map(|change| &change.path);
-            if control::takeovers(changed, &contract.allowed_paths) != done.runner_takeovers {
+            if control::runner_takeovers(changed, &contract.allowed_paths) != done.runner_takeovers
+            {
                 self.problem(
                     "judgement",
                     bundle::EVENTS,
@@ -46,7 +47,9 @@ impl Verifier<'_> {
         let run_id = &documents.report.run_id;
         let wrong = match &self.found.test_log {
             None => Some("cannot be read"),
-            Some(found) => test_log::contradiction(found, run_id, &documents.contract_digest, done),
+            Some(found) => {
+                test_log::log_contradiction(found, run_id, &documents.contract_digest, done)
+            }
         };
         if let Some(what) = wrong {
             self.problem("judgement", bundle::TEST_LOG, what);

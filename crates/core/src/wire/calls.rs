@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Protocol;
 use crate::values::digest::Digest;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::wire::http::path::PathClass;
 
 /// How a call ended.
@@ -85,7 +85,9 @@ impl Outcome {
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+// The name it has in the published schemas.
+#[schemars(rename = "Why")]
+pub enum RefusalReason {
     // refused: the request
     BadHttp,
     HeadTooLong,
@@ -127,7 +129,7 @@ pub enum Why {
     Time,
 }
 
-impl Why {
+impl RefusalReason {
     /// A sentence for the engine, and for whoever reads the record.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -172,18 +174,18 @@ impl Why {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenCounts {
-    pub input: Seen<u64>,
+    pub input: MaybeKnown<u64>,
     /// With reasoning.
-    pub output: Seen<u64>,
-    pub reasoning: Seen<u64>,
+    pub output: MaybeKnown<u64>,
+    pub reasoning: MaybeKnown<u64>,
 }
 
 impl Default for TokenCounts {
     fn default() -> Self {
         Self {
-            input: Seen::NotSeen,
-            output: Seen::NotSeen,
-            reasoning: Seen::NotSeen,
+            input: MaybeKnown::NotLookedAt,
+            output: MaybeKnown::NotLookedAt,
+            reasoning: MaybeKnown::NotLookedAt,
         }
     }
 }
@@ -201,26 +203,26 @@ pub struct CallRecord {
     /// Did it go to the endpoint?
     pub forwarded: bool,
     pub streamed: bool,
-    pub model_asked: Seen<String>,
-    pub model_answered: Seen<String>,
+    pub model_asked: MaybeKnown<String>,
+    pub model_answered: MaybeKnown<String>,
     /// Of the endpoint.
-    pub status: Seen<u16>,
+    pub status: MaybeKnown<u16>,
     pub outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Why>,
+    pub why: Option<RefusalReason>,
     pub request_bytes: u64,
     pub response_bytes: u64,
-    pub request_sha256: Seen<Digest>,
+    pub request_sha256: MaybeKnown<Digest>,
     /// Of the body as the endpoint sent it.
-    pub response_sha256: Seen<Digest>,
+    pub response_sha256: MaybeKnown<Digest>,
     pub tokens: TokenCounts,
     /// From the end of the request to the first byte of the answer's head.
-    pub first_byte_us: Seen<u64>,
+    pub first_byte_us: MaybeKnown<u64>,
     pub total_us: u64,
     pub content: bool,
     pub reasoning: bool,
     pub tool_calls: u64,
-    pub finish_reason: Seen<String>,
+    pub finish_reason: MaybeKnown<String>,
 }
 
 impl CallRecord {
@@ -232,26 +234,26 @@ impl CallRecord {
             path: PathClass::Other,
             forwarded: false,
             streamed: false,
-            model_asked: Seen::NotSeen,
-            model_answered: Seen::NotSeen,
-            status: Seen::NotSeen,
+            model_asked: MaybeKnown::NotLookedAt,
+            model_answered: MaybeKnown::NotLookedAt,
+            status: MaybeKnown::NotLookedAt,
             outcome: Outcome::Ok,
             why: None,
             request_bytes: 0,
             response_bytes: 0,
-            request_sha256: Seen::NotSeen,
-            response_sha256: Seen::NotSeen,
+            request_sha256: MaybeKnown::NotLookedAt,
+            response_sha256: MaybeKnown::NotLookedAt,
             tokens: TokenCounts::default(),
-            first_byte_us: Seen::NotSeen,
+            first_byte_us: MaybeKnown::NotLookedAt,
             total_us: 0,
             content: false,
             reasoning: false,
             tool_calls: 0,
-            finish_reason: Seen::NotSeen,
+            finish_reason: MaybeKnown::NotLookedAt,
         }
     }
 
-    pub fn ended(&mut self, outcome: Outcome, why: Option<Why>) {
+    pub fn ended(&mut self, outcome: Outcome, why: Option<RefusalReason>) {
         self.outcome = outcome;
         self.why = why;
     }
@@ -260,7 +262,7 @@ impl CallRecord {
     /// for four bytes.
     pub fn tokens_spent(&self) -> u64 {
         let guess = |bytes: u64| if self.forwarded { bytes.div_ceil(4) } else { 0 };
-        let known = |seen: Seen<u64>| seen.known().copied();
+        let known = |seen: MaybeKnown<u64>| seen.known().copied();
         let input = known(self.tokens.input).unwrap_or_else(|| guess(self.request_bytes));
         let output = known(self.tokens.output).unwrap_or_else(|| guess(self.response_bytes));
         input.saturating_add(output)
@@ -311,12 +313,12 @@ pub struct Spent {
 
 impl Budget {
     /// May one more call begin?
-    pub fn admits(&self, spent: &Spent) -> Result<(), Why> {
+    pub fn admits(&self, spent: &Spent) -> Result<(), RefusalReason> {
         match () {
-            () if spent.elapsed_ms >= self.wall_ms => Err(Why::Time),
-            () if spent.calls >= self.calls => Err(Why::Calls),
-            () if spent.tokens >= self.tokens => Err(Why::Tokens),
-            () if spent.bytes >= self.bytes => Err(Why::Bytes),
+            () if spent.elapsed_ms >= self.wall_ms => Err(RefusalReason::Time),
+            () if spent.calls >= self.calls => Err(RefusalReason::Calls),
+            () if spent.tokens >= self.tokens => Err(RefusalReason::Tokens),
+            () if spent.bytes >= self.bytes => Err(RefusalReason::Bytes),
             () => Ok(()),
         }
     }
@@ -331,7 +333,7 @@ pub struct GatewayReport {
     pub spent: Spent,
     /// The first limit that stopped a call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub budget_exceeded: Option<Why>,
+    pub budget_exceeded: Option<RefusalReason>,
     /// Requests after the last one that could be recorded, and connections beyond those that may be
     /// open at once.
     pub unrecorded: u64,
@@ -475,10 +477,19 @@ mod tests {
             elapsed_ms,
         };
         assert_eq!(budget.admits(&spent(1, 9, 99, 999)), Ok(()));
-        assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(Why::Calls));
-        assert_eq!(budget.admits(&spent(0, 10, 0, 0)), Err(Why::Tokens));
-        assert_eq!(budget.admits(&spent(0, 0, 100, 0)), Err(Why::Bytes));
-        assert_eq!(budget.admits(&spent(9, 99, 999, 1000)), Err(Why::Time));
+        assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(RefusalReason::Calls));
+        assert_eq!(
+            budget.admits(&spent(0, 10, 0, 0)),
+            Err(RefusalReason::Tokens)
+        );
+        assert_eq!(
+            budget.admits(&spent(0, 0, 100, 0)),
+            Err(RefusalReason::Bytes)
+        );
+        assert_eq!(
+            budget.admits(&spent(9, 99, 999, 1000)),
+            Err(RefusalReason::Time)
+        );
     }
 
     #[test]
@@ -487,9 +498,9 @@ mod tests {
         (one.request_bytes, one.response_bytes) = (401, 40);
         assert_eq!(one.tokens_spent(), 111);
         one.tokens = TokenCounts {
-            input: Seen::Known(5),
-            output: Seen::Known(7),
-            reasoning: Seen::Known(3),
+            input: MaybeKnown::Known(5),
+            output: MaybeKnown::Known(7),
+            reasoning: MaybeKnown::Known(3),
         };
         assert_eq!(one.tokens_spent(), 12);
         one.forwarded = false;
@@ -531,8 +542,8 @@ mod tests {
     #[test]
     fn a_record_reads_back() {
         let mut one = call(3, 4, Outcome::Refused);
-        one.why = Some(Why::OtherModel);
-        one.model_asked = Seen::Known("m".into());
+        one.why = Some(RefusalReason::OtherModel);
+        one.model_asked = MaybeKnown::Known("m".into());
         let text = serde_json::to_string(&one).unwrap();
         assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), one);
         assert!(text.contains("\"why\":\"other_model\""), "{text}");

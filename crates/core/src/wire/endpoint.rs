@@ -1,5 +1,5 @@
-//! The base URL of a model endpoint: the one reader, for the gate that admits it and for the gateway
-//! that connects to it. The URL is a secret of the operator: it has no `Display`, is never
+//! The base URL of a model endpoint: the one reader, for the gate that admits it and for the
+//! gateway that connects to it. The URL is a secret of the operator: it has no `Display`, is never
 //! serialised, its `Debug` is empty, and no error repeats any of it.
 //! See `docs/decisions/0022-one-endpoint.md`.
 
@@ -63,7 +63,8 @@ impl EndpointClass {
         }
     }
 
-    /// The class of a name in lower case. What it resolves to is looked at when a connection is made.
+    /// The class of a name in lower case. What it resolves to is checked before a connection is
+    /// made.
     fn of_name(host: &str) -> Self {
         const LOCAL: [&str; 5] = [".local", ".lan", ".internal", ".home.arpa", ".ts.net"];
         match host {
@@ -93,9 +94,7 @@ pub enum EndpointError {
     BadCharacter,
     #[error("the base URL does not begin with http:// or https://")]
     Scheme,
-    #[error(
-        "the base URL holds a user or password before its host; give the credential by its own class instead"
-    )]
+    #[error("the base URL carries a credential before its host; give it by its own class instead")]
     Credential,
     #[error("the base URL has a query or a fragment, where credentials hide; leave it out")]
     Query,

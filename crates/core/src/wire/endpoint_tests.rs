@@ -34,7 +34,7 @@ fn every_disputed_spelling_has_one_reading() {
         // Without an interface nothing can be connected to, and with one it is no URL of ours.
         ("http://[fe80::1]", Err(E::Host)),
         ("http://[fe80::1%eth0]", Err(E::Host)),
-        ("http://fe80::1%eth0", Err(E::Host)),
+        ("http://fe80::1%eth0", Err(E::Port)),
         ("https://[ff02::1]", Err(E::Host)),
         ("https://224.0.0.1", Err(E::Host)),
         ("https://255.255.255.255", Err(E::Host)),

@@ -1,18 +1,18 @@
-//! Known values taken out of a stream as it passes, also where they lie across two pieces. Only
-//! bytes that may be the beginning of one wait for the next piece.
+//! Masks known values in a stream, also where one lies across two pieces. Only bytes that may begin
+//! a value wait for the next piece.
 
 use memchr::memmem::Finder;
 
 pub const MASK: &[u8] = b"[redacted]";
 
-/// Values that must not pass.
+/// The values to mask: credentials, and texts by which an endpoint could be recognised.
 #[derive(Clone, Default)]
-pub struct Needles {
-    /// Longest first, so that a value is taken out before a part of it.
+pub struct SecretPatterns {
+    /// Longest first, so that a value is masked before a part of it.
     values: Vec<Finder<'static>>,
 }
 
-impl Needles {
+impl SecretPatterns {
     pub fn new(values: impl IntoIterator<Item = Vec<u8>>) -> Self {
         let mut values: Vec<Vec<u8>> = values
             .into_iter()
@@ -28,7 +28,7 @@ impl Needles {
         }
     }
 
-    /// A whole text at once.
+    /// Masks a whole text at once.
     pub fn masked(&self, text: &str) -> String {
         let mut out = Vec::with_capacity(text.len());
         let mut masker = Masker::new(self);
@@ -59,17 +59,17 @@ impl Needles {
     }
 }
 
-/// One stream on its way.
+/// Masks one stream.
 pub struct Masker<'a> {
-    needles: &'a Needles,
+    patterns: &'a SecretPatterns,
     held: Vec<u8>,
     pub hits: u64,
 }
 
 impl<'a> Masker<'a> {
-    pub fn new(needles: &'a Needles) -> Self {
+    pub fn new(patterns: &'a SecretPatterns) -> Self {
         Self {
-            needles,
+            patterns,
             held: Vec::new(),
             hits: 0,
         }
@@ -88,12 +88,12 @@ impl<'a> Masker<'a> {
         self.held = text;
     }
 
-    /// What was held back is no value after all.
+    /// The stream has ended: what was held back is not the beginning of a value.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         let held = std::mem::take(&mut self.held);
         // A shorter value may lie inside the beginning of a longer one.
         let mut rest = &held[..];
-        while let Some((at, length)) = self.needles.find(rest) {
+        while let Some((at, length)) = self.patterns.find(rest) {
             out.extend_from_slice(&rest[..at]);
             out.extend_from_slice(MASK);
             self.hits += 1;
@@ -103,9 +103,9 @@ impl<'a> Masker<'a> {
     }
 
     fn pass(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
-        let keep = self.needles.unsettled(text);
+        let keep = self.patterns.unsettled(text);
         let mut from = 0;
-        while let Some((at, length)) = self.needles.find(&text[from..]) {
+        while let Some((at, length)) = self.patterns.find(&text[from..]) {
             // It may still grow into a longer value that began no later.
             if from + at >= text.len() - keep {
                 break;
@@ -126,28 +126,28 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn needles(values: &[&str]) -> Needles {
-        Needles::new(values.iter().map(|value| value.as_bytes().to_vec()))
+    fn patterns(values: &[&str]) -> SecretPatterns {
+        SecretPatterns::new(values.iter().map(|value| value.as_bytes().to_vec()))
     }
 
     #[test]
     fn values_go_and_the_rest_stays() {
-        let needles = needles(&["key-12345", "https://a.example/v1", "a.example", ""]);
+        let patterns = patterns(&["key-12345", "https://a.example/v1", "a.example", ""]);
         assert_eq!(
-            needles.masked("x key-12345 y https://a.example/v1/z a.example"),
+            patterns.masked("x key-12345 y https://a.example/v1/z a.example"),
             "x [redacted] y [redacted]/z [redacted]"
         );
-        assert_eq!(needles.masked("key-1234"), "key-1234");
+        assert_eq!(patterns.masked("key-1234"), "key-1234");
         assert_eq!(
-            needles.masked("https://a.example/v"),
+            patterns.masked("https://a.example/v"),
             "https://[redacted]/v"
         );
     }
 
     #[test]
     fn lines_do_not_wait() {
-        let needles = needles(&["secret"]);
-        let mut masker = Masker::new(&needles);
+        let patterns = patterns(&["secret"]);
+        let mut masker = Masker::new(&patterns);
         let mut out = Vec::new();
         masker.push(b"data: {}\n\n", &mut out);
         assert_eq!(out, b"data: {}\n\n");
@@ -160,8 +160,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_cut_lets_a_value_through(text in "[ab.]{0,60}", cuts in proptest::collection::vec(1usize..7, 1..6)) {
-            let needles = needles(&["abab", "aba", "b.b", "abab.a"]);
-            let mut masker = Masker::new(&needles);
+            let patterns = patterns(&["abab", "aba", "b.b", "abab.a"]);
+            let mut masker = Masker::new(&patterns);
             let (mut out, mut rest) = (Vec::new(), text.as_bytes());
             for cut in cuts.iter().cycle() {
                 if rest.is_empty() { break; }

@@ -1,6 +1,6 @@
 //! What passes between an engine and a model: heads and bodies of HTTP, requests that may pass,
-//! answers as they arrive, and the record of each call. Bytes in, decisions out; sockets live in
-//! the harness.
+//! answers as they arrive, and the record of each call. Bytes in, decisions out; the sockets are in
+//! `crates/gateway`.
 
 pub mod answers;
 pub mod calls;

@@ -3,7 +3,7 @@
 //! would run.
 
 use super::Protocol;
-use super::calls::Why;
+use super::calls::RefusalReason;
 use super::json_scan::{Fault, Rigour, Scanner, Value};
 
 /// Keys by which routers and proxies choose another model than the one named.
@@ -34,7 +34,7 @@ struct Look {
     is_object: bool,
     model: Option<String>,
     streamed: bool,
-    wrong: Option<Why>,
+    wrong: Option<RefusalReason>,
 }
 
 /// What is known of a request whose body has come.
@@ -42,7 +42,7 @@ struct Look {
 pub struct Checked {
     pub model: Option<String>,
     pub streamed: bool,
-    pub verdict: Result<(), Why>,
+    pub verdict: Result<(), RefusalReason>,
 }
 
 impl<'a> RequestCheck<'a> {
@@ -56,7 +56,7 @@ impl<'a> RequestCheck<'a> {
     }
 
     /// A fault ends the reading; what comes after need not be looked at.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Why> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), RefusalReason> {
         let Self {
             protocol,
             admitted,
@@ -86,11 +86,11 @@ impl<'a> RequestCheck<'a> {
             .or_else(|| self.seen.model.clone());
         let verdict = match (&whole, self.seen.wrong, &named) {
             (Err(why), _, _) => Err(*why),
-            _ if !self.seen.is_object => Err(Why::NotStrictJson),
+            _ if !self.seen.is_object => Err(RefusalReason::NotStrictJson),
             (_, Some(why), _) => Err(why),
-            (_, _, None) => Err(Why::NoModel),
+            (_, _, None) => Err(RefusalReason::NoModel),
             (_, _, Some(name)) if name.as_bytes() != self.admitted.as_bytes() => {
-                Err(Why::OtherModel)
+                Err(RefusalReason::OtherModel)
             }
             _ => Ok(()),
         };
@@ -102,15 +102,15 @@ impl<'a> RequestCheck<'a> {
     }
 }
 
-fn why_of(fault: Fault) -> Why {
+fn why_of(fault: Fault) -> RefusalReason {
     match fault {
-        Fault::DuplicateKey => Why::DuplicateKey,
-        Fault::Syntax | Fault::Depth | Fault::TooManyKeys => Why::NotStrictJson,
+        Fault::DuplicateKey => RefusalReason::DuplicateKey,
+        Fault::Syntax | Fault::Depth | Fault::TooManyKeys => RefusalReason::NotStrictJson,
     }
 }
 
 impl Look {
-    fn wrong(&mut self, why: Why) {
+    fn wrong(&mut self, why: RefusalReason) {
         self.wrong = self.wrong.or(Some(why));
     }
 
@@ -123,7 +123,7 @@ impl Look {
             return self.top(protocol, admitted, path, value);
         }
         if !tool_is_the_engines(protocol, path, value) {
-            self.wrong(Why::HostedTool);
+            self.wrong(RefusalReason::HostedTool);
         }
     }
 
@@ -132,32 +132,34 @@ impl Look {
             return;
         }
         match folded(key).as_str() {
-            "model" if key != "model" => self.wrong(Why::ModelSwitch),
+            "model" if key != "model" => self.wrong(RefusalReason::ModelSwitch),
             "model" => self.model_named(protocol, admitted, value),
             "stream" if *value == Value::Bool(true) => self.streamed = true,
             name if SWITCHES.contains(&name) && *value != Value::Null => {
-                self.wrong(Why::ModelSwitch)
+                self.wrong(RefusalReason::ModelSwitch)
             }
-            name if HOSTED.contains(&name) && *value != Value::Null => self.wrong(Why::HostedTool),
+            name if HOSTED.contains(&name) && *value != Value::Null => {
+                self.wrong(RefusalReason::HostedTool)
+            }
             _ => {}
         }
     }
 
     fn model_named(&mut self, protocol: Protocol, admitted: &str, value: &Value<'_>) {
         let Value::Text { text, whole } = value else {
-            return self.wrong(Why::OtherModel);
+            return self.wrong(RefusalReason::OtherModel);
         };
         // Where the path names the model, the body may only repeat it.
         if protocol == Protocol::GeminiGenerate {
             let name = text.strip_prefix("models/").unwrap_or(text);
             if name != admitted || !whole {
-                self.wrong(Why::OtherModel);
+                self.wrong(RefusalReason::OtherModel);
             }
             return;
         }
         self.model = Some((*text).to_owned());
         if !whole {
-            self.wrong(Why::OtherModel);
+            self.wrong(RefusalReason::OtherModel);
         }
     }
 }
@@ -213,7 +215,7 @@ mod tests {
         check.finish(in_path)
     }
 
-    fn verdict(body: &str) -> Result<(), Why> {
+    fn verdict(body: &str) -> Result<(), RefusalReason> {
         check(OpenaiChat, body, None).verdict
     }
 
@@ -247,43 +249,70 @@ mod tests {
         ] {
             assert_eq!(
                 verdict(&format!("{{\"model\":\"{name}\"}}")),
-                Err(Why::OtherModel),
+                Err(RefusalReason::OtherModel),
                 "{name:?}"
             );
         }
         let long = format!("{{\"model\":\"lab-1{}\"}}", "x".repeat(5000));
-        assert_eq!(verdict(&long), Err(Why::OtherModel));
+        assert_eq!(verdict(&long), Err(RefusalReason::OtherModel));
         for (body, want) in [
-            (r#"{"model":"lab-1","model":"other"}"#, Why::DuplicateKey),
+            (
+                r#"{"model":"lab-1","model":"other"}"#,
+                RefusalReason::DuplicateKey,
+            ),
             (
                 r#"{"model":"lab-1","\u006dodel":"lab-1"}"#,
-                Why::DuplicateKey,
+                RefusalReason::DuplicateKey,
             ),
-            (r#"{"model":"lab-1","a":{"b":1,"b":2}}"#, Why::DuplicateKey),
-            (r#"{"model":"lab-1","Model":"other"}"#, Why::ModelSwitch),
-            (r#"{"model":"lab-1","MODEL":"lab-1"}"#, Why::ModelSwitch),
-            (r#"{"model":"lab-1","models":["other"]}"#, Why::ModelSwitch),
-            (r#"{"model":"lab-1","Fallbacks":[]}"#, Why::ModelSwitch),
+            (
+                r#"{"model":"lab-1","a":{"b":1,"b":2}}"#,
+                RefusalReason::DuplicateKey,
+            ),
+            (
+                r#"{"model":"lab-1","Model":"other"}"#,
+                RefusalReason::ModelSwitch,
+            ),
+            (
+                r#"{"model":"lab-1","MODEL":"lab-1"}"#,
+                RefusalReason::ModelSwitch,
+            ),
+            (
+                r#"{"model":"lab-1","models":["other"]}"#,
+                RefusalReason::ModelSwitch,
+            ),
+            (
+                r#"{"model":"lab-1","Fallbacks":[]}"#,
+                RefusalReason::ModelSwitch,
+            ),
             (
                 "{\"model\":\"lab-1\",\"model\u{17f}\":[\"other\"]}",
-                Why::ModelSwitch,
+                RefusalReason::ModelSwitch,
             ),
             (
                 r#"{"model":"lab-1","extra_body":{"model":"other"}}"#,
-                Why::ModelSwitch,
+                RefusalReason::ModelSwitch,
             ),
-            (r#"{"model":{"model":"lab-1"}}"#, Why::OtherModel),
-            (r#"{"model":["lab-1"]}"#, Why::OtherModel),
-            (r#"{"model":null}"#, Why::OtherModel),
-            (r#"{"messages":[{"model":"lab-1"}]}"#, Why::NoModel),
-            (r#"{}"#, Why::NoModel),
-            (r#"[{"model":"lab-1"}]"#, Why::NotStrictJson),
-            (r#""lab-1""#, Why::NotStrictJson),
-            (r#"{"model":"lab-1"}{"model":"other"}"#, Why::NotStrictJson),
-            (r#"{"model":"lab-1""#, Why::NotStrictJson),
-            ("\u{feff}{\"model\":\"lab-1\"}", Why::NotStrictJson),
-            ("model=lab-1", Why::NotStrictJson),
-            ("", Why::NotStrictJson),
+            (r#"{"model":{"model":"lab-1"}}"#, RefusalReason::OtherModel),
+            (r#"{"model":["lab-1"]}"#, RefusalReason::OtherModel),
+            (r#"{"model":null}"#, RefusalReason::OtherModel),
+            (
+                r#"{"messages":[{"model":"lab-1"}]}"#,
+                RefusalReason::NoModel,
+            ),
+            (r#"{}"#, RefusalReason::NoModel),
+            (r#"[{"model":"lab-1"}]"#, RefusalReason::NotStrictJson),
+            (r#""lab-1""#, RefusalReason::NotStrictJson),
+            (
+                r#"{"model":"lab-1"}{"model":"other"}"#,
+                RefusalReason::NotStrictJson,
+            ),
+            (r#"{"model":"lab-1""#, RefusalReason::NotStrictJson),
+            (
+                "\u{feff}{\"model\":\"lab-1\"}",
+                RefusalReason::NotStrictJson,
+            ),
+            ("model=lab-1", RefusalReason::NotStrictJson),
+            ("", RefusalReason::NotStrictJson),
         ] {
             assert_eq!(verdict(body), Err(want), "{body}");
         }
@@ -343,7 +372,11 @@ mod tests {
                 false,
             ),
         ] {
-            let want = if good { Ok(()) } else { Err(Why::HostedTool) };
+            let want = if good {
+                Ok(())
+            } else {
+                Err(RefusalReason::HostedTool)
+            };
             assert_eq!(check(protocol, body, None).verdict, want, "{body}");
         }
     }
@@ -353,8 +386,12 @@ mod tests {
         for (body, in_path, want) in [
             ("{}", "lab-1", Ok(())),
             (r#"{"model":"models/lab-1"}"#, "lab-1", Ok(())),
-            (r#"{"model":"models/other"}"#, "lab-1", Err(Why::OtherModel)),
-            ("{}", "Lab-1", Err(Why::OtherModel)),
+            (
+                r#"{"model":"models/other"}"#,
+                "lab-1",
+                Err(RefusalReason::OtherModel),
+            ),
+            ("{}", "Lab-1", Err(RefusalReason::OtherModel)),
             (
                 r#"{"tools":[{"functionDeclarations":[{"name":"x"}]}]}"#,
                 "lab-1",
@@ -363,7 +400,7 @@ mod tests {
             (
                 r#"{"tools":[{"googleSearch":{}}]}"#,
                 "lab-1",
-                Err(Why::HostedTool),
+                Err(RefusalReason::HostedTool),
             ),
         ] {
             assert_eq!(

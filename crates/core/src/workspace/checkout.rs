@@ -1,5 +1,5 @@
-//! A cached checkout as data: which way a workspace is made, the manifest that stands for a tree
-//! that need not be read again, and which checkouts a bounded cache lets go.
+//! A cached checkout as data: how a workspace is made, the manifest that spares reading a tree
+//! again, and which checkouts a bounded cache removes.
 
 use crate::values::digest::Digest;
 use crate::values::paths::TreePath;
@@ -191,7 +191,7 @@ pub const MAX_KEPT: usize = 8;
 pub const MAX_KEPT_BYTES: u64 = 16 << 30;
 
 /// What a cache lets go: the longest unused beyond its bounds, and never the one used last.
-pub fn surplus(kept: &[Kept]) -> Vec<&str> {
+pub fn surplus_checkouts(kept: &[Kept]) -> Vec<&str> {
     let mut newest_first: Vec<&Kept> = kept.iter().collect();
     newest_first.sort_by(|a, b| (b.used, &b.name).cmp(&(a.used, &a.name)));
     let mut bytes = 0u64;
@@ -227,7 +227,7 @@ mod tests {
         Manifest {
             git_tree: "4b825dc642cb6eb9a060e54bf8d69288fbee4904".into(),
             commit: "1".repeat(40),
-            start_tree: tree::digest(&tree),
+            start_tree: tree::tree_digest(&tree),
             submodules: vec![(TreePath::new("mod"), "2".repeat(40))],
             tree,
         }
@@ -294,13 +294,13 @@ mod tests {
             used,
             bytes,
         };
-        assert!(surplus(&[kept("only", 0, u64::MAX)]).is_empty());
+        assert!(surplus_checkouts(&[kept("only", 0, u64::MAX)]).is_empty());
         let huge = [kept("old", 1, 1), kept("new", 2, MAX_KEPT_BYTES)];
-        assert_eq!(surplus(&huge), ["old"]);
+        assert_eq!(surplus_checkouts(&huge), ["old"]);
         let many: Vec<Kept> = (0..MAX_KEPT as u64 + 2)
             .map(|used| kept(&format!("c{used}"), used, 1))
             .collect();
-        assert_eq!(surplus(&many), ["c1", "c0"]);
-        assert!(surplus(&many[2..]).is_empty());
+        assert_eq!(surplus_checkouts(&many), ["c1", "c0"]);
+        assert!(surplus_checkouts(&many[2..]).is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! A work tree as data: what lies in it, what changed, what a patch says.
 //!
 //! - `tree.rs` a walked tree and its differences; `change.rs` one changed path
-//! - `patch.rs` the paths a patch changes; `patch_stat.rs` its numbers
+//! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //!
 //! Imports: values. Imported by the rooms above it.

@@ -1,17 +1,18 @@
-//! Which paths a `patch.diff` touches, read from its headers alone, in any chunking.
+//! The one reader of a `patch.diff`: which files it changes, how, and by how many lines.
 //!
-//! The harness writes patches with `--no-renames --full-index --binary`, so both names of a header
-//! are equal and content lines always begin with ` `, `+`, `-`, `\` or base-85 text, none of which
-//! can spell `diff --git `.
+//! Read in any chunking, with bounded memory. Lines are counted where a hunk announces them, so a
+//! content line that looks like a header is content. The harness writes patches with
+//! `--no-renames --full-index --binary`, so both names of a header are equal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
 
 use crate::values::paths::TreePath;
+use crate::workspace::change::ChangeKind;
 
-pub(crate) const HEADER: &[u8] = b"diff --git ";
-pub(crate) const DELETED: &[u8] = b"deleted file mode ";
-pub(crate) const NEW: &[u8] = b"new file mode ";
-pub(crate) const MAX_HEADER: usize = 64 * 1024;
+const FILE_HEADER: &[u8] = b"diff --git ";
+const MAX_HEADER: usize = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
@@ -25,110 +26,236 @@ pub enum PatchError {
     Hunk(u64),
 }
 
-/// Feed it the patch in pieces, then take the paths.
-#[derive(Default)]
-pub struct PatchPaths {
-    line: Vec<u8>,
-    skipping: bool,
-    /// The line just read was a header; the mode lines that belong to it follow at once.
-    in_header: bool,
-    paths: BTreeSet<TreePath>,
-    /// The path just deleted. A file that became a link is one change in two parts, side by side:
-    /// its deletion and its creation.
-    deleted: Option<TreePath>,
-    current: Option<TreePath>,
-    /// A second part that has not yet said it is a creation.
-    second: Option<TreePath>,
+/// One file of a patch.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PatchFile {
+    pub path: TreePath,
+    pub change: ChangeKind,
+    pub added: u64,
+    pub removed: u64,
+    /// Binary content has no lines to count.
+    pub binary: bool,
 }
 
-impl PatchPaths {
-    pub fn feed(&mut self, mut chunk: &[u8]) -> Result<(), PatchError> {
-        while let Some(end) = memchr::memchr(b'\n', chunk) {
-            let (head, rest) = chunk.split_at(end);
-            self.push(head);
-            self.end_line()?;
-            chunk = if self.seen_header() && !self.in_header {
-                &rest[content_end(rest)..]
-            } else {
-                &rest[1..]
-            };
+/// What a line of a patch is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PatchLine {
+    /// `diff --git …`: a file begins.
+    File(TreePath),
+    /// `new file mode …`
+    NewFile,
+    /// `deleted file mode …`
+    DeletedFile,
+    /// `old mode …`
+    OldMode,
+    /// `@@ … @@`
+    Hunk,
+    /// Content of a hunk.
+    Context,
+    Added,
+    Removed,
+    /// `\ No newline at end of file`
+    NoNewline,
+    /// `GIT binary patch` or `Binary files …`: binary content begins.
+    Binary,
+    /// Anything else outside a hunk: names, digests, lines of binary content.
+    Other,
+}
+
+/// Says of each line what it is. It remembers how much of a hunk is still to come.
+#[derive(Default)]
+pub struct PatchLines {
+    number: u64,
+    in_file: bool,
+    /// Old and new lines the open hunk still announces.
+    hunk: Option<(u64, u64)>,
+}
+
+impl PatchLines {
+    /// `line` may be cut: one byte of content suffices, and [`MAX_HEADER`] bytes of a header. After
+    /// an error the open hunk is given up.
+    pub fn classify(&mut self, line: &[u8]) -> Result<PatchLine, PatchError> {
+        self.number += 1;
+        if let Some(left) = self.hunk.take() {
+            return self.content(line.first().copied(), left);
         }
-        self.push(chunk);
-        Ok(())
+        if line.starts_with(FILE_HEADER) {
+            self.in_file = true;
+            return header_path(line).map(PatchLine::File);
+        }
+        if !self.in_file {
+            return Err(PatchError::NoHeader);
+        }
+        if line.starts_with(b"@@ ") {
+            let announced = announced_lines(line).ok_or(PatchError::Hunk(self.number))?;
+            self.hunk = Some(announced).filter(|lines| *lines != (0, 0));
+            return Ok(PatchLine::Hunk);
+        }
+        Ok(match line {
+            _ if line.starts_with(b"new file mode ") => PatchLine::NewFile,
+            _ if line.starts_with(b"deleted file mode ") => PatchLine::DeletedFile,
+            _ if line.starts_with(b"old mode ") => PatchLine::OldMode,
+            // It follows the last line of a hunk, which is over by then.
+            _ if line.starts_with(b"\\ ") => PatchLine::NoNewline,
+            _ if line == b"GIT binary patch" || line.starts_with(b"Binary files ") => {
+                PatchLine::Binary
+            }
+            _ => PatchLine::Other,
+        })
     }
 
-    pub fn finish(mut self) -> Result<BTreeSet<TreePath>, PatchError> {
-        if !self.line.is_empty() || self.skipping {
+    fn content(&mut self, first: Option<u8>, left: (u64, u64)) -> Result<PatchLine, PatchError> {
+        let wrong = PatchError::Hunk(self.number);
+        let (line, old, new) = match first {
+            // An empty line is a context line that lost its space on the way.
+            Some(b' ') | None => (PatchLine::Context, 1, 1),
+            Some(b'-') => (PatchLine::Removed, 1, 0),
+            Some(b'+') => (PatchLine::Added, 0, 1),
+            Some(b'\\') => (PatchLine::NoNewline, 0, 0),
+            Some(_) => return Err(wrong),
+        };
+        match (left.0.checked_sub(old), left.1.checked_sub(new)) {
+            (Some(old), Some(new)) => {
+                self.hunk = Some((old, new)).filter(|lines| *lines != (0, 0));
+                Ok(line)
+            }
+            _ => Err(wrong),
+        }
+    }
+
+    /// Bytes of the next line that [`Self::classify`] looks at.
+    fn needed_bytes(&self) -> usize {
+        // Of a content line only the first byte counts; it can be gigabytes long.
+        if self.hunk.is_some() { 1 } else { MAX_HEADER }
+    }
+
+    fn finish(&self) -> Result<(), PatchError> {
+        match self.hunk {
+            Some(_) => Err(PatchError::Hunk(self.number + 1)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Feed it the patch in pieces, then take its files.
+#[derive(Default)]
+pub struct PatchReader {
+    lines: PatchLines,
+    line: Vec<u8>,
+    /// Something of this line was seen, even if none of it is kept.
+    begun: bool,
+    files: BTreeMap<TreePath, PatchFile>,
+    current: Option<PatchFile>,
+    /// The path deleted last. A file that became a link is one change in two parts, side by side:
+    /// its deletion and its creation.
+    deleted: Option<TreePath>,
+    /// The first thing that was wrong; nothing behind it is looked at.
+    wrong: Option<PatchError>,
+}
+
+impl PatchReader {
+    pub fn feed(&mut self, mut chunk: &[u8]) {
+        while self.wrong.is_none()
+            && let Some(end) = memchr::memchr(b'\n', chunk)
+        {
+            self.push(&chunk[..end]);
+            self.wrong = self.end_line().err();
+            chunk = &chunk[end + 1..];
+        }
+        self.push(chunk);
+    }
+
+    /// Every file of the patch, by path.
+    pub fn finish(mut self) -> Result<Vec<PatchFile>, PatchError> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong);
+        }
+        if self.begun {
             self.end_line()?;
         }
-        match self.second {
-            Some(path) => Err(PatchError::Twice(path)),
-            None => Ok(self.paths),
-        }
+        self.lines.finish()?;
+        self.close_file()?;
+        Ok(self.files.into_values().collect())
+    }
+
+    /// The paths of its files alone.
+    pub fn finish_paths(self) -> Result<BTreeSet<TreePath>, PatchError> {
+        let files = self.finish()?;
+        Ok(files.into_iter().map(|file| file.path).collect())
     }
 
     fn push(&mut self, bytes: &[u8]) {
-        if self.skipping {
-            return;
-        }
-        let room = MAX_HEADER - self.line.len().min(MAX_HEADER);
+        let room = self.lines.needed_bytes().saturating_sub(self.line.len());
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        // Content lines can be gigabytes long: keep only what may still be a header.
-        let may_be = |want: &[u8]| {
-            let n = self.line.len().min(want.len());
-            self.line[..n] == want[..n]
-        };
-        self.skipping = ![HEADER, DELETED, NEW].into_iter().any(may_be);
-    }
-
-    fn seen_header(&self) -> bool {
-        !self.paths.is_empty()
+        self.begun |= !bytes.is_empty();
     }
 
     fn end_line(&mut self) -> Result<(), PatchError> {
-        let line = std::mem::take(&mut self.line);
-        let skipped = std::mem::take(&mut self.skipping);
-        self.in_header = !skipped;
-        if skipped || !line.starts_with(HEADER) {
-            if line.starts_with(DELETED) {
-                self.deleted = self.current.take();
-            } else if line.starts_with(NEW) {
-                self.second = None;
+        self.begun = false;
+        let kind = self.lines.classify(&self.line);
+        self.line.clear();
+        let kind = match kind? {
+            PatchLine::File(path) => {
+                self.close_file()?;
+                self.current = Some(PatchFile {
+                    path,
+                    change: ChangeKind::Modified,
+                    added: 0,
+                    removed: 0,
+                    binary: false,
+                });
+                return Ok(());
             }
-            return if self.seen_header() {
-                Ok(())
-            } else {
-                Err(PatchError::NoHeader)
-            };
+            kind => kind,
+        };
+        if let Some(file) = &mut self.current {
+            file.take_line(&kind);
         }
-        let path = header_path(&line)?;
-        if let Some(path) = self.second.take() {
-            return Err(PatchError::Twice(path));
-        }
-        let was_deleted = self.deleted.take().is_some_and(|deleted| deleted == path);
-        if !self.paths.insert(path.clone()) {
-            if !was_deleted {
-                return Err(PatchError::Twice(path));
-            }
-            self.second = Some(path);
+        Ok(())
+    }
+
+    fn close_file(&mut self) -> Result<(), PatchError> {
+        let Some(mut file) = self.current.take() else {
             return Ok(());
+        };
+        let deleted = self.deleted.take();
+        if let Some(before) = self.files.remove(&file.path) {
+            if deleted.as_ref() != Some(&file.path) || file.change != ChangeKind::Added {
+                return Err(PatchError::Twice(file.path));
+            }
+            file.change = ChangeKind::TypeChanged;
+            file.added = file.added.saturating_add(before.added);
+            file.removed = file.removed.saturating_add(before.removed);
+            file.binary |= before.binary;
         }
-        self.current = Some(path);
+        self.deleted = (file.change == ChangeKind::Deleted).then(|| file.path.clone());
+        self.files.insert(file.path.clone(), file);
         Ok(())
     }
 }
 
-/// Where the next line that may be a header begins. `rest` begins with the newline before it, and
-/// after a header and its mode lines the lines in between mean nothing.
-fn content_end(rest: &[u8]) -> usize {
-    let newline =
-        memchr::memmem::find(rest, b"\ndiff --git ").or_else(|| memchr::memrchr(b'\n', rest));
-    newline.map_or(rest.len(), |at| at + 1)
+impl PatchFile {
+    fn take_line(&mut self, line: &PatchLine) {
+        match line {
+            PatchLine::NewFile => self.change = ChangeKind::Added,
+            PatchLine::DeletedFile => self.change = ChangeKind::Deleted,
+            PatchLine::OldMode => self.change = ChangeKind::ModeChanged,
+            PatchLine::Added => self.added += 1,
+            PatchLine::Removed => self.removed += 1,
+            PatchLine::Binary => self.binary = true,
+            _ => {}
+        }
+        // A change of mode alone has its own name; with content it is a change of content.
+        let is_content = matches!(line, PatchLine::Hunk | PatchLine::Binary);
+        if is_content && self.change == ChangeKind::ModeChanged {
+            self.change = ChangeKind::Modified;
+        }
+    }
 }
 
 /// The path of a line that begins with `diff --git `.
-pub(crate) fn header_path(line: &[u8]) -> Result<TreePath, PatchError> {
-    let names = line.strip_prefix(HEADER).and_then(same_names);
+fn header_path(line: &[u8]) -> Result<TreePath, PatchError> {
+    let names = line.strip_prefix(FILE_HEADER).and_then(same_names);
     names.ok_or_else(|| {
         PatchError::Header(String::from_utf8_lossy(line).chars().take(200).collect())
     })
@@ -147,96 +274,25 @@ fn same_names(names: &[u8]) -> Option<TreePath> {
     (right.as_bytes().strip_prefix(b"b/")? == path && !path.is_empty()).then(|| TreePath::new(path))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn paths(patch: &[u8]) -> Result<Vec<String>, PatchError> {
-        let mut reader = PatchPaths::default();
-        reader.feed(patch)?;
-        Ok(reader.finish()?.iter().map(ToString::to_string).collect())
-    }
-
-    const TWO: &[u8] = b"diff --git a/a b b/a b\nindex 1..2 100644\n--- a/a b\n+++ b/a b\n@@ -1 +1 @@\n-x\n+diff --git a/q b/q\ndiff --git \"a/\\377\" \"b/\\377\"\nnew file mode 100644\n";
-
-    #[test]
-    fn reads_plain_and_quoted_headers_and_ignores_content() {
-        assert_eq!(paths(TWO).unwrap(), ["a b", "\"\\377\""]);
-        assert_eq!(paths(b"").unwrap(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn refusals() {
-        assert_eq!(paths(b"hello\n"), Err(PatchError::NoHeader));
-        assert!(matches!(
-            paths(b"diff --git a/x b/y\n"),
-            Err(PatchError::Header(_))
-        ));
-        assert!(matches!(
-            paths(b"diff --git a/ b/\n"),
-            Err(PatchError::Header(_))
-        ));
-        assert!(matches!(
-            paths(b"diff --git a/x b/x\ndiff --git a/x b/x\n"),
-            Err(PatchError::Twice(_))
-        ));
-    }
-
-    #[test]
-    fn a_change_of_type_is_one_path_in_two_parts() {
-        let gone = "diff --git a/x b/x\ndeleted file mode 100644\n-was\n";
-        let made = "diff --git a/x b/x\nnew file mode 120000\n+is\n";
-        let other = "diff --git a/y b/y\nnew file mode 100644\n";
-        assert_eq!(paths([gone, made].concat().as_bytes()).unwrap(), ["x"]);
-        assert_eq!(
-            paths([gone, made, other].concat().as_bytes()).unwrap(),
-            ["x", "y"]
-        );
-        for bad in [
-            [made, gone, ""],
-            [gone, gone, ""],
-            [gone, other, made],
-            [made, made, ""],
-            [gone, made, made],
-        ] {
-            assert!(
-                matches!(paths(bad.concat().as_bytes()), Err(PatchError::Twice(_))),
-                "{bad:?}"
-            );
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn chunking_does_not_matter(cuts in proptest::collection::vec(1usize..20, 0..30)) {
-            let mut reader = PatchPaths::default();
-            let mut rest = TWO;
-            for cut in cuts {
-                let (head, tail) = rest.split_at(cut.min(rest.len()));
-                reader.feed(head).unwrap();
-                rest = tail;
-            }
-            reader.feed(rest).unwrap();
-            let got: Vec<String> = reader.finish().unwrap().iter().map(ToString::to_string).collect();
-            prop_assert_eq!(got, paths(TWO).unwrap());
-        }
-
-        #[test]
-        fn jumping_over_content_changes_nothing(lines in proptest::collection::vec(0usize..6, 0..12), cut in 0usize..200) {
-            const LINES: [&str; 6] = ["diff --git a/x b/x", "diff --git a/y b/y", "diff --git a/z b/q", "+diff --git a/x b/x", "", "diff --gi"];
-            let text = lines.iter().map(|line| LINES[*line]).collect::<Vec<_>>().join("\n");
-            let mut by_line = PatchPaths::default();
-            let slow = text.split_inclusive('\n').try_for_each(|line| by_line.feed(line.as_bytes())).and_then(|()| by_line.finish());
-            let (head, tail) = text.as_bytes().split_at(cut.min(text.len()));
-            let mut reader = PatchPaths::default();
-            let fast = reader.feed(head).and_then(|()| reader.feed(tail)).and_then(|()| reader.finish());
-            prop_assert_eq!(fast, slow);
-        }
-
-        #[test]
-        fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            let _ = paths(&bytes);
-        }
-    }
+/// `@@ -1,2 +3,4 @@ …`: how many old and new lines follow.
+fn announced_lines(line: &[u8]) -> Option<(u64, u64)> {
+    let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.get(..64.min(line.len() - 4))?);
+    // A function name behind the second `@@` may hold anything, and may be cut inside a character.
+    let text = text
+        .or_else(|error| std::str::from_utf8(&line[4..4 + error.valid_up_to()]))
+        .ok()?;
+    let (old, rest) = text.split_once(" +")?;
+    let (new, _) = rest.split_once(" @@")?;
+    Some((line_count(old)?, line_count(new)?))
 }
+
+/// `START,COUNT`, or `START` for one line.
+fn line_count(range: &str) -> Option<u64> {
+    let (start, count) = range.split_once(',').unwrap_or((range, "1"));
+    start.parse::<u64>().ok()?;
+    count.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "patch_tests.rs"]
+mod tests;

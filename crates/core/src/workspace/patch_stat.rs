@@ -1,31 +1,13 @@
-//! What a `patch.diff` changes, file by file, in lines: the numbers behind `file | 12 +++---`.
-//!
-//! Read in any chunking, with bounded memory. Lines are counted where a hunk announces them, so a
-//! content line that looks like a header is content.
-
-use std::collections::BTreeMap;
+//! The numbers of a patch, as `file | 12 +++---` and a summary show them.
 
 use serde::Serialize;
 
-use crate::values::paths::TreePath;
-use crate::workspace::change::ChangeKind;
-use crate::workspace::patch::{self, PatchError};
-
-/// One file of a patch.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct FileStat {
-    pub path: TreePath,
-    pub change: ChangeKind,
-    pub added: u64,
-    pub removed: u64,
-    /// Binary content has no lines to count.
-    pub binary: bool,
-}
+use crate::workspace::patch::{PatchError, PatchFile, PatchReader};
 
 /// Every file of a patch, by path.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct PatchStat {
-    pub files: Vec<FileStat>,
+    pub files: Vec<PatchFile>,
     pub added: u64,
     pub removed: u64,
 }
@@ -33,9 +15,19 @@ pub struct PatchStat {
 impl PatchStat {
     /// The stat of a patch that is in memory.
     pub fn of(patch: &[u8]) -> Result<Self, PatchError> {
-        let mut reader = StatReader::default();
+        let mut reader = PatchReader::default();
         reader.feed(patch);
-        reader.finish()
+        reader.finish().map(Self::of_files)
+    }
+
+    pub fn of_files(files: Vec<PatchFile>) -> Self {
+        let sum =
+            |count: fn(&PatchFile) -> u64| files.iter().map(count).fold(0, u64::saturating_add);
+        Self {
+            added: sum(|file| file.added),
+            removed: sum(|file| file.removed),
+            files,
+        }
     }
 
     /// ` 2 files changed, 3 insertions(+), 1 deletion(-)`, the way git says it.
@@ -53,178 +45,11 @@ impl PatchStat {
     }
 }
 
-/// Feed it the patch in pieces, then take the numbers.
-#[derive(Default)]
-pub struct StatReader {
-    line: Vec<u8>,
-    /// Something of this line was seen, even if none of it is kept.
-    begun: bool,
-    number: u64,
-    /// Old and new lines the open hunk still announces.
-    hunk: Option<(u64, u64)>,
-    files: BTreeMap<TreePath, FileStat>,
-    current: Option<FileStat>,
-    /// The first thing that was wrong; nothing behind it is looked at.
-    wrong: Option<PatchError>,
-}
-
-impl StatReader {
-    pub fn feed(&mut self, mut chunk: &[u8]) {
-        while self.wrong.is_none()
-            && let Some(end) = memchr::memchr(b'\n', chunk)
-        {
-            self.push(&chunk[..end]);
-            self.wrong = self.end_line().err();
-            chunk = &chunk[end + 1..];
-        }
-        self.push(chunk);
-    }
-
-    pub fn finish(mut self) -> Result<PatchStat, PatchError> {
-        if let Some(wrong) = self.wrong {
-            return Err(wrong);
-        }
-        if self.begun {
-            self.end_line()?;
-        }
-        if self.hunk.is_some() {
-            return Err(PatchError::Hunk(self.number + 1));
-        }
-        self.close_file()?;
-        let files: Vec<FileStat> = self.files.into_values().collect();
-        let sum =
-            |count: fn(&FileStat) -> u64| files.iter().map(count).fold(0, u64::saturating_add);
-        Ok(PatchStat {
-            added: sum(|file| file.added),
-            removed: sum(|file| file.removed),
-            files,
-        })
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        // Of a content line only the first byte counts; it can be gigabytes long.
-        let most = if self.hunk.is_some() {
-            1
-        } else {
-            patch::MAX_HEADER
-        };
-        let room = most.saturating_sub(self.line.len());
-        self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.begun |= !bytes.is_empty();
-    }
-
-    fn end_line(&mut self) -> Result<(), PatchError> {
-        let line = std::mem::take(&mut self.line);
-        self.begun = false;
-        self.number += 1;
-        if let Some(left) = self.hunk.take() {
-            return self.content(line.first().copied(), left);
-        }
-        if line.starts_with(patch::HEADER) {
-            self.close_file()?;
-            let path = patch::header_path(&line)?;
-            self.current = Some(FileStat {
-                path,
-                change: ChangeKind::Modified,
-                added: 0,
-                removed: 0,
-                binary: false,
-            });
-            return Ok(());
-        }
-        let Some(file) = &mut self.current else {
-            return Err(PatchError::NoHeader);
-        };
-        if line.starts_with(b"@@ ") {
-            let announced = hunk(&line).ok_or(PatchError::Hunk(self.number))?;
-            self.hunk = Some(announced).filter(|lines| *lines != (0, 0));
-            mode_and_content(file);
-        } else if line.starts_with(patch::NEW) {
-            file.change = ChangeKind::Added;
-        } else if line.starts_with(patch::DELETED) {
-            file.change = ChangeKind::Deleted;
-        } else if line.starts_with(b"old mode ") {
-            file.change = ChangeKind::ModeChanged;
-        } else if line == b"GIT binary patch" || line.starts_with(b"Binary files ") {
-            file.binary = true;
-            mode_and_content(file);
-        }
-        Ok(())
-    }
-
-    fn content(&mut self, first: Option<u8>, (old, new): (u64, u64)) -> Result<(), PatchError> {
-        let wrong = || PatchError::Hunk(self.number);
-        let Some(file) = &mut self.current else {
-            return Err(wrong());
-        };
-        let (old, new) = match first {
-            // An empty line is a context line that lost its space on the way.
-            Some(b' ') | None => (old.checked_sub(1), new.checked_sub(1)),
-            Some(b'-') => {
-                file.removed += 1;
-                (old.checked_sub(1), Some(new))
-            }
-            Some(b'+') => {
-                file.added += 1;
-                (Some(old), new.checked_sub(1))
-            }
-            // `\ No newline at end of file`
-            Some(b'\\') => (Some(old), Some(new)),
-            Some(_) => return Err(wrong()),
-        };
-        let left = (old.ok_or_else(wrong)?, new.ok_or_else(wrong)?);
-        self.hunk = Some(left).filter(|lines| *lines != (0, 0));
-        Ok(())
-    }
-
-    /// A file that became a link is one change in two parts, its deletion and its creation.
-    fn close_file(&mut self) -> Result<(), PatchError> {
-        let Some(mut file) = self.current.take() else {
-            return Ok(());
-        };
-        if let Some(before) = self.files.remove(&file.path) {
-            if (before.change, file.change) != (ChangeKind::Deleted, ChangeKind::Added) {
-                return Err(PatchError::Twice(file.path));
-            }
-            file.change = ChangeKind::TypeChanged;
-            file.added = file.added.saturating_add(before.added);
-            file.removed = file.removed.saturating_add(before.removed);
-            file.binary |= before.binary;
-        }
-        self.files.insert(file.path.clone(), file);
-        Ok(())
-    }
-}
-
-/// A change of mode alone has its own name; with content it is a change of content.
-fn mode_and_content(file: &mut FileStat) {
-    if file.change == ChangeKind::ModeChanged {
-        file.change = ChangeKind::Modified;
-    }
-}
-
-/// `@@ -1,2 +3,4 @@ …`: how many old and new lines follow.
-fn hunk(line: &[u8]) -> Option<(u64, u64)> {
-    let text = std::str::from_utf8(line.strip_prefix(b"@@ -")?.get(..64.min(line.len() - 4))?);
-    // A function name behind the second `@@` may hold anything, and may be cut inside a character.
-    let text = text
-        .or_else(|error| std::str::from_utf8(&line[4..4 + error.valid_up_to()]))
-        .ok()?;
-    let (old, rest) = text.split_once(" +")?;
-    let (new, _) = rest.split_once(" @@")?;
-    Some((count(old)?, count(new)?))
-}
-
-/// `START,COUNT`, or `START` for one line.
-fn count(range: &str) -> Option<u64> {
-    let (start, count) = range.split_once(',').unwrap_or((range, "1"));
-    start.parse::<u64>().ok()?;
-    count.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::paths::TreePath;
+    use crate::workspace::change::ChangeKind;
     use proptest::prelude::*;
 
     const PATCH: &str = "diff --git a/a.txt b/a.txt\nindex 1..2 100644\n--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@ fn x() \u{e9}\n one\n--- two\n+++ two\n three\n@@ -9 +9,2 @@\n-x\n\\ No newline at end of file\n+x\n+y\n\\ No newline at end of file\ndiff --git a/b.bin b/b.bin\nnew file mode 100644\nindex 0..1\nGIT binary patch\nliteral 3\nKcmZQzU\n\nliteral 0\nHcmV?d00001\n\ndiff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\ndiff --git a/z b/z\ndeleted file mode 100644\n--- a/z\n+++ /dev/null\n@@ -1 +0,0 @@\n-was\ndiff --git a/z b/z\nnew file mode 120000\n--- /dev/null\n+++ b/z\n@@ -0,0 +1 @@\n+is\n";
@@ -337,12 +162,12 @@ mod tests {
             cut in 1usize..40,
         ) {
             let (text, counts) = patch_of(&files);
-            let mut reader = StatReader::default();
+            let mut reader = PatchReader::default();
             for chunk in text.as_bytes().chunks(cut) {
                 reader.feed(chunk);
             }
-            let stat = reader.finish().unwrap();
-            let got: Vec<(u64, u64)> = stat.files.iter().map(|file| (file.added, file.removed)).collect();
+            let files = reader.finish().unwrap();
+            let got: Vec<(u64, u64)> = files.iter().map(|file| (file.added, file.removed)).collect();
             prop_assert_eq!(got, counts);
         }
 
@@ -350,9 +175,9 @@ mod tests {
         fn chunking_never_matters(bytes in proptest::collection::vec(proptest::sample::select(b"@ +-,1\n\\d".to_vec()), 0..120), cut in 1usize..9) {
             let mut patch = b"diff --git a/x b/x\n".to_vec();
             patch.extend(&bytes);
-            let mut reader = StatReader::default();
+            let mut reader = PatchReader::default();
             patch.chunks(cut).for_each(|chunk| reader.feed(chunk));
-            prop_assert_eq!(reader.finish(), PatchStat::of(&patch));
+            prop_assert_eq!(reader.finish().map(PatchStat::of_files), PatchStat::of(&patch));
         }
 
         #[test]

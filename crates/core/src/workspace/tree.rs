@@ -37,7 +37,7 @@ pub struct Entry {
 pub type Tree = BTreeMap<TreePath, Entry>;
 
 /// One digest for a whole tree: every path, mode and content, in path order.
-pub fn digest(tree: &Tree) -> Digest {
+pub fn tree_digest(tree: &Tree) -> Digest {
     let mut hasher = Hasher::default();
     hasher.update(b"cto-tree/1\n");
     for (path, entry) in tree {
@@ -58,7 +58,7 @@ pub fn digest(tree: &Tree) -> Digest {
 }
 
 /// What changed from `base` to `now`, in path order: one pass over both.
-pub fn changes(base: &Tree, now: &Tree) -> Vec<Change> {
+pub fn tree_changes(base: &Tree, now: &Tree) -> Vec<Change> {
     let (mut before, mut after) = (base.iter().peekable(), now.iter().peekable());
     let mut found = Vec::new();
     loop {
@@ -134,7 +134,7 @@ mod tests {
             ("text", Regular, "y"),
             ("type", Symlink, "x"),
         ]);
-        let got: Vec<(String, ChangeKind)> = changes(&base, &now)
+        let got: Vec<(String, ChangeKind)> = tree_changes(&base, &now)
             .into_iter()
             .map(|c| (c.path.to_string(), c.kind))
             .collect();
@@ -148,7 +148,7 @@ mod tests {
                 ("type".to_owned(), ChangeKind::TypeChanged),
             ]
         );
-        assert!(changes(&base, &base).is_empty());
+        assert!(tree_changes(&base, &base).is_empty());
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
             tree(&[]),
             tree(&[("a", Regular, "x"), ("b", Regular, "x")]),
         ];
-        let digests: BTreeSet<Digest> = all.iter().map(digest).collect();
+        let digests: BTreeSet<Digest> = all.iter().map(tree_digest).collect();
         assert_eq!(digests.len(), all.len());
     }
 }

@@ -25,7 +25,7 @@ const PREFIX: &str = ".pruned-";
 
 #[derive(Debug, thiserror::Error)]
 pub enum PruneError {
-    #[error("it is not what it was when it was chosen")]
+    #[error("the run changed after it was selected for deletion")]
     Changed,
     #[error("it cannot be taken out of the runs root")]
     Rename(#[source] io::Error),

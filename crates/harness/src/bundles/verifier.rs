@@ -12,9 +12,9 @@ use cto_core::bundle::attest::Trust;
 use cto_core::checks::test_log::LogReader;
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::ids::RunId;
-use cto_core::verify::links::linked;
+use cto_core::verify::links::linked_run;
 use cto_core::verify::{self, FoundBundle, FoundFile, Verification};
-use cto_core::workspace::patch::PatchPaths;
+use cto_core::workspace::patch::PatchReader;
 
 use crate::bundles::pack::{self, PackError};
 use crate::bundles::reader::MAX_DOCUMENT;
@@ -85,7 +85,7 @@ impl Verifier<'_> {
             let bundles = near.filter_map(|run| self.find(run, beside));
             bundles
                 .filter_map(|(dir, other)| {
-                    linked(&other, &self.verified(&other, dir.parent(), depth + 1))
+                    linked_run(&other, &self.verified(&other, dir.parent(), depth + 1))
                 })
                 .collect()
         })
@@ -177,13 +177,13 @@ fn take(
     }
     let mut hasher = Hasher::default();
     let mut bytes = 0;
-    let mut patch = (name == bundle::PATCH).then(|| (PatchPaths::default(), None));
+    let mut patch = (name == bundle::PATCH).then(PatchReader::default);
     let mut log = (name == bundle::TEST_LOG).then(LogReader::default);
     files::read_chunks(content, length, |chunk| {
         hasher.update(chunk);
         bytes += chunk.len() as u64;
-        if let Some((paths, error @ None)) = &mut patch {
-            *error = paths.feed(chunk).err();
+        if let Some(patch) = &mut patch {
+            patch.feed(chunk);
         }
         if let Some(log) = &mut log {
             log.feed(chunk);
@@ -192,8 +192,8 @@ fn take(
     if let Some(log) = log {
         found.test_log = Some(log.finish());
     }
-    if let Some((paths, error)) = patch {
-        found.patch_paths = Some(error.map_or_else(|| paths.finish(), Err));
+    if let Some(patch) = patch {
+        found.patch_paths = Some(patch.finish_paths());
     }
     found.files.insert(
         name,

@@ -75,7 +75,7 @@ struct Global {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run a case under governance and leave an evidence bundle
+    /// Run a case in a jail, check the result, and leave an evidence bundle
     Run(work::run::Args),
     /// Try a task on a copy of your own repository
     Try(work::try_run::Args),
@@ -83,43 +83,44 @@ enum Command {
     Apply(work::apply::Args),
     /// Show what happened in a run
     Show(evidence::show::Args),
-    /// Check a bundle from its own bytes
+    /// Re-check an evidence bundle: files, digests, signature, and that its verdict follows from its
+    /// evidence
     Verify(evidence::verify::Args),
     /// Pack a bundle into one file, or unpack one
     Bundle(evidence::bundle::Args),
-    /// Which key signs here, and whose signatures count
+    /// Show or change the key that signs here, and the keys you trust
     Keys(evidence::keys::Args),
     /// List runs, newest first
     Runs(evidence::runs::Args),
-    /// Close runs that were interrupted
+    /// Seal runs that were interrupted, as blocked
     Recover(evidence::recover::Args),
-    /// Print the resolved contract of a case with both digests
+    /// Print the exact contract of a case and its two digests, without running it
     Contract(tasks::contract::Args),
     /// List the cases and what each may change
     Cases(tasks::cases::Args),
-    /// Begin a case of your own, or find out whether one is sound
+    /// Write a case of your own to begin with, or check that a case is sound
     Case(tasks::case::Args),
-    /// List the engines and their gates
+    /// List the engines, and which of them are closed
     Engines(engines::list::Args),
-    /// Walk through admissions and the first proofs of an engine
+    /// Set up an engine step by step: its records, and the proofs of its first stages
     Setup(engines::setup::Args),
-    /// Write, check or show the records that let a thing be used
+    /// Admission records: which engine program, model and repository may be used
     Admit(engines::admit::Args),
     /// Say whether an engine may be chosen for a case, and what is missing
     Eligibility(engines::eligibility::Args),
-    /// Check what a stage must show, and prove it for an engine
+    /// Validate a stage: run what it must show, and keep the proof for an engine
     Validate(engines::validate::Args),
     /// Run any command in the jail
     Exec(work::exec::Args),
-    /// Say what this host can contain, and how to fix what it cannot
+    /// Test the jail on this host, and say how to fix what is missing
     Doctor(program::doctor::Args),
-    /// Try every way to fail and check the evidence of each
+    /// Make every known failure happen on purpose, and check that each is found
     Matrix(engines::matrix::Args),
     /// Print the JSON Schema of an artifact
     Schema(evidence::schema::Args),
     /// Show the patch of a run
     Diff(evidence::diff::Args),
-    /// Tell how a run went, event by event
+    /// Show how a run went, event by event
     Replay(evidence::replay::Args),
     /// Show every setting and where it came from
     #[command(after_long_help = program::config::keys())]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::Budget;
 use cto_core::wire::endpoint::Endpoint;
-use cto_gateway::{Credential, CredentialClass, Patience, Route};
+use cto_gateway::{Credential, CredentialClass, Route, Timeouts};
 use serde_json::json;
 
 use crate::host::Env;
@@ -63,9 +63,9 @@ fn run(args: &Args) -> io::Result<()> {
         Route::new(args.protocol, endpoint, credential, &args.model).map_err(io::Error::other)?;
     route.aliases.clone_from(&args.alias);
     route.budget.calls = args.calls;
-    route.patience = Patience {
+    route.timeouts = Timeouts {
         stall: Duration::from_millis(args.stall_ms),
-        ..route.patience
+        ..route.timeouts
     };
     if args.probe {
         let call = cto_gateway::probe_call(&route);

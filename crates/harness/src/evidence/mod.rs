@@ -324,7 +324,7 @@ impl OpenBundle {
     pub fn write_gates(&mut self, gates: GateReport) -> Result<(), EvidenceError> {
         self.write_json(bundle::GATES, &gates)?;
         let (engine, stage) = (&self.identity.engine.name, self.identity.stage);
-        let decision = eligibility::decide(
+        let decision = eligibility::decide_backend(
             engine,
             stage,
             self.contract.valid(),

@@ -64,7 +64,7 @@ impl OpenBundle {
             bundle.trace.file.sync_data()
         })?;
         let judgement = self.judgement();
-        let report = report::build(
+        let report = report::build_report(
             &self.identity,
             self.contract.valid(),
             &self.sealed_contract,
@@ -158,17 +158,18 @@ impl OpenBundle {
             gates: Vec::new(),
         })
         .unwrap_or_default();
-        let eligibility = cto_core::values::json::pretty(&cto_core::gate::eligibility::decide(
-            &self.identity.engine.name,
-            self.identity.stage,
-            self.contract.valid(),
-            &self.sealed_contract.contract_digest,
-            &cto_core::gate::GateReport {
-                schema_version: 1,
-                gates: Vec::new(),
-            },
-        ))
-        .unwrap_or_default();
+        let eligibility =
+            cto_core::values::json::pretty(&cto_core::gate::eligibility::decide_backend(
+                &self.identity.engine.name,
+                self.identity.stage,
+                self.contract.valid(),
+                &self.sealed_contract.contract_digest,
+                &cto_core::gate::GateReport {
+                    schema_version: 1,
+                    gates: Vec::new(),
+                },
+            ))
+            .unwrap_or_default();
         let defaults: [(&str, &[u8]); 5] = [
             (bundle::PATCH, b""),
             (bundle::TEST_LOG, UNREACHED),
@@ -275,7 +276,7 @@ impl OpenBundle {
                     report
                         .blockers
                         .push(Blocker::after_the_chain(finding.code, finding.detail));
-                    report.status = cto_core::values::blocker::worst(&report.blockers);
+                    report.status = cto_core::values::blocker::worst_status(&report.blockers);
                     report.failure_reason = cto_core::values::blocker::headline(&report.blockers)
                         .map(|b| b.message.clone());
                 }
@@ -329,7 +330,10 @@ impl OpenBundle {
     /// and report.
     fn fix_bytes(&mut self, report: &Report) -> Result<Vec<u8>, EvidenceError> {
         let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
-        self.write(bundle::REPORT_MD, report_md::render(report).as_bytes())?;
+        self.write(
+            bundle::REPORT_MD,
+            report_md::render_report(report).as_bytes(),
+        )?;
         let mut digests: BTreeMap<String, Digest> = BTreeMap::new();
         for name in self.names() {
             let found = files::scan_file(&self.dir.join(&name), |_| {}).map_err(|source| {
@@ -343,7 +347,7 @@ impl OpenBundle {
         let report = report.clone().with_digests(digests.clone())?;
         let bytes = report.to_bytes()?;
         digests.insert(bundle::REPORT.to_owned(), Digest::of(&bytes));
-        let sums = sums::format(&digests);
+        let sums = sums::format_sums(&digests);
         self.write(bundle::SUMS, sums.as_bytes())?;
         self.sign(&Sealed {
             report: &report,

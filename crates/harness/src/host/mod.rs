@@ -340,9 +340,11 @@ mod tests {
 
     #[test]
     fn a_config_file_comes_after_every_variable_and_before_the_default() {
-        let config =
-            cto_core::operator::settings::parse("c", b"home = \"/conf\"\nruns_dir = \"~/runs\"\n")
-                .unwrap();
+        let config = cto_core::operator::settings::parse_config(
+            "c",
+            b"home = \"/conf\"\nruns_dir = \"~/runs\"\n",
+        )
+        .unwrap();
         let found =
             |pairs: &[(&str, &str)]| Home::with_sources(None, None, &env(pairs), &config).unwrap();
         let (home, sources) = found(&[("HOME", "/nowhere")]);

@@ -73,7 +73,7 @@ pub fn load(env: &Env) -> Result<Loaded, Failure> {
         }
         Err(error) => return Err(unreadable(&path).because(&error)),
     };
-    let config = settings::parse(&path.display().to_string(), &bytes)
+    let config = settings::parse_config(&path.display().to_string(), &bytes)
         .map_err(|issues| invalid(&path, &issues))?;
     Ok(Loaded {
         path: Some(path),
@@ -86,7 +86,7 @@ pub fn load(env: &Env) -> Result<Loaded, Failure> {
 pub fn check(path: &Path) -> Result<Result<Config, Vec<Issue>>, Failure> {
     let bytes =
         files::read_limited(path, MAX_FILE).map_err(|error| unreadable(path).because(&error))?;
-    Ok(settings::parse(&path.display().to_string(), &bytes))
+    Ok(settings::parse_config(&path.display().to_string(), &bytes))
 }
 
 pub fn invalid(path: &Path, issues: &[Issue]) -> Failure {

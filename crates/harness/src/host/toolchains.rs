@@ -15,6 +15,8 @@ use crate::host::{Env, Home};
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Always visible in a jail.
 const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+/// Where a jail looks for programs by itself.
+const SEARCHED: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// What became of one program name.
 #[derive(Debug)]
@@ -58,8 +60,10 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
             named.parent().map(Path::to_owned),
             [Some(root), base].into_iter().flatten().collect(),
         ),
-        None if is_system && registry.is_none() => return Resolved::System(real),
-        None if is_system => (real, None, Vec::new()),
+        None if is_system => match (not_searched(&named), &registry) {
+            (None, None) => return Resolved::System(real),
+            (bin, _) => (real, bin, Vec::new()),
+        },
         None => (
             real.clone(),
             real.parent().map(Path::to_owned),
@@ -99,6 +103,14 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
         mounts: texts,
         env: told,
     })
+}
+
+/// The directory of a program that a jail can see, where it does not look for programs by itself:
+/// official Rust images keep cargo below `/usr/local/rustup`.
+fn not_searched(program: &Path) -> Option<PathBuf> {
+    let dir = program.parent()?;
+    let is_searched = SEARCHED.iter().any(|searched| dir == Path::new(searched));
+    (!is_searched).then(|| dir.to_owned())
 }
 
 /// A program of a Python virtual environment: the environment, and the installation it is based on
@@ -484,6 +496,20 @@ mod tests {
             mount(lab.resolve("node2", &[".nvm/v20/bin"])),
             real(".nvm/v20")
         );
+    }
+
+    #[test]
+    fn a_program_below_usr_is_searched_for_where_it_lies() {
+        for (program, dir) in [
+            ("/usr/bin/python3", None),
+            ("/usr/local/bin/cargo", None),
+            (
+                "/usr/local/rustup/toolchains/stable-x/bin/cargo",
+                Some("/usr/local/rustup/toolchains/stable-x/bin"),
+            ),
+        ] {
+            assert_eq!(not_searched(Path::new(program)), dir.map(PathBuf::from));
+        }
     }
 
     #[test]

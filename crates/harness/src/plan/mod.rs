@@ -31,8 +31,8 @@ use cto_core::task::source::Looked;
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::PathRule;
-use cto_core::values::seen::Seen;
 use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
@@ -54,7 +54,7 @@ pub struct Planned {
     pub plan: Option<Plan>,
     pub gates: GateReport,
     /// What records and environment say about a lane that needs admissions.
-    pub lane: Seen<LaneFacts>,
+    pub lane: MaybeKnown<LaneFacts>,
     /// The source as the first look found it; absent where none is copied or no gate let it be
     /// looked at.
     pub source: Option<SourceView>,
@@ -71,7 +71,7 @@ pub struct Planned {
 pub fn contract_of(
     request: &Request,
     own: &OwnProgram,
-    facts: &Seen<LaneFacts>,
+    facts: &MaybeKnown<LaneFacts>,
 ) -> ContractDocument {
     let invalid = |errors| {
         ContractDocument::Invalid(InvalidContract {
@@ -104,15 +104,15 @@ pub fn contract_of(
         lane: Lane {
             engine: request.manifest.id.clone(),
             executable_sha256: match (request.manifest.is_gated(), facts) {
-                (false, _) => Seen::Known(own.sha256),
-                (true, Seen::Known(facts)) => {
-                    facts.binary_sha256().map_or(Seen::NotSeen, Seen::Known)
-                }
-                (true, Seen::NotSeen) => Seen::NotSeen,
+                (false, _) => MaybeKnown::Known(own.sha256),
+                (true, MaybeKnown::Known(facts)) => facts
+                    .binary_sha256()
+                    .map_or(MaybeKnown::NotLookedAt, MaybeKnown::Known),
+                (true, MaybeKnown::NotLookedAt) => MaybeKnown::NotLookedAt,
             },
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
-            target_head: Seen::Known("none".into()),
+            target_head: MaybeKnown::Known("none".into()),
             script_sha256: request.script.as_deref().map(Digest::of),
             source_pin: facts.known().and_then(LaneFacts::source_pin),
             terminal_event: request
@@ -124,15 +124,15 @@ pub fn contract_of(
             containment: None,
         },
         start_tree: match request.source {
-            Some(_) => Seen::NotSeen,
-            None => Seen::Known(tree::digest(&request.case.baseline())),
+            Some(_) => MaybeKnown::NotLookedAt,
+            None => MaybeKnown::Known(tree::tree_digest(&request.case.baseline())),
         },
         source: request.source.as_ref().map(SourceRequest::unseen),
         hidden_files: request.case.hidden_digests(),
         control_patch,
         limits: request.limits,
     };
-    let mut contract = contract::resolve(case, circumstances);
+    let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {
         contract.lane.containment =
             Some(confine(request.contain, &contract, &request.case.baseline()).policy);
@@ -142,7 +142,7 @@ pub fn contract_of(
 
 /// What the kernel will protect in a workspace that starts with this tree.
 fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
-    guard::decide(
+    guard::decide_guard(
         asked,
         tree,
         &contract.allowed_paths,
@@ -152,16 +152,16 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
 
 /// What is known of a lane that needs admissions. Records of an engine that is closed are not even
 /// looked for.
-pub fn lane_of(request: &Request, env: &Env, home: &Home) -> Seen<LaneFacts> {
+pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFacts> {
     match request.manifest.is_gated() && request.engine_opened {
-        true => Seen::Known(records::gather(
+        true => MaybeKnown::Known(records::gather(
             &request.manifest.id,
             &request.lane,
             request.origin,
             env,
             home,
         )),
-        false => Seen::NotSeen,
+        false => MaybeKnown::NotLookedAt,
     }
 }
 
@@ -188,7 +188,11 @@ pub fn plan(
         checkout: None,
         source_files: None,
     };
-    let (mut host, mut looked, mut answer) = (Seen::NotSeen, Seen::NotSeen, Seen::NotSeen);
+    let (mut host, mut looked, mut answer) = (
+        MaybeKnown::NotLookedAt,
+        MaybeKnown::NotLookedAt,
+        MaybeKnown::NotLookedAt,
+    );
     let mut confinement = match (&request.source, planned.contract.valid()) {
         (None, Some(contract)) => {
             Some(confine(request.contain, contract, &request.case.baseline()))
@@ -210,7 +214,7 @@ pub fn plan(
             source_files: planned.source_files,
             confinement: confinement.as_ref(),
         };
-        match plan::next(&input) {
+        match plan::next_step(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
             Next::Ready(plan, gates) => {
                 return Planned {
@@ -219,17 +223,17 @@ pub fn plan(
                     ..planned
                 };
             }
-            Next::LookAtHost if host == Seen::NotSeen => {
+            Next::LookAtHost if host == MaybeKnown::NotLookedAt => {
                 let mut facts = look_at_host(&planned.contract, request, env, home);
                 engine_program(request, &planned.lane, env, home, &mut facts);
-                host = Seen::Known(facts);
+                host = MaybeKnown::Known(facts);
             }
-            Next::LookAtSource if looked == Seen::NotSeen => {
+            Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {
                 let (found, decided) = look_at_source(&mut planned, request, env, home);
-                (looked, confinement) = (Seen::Known(found), decided);
+                (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
-            Next::LookAtModel if answer == Seen::NotSeen => {
-                answer = Seen::Known(ask_the_model(&mut planned, request, env));
+            Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
+                answer = MaybeKnown::Known(ask_the_model(&mut planned, request, env));
             }
             // Asked for what was just supplied: an empty gate list judges as a missing event, never
             // as a pass.
@@ -300,7 +304,7 @@ fn class_of(way: &CredentialWay) -> Option<CredentialClass> {
 /// The program of an engine that is not this binary. What is missing of it is missing of the lane.
 fn engine_program(
     request: &Request,
-    lane: &Seen<LaneFacts>,
+    lane: &MaybeKnown<LaneFacts>,
     env: &Env,
     home: &Home,
     facts: &mut HostFacts,
@@ -356,7 +360,7 @@ fn look_at_source(
     let mut decided = None;
     if let ContractDocument::Valid(contract) = &mut planned.contract {
         if let Some(source) = &mut contract.source {
-            source.head = Seen::Known(look.head.clone());
+            source.head = MaybeKnown::Known(look.head.clone());
         }
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
@@ -368,7 +372,7 @@ fn look_at_source(
                 }
                 None => view
                     .tree()
-                    .map(|tree| (tree::digest(&tree), tree))
+                    .map(|tree| (tree::tree_digest(&tree), tree))
                     .map(|(digest, tree)| (tree, digest)),
             };
             match read {
@@ -381,7 +385,7 @@ fn look_at_source(
                             input.as_str()
                         ));
                     }
-                    contract.start_tree = Seen::Known(digest);
+                    contract.start_tree = MaybeKnown::Known(digest);
                     contract.name_directories(&tree);
                     let decision = confine(request.contain, contract, &tree);
                     contract.lane.containment = Some(decision.policy);

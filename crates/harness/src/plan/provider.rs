@@ -12,7 +12,7 @@ use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord};
 use cto_core::wire::endpoint::Endpoint;
-use cto_gateway::{Credential, CredentialClass, Patience, Route};
+use cto_gateway::{Credential, CredentialClass, Route, Timeouts};
 
 use crate::evidence::secrets::Secrets;
 use crate::host::Env;
@@ -77,7 +77,7 @@ pub fn prepare(
     })?;
     route.aliases.clone_from(&chosen.aliases);
     route.budget = budget(limits);
-    route.patience = patience(limits);
+    route.timeouts = timeouts(limits);
     Ok(Ok(Provider {
         route,
         spoken: spoken.clone(),
@@ -115,15 +115,15 @@ fn budget(limits: &Limits) -> Budget {
     }
 }
 
-/// The gateway loses patience with a silent endpoint before the supervisor loses it with a silent
-/// engine: the one knows why.
-fn patience(limits: &Limits) -> Patience {
-    let ordinary = Patience::default();
+/// The gateway gives up on a silent endpoint before the supervisor gives up on a silent engine: only
+/// the gateway knows which of them is silent.
+fn timeouts(limits: &Limits) -> Timeouts {
+    let ordinary = Timeouts::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
     let asked = limits
         .model_stall_seconds
         .map(|seconds| Duration::from_secs(seconds.into()));
-    Patience {
+    Timeouts {
         stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4),
         connect: ordinary.connect.min(idle / 2),
         ..ordinary
@@ -237,12 +237,12 @@ mod tests {
             model_calls: Some(7),
             ..Limits::default()
         };
-        assert!(patience(&limits).stall < Duration::from_secs(60));
+        assert!(timeouts(&limits).stall < Duration::from_secs(60));
         let asked = Limits {
             model_stall_seconds: Some(2),
             ..limits
         };
-        assert_eq!(patience(&asked).stall, Duration::from_secs(2));
+        assert_eq!(timeouts(&asked).stall, Duration::from_secs(2));
         assert_eq!(budget(&limits).calls, 7);
         assert_eq!(budget(&Limits::default()).calls, Budget::default().calls);
     }

@@ -14,7 +14,7 @@ use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::event_type::EventType;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host::failure::chain;
@@ -50,7 +50,9 @@ pub fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
         executable_sha256: planned
             .contract
             .valid()
-            .map_or(Seen::NotSeen, |contract| contract.lane.executable_sha256),
+            .map_or(MaybeKnown::NotLookedAt, |contract| {
+                contract.lane.executable_sha256
+            }),
         warnings: untested.map(warning).into_iter().collect(),
         version,
     }

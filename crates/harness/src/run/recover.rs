@@ -19,7 +19,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
@@ -192,7 +192,7 @@ fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
     else {
         return false;
     };
-    let Ok(folded) = cto_core::run::facts::fold(lines.iter().map(|line| &line.event)) else {
+    let Ok(folded) = cto_core::run::facts::fold_events(lines.iter().map(|line| &line.event)) else {
         return false;
     };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
@@ -255,7 +255,9 @@ fn chain(
     let start = chain::chain_start(run_id, &contract.contract_digest);
     let readable = chain::read_prefix(&bytes, start, run_id)
         .ok()
-        .filter(|(lines, _)| cto_core::run::facts::fold(lines.iter().map(|l| &l.event)).is_ok());
+        .filter(|(lines, _)| {
+            cto_core::run::facts::fold_events(lines.iter().map(|l| &l.event)).is_ok()
+        });
     match readable {
         Some((lines, end)) if end == bytes.len() => Ok((lines, None)),
         Some((lines, end)) => {
@@ -343,7 +345,7 @@ fn identity(
         engine: EngineFacts {
             name: started.engine,
             version: None,
-            executable_sha256: lane.map_or(Seen::NotSeen, |lane| lane.executable_sha256),
+            executable_sha256: lane.map_or(MaybeKnown::NotLookedAt, |lane| lane.executable_sha256),
             warnings: Vec::new(),
         },
         stage: started.stage,

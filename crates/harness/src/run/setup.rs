@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use cto_core::bundle::report_md::describe;
+use cto_core::bundle::report_md::describe_end;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 
@@ -39,7 +39,7 @@ pub fn run(
         if let Some(contained) = ended.contained {
             bundle.contained(contained.report(&format!("setup: {command}")));
         }
-        let how = describe(ended.end);
+        let how = describe_end(ended.end);
         bundle.trace("setup.run", TraceOutcome::Ok, since, Some(how.clone()))?;
         if !ended.end.succeeded() {
             let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");

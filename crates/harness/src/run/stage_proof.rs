@@ -168,7 +168,7 @@ fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
 fn proof_before(planned: &Planned) -> Option<&StageProof> {
     let contract = planned.contract.valid()?;
     let facts = planned.lane.known()?;
-    match ladder::find(
+    match ladder::find_proof(
         &facts.proofs,
         contract.lane.stage.number() - 1,
         &LaneKey::of(&contract.lane),
@@ -262,7 +262,8 @@ fn write_stage2(
         task_digest: report.task_digest,
         events: &their_events,
     };
-    let compared = stage2::compare(&engine, &fake, report, run).map_err(EvidenceError::from)?;
+    let compared =
+        stage2::compare_runs(&engine, &fake, report, run).map_err(EvidenceError::from)?;
     Ok(bundle.write_json(bundle::STAGE2_COMPARISON, &compared)?)
 }
 

@@ -5,7 +5,8 @@ use std::path::Path;
 use anstyle::AnsiColor;
 use cto_core::values::text;
 use cto_core::workspace::change::ChangeKind;
-use cto_core::workspace::patch_stat::{FileStat, PatchStat, StatReader};
+use cto_core::workspace::patch::{PatchFile, PatchReader};
+use cto_core::workspace::patch_stat::PatchStat;
 
 use crate::host::files;
 use crate::screen::output::dim;
@@ -15,9 +16,9 @@ const NARROWEST_BAR: usize = 10;
 
 /// The numbers of a patch file; none where it is not a patch, for example because it was withheld.
 pub fn of_patch(path: &Path) -> Option<PatchStat> {
-    let mut reader = StatReader::default();
+    let mut reader = PatchReader::default();
     files::scan_file(path, |chunk| reader.feed(chunk)).ok()?;
-    reader.finish().ok()
+    reader.finish().ok().map(PatchStat::of_files)
 }
 
 /// One line a file and a last one with the sum; `columns` is the width of the terminal, if there is
@@ -64,11 +65,11 @@ pub fn lines(stat: &PatchStat, columns: Option<usize>) -> Vec<String> {
     lines
 }
 
-fn name(file: &FileStat) -> String {
+fn name(file: &PatchFile) -> String {
     text::tame(&file.path.to_string())
 }
 
-fn count(file: &FileStat) -> String {
+fn count(file: &PatchFile) -> String {
     if file.binary {
         "Bin".to_owned()
     } else {
@@ -77,7 +78,7 @@ fn count(file: &FileStat) -> String {
 }
 
 /// As many signs as there are lines, or their share of the bar where they are too many.
-fn signs(file: &FileStat, most: u64, bar: usize) -> String {
+fn signs(file: &PatchFile, most: u64, bar: usize) -> String {
     let length = |lines: u64| match most <= bar as u64 {
         true => usize::try_from(lines).unwrap_or(bar),
         // Something is never nothing.
@@ -134,9 +135,9 @@ mod tests {
     use cto_core::values::paths::TreePath;
 
     fn shown(files: &[(&str, ChangeKind, u64, u64, bool)], columns: usize) -> Vec<String> {
-        let files: Vec<FileStat> = files
+        let files: Vec<PatchFile> = files
             .iter()
-            .map(|(path, change, added, removed, binary)| FileStat {
+            .map(|(path, change, added, removed, binary)| PatchFile {
                 path: TreePath::new(*path),
                 change: *change,
                 added: *added,
@@ -144,7 +145,7 @@ mod tests {
                 binary: *binary,
             })
             .collect();
-        let sum = |count: fn(&FileStat) -> u64| files.iter().map(count).sum();
+        let sum = |count: fn(&PatchFile) -> u64| files.iter().map(count).sum();
         let stat = PatchStat {
             added: sum(|file| file.added),
             removed: sum(|file| file.removed),

@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
+use unicode_width::UnicodeWidthChar as _;
+
 /// Columns of the terminal on standard output; none when nobody watches and nothing need fit.
 pub fn columns() -> Option<usize> {
     columns_of(&std::io::stdout())
@@ -32,26 +34,9 @@ pub fn width(text: &str) -> usize {
     columns
 }
 
-/// Good enough to keep columns straight: combining marks take none, East Asian letters and pictures
-/// two.
 fn char_width(c: char) -> usize {
-    match c {
-        '\u{300}'..='\u{36f}'
-        | '\u{200c}'
-        | '\u{200d}'
-        | '\u{20d0}'..='\u{20ff}'
-        | '\u{fe00}'..='\u{fe0f}' => 0,
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
+    // No width of its own: a control character, which `tame` shows as one sign.
+    c.width().unwrap_or(1)
 }
 
 /// The beginning of a text that fits, with a mark where something is missing.

@@ -22,7 +22,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use cto_core::containment::{JailReport, ProcessReport, unproven};
+use cto_core::containment::{JailReport, ProcessReport, unproven_layers};
 use cto_core::run::attempt::Log;
 use cto_core::run::event::ProcessEnd;
 use cto_jail::{Census, Door, ExitWord, JailError, Witness};
@@ -113,7 +113,7 @@ pub fn start(launch: &Launch) -> Result<Running, SuperviseError> {
     let mut missing = running
         .jail
         .as_ref()
-        .map(|jail| unproven(&jail.report))
+        .map(|jail| unproven_layers(&jail.report))
         .unwrap_or_default();
     let asked = launch
         .jail

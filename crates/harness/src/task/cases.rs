@@ -71,7 +71,7 @@ impl Case {
     /// The task, or everything that is wrong with it.
     pub fn parsed(&self) -> Result<CaseFile, Vec<ContractIssue>> {
         match &self.task {
-            TaskText::File(text) => case_file::parse(&self.label, text),
+            TaskText::File(text) => case_file::parse_case(&self.label, text),
             TaskText::Typed(task) => case_file::check_typed(&self.label, task),
         }
     }

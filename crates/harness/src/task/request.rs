@@ -26,7 +26,7 @@ use cto_core::run::event::Origin;
 use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -174,7 +174,7 @@ impl SourceRequest {
         Source {
             record: self.record.clone(),
             from_head: self.from_head,
-            head: Seen::NotSeen,
+            head: MaybeKnown::NotLookedAt,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::checkout::{Kept, Manifest, surplus};
+use cto_core::workspace::checkout::{Kept, Manifest, surplus_checkouts};
 use cto_core::workspace::tree::{self, Tree};
 use rustix::fs::{FlockOperation, flock};
 
@@ -97,7 +97,8 @@ impl Checkout {
     #[cfg(test)]
     pub fn of_tree(dir: PathBuf, tree: Tree) -> Self {
         let _in_use = File::open(&dir).unwrap();
-        let (git_tree, commit, start_tree) = (String::new(), String::new(), tree::digest(&tree));
+        let (git_tree, commit, start_tree) =
+            (String::new(), String::new(), tree::tree_digest(&tree));
         Self {
             dir,
             manifest: Manifest {
@@ -183,7 +184,7 @@ fn sweep(root: &Path) {
 /// Lets go of what the bounds of the cache do not cover, unless somebody uses it.
 fn prune(root: &Path) {
     let kept = kept(root);
-    for name in surplus(&kept) {
+    for name in surplus_checkouts(&kept) {
         remove(root, name);
     }
 }
@@ -264,7 +265,7 @@ fn lay_out(
     let manifest = Manifest {
         git_tree: commit.tree,
         commit: commit.commit,
-        start_tree: tree::digest(&tree),
+        start_tree: tree::tree_digest(&tree),
         submodules: submodules
             .into_iter()
             .map(|module| (module.path, module.commit))
@@ -292,7 +293,7 @@ pub fn copy_head(
         tree.insert(path.clone(), entry);
         Ok(())
     })?;
-    if wanted.start_tree != Some(&tree::digest(&tree)) {
+    if wanted.start_tree != Some(&tree::tree_digest(&tree)) {
         return Err(differs());
     }
     let mut edits = Vec::new();

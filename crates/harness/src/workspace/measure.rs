@@ -13,7 +13,7 @@ use cto_core::run::judge;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
-use cto_core::values::paths::{PathStanding, TreePath, standing};
+use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::workspace::change::{Change, ChangeKind};
 use cto_core::workspace::tree::{self, Tree};
 
@@ -53,7 +53,7 @@ impl Workspace {
             .map_err(WorkspaceError::Io)?;
         let mut walked = self.copy.walk().map_err(WorkspaceError::Io)?;
         let misplaced = self.in_submodules(&mut walked);
-        let mut recorded = tree::changes(self.baseline(), &walked.tree);
+        let mut recorded = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &recorded)?;
         recorded.retain(|change| !scratch.contains(&change.path));
         let mut count = ScratchCount::default();
@@ -90,7 +90,7 @@ impl Workspace {
             .collect();
         let contract = &plan.contract;
         let in_scope = changes.iter().all(|change| {
-            standing(
+            path_standing(
                 &change.path,
                 &contract.allowed_paths,
                 &contract.forbidden_paths,
@@ -169,7 +169,7 @@ impl Workspace {
         scratch.extend(self.ignored(&new)?);
         let contract = &plan.contract;
         scratch.retain(|path| {
-            standing(path, &contract.allowed_paths, &contract.forbidden_paths)
+            path_standing(path, &contract.allowed_paths, &contract.forbidden_paths)
                 != PathStanding::Forbidden
         });
         Ok(scratch.into_iter().collect())
@@ -256,7 +256,7 @@ impl Workspace {
             return Ok(());
         }
         let walked = self.copy.walk().map_err(WorkspaceError::Io)?;
-        let changes = tree::changes(self.baseline(), &walked.tree);
+        let changes = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &changes)?;
         let changed: Vec<String> = changes
             .into_iter()
@@ -273,7 +273,7 @@ impl Workspace {
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, WorkspaceError> {
         let mut now = self.copy.walk().map_err(WorkspaceError::Io)?;
         self.in_submodules(&mut now);
-        let changed = tree::changes(&measured.everything, &now.tree);
+        let changed = tree::tree_changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
             let paths = changed
                 .iter()

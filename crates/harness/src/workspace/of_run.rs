@@ -112,7 +112,7 @@ impl Workspace {
         repo.look_past(
             &dir,
             &dir.join(".git/index"),
-            &guard::within(start.baseline(), &from.plan.guard.masked),
+            &guard::paths_within(start.baseline(), &from.plan.guard.masked),
         )?;
         let (copy, work) = (PrivateCopy::Plain(dir), from.work.to_owned());
         Ok(Self {
@@ -146,7 +146,7 @@ impl Workspace {
         )?;
         let overlay = Overlay::fresh(checkout.clone(), &from.work.join(OVERLAY))
             .map_err(WorkspaceError::Io)?;
-        let masked = guard::within(&checkout.manifest.tree, &from.plan.guard.masked);
+        let masked = guard::paths_within(&checkout.manifest.tree, &from.plan.guard.masked);
         if !masked.is_empty() {
             let hide =
                 |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);

@@ -10,6 +10,7 @@
 mod checks;
 mod engines;
 mod evidence;
+mod fixtures;
 mod jail;
 mod program;
 mod tampering;

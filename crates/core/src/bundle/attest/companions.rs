@@ -1,7 +1,7 @@
-//! The same facts in the words of others: SLSA provenance v1 and in-toto test-result v0.1.
+//! The same facts in two public formats: SLSA provenance v1 and in-toto test-result v0.1.
 //!
 //! They add nothing to `attestation.json`, which binds their bytes; they let a tool that knows
-//! those words, and not ours, read who made a change and how its tests ended.
+//! those formats read who made a change and how its tests ended.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::key::PublicKey;
 use super::statement::{STATEMENT_TYPE, Statement, Subject, result_subjects};
 use crate::bundle;
 use crate::run::event::CheckKind;
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 
 pub const PROVENANCE: &str = "attestations/provenance.json";
 pub const TEST_RESULT: &str = "attestations/test-result.json";
@@ -57,7 +57,7 @@ fn files<'a>(sealed: &'a Sealed<'_>, names: &'a [&str]) -> impl Iterator<Item = 
 fn provenance(sealed: &Sealed<'_>, signer: &PublicKey) -> Value {
     let report = sealed.report;
     let mut inputs: Vec<Subject> = files(sealed, &[bundle::CONTRACT]).collect();
-    if let Seen::Known(executable) = report.engine.executable_sha256 {
+    if let MaybeKnown::Known(executable) = report.engine.executable_sha256 {
         inputs.push(Subject::file(
             &format!("engine {}", report.backend),
             executable,

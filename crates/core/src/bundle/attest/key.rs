@@ -1,5 +1,5 @@
-//! Ed25519 public keys: read from what people have (PEM, an OpenSSH line), named by a digest, and
-//! asked whether a signature is theirs.
+//! Ed25519 public keys: read from PEM or an OpenSSH line, named by a digest, and used to check
+//! signatures.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum KeyError {
     Weak,
 }
 
-/// A key that can be asked. Weak points, which sign anything, cannot be made into one.
+/// A public key that can check signatures. Weak points, which accept any signature, are refused.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 

@@ -1,8 +1,11 @@
 //! What a bundle's signature says: an in-toto statement about every artifact, in a DSSE envelope.
 //!
-//! Here are the bytes that are signed and the meaning of a signature; who holds a key and where it
-//! lies is the shell's business. Everything a statement says is derived from the report and the
-//! sums, so a verifier makes it again and compares.
+//! Here are the bytes that are signed and what a signature means; the harness holds the keys.
+//! Everything a statement says is derived from the report and the sums, so a verifier builds it
+//! again and compares.
+//!
+//! - `statement.rs` what is signed; `companions.rs` the same in the words of SLSA and in-toto
+//! - `dsse.rs` the envelope; `key.rs` public keys; `trust.rs` whose signatures count here
 
 pub mod companions;
 pub mod dsse;

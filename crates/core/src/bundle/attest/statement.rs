@@ -86,7 +86,7 @@ pub struct Verdict {
     pub sums_sha256: Digest,
     /// Digests of the other envelopes, so that none can be taken away or exchanged.
     pub companions: BTreeMap<String, Digest>,
-    /// The signer's clock. Its own word: whoever has the key can write any time here.
+    /// By the signer's clock. It proves nothing: whoever has the key can write any time here.
     pub signed_at: Utc,
     pub signer: Signer,
 }

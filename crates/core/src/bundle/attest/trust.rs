@@ -1,4 +1,4 @@
-//! Whose signatures count here: known keys and how each of them stands.
+//! Whose signatures count here: the known keys, and whether each is active, retired or revoked.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct KeyRecord {
     pub key_id: Digest,
     /// PEM, as `openssl` reads it.
     pub public_key: String,
-    /// A person's word for it.
+    /// A label for people.
     pub label: String,
     pub source: KeySource,
     pub added_at: Utc,
@@ -127,7 +127,7 @@ impl Trust {
         self.insert(record.key_id, known);
     }
 
-    /// Of two words about one key the worse counts.
+    /// If two sources disagree about a key, the worse state counts.
     fn insert(&mut self, id: Digest, known: Known) {
         let rank = |known: &Known| match known.state {
             KeyState::Trusted => 0,

@@ -1,8 +1,8 @@
-//! How the scripted engine talks: one JSON object a line.
+//! The output of the scripted engine `fake`: one JSON object per line.
 
 use serde::Deserialize;
 
-use super::Said;
+use super::ParsedLine;
 use crate::run::event::{
     EngineFileChange, EngineResult, EngineReview, EngineText, EngineToolCall, Event,
 };
@@ -19,11 +19,11 @@ enum Line {
     Result { status: String, summary: String },
 }
 
-pub fn line(line: &[u8]) -> Said {
+pub fn line(line: &[u8]) -> ParsedLine {
     let Ok(parsed) = serde_json::from_slice::<Line>(line) else {
-        return Said::Unknown;
+        return ParsedLine::Unknown;
     };
-    Said::one(match parsed {
+    ParsedLine::one(match parsed {
         Line::Message { text } => Event::EngineMessage(EngineText {
             text: tame_excerpt(&text),
         }),
@@ -51,25 +51,25 @@ pub fn line(line: &[u8]) -> Said {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Ear;
+    use super::super::DialectParser;
     use super::*;
     use crate::engine::manifest::Dialect;
 
     #[test]
     fn fake_speaks_json_lines() {
-        let hear = |line: &[u8]| Ear::new(Dialect::Fake).hear(line);
+        let parse = |line: &[u8]| DialectParser::new(Dialect::Fake).parse_line(line);
         assert_eq!(
-            hear(br#"{"type":"result","status":"completed","summary":"done"}"#),
-            Said::one(Event::EngineResult(EngineResult {
+            parse(br#"{"type":"result","status":"completed","summary":"done"}"#),
+            ParsedLine::one(Event::EngineResult(EngineResult {
                 claimed: "completed".into(),
                 summary: "done".into(),
                 failed: false
             }))
         );
-        assert_eq!(hear(b"  \r"), Said::Nothing);
+        assert_eq!(parse(b"  \r"), ParsedLine::Nothing);
         assert!(matches!(
-            hear(br#"  {"type":"message","text":"hi"}"#),
-            Said::Events(_)
+            parse(br#"  {"type":"message","text":"hi"}"#),
+            ParsedLine::Events(_)
         ));
         for unknown in [
             &b"hello"[..],
@@ -78,7 +78,7 @@ mod tests {
             b"\xff\xff",
             b"[]",
         ] {
-            assert_eq!(hear(unknown), Said::Unknown, "{unknown:?}");
+            assert_eq!(parse(unknown), ParsedLine::Unknown, "{unknown:?}");
         }
     }
 }

@@ -1,7 +1,9 @@
-//! Sans-io dialects: lines an engine printed go in, `engine.*` events come out.
+//! Dialects: how each engine prints what it does. Lines go in, `engine.*` events come out.
 //!
-//! What comes out is display data. Unknown lines are counted, never dropped silently: the raw log
-//! keeps them.
+//! - this file: the parser every dialect hides behind
+//! - `fake.rs` the scripted engine; `pi.rs` Pi; `recorded/` real output the tests replay
+//!
+//! The events are for display only. Unknown lines are counted, and the raw log keeps them.
 
 mod fake;
 mod pi;
@@ -9,29 +11,30 @@ mod pi;
 use crate::engine::manifest::Dialect;
 use crate::run::event::Event;
 
-/// What one line of engine output meant.
+/// What one line of engine output means.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
+pub enum ParsedLine {
     Events(Vec<Event>),
     /// Blank, or understood and not worth an event.
     Nothing,
     Unknown,
 }
 
-impl Said {
+impl ParsedLine {
     fn one(event: Event) -> Self {
         Self::Events(vec![event])
     }
 }
 
-/// Listens to one engine: some lines mean what the lines before them made of them.
+/// Parses the output of one engine. It keeps state: what a line means can depend on the lines
+/// before it.
 #[derive(Debug)]
-pub enum Ear {
+pub enum DialectParser {
     Fake,
     Pi(Box<pi::Pi>),
 }
 
-impl Ear {
+impl DialectParser {
     pub fn new(dialect: Dialect) -> Self {
         match dialect {
             Dialect::Fake => Self::Fake,
@@ -40,12 +43,12 @@ impl Ear {
     }
 
     /// One line, whole or cut off at the end.
-    pub fn hear(&mut self, line: &[u8]) -> Said {
+    pub fn parse_line(&mut self, line: &[u8]) -> ParsedLine {
         match line.iter().find(|b| !b.is_ascii_whitespace()) {
-            None => return Said::Nothing,
+            None => return ParsedLine::Nothing,
             // What could be an event; a flood of anything else is not worth a parser.
             Some(b'{' | b'[') => {}
-            Some(_) => return Said::Unknown,
+            Some(_) => return ParsedLine::Unknown,
         }
         match self {
             Self::Fake => fake::line(line),
@@ -63,8 +66,8 @@ mod tests {
         /// No line an engine prints becomes anything but an engine event.
         #[test]
         fn only_engine_events_come_out(bytes in proptest::collection::vec(any::<u8>(), 0..120), pi: bool) {
-            let mut ear = Ear::new(if pi { Dialect::Pi } else { Dialect::Fake });
-            if let Said::Events(events) = ear.hear(&bytes) {
+            let mut parser = DialectParser::new(if pi { Dialect::Pi } else { Dialect::Fake });
+            if let ParsedLine::Events(events) = parser.parse_line(&bytes) {
                 prop_assert!(events.iter().all(|event| event.kind().is_engine()));
             }
         }

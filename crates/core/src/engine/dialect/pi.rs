@@ -1,22 +1,22 @@
-//! How Pi talks in its JSON mode (0.73 to 0.87): one object a line, named by its `type`.
+//! The output of Pi in its JSON mode (0.73 to 0.87): one object per line, named by its `type`.
 //!
-//! Pi ends with exit code 0 whatever happened on the wire. What it thinks of its own work is the
-//! `stopReason` and the `errorMessage` of the last message it wrote.
+//! Pi ends with exit code 0 whatever happened on the wire. Whether it
+//! succeeded is in the `stopReason` and the `errorMessage` of the last message it wrote.
 
 use std::collections::VecDeque;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Said;
+use super::ParsedLine;
 use crate::run::event::{
     EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event,
 };
 use crate::values::text::tame_excerpt;
 
-/// Calls of tools whose end is awaited; more than this at a time is no conversation.
+/// Most tool calls that may be open at one time.
 const MAX_PENDING: usize = 64;
-/// No number of anything hashed is larger.
+/// The largest number a hashed document may hold.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// What was said so far, as far as later lines need it.
@@ -79,29 +79,27 @@ struct EndLine {
 }
 
 impl Pi {
-    pub fn line(&mut self, line: &[u8]) -> Said {
+    pub fn line(&mut self, line: &[u8]) -> ParsedLine {
         let Some(kind) = kind(line) else {
-            return Said::Unknown;
+            return ParsedLine::Unknown;
         };
         match kind.as_str() {
-            "message_end" => {
-                serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.message(parsed))
-            }
+            "message_end" => serde_json::from_slice(line)
+                .map_or(ParsedLine::Unknown, |parsed| self.message(parsed)),
             "tool_execution_start" => serde_json::from_slice(line)
-                .map_or(Said::Unknown, |parsed| self.tool_begins(&parsed)),
-            "tool_execution_end" => {
-                serde_json::from_slice(line).map_or(Said::Unknown, |parsed| self.tool_ends(&parsed))
-            }
+                .map_or(ParsedLine::Unknown, |parsed| self.tool_begins(&parsed)),
+            "tool_execution_end" => serde_json::from_slice(line)
+                .map_or(ParsedLine::Unknown, |parsed| self.tool_ends(&parsed)),
             // Holds the whole conversation, so it may be cut off at its end; its name alone says
             // enough.
             "agent_end" => match serde_json::from_slice(line) {
-                Ok(EndLine { will_retry: true }) => Said::Nothing,
+                Ok(EndLine { will_retry: true }) => ParsedLine::Nothing,
                 Ok(EndLine { will_retry: false }) | Err(_) => self.result(),
             },
-            "agent_settled" if self.settled => Said::Nothing,
+            "agent_settled" if self.settled => ParsedLine::Nothing,
             "agent_settled" => self.result(),
             "auto_retry_start" | "compaction_start" => {
-                Said::one(Event::EngineMessage(EngineText {
+                ParsedLine::one(Event::EngineMessage(EngineText {
                     text: tame_excerpt(&kind.replace('_', " ")),
                 }))
             }
@@ -121,14 +119,14 @@ impl Pi {
             | "summarization_retry_attempt_start"
             | "summarization_retry_finished"
             | "summarization_retry_scheduled"
-            | "thinking_level_changed" => Said::Nothing,
-            _ => Said::Unknown,
+            | "thinking_level_changed" => ParsedLine::Nothing,
+            _ => ParsedLine::Unknown,
         }
     }
 
-    fn message(&mut self, MessageLine { message }: MessageLine) -> Said {
+    fn message(&mut self, MessageLine { message }: MessageLine) -> ParsedLine {
         if message.role != "assistant" {
-            return Said::Nothing;
+            return ParsedLine::Nothing;
         }
         let text = text_of(&message.content);
         let count = |name: &str| message.usage.get(name).and_then(Value::as_u64).unwrap_or(0);
@@ -145,14 +143,14 @@ impl Pi {
             error: message.error_message,
         };
         match text.trim().is_empty() {
-            true => Said::Nothing,
-            false => Said::one(Event::EngineMessage(EngineText {
+            true => ParsedLine::Nothing,
+            false => ParsedLine::one(Event::EngineMessage(EngineText {
                 text: self.last.text.clone(),
             })),
         }
     }
 
-    fn tool_begins(&mut self, tool: &ToolLine) -> Said {
+    fn tool_begins(&mut self, tool: &ToolLine) -> ParsedLine {
         let named = |name: &str| tool.args.get(name).and_then(Value::as_str);
         let path = named("path").or_else(|| named("file_path"));
         let target = path
@@ -166,27 +164,27 @@ impl Pi {
             self.pending
                 .push_back((tame_excerpt(&tool.tool_call_id), tame_excerpt(path)));
         }
-        Said::one(Event::EngineToolCall(EngineToolCall {
+        ParsedLine::one(Event::EngineToolCall(EngineToolCall {
             tool: tame_excerpt(&tool.tool_name),
             target: tame_excerpt(target),
         }))
     }
 
-    fn tool_ends(&mut self, tool: &ToolLine) -> Said {
+    fn tool_ends(&mut self, tool: &ToolLine) -> ParsedLine {
         let id = tame_excerpt(&tool.tool_call_id);
         let at = self.pending.iter().position(|(pending, _)| *pending == id);
         let path = at
             .and_then(|at| self.pending.remove(at))
             .map(|(_, path)| path);
         match path.filter(|_| !tool.is_error && changes_files(&tool.tool_name)) {
-            Some(path) => Said::one(Event::EngineFileChange(EngineFileChange { path })),
-            None => Said::Nothing,
+            Some(path) => ParsedLine::one(Event::EngineFileChange(EngineFileChange { path })),
+            None => ParsedLine::Nothing,
         }
     }
 
-    /// What Pi makes of its own work: good only where its last message ended of itself and names no
+    /// Whether Pi says it succeeded: only if its last message ended normally and names no
     /// error.
-    fn result(&mut self) -> Said {
+    fn result(&mut self) -> ParsedLine {
         self.settled = true;
         let Last { text, stop, error } = &self.last;
         let stop = stop.as_deref().unwrap_or("none");
@@ -197,7 +195,7 @@ impl Pi {
             None => text.clone(),
         };
         let claimed = if failed { "failed" } else { "completed" }.to_owned();
-        Said::Events(vec![
+        ParsedLine::Events(vec![
             Event::EngineTokens(self.tokens),
             Event::EngineResult(EngineResult {
                 claimed,
@@ -223,7 +221,7 @@ fn kind(line: &[u8]) -> Option<String> {
     first.or_else(|| Some(serde_json::from_slice::<Typed>(line).ok()?.r#type))
 }
 
-/// The text parts of a message; what it thought and which tools it called are told elsewhere.
+/// The text parts of a message; what it thought and which tools it called are in other events.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

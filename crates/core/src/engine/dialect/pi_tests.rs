@@ -1,7 +1,7 @@
 //! Lines that Pi really printed, recorded against a scripted model and shortened; and lines it
 //! never would.
 
-use super::super::{Ear, Said};
+use super::super::{DialectParser, ParsedLine};
 use super::*;
 use crate::engine::manifest::Dialect;
 use crate::values::event_type::EventType;
@@ -23,13 +23,13 @@ fn text(name: &str) -> &'static str {
 
 /// Everything heard, and how many lines nobody understood.
 fn heard(text: &str) -> (Vec<Event>, usize) {
-    let mut ear = Ear::new(Dialect::Pi);
+    let mut parser = DialectParser::new(Dialect::Pi);
     let (mut events, mut unknown) = (Vec::new(), 0);
     for line in text.lines() {
-        match ear.hear(line.as_bytes()) {
-            Said::Events(more) => events.extend(more),
-            Said::Nothing => {}
-            Said::Unknown => unknown += 1,
+        match parser.parse_line(line.as_bytes()) {
+            ParsedLine::Events(more) => events.extend(more),
+            ParsedLine::Nothing => {}
+            ParsedLine::Unknown => unknown += 1,
         }
     }
     (events, unknown)
@@ -185,10 +185,12 @@ fn a_change_is_told_only_when_it_was_made() {
     let many: String = (0..10_000)
         .map(|n| begin.replace("\"a\"", &format!("\"{n}\"")) + "\n")
         .collect();
-    let mut ear = Ear::new(Dialect::Pi);
+    let mut parser = DialectParser::new(Dialect::Pi);
     many.lines()
-        .for_each(|line| drop(ear.hear(line.as_bytes())));
-    let Ear::Pi(pi) = ear else { panic!() };
+        .for_each(|line| drop(parser.parse_line(line.as_bytes())));
+    let DialectParser::Pi(pi) = parser else {
+        panic!()
+    };
     assert_eq!(pi.pending.len(), MAX_PENDING);
 }
 

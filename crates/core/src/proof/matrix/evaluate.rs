@@ -1,5 +1,5 @@
-//! A row and what its run left behind, to a list of assertions. Pure and total: whatever is missing
-//! or unreadable makes an assertion false, never an error.
+//! Compares a row with what its run left behind; the result is a list of assertions. Whatever is
+//! missing or unreadable makes an assertion false, never an error.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub struct BundleSeen {
 }
 
 /// Asserts everything a row demands.
-pub fn evaluate(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
+pub fn evaluate_row(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     let mut sheet = Sheet::default();
     let wanted = row.exit;
     sheet.must(
@@ -449,7 +449,7 @@ fn shown(show: &Show, row: &Row, bundle: &Bundle<'_>) -> (bool, String) {
     }
 }
 
-/// Every attempt is told, and none as one that got through.
+/// Every attempt is reported, and none as one that got through.
 fn stopped(tried: &Tried, said: &str) -> (bool, String) {
     let began = |start: String| said.lines().any(|line| line.starts_with(&start));
     let told = |number: &u64| {

@@ -99,7 +99,7 @@ fn evidence() -> Evidence {
 }
 
 fn wrong(row: &Row, evidence: &Evidence) -> Vec<String> {
-    evaluate(row, evidence)
+    evaluate_row(row, evidence)
         .into_iter()
         .filter(|a| !a.holds)
         .map(|a| format!("{}: {}", a.check, a.want))
@@ -135,7 +135,7 @@ fn file(name: &str, bytes: Option<&[u8]>) -> Evidence {
 fn a_flawless_bundle_is_green() {
     assert_eq!(wrong(&row(), &evidence()), Vec::<String>::new());
     assert_eq!(
-        evaluate(&row(), &evidence())
+        evaluate_row(&row(), &evidence())
             .iter()
             .filter(|a| a.check == "shows")
             .count(),

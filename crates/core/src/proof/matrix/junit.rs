@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::{MatrixReport, RowOutcome, RowVerdict};
 use crate::values::text::is_dangerous;
 
-/// One suite, one test case a row.
-pub fn junit(report: &MatrixReport) -> String {
+/// One suite, one test case per row.
+pub fn junit_xml(report: &MatrixReport) -> String {
     let counts = &report.counts;
     let numbers = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\" time=\"{}\"",

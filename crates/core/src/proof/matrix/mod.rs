@@ -1,6 +1,10 @@
-//! The failure matrix: rows as data, what a row's bundle must show, and what became of each row.
+//! The failure matrix: rows as data, what a row's bundle must show, and the result of each row.
 //!
-//! Nothing here runs anything. `evaluate` reads what a run left behind, never what an engine said.
+//! - this file: the rows (`rows.toml`); `show.rs` one thing a bundle must show
+//! - `evaluate.rs` a row against what its run left behind; `outcome.rs` results; `junit.rs` as XML
+//! - `hostile/` the attack suite
+//!
+//! Nothing here runs anything. What an engine said is never read as a result.
 
 mod evaluate;
 mod hostile;
@@ -19,9 +23,9 @@ use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
 use crate::values::verdict::Status;
 
-pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate};
-pub use hostile::{BENIGN, Theme, hostile, themes};
-pub use junit::junit;
+pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate_row};
+pub use hostile::{BENIGN, Theme, attack_matrix, attack_themes};
+pub use junit::junit_xml;
 pub use outcome::{Assertion, Counts, MatrixReport, RowOutcome, RowVerdict, Time};
 pub use show::{GateSeen, Held, Place, Show, Traced, Tried};
 
@@ -144,7 +148,7 @@ pub enum Lanes {
     Opened,
 }
 
-/// What the surroundings of a row do.
+/// A fault of the surroundings of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -152,9 +156,9 @@ pub enum Fault {
     SmallFiles,
     /// PATH leads to nothing.
     NoGit,
-    /// The harness is told to stop at the first sound of the engine.
+    /// The run is cancelled at the engine's first output.
     Interrupt,
-    /// A file appears in the source at the first sound of the engine.
+    /// A file appears in the source at the engine's first output.
     SourceEdited,
 }
 
@@ -375,7 +379,7 @@ mod tests {
         let matrix = built_in().unwrap();
         for row in &matrix.rows {
             let text = row.case_text(&matrix.fixture).unwrap();
-            let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
+            let parsed = crate::task::case_file::parse_case("case.toml", text.as_bytes());
             assert_eq!(
                 parsed.is_err(),
                 row.blocker == Some(Code::ContractInvalid),

@@ -1,4 +1,4 @@
-//! What became of the rows: the document of `cto matrix --json`, and what its exit code says.
+//! The results of the rows: the document of `cto matrix --json`, and its exit code.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

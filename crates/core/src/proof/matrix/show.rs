@@ -1,4 +1,4 @@
-//! What a bundle must show, one thing at a time, and how each is said in words.
+//! What a bundle must show, one thing at a time, and the sentence for each.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub struct Held {
     pub holds: String,
 }
 
-/// So many attempts of one attack, each told on a line of its own.
+/// A number of attempts of one attack, each reported on a line of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tried {

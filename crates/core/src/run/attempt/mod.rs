@@ -1,8 +1,9 @@
-//! What an engine tried that its contract forbids: which deeds there are, which of them fail a run,
-//! and the bounded list of what was seen. Which command is which deed is in `commands.rs`, which
-//! address in `address.rs`.
+//! What an engine tried that its contract forbids.
 //!
-//! Seeing refuses nothing: the jail does. A deed seen can only make a verdict worse.
+//! - this file: the kinds of deeds, which of them fail a run, the bounded list of what was seen
+//! - `commands/` which command is which deed; `address.rs` where a connection would have gone
+//!
+//! Nothing is refused here: the jail does that. A deed that was seen can only make a verdict worse.
 
 mod address;
 mod commands;

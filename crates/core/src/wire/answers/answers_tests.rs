@@ -81,7 +81,7 @@ fn streams_are_understood() {
         assert_eq!(answer.finish_reason.as_deref(), Some(finish));
         assert_eq!(
             (answer.tokens.input, answer.tokens.output),
-            (Seen::Known(10), Seen::Known(5)),
+            (MaybeKnown::Known(10), MaybeKnown::Known(5)),
             "{protocol:?}"
         );
         assert_eq!(outcome_of(200, &answer, true, true), (Outcome::Ok, None));
@@ -116,7 +116,7 @@ fn documents_are_understood() {
         );
         assert_eq!(
             (answer.tokens.input, answer.tokens.output),
-            (Seen::Known(10), Seen::Known(5)),
+            (MaybeKnown::Known(10), MaybeKnown::Known(5)),
             "{protocol:?}"
         );
         assert_eq!(
@@ -294,12 +294,12 @@ fn names_and_garbage() {
     );
     assert_eq!(
         outcome_of(200, &unnamed, true, true),
-        (Outcome::WrongModel, Some(Why::NoName))
+        (Outcome::WrongModel, Some(RefusalReason::NoName))
     );
     let garbage = read(OpenaiChat, false, &[b"<html>"]);
     assert_eq!(
         outcome_of(200, &garbage, true, true),
-        (Outcome::Transport, Some(Why::Garbled))
+        (Outcome::Transport, Some(RefusalReason::Garbled))
     );
     let late = read(
         OpenaiChat,

@@ -4,9 +4,9 @@
 pub mod readings;
 
 use super::Protocol;
-use super::calls::{Outcome, TokenCounts, Why};
+use super::calls::{Outcome, RefusalReason, TokenCounts};
 use super::json_scan::{Rigour, Scanner};
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::wire::http::sse::{Events, Part};
 use readings::Event;
 
@@ -119,7 +119,7 @@ impl Answer {
     }
 }
 
-/// An answer's body on its way.
+/// Reads the body of an answer piece by piece.
 pub struct AnswerReader {
     protocol: Protocol,
     form: Form,
@@ -133,7 +133,8 @@ enum Form {
     Stream { events: Events, done: Marker },
 }
 
-/// `[DONE]` is the one event that is not JSON; its first bytes wait until it is told apart.
+/// `[DONE]` is the one event that is not JSON; its first bytes wait until they are
+/// told from JSON.
 #[derive(Default)]
 struct Marker {
     matched: usize,
@@ -253,13 +254,13 @@ impl Marker {
     }
 }
 
-/// How a call ended whose answer's body came to an end of some kind.
+/// How a call ended, once the body of its answer has ended in one way or another.
 pub fn outcome_of(
     status: u16,
     answer: &Answer,
     body_is_whole: bool,
     needs_model: bool,
-) -> (Outcome, Option<Why>) {
+) -> (Outcome, Option<RefusalReason>) {
     match status {
         401 | 403 => return (Outcome::Auth, None),
         429 => return (Outcome::RateLimit, None),
@@ -280,17 +281,17 @@ pub fn outcome_of(
     }
     let unnamed = answer.models.is_empty();
     match () {
-        () if unnamed && answer.garbled => (Outcome::Transport, Some(Why::Garbled)),
+        () if unnamed && answer.garbled => (Outcome::Transport, Some(RefusalReason::Garbled)),
         () if !body_is_whole || !answer.ended || answer.garbled => (Outcome::Truncated, None),
-        () if unnamed => (Outcome::WrongModel, Some(Why::NoName)),
+        () if unnamed => (Outcome::WrongModel, Some(RefusalReason::NoName)),
         () if answer.content || answer.tool_calls > 0 => (Outcome::Ok, None),
         () if answer.reasoning => (Outcome::ReasoningOnly, None),
         () => (Outcome::Ok, None),
     }
 }
 
-pub(super) fn add(total: &mut Seen<u64>, more: u64) {
-    *total = Seen::Known(total.known().copied().unwrap_or(0).saturating_add(more));
+pub(super) fn add(total: &mut MaybeKnown<u64>, more: u64) {
+    *total = MaybeKnown::Known(total.known().copied().unwrap_or(0).saturating_add(more));
 }
 
 #[cfg(test)]

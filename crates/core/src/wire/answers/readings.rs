@@ -1,7 +1,7 @@
 //! Where each protocol keeps what is of interest. An event's fields may come in any order, so what
 //! depends on two of them is decided at its end.
 
-use crate::values::seen::Seen;
+use crate::values::maybe_known::MaybeKnown;
 use crate::wire::Protocol;
 use crate::wire::answers::{Answer, ErrorKind, add};
 use crate::wire::json_scan::Value;
@@ -53,7 +53,7 @@ pub fn event_ended(protocol: Protocol, event: &mut Event, answer: &mut Answer) {
         Protocol::OpenaiChat | Protocol::GeminiGenerate => {}
     }
     if let Some(input) = event.input {
-        answer.tokens.input = Seen::Known(input);
+        answer.tokens.input = MaybeKnown::Known(input);
     }
 }
 
@@ -79,9 +79,9 @@ fn name(answer: &mut Answer, value: &Value<'_>) {
     }
 }
 
-fn count(slot: &mut Seen<u64>, value: &Value<'_>) {
+fn count(slot: &mut MaybeKnown<u64>, value: &Value<'_>) {
     if let Some(count) = value.count() {
-        *slot = Seen::Known(count);
+        *slot = MaybeKnown::Known(count);
     }
 }
 
@@ -236,7 +236,9 @@ fn gemini(path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answer)
             answer.tool_calls += 1
         }
         "candidates.*.finishReason" | "promptFeedback.blockReason" => finish(answer, value),
-        "usageMetadata" if *value == Value::ObjectBegins => answer.tokens.output = Seen::NotSeen,
+        "usageMetadata" if *value == Value::ObjectBegins => {
+            answer.tokens.output = MaybeKnown::NotLookedAt
+        }
         "usageMetadata.promptTokenCount" => count(&mut answer.tokens.input, value),
         "usageMetadata.candidatesTokenCount" => {
             add(&mut answer.tokens.output, value.count().unwrap_or(0))

@@ -5,7 +5,7 @@ pub mod headers;
 pub mod path;
 pub mod sse;
 
-use super::calls::Why;
+use super::calls::RefusalReason;
 
 pub const MAX_HEAD: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
@@ -46,7 +46,7 @@ impl Headers {
             .map(|(_, value)| value)
     }
 
-    /// The value, when it stands there once.
+    /// The value of a header that occurs exactly once.
     pub fn one(&self, name: &str) -> Option<&str> {
         let mut all = self.all(name);
         all.next().filter(|_| all.next().is_none())
@@ -126,15 +126,15 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    pub fn why(self) -> Why {
+    pub fn refusal_reason(self) -> RefusalReason {
         match self {
-            Self::TooLong => Why::HeadTooLong,
-            Self::Malformed => Why::BadHttp,
+            Self::TooLong => RefusalReason::HeadTooLong,
+            Self::Malformed => RefusalReason::BadHttp,
         }
     }
 }
 
-/// A head and how many bytes it took; nothing while it is not whole.
+/// A head and how many bytes it took; `None` while it is incomplete.
 type Parsed<T> = Result<Option<(T, usize)>, HeadError>;
 
 pub fn request_head(bytes: &[u8]) -> Parsed<RequestHead> {
@@ -274,7 +274,7 @@ fn framing_of(headers: &Headers, version: Version) -> Result<Option<Framing>, He
     }
 }
 
-/// Takes a body out of the bytes of a connection.
+/// Separates a body from the bytes of a connection.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     state: BodyState,
@@ -299,7 +299,7 @@ struct Chunks {
 enum ChunkAt {
     Size,
     Data(u64),
-    /// The line end behind the data.
+    /// The line end after the data.
     DataEnd,
     Trailer,
 }
@@ -441,7 +441,7 @@ impl Chunks {
     }
 }
 
-/// The words of a status line.
+/// The reason phrase of a status line.
 pub fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

@@ -1,10 +1,10 @@
-//! Which request targets are the protocol's own, and where they lead.
+//! Which request targets each protocol has, and the targets at the endpoint they become.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::Protocol;
-use crate::wire::calls::Why;
+use crate::wire::calls::RefusalReason;
 
 /// What a request is for.
 #[derive(
@@ -60,11 +60,11 @@ impl Asked {
     }
 }
 
-/// Sorts a request by its method and target. The engine may write its paths with or without a
-/// version in front.
-pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why> {
+/// Says what a request is for by its method and target. The engine may write its paths with or
+/// without a version in front.
+pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, RefusalReason> {
     if method == "CONNECT" || !target.starts_with('/') {
-        return Err(Why::AbsoluteTarget);
+        return Err(RefusalReason::AbsoluteTarget);
     }
     let (path, query) = match target.split_once('?') {
         Some((path, query)) => (path, query),
@@ -72,7 +72,7 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why>
     };
     // `//host/path` is a path to us and a host to others.
     if path.starts_with("//") || path.contains('#') {
-        return Err(Why::BadPath);
+        return Err(RefusalReason::BadPath);
     }
     let path = ["/v1beta", "/v1"]
         .iter()
@@ -90,7 +90,7 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why>
     {
         return match method {
             "GET" => Ok(asked(PathClass::ModelList, Tail::Plain("/models"), None)),
-            _ => Err(Why::BadMethod),
+            _ => Err(RefusalReason::BadMethod),
         };
     }
     let (class, tail, model) = match (protocol, path) {
@@ -112,23 +112,23 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why>
             let (model, verb) = path
                 .strip_prefix("/models/")
                 .and_then(|rest| rest.rsplit_once(':'))
-                .ok_or(Why::BadPath)?;
+                .ok_or(RefusalReason::BadPath)?;
             let (class, verb) = match verb {
                 "generateContent" => (PathClass::Generate, "generateContent"),
                 "streamGenerateContent" => (PathClass::Generate, "streamGenerateContent"),
                 "countTokens" => (PathClass::CountTokens, "countTokens"),
-                _ => return Err(Why::BadPath),
+                _ => return Err(RefusalReason::BadPath),
             };
             (
                 class,
                 Tail::Verb(verb),
-                Some(decoded(model).ok_or(Why::BadPath)?),
+                Some(decoded(model).ok_or(RefusalReason::BadPath)?),
             )
         }
-        _ => return Err(Why::BadPath),
+        _ => return Err(RefusalReason::BadPath),
     };
     if method != "POST" {
-        return Err(Why::BadMethod);
+        return Err(RefusalReason::BadMethod);
     }
     Ok(asked(class, tail, model))
 }
@@ -137,7 +137,7 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Why>
 fn known_query(
     protocol: Protocol,
     query: &str,
-) -> Result<(Option<&'static str>, Option<String>), Why> {
+) -> Result<(Option<&'static str>, Option<String>), RefusalReason> {
     let (mut passed, mut key) = (None, None);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match (protocol, pair.split_once('=').unwrap_or((pair, ""))) {
@@ -153,7 +153,7 @@ fn known_query(
             (Protocol::GeminiGenerate, ("key", value)) if key.is_none() => {
                 key = Some(value.to_owned())
             }
-            _ => return Err(Why::BadQuery),
+            _ => return Err(RefusalReason::BadQuery),
         }
     }
     Ok((passed, key))
@@ -276,73 +276,88 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         for (protocol, method, target, want) in [
-            (OpenaiChat, "POST", "/v1/responses", Why::BadPath),
-            (OpenaiChat, "POST", "/v1/embeddings", Why::BadPath),
-            (OpenaiChat, "POST", "/v1/chat/completions/", Why::BadPath),
-            (OpenaiChat, "POST", "/v1/../chat/completions", Why::BadPath),
+            (OpenaiChat, "POST", "/v1/responses", RefusalReason::BadPath),
+            (OpenaiChat, "POST", "/v1/embeddings", RefusalReason::BadPath),
+            (
+                OpenaiChat,
+                "POST",
+                "/v1/chat/completions/",
+                RefusalReason::BadPath,
+            ),
+            (
+                OpenaiChat,
+                "POST",
+                "/v1/../chat/completions",
+                RefusalReason::BadPath,
+            ),
             (
                 OpenaiChat,
                 "POST",
                 "//evil.example/chat/completions",
-                Why::BadPath,
+                RefusalReason::BadPath,
             ),
-            (OpenaiChat, "POST", "/", Why::BadPath),
-            (OpenaiChat, "GET", "/v1/chat/completions", Why::BadMethod),
-            (OpenaiChat, "DELETE", "/v1/models", Why::BadMethod),
+            (OpenaiChat, "POST", "/", RefusalReason::BadPath),
+            (
+                OpenaiChat,
+                "GET",
+                "/v1/chat/completions",
+                RefusalReason::BadMethod,
+            ),
+            (OpenaiChat, "DELETE", "/v1/models", RefusalReason::BadMethod),
             (
                 OpenaiChat,
                 "POST",
                 "/v1/chat/completions?x=1",
-                Why::BadQuery,
+                RefusalReason::BadQuery,
             ),
             (
                 OpenaiChat,
                 "POST",
                 "/v1/chat/completions?key=k",
-                Why::BadQuery,
+                RefusalReason::BadQuery,
             ),
             (
                 GeminiGenerate,
                 "POST",
                 "/models/m:generateContent?key=a&key=b",
-                Why::BadQuery,
+                RefusalReason::BadQuery,
             ),
             (
                 OpenaiChat,
                 "CONNECT",
                 "evil.example:443",
-                Why::AbsoluteTarget,
+                RefusalReason::AbsoluteTarget,
             ),
             (
                 OpenaiChat,
                 "POST",
                 "http://evil.example/v1/chat/completions",
-                Why::AbsoluteTarget,
+                RefusalReason::AbsoluteTarget,
             ),
-            (OpenaiChat, "OPTIONS", "*", Why::AbsoluteTarget),
+            (OpenaiChat, "OPTIONS", "*", RefusalReason::AbsoluteTarget),
             (
                 GeminiGenerate,
                 "POST",
                 "/models/m:embedContent",
-                Why::BadPath,
+                RefusalReason::BadPath,
             ),
             (
                 GeminiGenerate,
                 "POST",
                 "/models/m%zz:generateContent",
-                Why::BadPath,
+                RefusalReason::BadPath,
             ),
             (
                 GeminiGenerate,
                 "POST",
                 "/models/m%ff:generateContent",
-                Why::BadPath,
+                RefusalReason::BadPath,
             ),
             (
                 GeminiGenerate,
                 "POST",
                 "/tunedModels/m:generateContent",
-                Why::BadPath,
+                RefusalReason::BadPath,
             ),
         ] {
             assert_eq!(

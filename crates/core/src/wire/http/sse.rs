@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part<'a> {
     Data(&'a [u8]),
-    /// The empty line behind an event that had data.
+    /// The empty line after an event that had data.
     EventEnds,
 }
 
@@ -15,7 +15,7 @@ enum At {
     Name {
         matched: u8,
     },
-    /// Behind `data:`, where one space does not count.
+    /// After `data:`, where one space does not count.
     Colon,
     Data,
     /// A field or comment of no interest.

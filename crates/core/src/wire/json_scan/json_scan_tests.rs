@@ -217,9 +217,13 @@ fn walk(path: &str, value: &serde_json::Value, found: &mut Found) {
 /// The same document with space between its tokens, and letters of its texts as escapes.
 fn respelled(text: &str, space: &str, escape_every: usize) -> String {
     let mut out = String::new();
-    let (mut in_text, mut after_backslash) = (false, false);
+    let (mut in_text, mut after_backslash, mut hex_digits) = (false, false, 0);
     for (at, c) in text.chars().enumerate() {
-        let is_plain = in_text && !after_backslash && c != '"' && c != '\\';
+        let is_plain = in_text && !after_backslash && hex_digits == 0 && c != '"' && c != '\\';
+        hex_digits = match (after_backslash, c) {
+            (true, 'u') => 4,
+            _ => i32::max(hex_digits - 1, 0),
+        };
         match c {
             _ if is_plain && at % escape_every == 0 => {
                 let mut units = [0u16; 2];
@@ -266,8 +270,8 @@ proptest! {
         let text = respelled(&plain, &space, escape_every);
         let again: serde_json::Value = serde_json::from_str(&text).unwrap();
         let mut want = Vec::new();
-        // Numbers as they were written: another reader may print a float in other digits.
-        walk("", &serde_json::from_str(&plain).unwrap(), &mut want);
+        // Not what was read again: the last digit of a float may differ.
+        walk("", &document, &mut want);
         prop_assert_eq!(&again, &serde_json::from_str::<serde_json::Value>(&plain).unwrap());
         let got = run(Rigour::Strict, &text.as_bytes().chunks(cut).collect::<Vec<_>>());
         prop_assert_eq!(got, Ok(want), "{}", text);

@@ -2,8 +2,13 @@
 //! scalar is shown once with the path that leads to it, `choices.*.delta.content`; array positions
 //! are `*`.
 //!
-//! A value longer than is of interest is shown by its beginning. The grammar is RFC 8259 to the
-//! letter.
+//! Of a long value only the beginning is shown. The grammar is exactly that of RFC 8259.
+
+mod value;
+
+pub use value::{Fault, Rigour, Value};
+
+use value::is_number;
 
 /// How much of a string, key or number is kept.
 pub const KEPT: usize = 512;
@@ -11,67 +16,6 @@ const MAX_DEPTH: usize = 128;
 const MAX_KEYS: usize = 1024;
 /// Stands in a path for a key that could be taken for a path itself.
 const ODD_KEY: &str = "?";
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
-    #[error("not JSON")]
-    Syntax,
-    #[error("nested too deeply")]
-    Depth,
-    #[error("a key stands twice in one object")]
-    DuplicateKey,
-    #[error("too many keys in one object")]
-    TooManyKeys,
-}
-
-/// What stands at a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Value<'a> {
-    /// Whole, or its first bytes.
-    Text {
-        text: &'a str,
-        whole: bool,
-    },
-    Number(&'a str),
-    Bool(bool),
-    Null,
-    ObjectBegins,
-    ObjectEnds,
-    ArrayBegins,
-    ArrayEnds,
-}
-
-impl Value<'_> {
-    pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text { text, .. } => Some(text),
-            _ => None,
-        }
-    }
-
-    pub fn count(&self) -> Option<u64> {
-        match self {
-            Self::Number(digits) => digits.parse().ok(),
-            _ => None,
-        }
-    }
-
-    pub fn is_text(&self, wanted: &str) -> bool {
-        matches!(self, Self::Text { text, whole: true } if *text == wanted)
-    }
-
-    pub fn has_text(&self) -> bool {
-        self.text().is_some_and(|text| !text.is_empty())
-    }
-}
-
-/// How exact a document must be beyond the grammar.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rigour {
-    /// No key twice in any object, no half of a surrogate pair.
-    Strict,
-    Plain,
-}
 
 #[derive(Clone, Debug)]
 enum State {
@@ -109,7 +53,7 @@ struct Frame {
     keys: Vec<u64>,
 }
 
-/// A document on its way.
+/// Reads one document piece by piece.
 #[derive(Clone, Debug)]
 pub struct Scanner {
     rigour: Rigour,
@@ -156,7 +100,7 @@ impl Scanner {
         self.kept.clear();
     }
 
-    /// Has nothing but space come?
+    /// Has nothing but white space come?
     pub fn is_fresh(&self) -> bool {
         self.frames.is_empty() && matches!(self.state, State::Value { .. }) && self.failed.is_none()
     }
@@ -407,7 +351,7 @@ impl Scanner {
         self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// A first half without its second.
+    /// Handles the first half of a surrogate pair that has no second half.
     fn half_pair(&mut self) -> Result<(), Fault> {
         match (self.high.take(), self.rigour) {
             (None, _) => Ok(()),
@@ -544,29 +488,6 @@ impl Scanner {
         self.kept = kept;
         Ok(())
     }
-}
-
-fn is_number(text: &str) -> bool {
-    let rest = text.strip_prefix('-').unwrap_or(text);
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let whole = digits(rest);
-    if whole == 0 || (whole > 1 && rest.starts_with('0')) {
-        return false;
-    }
-    let mut rest = &rest[whole..];
-    if let Some(fraction) = rest.strip_prefix('.') {
-        let count = digits(fraction);
-        if count == 0 {
-            return false;
-        }
-        rest = &fraction[count..];
-    }
-    if let Some(exponent) = rest.strip_prefix(['e', 'E']) {
-        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        let count = digits(exponent);
-        return count > 0 && count == exponent.len();
-    }
-    rest.is_empty()
 }
 
 #[cfg(test)]

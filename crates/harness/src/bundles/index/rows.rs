@@ -1,6 +1,6 @@
 //! Between a record and its row: columns in order, a digest of each row, and a filter as SQL.
 
-use cto_core::operator::listing::{Filter, Listed, ListedState, Summary, spelling, word};
+use cto_core::operator::listing::{Filter, Listed, ListedState, Summary, parse_word, spelling_of};
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
@@ -52,7 +52,7 @@ pub(super) fn clause(root: i64, filter: &Filter) -> (String, Vec<Value>) {
     );
     and(
         "origin = ?",
-        origin.map(|origin| Value::Text(spelling(&origin))),
+        origin.map(|origin| Value::Text(spelling_of(&origin))),
     );
     and(
         "started >= ?",
@@ -97,14 +97,14 @@ pub(super) fn encode(record: &Record) -> Result<[Value; 16], IndexError> {
         Value::Text(listed.case().to_owned()),
         text(sealed.map(|run| run.engine.to_string())),
         number(sealed.map(|run| run.stage.number().into())),
-        text(sealed.map(|run| spelling(&run.origin))),
+        text(sealed.map(|run| spelling_of(&run.origin))),
         number(listed.started().map(|started| started.as_millis())),
         text(sealed.map(|run| {
             run.blockers.iter().fold(",".to_owned(), |all, code| {
                 format!("{all}{},", code.as_str())
             })
         })),
-        text(sealed.map(|run| spelling(&run.kind))),
+        text(sealed.map(|run| spelling_of(&run.kind))),
         number(sealed.map(|run| run.finished_at.as_millis())),
         text(reason),
         text(record.stamp.clone()),
@@ -144,14 +144,17 @@ fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
     let codes = text(10)?;
     let codes = codes.split(',').filter(|code| !code.is_empty());
     Ok(Summary {
-        status: word(&text(4)?).map_err(damaged)?,
+        status: parse_word(&text(4)?).map_err(damaged)?,
         case_id: text(5)?.parse().map_err(damaged)?,
         engine: text(6)?.parse().map_err(damaged)?,
         stage: row.get::<_, u8>(7)?.try_into().map_err(damaged)?,
-        origin: word(&text(8)?).map_err(damaged)?,
+        origin: parse_word(&text(8)?).map_err(damaged)?,
         started_at: time(9)?,
-        blockers: codes.map(word).collect::<Result<_, _>>().map_err(damaged)?,
-        kind: word(&text(11)?).map_err(damaged)?,
+        blockers: codes
+            .map(parse_word)
+            .collect::<Result<_, _>>()
+            .map_err(damaged)?,
+        kind: parse_word(&text(11)?).map_err(damaged)?,
         finished_at: time(12)?,
         failure_reason: row.get(13)?,
     })

@@ -12,37 +12,37 @@ pub struct RecordArgs {
     /// The engine's program: an absolute path [env: CTO_HARNESS_<ENGINE>_BIN]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     bin: Option<PathBuf>,
-    /// The provider to ask for; its admission decides [env: CTO_HARNESS_<ENGINE>_MODEL_PROVIDER]
+    /// The model provider to use; an admission record must name it [env: CTO_HARNESS_<ENGINE>_MODEL_PROVIDER]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model_provider: Option<String>,
-    /// The model to ask for; its admission decides [env: CTO_HARNESS_<ENGINE>_MODEL]
+    /// The model to use; an admission record must name it [env: CTO_HARNESS_<ENGINE>_MODEL]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model: Option<String>,
-    /// The model-provider admission [env: CTO_HARNESS_<ENGINE>_MODEL_ADMISSION_FILE]
+    /// The admission record of the model [env: CTO_HARNESS_<ENGINE>_MODEL_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     model_admission: Option<PathBuf>,
-    /// The decision record [env: CTO_HARNESS_<ENGINE>_DECISION_FILE]
+    /// The record of who decided for this model [env: CTO_HARNESS_<ENGINE>_DECISION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     decision: Option<PathBuf>,
-    /// The executable admission [env: CTO_HARNESS_<ENGINE>_EXECUTABLE_ADMISSION_FILE]
+    /// The admission record of the engine's program [env: CTO_HARNESS_<ENGINE>_EXECUTABLE_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     executable_admission: Option<PathBuf>,
-    /// The source admission [env: CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE]
+    /// The admission record of where the engine came from [env: CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     source_admission: Option<PathBuf>,
-    /// A file that holds the base URL, so that no command line does [env:
+    /// A file that holds the base URL of the model, so that it stands on no command line [env:
     /// CTO_HARNESS_<ENGINE>_LOCAL_BASE_URL, the URL itself]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     base_url_file: Option<PathBuf>,
-    /// How to come by the credential: none, env:NAME, file:/PATH or command:/PROGRAM [env:
+    /// Where the credential is read from: none, env:NAME, file:/PATH or command:/PROGRAM [env:
     /// CTO_HARNESS_<ENGINE>_CREDENTIAL]
     #[arg(long, value_name = "WAY", hide_short_help = true)]
     credential: Option<String>,
-    /// How the model is talked to: openai-chat, openai-responses or anthropic-messages [env:
+    /// The protocol of the model: openai-chat, openai-responses or anthropic-messages [env:
     /// CTO_HARNESS_<ENGINE>_MODEL_PROTOCOL]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model_protocol: Option<String>,
-    /// How many calls of its model the engine may make [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
+    /// How many times the engine may call its model [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
     #[arg(long, value_name = "N", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     model_calls: Option<u32>,
 }

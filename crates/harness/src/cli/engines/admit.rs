@@ -79,7 +79,7 @@ struct NewArgs {
     /// Executable: the file, asked once for its identity in a jail
     #[arg(long, value_name = "FILE")]
     bin: Option<PathBuf>,
-    /// Executable: a word its help or version must hold [default: the engine]
+    /// Executable: a word its help or version must contain [default: the engine's name]
     #[arg(long, value_name = "WORD")]
     identity: Option<String>,
     /// Executable: what its build says about itself

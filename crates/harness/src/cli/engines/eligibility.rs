@@ -37,7 +37,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let sealed = planned.contract.seal().map_err(|error| {
         Failure::internal("contract_unwritable", "the contract cannot be written").because(&error)
     })?;
-    let decision = eligibility::decide(
+    let decision = eligibility::decide_backend(
         &request.manifest.id,
         request.stage,
         planned.contract.valid(),

@@ -12,7 +12,7 @@ use cto_core::values::verdict::Status;
 use crate::cli::Context;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::proof::matrix::{Order, built_in, hostile, make_root, run as run_rows};
+use crate::proof::matrix::{Order, attack_matrix, built_in, make_root, run as run_rows};
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Rows;
 use crate::screen::table::{Cell, Fit, Table};
@@ -23,11 +23,10 @@ pub struct Args {
     /// The engine to try
     #[arg(long, default_value = DEFAULT_ENGINE)]
     engine: String,
-    /// Only this row, or all forms of it, or all of a theme; may be given again
+    /// Only rows with this name, base name or theme (repeatable)
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
-    /// What a hostile engine tries, and honest work that must stay green, instead of the ways to
-    /// fail
+    /// Run the attack suite (with honest work as control) instead of the failure matrix
     #[arg(long)]
     hostile: bool,
     /// Also write the result as JUnit XML
@@ -40,7 +39,7 @@ pub struct Args {
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let Matrix { fixture, rows } = if args.hostile {
-        hostile()?
+        attack_matrix()?
     } else {
         built_in()?
     };
@@ -67,7 +66,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     }
     let report = report?;
     if let Some((path, mut file)) = junit {
-        file.write_all(matrix::junit(&report).as_bytes())
+        file.write_all(matrix::junit_xml(&report).as_bytes())
             .map_err(|error| unwritable(path, &error))?;
     }
     match context.output.json {
@@ -221,7 +220,7 @@ mod tests {
             .unwrap()
             .rows
             .into_iter()
-            .chain(hostile().unwrap().rows)
+            .chain(attack_matrix().unwrap().rows)
             .collect();
         let outcome = |row: &Row| RowOutcome {
             duration_ms: 12_345,

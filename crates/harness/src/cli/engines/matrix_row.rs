@@ -29,7 +29,7 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     // When the matrix dies, so do its rows.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    let (mut matrix, kit) = (matrix::built_in()?, matrix::hostile()?);
+    let (mut matrix, kit) = (matrix::built_in()?, matrix::attack_matrix()?);
     matrix.rows.extend(kit.rows);
     let row = matrix.rows.iter().find(|row| row.name == args.name);
     let row = row.ok_or_else(|| {

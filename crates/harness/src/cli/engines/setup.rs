@@ -37,16 +37,16 @@ pub struct Args {
     /// Its program [default: the one of that name on PATH]
     #[arg(long, value_name = "FILE")]
     bin: Option<PathBuf>,
-    /// A word its help or version must hold [default: the engine]
+    /// A word that must appear in its --help or --version [default: the engine's name]
     #[arg(long, value_name = "WORD")]
     identity: Option<String>,
-    /// The provider
+    /// The model provider to admit
     #[arg(long, value_name = "NAME")]
     model_provider: Option<String>,
-    /// The model
+    /// The model to admit
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// How to come by the credential: none, env:NAME, file:/PATH or command:/PROGRAM
+    /// Where the credential is read from: none, env:NAME, file:/PATH or command:/PROGRAM
     #[arg(long, value_name = "WAY")]
     credential: Option<String>,
     /// Where the endpoint is: loopback, local or hosted

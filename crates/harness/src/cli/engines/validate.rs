@@ -22,14 +22,14 @@ use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Which validator
+    /// What to validate, as --list shows it
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// List the validators
     #[arg(long)]
     list: bool,
-    /// Prove it for this engine, in your own state home; without one, doubles show it in a state of
-    /// their own
+    /// Prove the stage for this engine and keep the proof. Without it, built-in stand-ins run in a
+    /// temporary directory and nothing is proven about a real engine
     #[arg(long)]
     engine: Option<String>,
     /// The case to run
@@ -38,7 +38,7 @@ pub struct Args {
     /// Look for cases in this directory instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
-    /// Keep the directory of doubles and fixtures, and say where
+    /// Keep the temporary directory of the stand-ins, and say where it is
     #[arg(long)]
     keep: bool,
     /// The containment to prove it with: strict, or contained

@@ -10,7 +10,8 @@ use cto_core::values::digest::Digest;
 use cto_core::values::text::spell;
 use cto_core::values::verdict::Status;
 use cto_core::verify::{FoundBundle, Standing, Verification};
-use cto_core::workspace::patch_stat::{PatchStat, StatReader};
+use cto_core::workspace::patch::{PatchLine, PatchLines, PatchReader};
+use cto_core::workspace::patch_stat::PatchStat;
 use serde_json::json;
 
 use crate::bundles::reader;
@@ -171,9 +172,9 @@ impl<'a> Patch<'a> {
     }
 
     fn stat(&self) -> Result<PatchStat, Failure> {
-        let mut reader = StatReader::default();
+        let mut reader = PatchReader::default();
         self.scan(|chunk| reader.feed(chunk))?;
-        reader.finish().map_err(|error| {
+        reader.finish().map(PatchStat::of_files).map_err(|error| {
             Failure::internal("odd_patch", "the lines of this patch cannot be counted")
                 .at(self.dir.join(bundle::PATCH).display().to_string())
                 .because(&error)
@@ -232,15 +233,8 @@ struct View {
     line: Vec<u8>,
     /// Bytes of the line beyond what is kept.
     beyond: usize,
-    part: Part,
-}
-
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    #[default]
-    Head,
-    Content,
-    Binary,
+    lines: PatchLines,
+    in_binary: bool,
 }
 
 impl View {
@@ -269,25 +263,29 @@ impl View {
         let line = std::mem::take(&mut self.line);
         let beyond = std::mem::take(&mut self.beyond);
         let dim = dim();
-        let was = self.part;
-        if line.starts_with(b"diff --git ") {
-            self.part = Part::Head;
-        } else if was == Part::Head && line.starts_with(b"@@ ") {
-            self.part = Part::Content;
-        } else if was == Part::Head && line == b"GIT binary patch" {
-            self.part = Part::Binary;
-            return print(&format!(
-                "{dim}binary content is not shown; --raw prints it{dim:#}"
-            ));
-        }
-        let style = match (self.part, line.first()) {
-            (Part::Binary, _) => return,
-            (Part::Head, _) => Style::new().bold(),
-            (Part::Content, Some(b'+')) => AnsiColor::Green.on_default(),
-            (Part::Content, Some(b'-')) => AnsiColor::Red.on_default(),
-            (Part::Content, Some(b'@')) => AnsiColor::Cyan.on_default(),
-            (Part::Content, Some(b'\\')) => dim,
-            (Part::Content, _) => Style::new(),
+        // A hunk that announces other lines than it has is given up and its line read as a header.
+        let lines = &mut self.lines;
+        let kind = lines.classify(&line).or_else(|_| lines.classify(&line));
+        let style = match kind.unwrap_or(PatchLine::Other) {
+            PatchLine::Binary => {
+                self.in_binary = true;
+                return print(&format!(
+                    "{dim}binary content is not shown; --raw prints it{dim:#}"
+                ));
+            }
+            PatchLine::Other if self.in_binary => return,
+            PatchLine::Added => AnsiColor::Green.on_default(),
+            PatchLine::Removed => AnsiColor::Red.on_default(),
+            PatchLine::Hunk => AnsiColor::Cyan.on_default(),
+            PatchLine::NoNewline => dim,
+            PatchLine::Context => Style::new(),
+            PatchLine::File(_) => {
+                self.in_binary = false;
+                Style::new().bold()
+            }
+            PatchLine::NewFile | PatchLine::DeletedFile | PatchLine::OldMode | PatchLine::Other => {
+                Style::new().bold()
+            }
         };
         let more = if beyond > 0 {
             format!(" {dim}… {beyond} bytes more{dim:#}")

@@ -23,8 +23,8 @@ pub struct Args {
     /// Remove the oldest runs until all together take no more than this, like 5G
     #[arg(long, value_name = "SIZE")]
     max_size: Option<Size>,
-    /// Remove only runs that ended so: pass, fail or blocked
-    #[arg(long, value_parser = listing::word::<Status>)]
+    /// Remove only runs with this status: pass, fail or blocked
+    #[arg(long, value_parser = listing::parse_word::<Status>)]
     status: Option<Status>,
     /// Keep the newest N (of that status) whatever the other rules say
     #[arg(long, value_name = "N")]
@@ -49,9 +49,12 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         keep_last: args.keep_last,
     };
     if policy.says_nothing() {
-        return Err(Failure::usage("no_rule", "nothing says which runs may go")
-            .so("nothing was removed")
-            .hint("give --older-than, --max-size, --status or --keep-last"));
+        return Err(Failure::usage(
+            "no_rule",
+            "no rule given: say which runs to delete, e.g. --older-than 30d",
+        )
+        .so("nothing was removed")
+        .hint("give --older-than, --max-size, --status or --keep-last"));
     }
     let home = context.home()?;
     if args.yes {
@@ -59,7 +62,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     }
     let mut runs = prune::candidates(&home)?;
     runs.sort_by_cached_key(|run| run.listed.run_id.sort_key());
-    let fates = retention::decide(&runs, &policy, host::now());
+    let fates = retention::decide_fates(&runs, &policy, host::now());
     let mut going: Vec<Going<'_>> = runs
         .iter()
         .zip(&fates)

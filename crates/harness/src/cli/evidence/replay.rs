@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
-use cto_core::operator::timeline::{self, Entry, Timeline, Voice, span};
+use cto_core::operator::timeline::{self, Entry, Timeline, Voice, duration_text};
 use cto_core::run::chain;
 use cto_core::run::trace::{TraceLine, TraceOutcome};
 use cto_core::task::contract::ContractDocument;
@@ -145,7 +145,7 @@ impl Tape {
             status: verification.as_ref().and_then(|found| found.status),
             problem: first.map(|problem| format!("{}: {}", problem.artifact, problem.message)),
             chain_problem: broken,
-            told: timeline::tell(&lines),
+            told: timeline::build_timeline(&lines),
             trace: documents
                 .get(bundle::TRACE)
                 .filter(|_| standing == Standing::Good)
@@ -185,7 +185,7 @@ fn headline(context: &Context, tape: &Tape) {
     let sum = format!(
         "{} events, {}",
         tape.told.entries.len(),
-        span(tape.told.duration_ms)
+        duration_text(tape.told.duration_ms)
     );
     context.output.line(&format!(
         "{style}{word}{style:#}  {}  {dim}{sum}{dim:#}\n",
@@ -220,7 +220,7 @@ fn phases(context: &Context, told: &Timeline) {
         table.row(vec![
             format!("  {}", phase.name).into(),
             marks.into(),
-            span(phase.duration_ms).into(),
+            duration_text(phase.duration_ms).into(),
         ]);
     }
     context.output.table(&table);
@@ -289,7 +289,7 @@ fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
                     TraceOutcome::Refused => "REFUSED ",
                     TraceOutcome::Failed => "FAILED ",
                 };
-                let lasted = span(i64::try_from(line.duration_ms).unwrap_or(i64::MAX));
+                let lasted = duration_text(i64::try_from(line.duration_ms).unwrap_or(i64::MAX));
                 let detail = line
                     .detail
                     .as_deref()
@@ -314,13 +314,13 @@ fn silence(context: &Context, told: &Timeline, entry: &Entry) {
         context.output.line(&format!(
             "{dim}{:>10}    {} without an event{dim:#}",
             "⋮",
-            span(entry.since_previous_ms)
+            duration_text(entry.since_previous_ms)
         ));
     } else if entry.since_previous_ms < 0 {
         context.output.line(&format!(
             "{dim}{:>10}    the clock went back by {}{dim:#}",
             "⋮",
-            span(-entry.since_previous_ms)
+            duration_text(-entry.since_previous_ms)
         ));
     }
 }

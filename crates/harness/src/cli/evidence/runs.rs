@@ -27,8 +27,8 @@ const MANY: usize = 10_000;
 pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Only runs that ended so: pass, fail or blocked
-    #[arg(long, value_parser = listing::word::<Status>)]
+    /// Only runs with this status: pass, fail or blocked
+    #[arg(long, value_parser = listing::parse_word::<Status>)]
     status: Option<Status>,
     /// Only runs of this engine
     #[arg(long)]
@@ -43,7 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = stage)]
     stage: Option<Stage>,
     /// Only runs of this origin: operator, validator or ci
-    #[arg(long, value_parser = listing::word::<Origin>)]
+    #[arg(long, value_parser = listing::parse_word::<Origin>)]
     origin: Option<Origin>,
     /// Only runs that began then or later: a date, a time (RFC 3339) or an age like 7d
     #[arg(long, value_name = "WHEN", value_parser = since)]
@@ -73,7 +73,7 @@ fn blocker(text: &str) -> Result<Code, String> {
             .collect::<Vec<_>>()
             .join(", ")
     };
-    listing::word(text).map_err(|_| match near() {
+    listing::parse_word(text).map_err(|_| match near() {
         near if text.is_empty() || near.is_empty() => {
             "no such blocker; docs/blockers.md lists them".to_owned()
         }
@@ -88,11 +88,11 @@ fn stage(text: &str) -> Result<Stage, String> {
 }
 
 fn since(text: &str) -> Result<Utc, amounts::NotAnAmount> {
-    amounts::moment(text, host::now(), Edge::First)
+    amounts::parse_moment(text, host::now(), Edge::First)
 }
 
 fn until(text: &str) -> Result<Utc, amounts::NotAnAmount> {
-    amounts::moment(text, host::now(), Edge::Last)
+    amounts::parse_moment(text, host::now(), Edge::Last)
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {

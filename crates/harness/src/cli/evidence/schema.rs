@@ -12,7 +12,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let all = cto_core::operator::schema::all();
+    let all = cto_core::operator::schema::all_schemas();
     let names = || all.iter().map(|(name, _)| *name).collect::<Vec<_>>();
     let Some(wanted) = &args.name else {
         match context.output.json {

@@ -270,7 +270,7 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
             &format!(
                 "{verdict:<5}  {kind}{} ({}, {} ms)",
                 tame(&line.command),
-                report_md::describe(line.end),
+                report_md::describe_end(line.end),
                 line.duration_ms
             ),
         );
@@ -298,7 +298,7 @@ fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
     context.output.line("");
     for line in reader::event_lines(dir)? {
         let (event, style) = (&line.event, dim());
-        let detail = timeline::narrate(event);
+        let detail = timeline::event_sentence(event);
         // The day is in the run id; here the time of day is enough.
         let time: String = line.ts.to_string().chars().skip(11).take(12).collect();
         let beginning = format!(

@@ -25,16 +25,16 @@ pub struct Args {
     /// Run ids, unique parts of them, `last`, bundle directories, or packed bundles
     #[arg(default_value = "last")]
     runs: Vec<String>,
-    /// Every run of the runs directory
+    /// Verify every run in the runs directory
     #[arg(long, conflicts_with_all = ["runs", "stdin"])]
     all: bool,
     /// Read one packed bundle from standard input
     #[arg(long, conflicts_with = "runs")]
     stdin: bool,
-    /// Trust only this public key (PEM or OpenSSH), and others given so
+    /// Trust only this public key (PEM or OpenSSH; repeatable)
     #[arg(long, value_name = "FILE")]
     key: Vec<PathBuf>,
-    /// Trust only the keys of this directory (`.pem`, `.pub`), and others given so
+    /// Trust only the keys in this directory (`.pem`, `.pub`; repeatable)
     #[arg(long, value_name = "DIR")]
     trust: Vec<PathBuf>,
 }

@@ -41,8 +41,8 @@ pub fn keys() -> String {
     }
     text.push_str(
         "\nFor example:\n  timeout = 1200\n  color = \"never\"\n\n\
-         The file is $XDG_CONFIG_HOME/cto/config.toml (~/.config/cto/config.toml), or the one CTO_CONFIG\n\
-         names. It must be yours alone and in no repository. It holds no secrets, opens no engine and\n\
+         The file is $XDG_CONFIG_HOME/cto/config.toml (~/.config/cto/config.toml), or the one CTO_CONFIG names. \
+         It must be yours alone and lie in no repository. It holds no secrets, opens no engine and \
          changes nothing a run may do; a file that tries to is refused whole.",
     );
     text

@@ -21,7 +21,7 @@ pub fn all() -> Vec<(String, String)> {
         ("docs/matrix.md".to_owned(), matrix()),
         ("docs/hostile.md".to_owned(), hostile()),
     ];
-    for (name, schema) in cto_core::operator::schema::all() {
+    for (name, schema) in cto_core::operator::schema::all_schemas() {
         let text = cto_core::values::json::pretty(&schema)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default();
@@ -139,7 +139,7 @@ const HOSTILE: &str = "# The hostile kit\n\n\
 
 fn hostile() -> String {
     let mut out = format!("{HEADER}{HOSTILE}");
-    for theme in matrix::themes().unwrap_or_default() {
+    for theme in matrix::attack_themes().unwrap_or_default() {
         let _ = write!(
             out,
             "\n## {} (`{}`)\n\n| row | attack | finding | must show |\n|---|---|---|---|\n",

@@ -21,7 +21,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let probe = probe::probe();
     let signs = doctor::look(&probe);
-    let advice = advice::advise(&signs);
+    let advice = advice::advise_host(&signs);
     let programs: Vec<(&str, Resolved)> = doctor::PROGRAMS
         .iter()
         .map(|name| (*name, toolchains::resolve(name, &context.env, &home)))

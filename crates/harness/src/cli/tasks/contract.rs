@@ -31,7 +31,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
             let mut failure = Failure::usage("contract_invalid", "the contract is not valid")
                 .at(request.case.label)
                 .so("no run could start from it")
-                .hint("the README shows a whole case.toml");
+                .hint("docs/cases.md shows a whole case.toml");
             failure.because = invalid.errors.iter().map(ToString::to_string).collect();
             return Err(failure);
         }

@@ -8,7 +8,7 @@ use cto_core::task::source::CopiedRepo;
 use cto_core::values::paths::TreePath;
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
-use cto_core::workspace::patch::PatchPaths;
+use cto_core::workspace::patch::PatchReader;
 use serde_json::json;
 
 use crate::bundles::reader;
@@ -146,18 +146,9 @@ fn prepare(
             .at(patch.display().to_string())
             .because(error)
     };
-    let mut reader = PatchPaths::default();
-    let mut problem = None;
-    files::scan_file(&patch, |chunk| {
-        if problem.is_none() {
-            problem = reader.feed(chunk).err();
-        }
-    })
-    .map_err(|error| unreadable(&error))?;
-    let paths = match problem {
-        Some(error) => return Err(unreadable(&error)),
-        None => reader.finish().map_err(|error| unreadable(&error))?,
-    };
+    let mut reader = PatchReader::default();
+    files::scan_file(&patch, |chunk| reader.feed(chunk)).map_err(|error| unreadable(&error))?;
+    let paths = reader.finish_paths().map_err(|error| unreadable(&error))?;
     let order = Order {
         git: &git,
         repository,

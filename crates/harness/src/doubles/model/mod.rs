@@ -36,7 +36,7 @@ pub struct Model {
     pub address: SocketAddr,
 }
 
-struct Stage {
+struct Playback {
     scenario: Scenario,
     requests: AtomicU64,
     log: Option<Mutex<File>>,
@@ -46,18 +46,18 @@ impl Model {
     /// Plays a scenario on a listener, a thread a connection.
     pub fn start(listener: TcpListener, scenario: Scenario, log: Option<File>) -> io::Result<Self> {
         let address = listener.local_addr()?;
-        let stage = Arc::new(Stage {
+        let playback = Arc::new(Playback {
             scenario,
             requests: AtomicU64::new(0),
             log: log.map(Mutex::new),
         });
         thread::Builder::new().name("model".into()).spawn(move || {
             for socket in listener.incoming().flatten() {
-                let stage = Arc::clone(&stage);
+                let playback = Arc::clone(&playback);
                 // Without a thread the connection closes, as it would at a server that is full.
                 let _ = thread::Builder::new()
                     .stack_size(256 * 1024)
-                    .spawn(move || server::serve(&stage, &socket));
+                    .spawn(move || server::serve(&playback, &socket));
             }
         })?;
         Ok(Self { address })

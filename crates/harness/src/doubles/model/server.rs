@@ -13,17 +13,17 @@ use cto_core::wire::http::{BodyReader, RequestHead, reason, request_head};
 use cto_core::wire::scenario::{Turn, prior_turns};
 use serde_json::{Value, json};
 
-use super::{Stage, render};
+use super::{Playback, render};
 
 const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 const HUGE_PIECE: u64 = 64 * 1024;
 
 /// Requests of one connection until either side has enough.
-pub fn serve(stage: &Stage, socket: &TcpStream) {
+pub fn serve(playback: &Playback, socket: &TcpStream) {
     let _ = socket.set_nodelay(true);
     let mut ahead = Vec::new();
     while let Ok(Some((head, body))) = next_request(socket, &mut ahead) {
-        match answer(stage, socket, &head, &body) {
+        match answer(playback, socket, &head, &body) {
             Ok(true) if head.keeps_alive() => {}
             _ => break,
         }
@@ -63,7 +63,12 @@ fn next_request(
 }
 
 /// Plays one turn; whether the connection may go on.
-fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) -> io::Result<bool> {
+fn answer(
+    playback: &Playback,
+    socket: &TcpStream,
+    head: &RequestHead,
+    body: &[u8],
+) -> io::Result<bool> {
     let path = head.target.split('?').next().unwrap_or_default();
     let Some(protocol) = protocol_of(path) else {
         let status = if head.method == "GET" && path.ends_with("/models") {
@@ -79,7 +84,7 @@ fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) ->
         );
     };
     let asked: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
-    let request = stage.requests.fetch_add(1, Ordering::SeqCst) + 1;
+    let request = playback.requests.fetch_add(1, Ordering::SeqCst) + 1;
     let prior = prior_turns(protocol, &asked);
     let in_path = path
         .rsplit('/')
@@ -87,8 +92,8 @@ fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) ->
         .and_then(|last| last.split(':').next())
         .unwrap_or_default();
     let name = asked["model"].as_str().unwrap_or(in_path);
-    stage.note(request, head, &asked, body, prior)?;
-    if let Some(key) = &stage.scenario.key
+    playback.note(request, head, &asked, body, prior)?;
+    if let Some(key) = &playback.scenario.key
         && !shows(head, key)
     {
         let error = json!({"type": "error", "error": {"type": "authentication_error", "code": "invalid_api_key", "message": "wrong key"}});
@@ -102,8 +107,8 @@ fn answer(stage: &Stage, socket: &TcpStream, head: &RequestHead, body: &[u8]) ->
             &[],
         );
     }
-    let turn = stage.scenario.choose(request, prior);
-    let model = stage.scenario.model.as_deref().unwrap_or(name);
+    let turn = playback.scenario.choose(request, prior);
+    let model = playback.scenario.model.as_deref().unwrap_or(name);
     if turn.hang_up {
         return Ok(false);
     }
@@ -176,7 +181,7 @@ fn whole(
     Ok(true)
 }
 
-impl Stage {
+impl Playback {
     /// One line for each request; what authenticates is named, never written.
     fn note(
         &self,

@@ -1,5 +1,5 @@
-//! What the host shows after a row: whether its bait was taken, what a row left running or mounted,
-//! and what lies where nothing may.
+//! What the host shows after a row: whether its honeypot was touched, what is still running or
+//! mounted, and which paths exist that must not.
 
 use std::fs;
 use std::io;
@@ -13,19 +13,19 @@ use cto_core::proof::matrix::{Row, Words};
 
 use crate::host;
 
-/// The kernel takes a moment to bury what it has ended.
-const BURIAL: Duration = Duration::from_secs(5);
+/// How long the kernel may take to remove a process that has ended.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(5);
 
-/// Doors of the host that stand open around a row. Nobody may come through.
-pub struct Bait {
+/// Sockets of the host that are open while a row runs. Nothing may connect to them.
+pub struct Honeypot {
     port: TcpListener,
     nameless: UnixListener,
     path: UnixListener,
     words: Words,
 }
 
-impl Bait {
-    pub fn lay(place: &Path) -> io::Result<Self> {
+impl Honeypot {
+    pub fn open(place: &Path) -> io::Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?;
         let name = format!(
             "cto-hostile-{}",
@@ -53,8 +53,8 @@ impl Bait {
         &self.words
     }
 
-    /// Who came.
-    pub fn taken(&self) -> Vec<String> {
+    /// The sockets that something connected to.
+    pub fn touched(&self) -> Vec<String> {
         let came = [
             (self.port.accept().is_ok(), "a port of the host was reached"),
             (
@@ -73,10 +73,10 @@ impl Bait {
     }
 }
 
-/// Places of the host where nothing may appear, as they were before.
-pub struct Untrodden(Vec<(PathBuf, bool)>);
+/// Paths of the host that a row must not create, and whether each existed before.
+pub struct PathsThatMustNotExist(Vec<(PathBuf, bool)>);
 
-impl Untrodden {
+impl PathsThatMustNotExist {
     pub fn of(row: &Row) -> Self {
         let there = |path: &Path| fs::symlink_metadata(path).is_ok();
         Self(
@@ -88,8 +88,9 @@ impl Untrodden {
         )
     }
 
-    /// What is there now. What was not there before is taken away again: the host is somebody's.
-    pub fn trodden(&self) -> Vec<String> {
+    /// The paths that exist now. Those that did not exist before are removed again: the host
+    /// belongs to somebody.
+    pub fn found(&self) -> Vec<String> {
         let found: Vec<&(PathBuf, bool)> = self
             .0
             .iter()
@@ -123,7 +124,7 @@ pub fn left_over(place: &Path) -> Vec<String> {
     let since = Instant::now();
     loop {
         let found = seeing(&below);
-        if found.is_empty() || since.elapsed() > BURIAL {
+        if found.is_empty() || since.elapsed() > CLEANUP_LIMIT {
             return found;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -155,16 +156,16 @@ mod tests {
     #[test]
     fn whoever_comes_through_a_door_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let bait = Bait::lay(dir.path()).unwrap();
-        assert!(bait.taken().is_empty());
-        let word = |name: &str| bait.words()[name].clone();
+        let honeypot = Honeypot::open(dir.path()).unwrap();
+        assert!(honeypot.touched().is_empty());
+        let word = |name: &str| honeypot.words()[name].clone();
         let _port = TcpStream::connect(format!("127.0.0.1:{}", word("port"))).unwrap();
-        assert_eq!(bait.taken(), ["a port of the host was reached"]);
+        assert_eq!(honeypot.touched(), ["a port of the host was reached"]);
         let _path = UnixStream::connect(format!("{}/door", word("place"))).unwrap();
         let _name =
             UnixStream::connect_addr(&SocketAddr::from_abstract_name(word("abstract")).unwrap())
                 .unwrap();
-        assert_eq!(bait.taken().len(), 2);
+        assert_eq!(honeypot.touched().len(), 2);
     }
 
     #[test]
@@ -172,11 +173,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (dir.path().join("old"), dir.path().join("new"));
         fs::write(&old, "").unwrap();
-        let mut row = cto_core::proof::matrix::hostile().unwrap().rows.remove(0);
+        let mut row = cto_core::proof::matrix::attack_matrix()
+            .unwrap()
+            .rows
+            .remove(0);
         row.prevented = vec![old.display().to_string(), new.display().to_string()];
-        let untrodden = Untrodden::of(&row);
+        let must_not_exist = PathsThatMustNotExist::of(&row);
         fs::write(&new, "").unwrap();
-        assert_eq!(untrodden.trodden().len(), 2);
+        assert_eq!(must_not_exist.found().len(), 2);
         assert!(old.exists() && !new.exists());
     }
 }

@@ -35,7 +35,7 @@ use crate::supervise::{self, Limits};
 use crate::task::cases::{Case, FixtureFile, TaskText};
 use crate::task::engines;
 use crate::task::request::{Request, SourceRequest};
-use aftermath::{Bait, Untrodden};
+use aftermath::{Honeypot, PathsThatMustNotExist};
 use place::Place;
 
 pub use place::bundle_files;
@@ -62,8 +62,8 @@ pub fn built_in() -> Result<Matrix, Failure> {
 }
 
 /// What an engine tries against the harness, and honest work that must not be taken for it.
-pub fn hostile() -> Result<Matrix, Failure> {
-    matrix::hostile().map_err(|error| {
+pub fn attack_matrix() -> Result<Matrix, Failure> {
+    matrix::attack_matrix().map_err(|error| {
         Failure::internal("bad_matrix", "the hostile kit is broken").because(&error)
     })
 }
@@ -108,7 +108,7 @@ pub fn run(
         Vec::new()
     };
     let gated = engines::all()?.into_iter().find(Manifest::is_gated);
-    let stage = Stage {
+    let matrix_run = MatrixRun {
         order,
         root,
         env,
@@ -123,7 +123,7 @@ pub fn run(
     let cancels = listeners(order.rows.len())?;
     let done: BTreeMap<usize, RowOutcome> =
         workers::each_with(&cancels, &waiting, &|cancel, number: &usize| {
-            let outcome = stage.row(&order.rows[*number], cancel);
+            let outcome = matrix_run.row(&order.rows[*number], cancel);
             locked(&ended)(&outcome);
             (*number, outcome)
         })
@@ -160,7 +160,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// What all rows share.
-struct Stage<'a> {
+struct MatrixRun<'a> {
     order: &'a Order,
     root: &'a Path,
     env: &'a Env,
@@ -170,7 +170,7 @@ struct Stage<'a> {
     gated: Option<Manifest>,
 }
 
-impl Stage<'_> {
+impl MatrixRun<'_> {
     fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
         let manifest = match (row.lanes, self.order.manifest.is_gated()) {
             (Lanes::Gated | Lanes::Opened, false) => {
@@ -234,14 +234,21 @@ impl Stage<'_> {
                 .ok_or_else(|| io::Error::other("git was not found on PATH"))?;
             place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
-        let bait = row.theme.as_ref().map(|_| Bait::lay(dir)).transpose()?;
-        let (untrodden, before) = (Untrodden::of(row), place.look()?);
+        let honeypot = row
+            .theme
+            .as_ref()
+            .map(|_| Honeypot::open(dir))
+            .transpose()?;
+        let (must_not_exist, before) = (PathsThatMustNotExist::of(row), place.look()?);
         let mut said = Vec::new();
         let launch = self.launch(
             row,
             manifest,
             &place,
-            bait.as_ref().map(Bait::words).unwrap_or(&Words::new()),
+            honeypot
+                .as_ref()
+                .map(Honeypot::words)
+                .unwrap_or(&Words::new()),
         );
         let end = supervise::run(&launch, cancel, &mut |_, bytes| {
             said.extend_from_slice(bytes)
@@ -250,12 +257,12 @@ impl Stage<'_> {
         .end;
         let mut touched = before.differences(&place.look()?);
         touched.extend(
-            untrodden
-                .trodden()
+            must_not_exist
+                .found()
                 .into_iter()
                 .chain(aftermath::left_over(dir)),
         );
-        touched.extend(bait.iter().flat_map(Bait::taken));
+        touched.extend(honeypot.iter().flat_map(Honeypot::touched));
         let printed = if row.reads_back {
             self.read_back(row, manifest, &place, cancel)?
         } else {
@@ -273,7 +280,7 @@ impl Stage<'_> {
             touched,
             printed,
         };
-        let mut assertions = matrix::evaluate(row, &evidence);
+        let mut assertions = matrix::evaluate_row(row, &evidence);
         if evidence.bundles.is_empty() {
             explain(&mut assertions, end, &said);
         }
@@ -372,7 +379,7 @@ fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
     {
         assertion.found = Some(format!(
             "no bundle; {}; it said: {words}",
-            cto_core::bundle::report_md::describe(end)
+            cto_core::bundle::report_md::describe_end(end)
         ));
     }
 }
@@ -462,7 +469,7 @@ mod tests {
 
     #[test]
     fn every_row_has_a_script_the_fake_engine_can_play() {
-        let (matrix, kit) = (built_in().unwrap(), hostile().unwrap());
+        let (matrix, kit) = (built_in().unwrap(), attack_matrix().unwrap());
         for row in matrix.rows.iter().chain(&kit.rows) {
             let request = request(
                 row,

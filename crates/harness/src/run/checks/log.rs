@@ -53,7 +53,7 @@ impl<'a> TestLog<'a> {
     }
 
     pub fn head(&mut self, run_id: &RunId, contract: &Digest, tree: &Digest) {
-        let head = test_log::header(run_id, contract, tree, &self.nonce);
+        let head = test_log::log_header(run_id, contract, tree, &self.nonce);
         self.line(&head);
     }
 
@@ -65,7 +65,7 @@ impl<'a> TestLog<'a> {
 
     pub fn begin(&mut self, section: Section, command: &str) -> io::Result<OpenSection<'a>> {
         self.sections += 1;
-        let frame = test_log::begin(&self.nonce, self.sections, section);
+        let frame = test_log::frame_begin(&self.nonce, self.sections, section);
         self.line(&format!("\n{frame}\n"));
         let mut capture = Capture::new(
             section.as_str(),
@@ -80,7 +80,7 @@ impl<'a> TestLog<'a> {
     pub fn end(&mut self, open: OpenSection<'_>, how: ProcessEnd, duration_ms: u64) {
         let written = open.capture.finish(&mut |_| {});
         self.error = self.error.take().or(written.error);
-        let frame = test_log::end(&self.nonce, self.sections, open.section, how, duration_ms);
+        let frame = test_log::frame_end(&self.nonce, self.sections, open.section, how, duration_ms);
         self.line(&format!("\n{frame}\n"));
     }
 

@@ -88,7 +88,7 @@ pub fn run(
     log.head(
         &bundle.identity.run_id,
         &bundle.sealed_contract.contract_digest,
-        &tree::digest(&measured.tree),
+        &tree::tree_digest(&measured.tree),
     );
     let mut session = Session {
         execution,
@@ -146,7 +146,7 @@ fn conclude(
         format!(
             "{}: {}",
             check.command,
-            cto_core::bundle::report_md::describe(check.end)
+            cto_core::bundle::report_md::describe_end(check.end)
         )
     });
     let ends = done

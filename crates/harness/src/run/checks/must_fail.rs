@@ -108,7 +108,7 @@ impl Session<'_> {
 
     /// Adds the failing tests, named after `nonce`.
     fn add_failures(&self, copy: &PrivateCopy, runner: Runner, nonce: &str) -> io::Result<()> {
-        let kit = control::kit(runner, nonce, &self.present());
+        let kit = control::control_kit(runner, nonce, &self.present());
         let path = |edit: &Edit| match edit {
             Edit::Create { path, .. } => TreePath::new(path.as_bytes()),
             Edit::Append { path, .. } => path.clone(),

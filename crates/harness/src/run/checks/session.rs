@@ -184,9 +184,9 @@ impl<'a> Session<'a> {
                 || (baseline.contains_key(*path) && control::is_test_file(path))
         };
         VerificationCompleted {
-            tree: Some(tree::digest(&self.measured.tree)),
+            tree: Some(tree::tree_digest(&self.measured.tree)),
             changed_test_files: changed().filter(is_named).cloned().collect(),
-            runner_takeovers: control::takeovers(
+            runner_takeovers: control::runner_takeovers(
                 changed(),
                 &self.execution.plan.contract.allowed_paths,
             ),

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
-use cto_core::engine::dialect::{Ear, Said};
+use cto_core::engine::dialect::{DialectParser, ParsedLine};
 use cto_core::engine::manifest::Dialect;
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -106,7 +106,7 @@ pub fn run(
         "engine.run",
         TraceOutcome::Ok,
         since,
-        Some(cto_core::bundle::report_md::describe(ended.end)),
+        Some(cto_core::bundle::report_md::describe_end(ended.end)),
     )?;
     if let ProcessEnd::TimedOut { .. } = ended.end {
         bundle.write(
@@ -157,7 +157,7 @@ fn actions_seen(
 /// Turns engine output into events while it arrives.
 struct Listener<'b> {
     bundle: &'b mut OpenBundle,
-    ear: Ear,
+    parser: DialectParser,
     terminal: EventType,
     line: Vec<u8>,
     unknown: u64,
@@ -176,10 +176,10 @@ const MAX_LINE: usize = 1 << 20;
 
 impl<'b> Listener<'b> {
     fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
-        let (ear, terminal) = (Ear::new(dialect), dialect.terminal_event());
+        let (parser, terminal) = (DialectParser::new(dialect), dialect.terminal_event());
         Self {
             bundle,
-            ear,
+            parser,
             terminal,
             line: Vec::new(),
             unknown: 0,
@@ -219,10 +219,10 @@ impl<'b> Listener<'b> {
     }
 
     fn hear_line(&mut self, line: &[u8]) {
-        match self.ear.hear(line.trim_ascii_end()) {
-            Said::Nothing => {}
-            Said::Unknown => self.unknown += 1,
-            Said::Events(events) => events.into_iter().for_each(|event| self.take(event)),
+        match self.parser.parse_line(line.trim_ascii_end()) {
+            ParsedLine::Nothing => {}
+            ParsedLine::Unknown => self.unknown += 1,
+            ParsedLine::Events(events) => events.into_iter().for_each(|event| self.take(event)),
         }
     }
 

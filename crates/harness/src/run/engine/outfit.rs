@@ -8,12 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::engine::manifest::{Invocation, Program, fill, fill_json};
-use cto_core::engine::prompt::prompt;
+use cto_core::engine::manifest::{Invocation, Program, fill_json, fill_template};
+use cto_core::engine::prompt::contract_prompt;
 use cto_core::gate::how_it_ended;
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
-use cto_core::values::seen::Seen;
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::text::tame_excerpt;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
 use cto_gateway::Gateway;
@@ -56,7 +56,7 @@ impl<'a> Outfit<'a> {
             )
             .map_err(Stop::Workspace)?;
         }
-        let text = prompt(&execution.plan.contract);
+        let text = contract_prompt(&execution.plan.contract);
         if text.len() > MAX_ARGUMENT {
             let detail = format!(
                 "the task is {} bytes long as one text, more than an engine can be handed",
@@ -99,7 +99,7 @@ impl<'a> Outfit<'a> {
     pub fn args(&self) -> Vec<OsString> {
         let arg = |arg: &String| match arg.as_str() {
             "{script}" => self.inside.join(SCRIPT).into_os_string(),
-            template => fill(template, &self.values).into(),
+            template => fill_template(template, &self.values).into(),
         };
         self.invocation.argv.iter().map(arg).collect()
     }
@@ -108,7 +108,7 @@ impl<'a> Outfit<'a> {
         self.invocation
             .env
             .iter()
-            .map(|(name, value)| (name.into(), fill(value, &self.values).into()))
+            .map(|(name, value)| (name.into(), fill_template(value, &self.values).into()))
             .collect()
     }
 
@@ -177,7 +177,7 @@ pub fn record_calls(
             &mut call.model_answered,
             &mut call.finish_reason,
         ] {
-            if let Seen::Known(text) = name {
+            if let MaybeKnown::Known(text) = name {
                 *text = bundle.clean(text);
             }
         }
@@ -192,8 +192,8 @@ pub fn record_calls(
 }
 
 fn model_use(report: &GatewayReport) -> ModelUse {
-    let known = |seen: &Seen<u64>| seen.known().copied().unwrap_or(0);
-    let sum = |of: fn(&CallRecord) -> &Seen<u64>| {
+    let known = |seen: &MaybeKnown<u64>| seen.known().copied().unwrap_or(0);
+    let sum = |of: fn(&CallRecord) -> &MaybeKnown<u64>| {
         report
             .calls
             .iter()

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cto_core::operator::timeline::span;
+use cto_core::operator::timeline::duration_text;
 use cto_core::values::ids::RunId;
 use cto_core::values::text;
 
@@ -121,7 +121,7 @@ fn say(text: &str) {
 }
 
 fn elapsed(since: Instant) -> String {
-    span(i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX))
+    duration_text(i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX))
 }
 
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠧", "⠇", "⠏"];

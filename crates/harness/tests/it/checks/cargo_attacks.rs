@@ -2,9 +2,9 @@
 
 use cto_testkit::House;
 
-use crate::checks::verification_attacks::Project;
+use crate::fixtures::project::Project;
+use crate::fixtures::rust::with_own_rust;
 use crate::house;
-use crate::work::try_real::with_own_rust;
 
 const MANIFEST: &str = "[package]\nname = \"counting\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
 const BUG: &str = "pub fn double(n: u32) -> u32 {\n    n\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {\n        assert_eq!(super::double(2), 4);\n    }\n}\n";

@@ -1,6 +1,10 @@
-//! ROOM.
+//! Verification commands, hidden checks and their control: real runners in pristine copies, and
+//! every way to make them lie. None of it may pass.
 
 pub mod cargo_attacks;
 pub mod cheats;
-pub mod verification_attacks;
+pub mod node_attacks;
+pub mod pytest_attacks;
+pub mod shell_attacks;
+pub mod unittest_attacks;
 pub mod verification_log;

@@ -122,7 +122,7 @@ fn the_ids_are_those_that_were_compared() {
     assert!(
         bundle.event("verification.completed").unwrap()["tests"]["baseline_ids"].as_u64() > Some(0)
     );
-    crate::evidence::schema::assert_fits("test-ids", &bundle.json("test-ids.json"));
+    crate::fixtures::schemas::assert_fits("test-ids", &bundle.json("test-ids.json"));
     let first = |f: &Forged| {
         f.bundle().json("test-ids.json")["commands"][0]["baseline"]
             .as_object()

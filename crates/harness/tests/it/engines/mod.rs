@@ -1,9 +1,7 @@
-//! ROOM.
+//! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
+//! gateway to a model, and the real Pi with a scripted model.
 
 pub mod gateway;
-pub mod gateway_limits;
-pub mod gateway_process;
-pub mod lab;
 pub mod list;
 pub mod matrix;
 pub mod pi;

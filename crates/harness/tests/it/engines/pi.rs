@@ -8,7 +8,7 @@ use cto_testkit::Repo;
 use serde_json::json;
 
 use crate::assert_good;
-use crate::engines::lab::{DONE, KEY, Lab, PROBE, edit, pi, quick, tool};
+use crate::fixtures::pi_lab::{DONE, KEY, Lab, PROBE, edit, pi, quick, tool};
 use crate::house;
 
 fn script(turns: &[String]) -> String {
@@ -167,7 +167,7 @@ fn no_process_the_harness_starts_ever_holds_the_endpoint_or_the_key() {
     assert_eq!(answer.code, Some(0), "{:?}", bundle.codes());
     assert!(seen.1 >= 2, "the watcher saw nothing of the run");
     assert_eq!(seen.0, Vec::<String>::new());
-    crate::engines::lab::assert_no_leak(&bundle, &model);
+    crate::fixtures::pi_lab::assert_no_leak(&bundle, &model);
     // What the engine itself could see is in its log, and was recorded without anything to take
     // out.
     assert!(
@@ -299,7 +299,7 @@ fn a_try_on_a_persons_own_repository() {
         "{:?} {answer:?}",
         bundle.report()["blockers"]
     );
-    crate::engines::lab::assert_no_leak(&bundle, &model);
+    crate::fixtures::pi_lab::assert_no_leak(&bundle, &model);
     assert_good(&bundle);
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
 }

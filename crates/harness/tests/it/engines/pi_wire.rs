@@ -7,7 +7,7 @@ use cto_testkit::wait_until;
 use serde_json::json;
 
 use crate::assert_good;
-use crate::engines::lab::{DONE, Lab, PROBE, assert_no_leak, edit, pi, quick};
+use crate::fixtures::pi_lab::{DONE, Lab, PROBE, assert_no_leak, edit, pi, quick};
 
 /// A turn that fails, by name.
 const FAILURES: &[(&str, &str)] = &[
@@ -102,7 +102,7 @@ fn nothing_to_ask(lab: &Lab) {
     let bad = run(&["--base-url-file", with_key.to_str().unwrap()]);
     assert_eq!(bad.codes(), ["provider_local_config_unavailable"]);
     assert_eq!(bad.anywhere("hidden-in-the-url"), Vec::<String>::new());
-    let mut model = crate::engines::lab::model();
+    let mut model = crate::fixtures::pi_lab::model();
     model["credential_source_class"] = json!("env:NOT_SET_ANYWHERE");
     lab.record("model", &model);
     let keyless = run(&["--base-url-file", &url]);

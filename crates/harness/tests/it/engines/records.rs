@@ -1,83 +1,16 @@
 //! Admissions on the command line: written, checked, kept, and what a run makes of them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::records::{ModelAdmission, Record, TargetAdmission, read};
 use cto_testkit::{Bundle, House};
 use serde_json::{Value, json};
 
+use crate::fixtures::admission::{ENGINE, admitted, file, model, program};
 use crate::house;
 
 const SECRET: &str = "sk-abcdefghijklmnopqrstuvwx0123";
-const ENGINE: &str = "codex";
-
-/// A program that says it is the engine.
-pub fn program(house: &House, says: &str) -> String {
-    let dir = house.root().join("elsewhere/engine/bin");
-    fs::create_dir_all(&dir).unwrap();
-    let path = dir.join(ENGINE);
-    fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    path.display().to_string()
-}
-
-fn file(house: &House, name: &str, value: &Value) -> String {
-    let path = house.root().join("elsewhere").join(name);
-    fs::write(&path, serde_json::to_vec_pretty(value).unwrap()).unwrap();
-    path.display().to_string()
-}
-
-fn model() -> Value {
-    json!({
-        "status": "admitted", "provider": "qwen-local", "model": "qwen3.6-35b-a3b", "credential_source_class": "none",
-        "allowed_network_class": "loopback", "approval_source": "the owner", "admission_timestamp": "2026-06-01",
-        "review_trigger": "before the model changes",
-    })
-}
-
-fn decision() -> Value {
-    json!({
-        "decision_status": "local_provider_required", "provider_class": "local_case_compatible", "provider": "qwen-local",
-        "model": "qwen3.6-35b-a3b", "approval_source": "the owner", "credential_source_class": "none",
-        "allowed_network_class": "loopback", "review_trigger": "before any change", "evidence_sources": ["notes"],
-        "effect": "the local model may be used",
-    })
-}
-
-/// Decision, model and executable on record for a lane of the engine.
-pub fn admitted(house: &House) -> String {
-    let bin = program(house, "codex 1.2.3");
-    for (kind, value) in [("decision", decision()), ("model", model())] {
-        let from = file(house, &format!("{kind}.json"), &value);
-        let answer = house.cto(&["admit", kind, "new", "--engine", ENGINE, "--from", &from]);
-        assert_eq!(answer.code, Some(0), "{answer:?}");
-    }
-    let sets = [
-        "--set",
-        "approval_source=the owner",
-        "--set",
-        "review_trigger=before another version",
-    ];
-    let answer = house.cto(
-        &[
-            &[
-                "admit",
-                "executable",
-                "new",
-                "--engine",
-                ENGINE,
-                "--bin",
-                &bin,
-            ][..],
-            &sets,
-        ]
-        .concat(),
-    );
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    bin
-}
 
 fn url_file(house: &House) -> String {
     let path = house.root().join("elsewhere/url");

@@ -2,7 +2,7 @@
 
 use cto_testkit::{House, converse};
 
-use crate::engines::records::program;
+use crate::fixtures::admission::program;
 use crate::house;
 
 const ANSWERS: &[&str] = &[

@@ -5,7 +5,7 @@ use std::fs;
 use cto_testkit::{Bundle, House};
 use serde_json::Value;
 
-use crate::engines::records::{admitted, program};
+use crate::fixtures::admission::{admitted, program};
 use crate::house;
 
 const ENGINE: &str = "codex";

@@ -1,6 +1,7 @@
-//! ROOM.
+//! Bundles after a run: verified, shown, compared, packed, indexed, pruned, recovered; the keys that
+//! sign them; the golden bundles of every format.
 
-pub mod bundle;
+pub mod archives;
 pub mod diff;
 pub mod golden;
 pub mod index;

@@ -2,38 +2,15 @@
 //! nothing.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cto_harness::host::Home;
 use cto_harness::run::recover::recover_all;
-use cto_testkit::{Bundle, Case, House, copy_dir, files_below, script, sleep, wait_until, write};
+use cto_testkit::{Bundle, Case, copy_dir, files_below, script, sleep, wait_until, write};
 
 use crate::assert_good;
+use crate::fixtures::bundles::{events, killed_run};
 use crate::house;
-
-fn events(dir: &Path) -> String {
-    fs::read_to_string(dir.join("events.normalized.jsonl")).unwrap_or_default()
-}
-
-/// A run killed without warning while its engine slept.
-pub fn killed_run(house: &House) -> PathBuf {
-    let case = house.case(&Case::new("quick"));
-    let slow = house.script(
-        "slow",
-        &script(&[write("answer.txt", "right\n"), sleep(60_000)]),
-    );
-    let mut child = house.start(&["run", &case, "--script", &slow]);
-    let started = || {
-        house
-            .run_dirs()
-            .first()
-            .is_some_and(|dir| events(dir).contains("engine.started"))
-    };
-    assert!(wait_until(started), "the engine never started");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    house.run_dirs().remove(0)
-}
 
 #[test]
 fn an_interrupted_run_is_unknown_until_it_is_closed() {

@@ -1,32 +1,10 @@
 //! `cto schema`, and every document of real bundles against the schemas.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
+use crate::fixtures::bundles::one_of_each;
+use crate::fixtures::schemas::{assert_valid, schemas};
 use crate::house;
-use crate::tampering::tamper::one_of_each;
-
-fn schemas() -> BTreeMap<String, Value> {
-    cto_core::operator::schema::all()
-        .into_iter()
-        .map(|(name, schema)| (name.to_owned(), schema))
-        .collect()
-}
-
-fn assert_valid(schema: &Value, document: &Value, what: &str) {
-    let validator = jsonschema::validator_for(schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{what}: {errors:?}");
-}
-
-/// A document of ours fits the schema we publish for it.
-pub fn assert_fits(name: &str, document: &Value) {
-    assert_valid(&schemas()[name], document, name);
-}
 
 #[test]
 fn every_document_of_every_verdict_fits_its_schema() {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use cto_testkit::{Case, House, script, shell, wait_until};
 
+use crate::fixtures::people::{alive, people};
 use crate::house;
-use crate::jail::contained::{alive, people};
 
 /// Takes from pid 1 what it needs for waiting, makes it wait anew, and stays.
 const HOBBLE: &str = "import os, resource, sys, time\n\

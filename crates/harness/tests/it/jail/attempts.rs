@@ -9,7 +9,7 @@ use cto_testkit::{Answer, Bundle, Case, script, shell, write};
 use serde_json::Value;
 
 use crate::assert_good;
-use crate::jail::contained::{Person, people};
+use crate::fixtures::people::{Person, people};
 
 /// Runs a case whose engine solves it and then does as it is told.
 fn run_with(

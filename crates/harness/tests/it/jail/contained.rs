@@ -1,110 +1,13 @@
 //! The jail, tried for real: as root and as an ordinary user, by the same tests.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::PathBuf;
+use std::process::Stdio;
 
-use cto_testkit::{is_root, wait_until};
+use cto_testkit::{skip, wait_until};
 
-/// Whoever runs the jail in a test.
-pub struct Person {
-    pub name: &'static str,
-    dir: tempfile::TempDir,
-    as_user: bool,
-}
-
-const UNPRIVILEGED: &str = "65534";
-
-impl Person {
-    fn new(name: &'static str, as_user: bool) -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("cto-jail-")
-            .tempdir()
-            .unwrap();
-        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        // The test binary's directory may be closed to others.
-        fs::copy(env!("CARGO_BIN_EXE_cto"), dir.path().join("cto")).unwrap();
-        for sub in ["ws", "home", "outside"] {
-            fs::create_dir(dir.path().join(sub)).unwrap();
-            if as_user {
-                let owner = UNPRIVILEGED.parse().unwrap();
-                std::os::unix::fs::chown(dir.path().join(sub), Some(owner), Some(owner)).unwrap();
-            }
-        }
-        Self { name, dir, as_user }
-    }
-
-    pub fn at(&self, path: &str) -> PathBuf {
-        self.dir.path().join(path)
-    }
-
-    /// `cto` as this person, in their workspace, with nothing of this machine's environment.
-    pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = match self.as_user {
-            true => {
-                let mut command = Command::new("setpriv");
-                command
-                    .args([
-                        "--reuid",
-                        UNPRIVILEGED,
-                        "--regid",
-                        UNPRIVILEGED,
-                        "--clear-groups",
-                    ])
-                    .arg(self.at("cto"));
-                command
-            }
-            false => Command::new(self.at("cto")),
-        };
-        command
-            .args(args)
-            .env_clear()
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("HOME", self.at("home"))
-            .env("SECRET_THING", "do-not-show-me-123")
-            .current_dir(self.at("ws"))
-            .stdin(Stdio::null());
-        command
-    }
-
-    pub fn cto(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    /// A shell line in the jail.
-    pub fn jailed(&self, line: &str) -> (Option<i32>, String) {
-        let output = self.cto(&["exec", "--", "sh", "-c", line]);
-        let text = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
-        (output.status.code(), text)
-    }
-}
-
-/// Root tries both ways; an ordinary user has only one. With `REQUIRE_JAIL=1` a host that cannot is
-/// a failure.
-pub fn people() -> Vec<Person> {
-    let mut people = vec![Person::new("whoever runs the tests", false)];
-    if is_root() {
-        people.push(Person::new("an ordinary user", true));
-    }
-    people.retain(|person| {
-        let doctor = person.cto(&["doctor"]);
-        let can = doctor.status.success();
-        assert!(
-            can || std::env::var_os("REQUIRE_JAIL").is_none(),
-            "{}: {}",
-            person.name,
-            String::from_utf8_lossy(&doctor.stdout)
-        );
-        can
-    });
-    people
-}
+use crate::fixtures::people::{Person, alive, people};
 
 #[test]
 fn codes_are_passed_on() {
@@ -310,7 +213,11 @@ fn the_door_leads_out_and_nothing_else_does() {
 
 #[test]
 fn a_bundle_that_may_not_be_read_is_said_so() {
-    for person in people().into_iter().filter(|person| person.as_user) {
+    let people: Vec<Person> = people().into_iter().filter(|p| p.as_user).collect();
+    if people.is_empty() {
+        skip("only root can become another user");
+    }
+    for person in people {
         fs::create_dir(person.at("closed")).unwrap();
         fs::set_permissions(person.at("closed"), fs::Permissions::from_mode(0o700)).unwrap();
         let output = person.cto(&["verify", &person.at("closed").display().to_string()]);
@@ -320,19 +227,6 @@ fn a_bundle_that_may_not_be_read_is_said_so() {
             "{output:?}"
         );
     }
-}
-
-/// Processes whose command line holds this word, zombies left out.
-pub fn alive(word: &str) -> usize {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter(|entry| {
-            let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
-            let line = read("cmdline");
-            let holds = line.windows(word.len()).any(|part| part == word.as_bytes());
-            holds && !String::from_utf8_lossy(&read("status")).contains("State:\tZ")
-        })
-        .count()
 }
 
 #[test]
@@ -452,82 +346,5 @@ fn a_run_says_what_contained_it() {
                 person.name
             );
         }
-    }
-}
-
-/// A port of this host, a process, a file: what the attacks are pointed at.
-pub struct Targets {
-    _listener: TcpListener,
-    sleeper: std::process::Child,
-    shm: String,
-    pub dir: PathBuf,
-    port: u16,
-}
-
-impl Targets {
-    pub fn new(dir: &Path) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let sleeper = Command::new("sleep").arg("600").spawn().unwrap();
-        let made = Command::new("ipcmk").args(["-M", "64"]).output().unwrap();
-        let shm = String::from_utf8_lossy(&made.stdout)
-            .rsplit(' ')
-            .next()
-            .unwrap()
-            .trim()
-            .to_owned();
-        fs::write(dir.join("secret"), "secret").unwrap();
-        fs::create_dir(dir.join("under")).unwrap();
-        Self {
-            _listener: listener,
-            sleeper,
-            shm,
-            dir: dir.to_owned(),
-            port,
-        }
-    }
-
-    /// What an attack is told.
-    pub fn argument(&self, attack: &str) -> String {
-        let path = |name: &str| self.dir.join(name).display().to_string();
-        match attack {
-            "read-file" => path("secret"),
-            "write-file" => path("written"),
-            "mount" => path("under"),
-            "signal" => self.sleeper.id().to_string(),
-            "shared-memory" => self.shm.clone(),
-            "host-name" => fs::read_to_string("/proc/sys/kernel/hostname")
-                .unwrap()
-                .trim()
-                .to_owned(),
-            "connect" => format!("127.0.0.1:{}", self.port),
-            _ => String::new(),
-        }
-    }
-
-    /// Undoes what an attack that got through did to the host, and says whether the host saw it.
-    pub fn seen_by_host(&self, attack: &str) -> bool {
-        if attack != "mount" {
-            return true;
-        }
-        let seen = self.dir.join("under/attack").exists();
-        if seen {
-            assert!(
-                Command::new("umount")
-                    .arg(self.dir.join("under"))
-                    .status()
-                    .unwrap()
-                    .success()
-            );
-        }
-        seen
-    }
-}
-
-impl Drop for Targets {
-    fn drop(&mut self) {
-        let _ = self.sleeper.kill();
-        let _ = self.sleeper.wait();
-        let _ = Command::new("ipcrm").args(["-m", &self.shm]).output();
     }
 }

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 
 use cto_core::proof::matrix::{self, MatrixReport, RowVerdict};
 use cto_harness::doubles::hostile::attacks;
-use cto_testkit::is_root;
+use cto_testkit::{is_root, skip};
 
+use crate::fixtures::people::{Person, people};
 use crate::house;
-use crate::jail::contained::{Person, people};
 
 fn green(person: &Person) {
     let tmp = person.at("ws").display().to_string();
@@ -49,7 +49,7 @@ fn green(person: &Person) {
     );
     assert_eq!(
         report.rows.len(),
-        matrix::hostile().unwrap().rows.len(),
+        matrix::attack_matrix().unwrap().rows.len(),
         "{}",
         person.name
     );
@@ -80,7 +80,11 @@ fn the_kit_is_green_for_whoever_runs_the_tests() {
 
 #[test]
 fn the_kit_is_green_for_an_ordinary_user() {
-    people().iter().skip(1).for_each(green);
+    let people = people();
+    if people.len() < 2 {
+        skip("only root can become another user");
+    }
+    people.iter().skip(1).for_each(green);
 }
 
 #[test]
@@ -211,7 +215,7 @@ fn holds_sys_resource() -> bool {
 #[test]
 fn every_attack_gets_through_where_nothing_stands_in_its_way() {
     if !is_root() {
-        return;
+        return skip("only root gets every attack through where nothing stands in its way");
     }
     let dir = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_cto");
@@ -301,38 +305,4 @@ fn every_attack_gets_through_where_nothing_stands_in_its_way() {
 #[test]
 fn a_line_that_is_no_attack_is_refused() {
     assert_eq!(house().cto(&["__hostile", "no-such-attack"]).code, Some(64));
-}
-
-/// The list of what `scripts/prove-matrix --hostile` takes out fits the source, and names rows of
-/// the kit.
-#[test]
-fn defences_that_can_be_taken_out() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let Ok(text) = fs::read_to_string(root.join("scripts/prove-matrix.d/hostile.toml")) else {
-        return;
-    };
-    let rows: BTreeSet<String> = matrix::hostile()
-        .unwrap()
-        .rows
-        .into_iter()
-        .map(|row| row.name)
-        .collect();
-    let table: toml::Table = text.parse().unwrap();
-    let mutations = table["mutation"].as_array().unwrap();
-    assert!(mutations.len() >= 10, "{}", mutations.len());
-    for mutation in mutations {
-        let word = |key: &str| mutation[key].as_str().unwrap();
-        let source = fs::read_to_string(root.join(word("file"))).unwrap();
-        assert_eq!(
-            source.matches(word("find")).count(),
-            1,
-            "{}: {:?}",
-            word("file"),
-            word("find")
-        );
-        assert_ne!(word("find"), word("replace"));
-        for row in mutation["rows"].as_array().unwrap() {
-            assert!(rows.contains(row.as_str().unwrap()), "{row}");
-        }
-    }
 }

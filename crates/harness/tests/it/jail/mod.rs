@@ -1,4 +1,5 @@
-//! ROOM.
+//! The jail, tried for real as root and as an ordinary user: what it hides, what it stops layer by
+//! layer, and which forbidden attempts it sees.
 
 pub mod attacks;
 pub mod attempts;

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use cto_testkit::{Bundle, Case, House, Repo, script, shell, write};
 use serde_json::json;
 
+use crate::fixtures::people::{Person, people};
 use crate::house;
-use crate::jail::contained::{Person, people};
 
 /// Says of each attempt whether it got through.
 const ATTEMPT: &str = "attempt() { if \"$@\" >/dev/null 2>&1; then echo \"GOT THROUGH: $*\"; else echo \"refused: $*\"; fi; }\n";

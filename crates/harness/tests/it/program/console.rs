@@ -333,7 +333,7 @@ fn installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Why a `sh` block is not run, if it is not.
+/// RefusalReason a `sh` block is not run, if it is not.
 fn left_out(page: &str, block: &Block) -> Option<String> {
     let text = block.lines.join("\n");
     let listed = NOT_RUN

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cto_testkit::{Answer, House};
+use cto_testkit::{Answer, House, skip};
 
 use crate::house;
 
@@ -321,7 +321,7 @@ fn bash_can_read_its_completions() {
         .arg(&file)
         .output()
     else {
-        return;
+        return skip("bash cannot be started");
     };
     assert!(
         output.status.success(),

@@ -1,4 +1,5 @@
-//! ROOM.
+//! `cto` as a program: help, words, output, settings, cases and contracts on the command line; and
+//! the rules of the source tree itself.
 
 pub mod case;
 pub mod cases;

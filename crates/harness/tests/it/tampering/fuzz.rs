@@ -11,7 +11,7 @@ use cto_core::bundle::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust,
 use cto_core::bundle::report::Report;
 use cto_core::bundle::sums;
 use cto_core::containment::ContainmentReport;
-use cto_core::engine::dialect::Ear;
+use cto_core::engine::dialect::DialectParser;
 use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::operator::settings;
@@ -22,7 +22,7 @@ use cto_core::task::contract::ContractDocument;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::verify::{FoundBundle, FoundFile, Links, Standing, is_document, verify};
-use cto_core::workspace::patch::PatchPaths;
+use cto_core::workspace::patch::PatchReader;
 use cto_core::workspace::patch_stat::PatchStat;
 use cto_harness::bundles::pack;
 use cto_harness::task::script;
@@ -129,9 +129,9 @@ fn seeds() -> Seeds {
             found.documents.insert(name, bytes);
         }
     }
-    let mut paths = PatchPaths::default();
-    paths.feed(&bundle.bytes("patch.diff")).unwrap();
-    found.patch_paths = Some(paths.finish());
+    let mut patch = PatchReader::default();
+    patch.feed(&bundle.bytes("patch.diff"));
+    found.patch_paths = Some(patch.finish_paths());
     let pem = std::fs::read_to_string(golden.join("test-key.pem")).unwrap();
     let key = PublicKey::from_text(&pem).unwrap();
     let mut trust = Trust::default();
@@ -203,7 +203,7 @@ fn read(kind: &str, bytes: &[u8]) {
     match kind {
         "envelope" => drop(Envelope::open(bytes)),
         "statement" => drop(json::read::<Statement<Verdict>>(bytes)),
-        "sums" => drop(sums::parse(bytes)),
+        "sums" => drop(sums::parse_sums(bytes)),
         "chain" => {
             let run = "20260102T030405Z-demo-abcd".parse().unwrap();
             let start = chain::first_prev(bytes).unwrap_or(Digest::of(b""));
@@ -212,26 +212,20 @@ fn read(kind: &str, bytes: &[u8]) {
         "report" => drop(json::read::<Report>(bytes)),
         "contract" => drop(ContractDocument::read(bytes)),
         "gates" => drop(json::read::<GateReport>(bytes)),
-        "patch" => {
-            let mut paths = PatchPaths::default();
-            if paths.feed(bytes).is_ok() {
-                drop(paths.finish());
-            }
-            drop(PatchStat::of(bytes));
-        }
-        "case" => drop(case_file::parse("case.toml", bytes)),
+        "patch" => drop(PatchStat::of(bytes)),
+        "case" => drop(case_file::parse_case("case.toml", bytes)),
         "script" => drop(script::parse(&script::from_file(bytes.to_vec()))),
         "manifest" => drop(Manifest::parse(
             "engine.toml",
             &String::from_utf8_lossy(bytes),
         )),
-        "config" => drop(settings::parse("config.toml", bytes)),
+        "config" => drop(settings::parse_config("config.toml", bytes)),
         "line" => {
             for dialect in [Dialect::Fake, Dialect::Pi] {
-                let mut ear = Ear::new(dialect);
+                let mut parser = DialectParser::new(dialect);
                 bytes
                     .split(|byte| *byte == b'\n')
-                    .for_each(|line| drop(ear.hear(line)));
+                    .for_each(|line| drop(parser.parse_line(line)));
             }
         }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),

@@ -1,6 +1,8 @@
-//! ROOM.
+//! Bytes of strangers: changed and forged bundles, odd cases and scripts, random input. Nothing
+//! tampered with verifies, and no parser panics.
 
 pub mod adversary;
 pub mod fuzz;
+pub mod leaves;
 pub mod odd_input;
 pub mod tamper;

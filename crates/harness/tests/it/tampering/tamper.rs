@@ -5,29 +5,15 @@ use std::os::unix::fs::symlink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use cto_core::verify::Standing;
-use cto_testkit::{Bundle, Case, Forged, House, ORACLE, script, sha256_hex, write};
+use cto_testkit::{Bundle, Case, Forged, ORACLE, script, sha256_hex, write};
 use serde_json::{Value, json};
 
 use crate::assert_bad;
 use crate::assert_good;
+use crate::fixtures::bundles::one_of_each;
 use crate::house;
 use crate::passed;
 use crate::verdict;
-
-/// One bundle of each verdict.
-pub fn one_of_each() -> (House, [Bundle; 3]) {
-    let house = house();
-    let case = house.case(&Case::new("quick"));
-    let (_, pass) = house.run(&case, ORACLE, &[]);
-    let (_, fail) = house.run(&case, &script(&[write("keep.txt", "x\n")]), &[]);
-    let (_, blocked) = house.run_args(&["run", &case, "--engine", "codex", "--json"]);
-    let bundles = [pass, fail, blocked];
-    for (bundle, status) in bundles.iter().zip(["pass", "fail", "blocked"]) {
-        assert_eq!(bundle.status(), status);
-        assert_good(bundle);
-    }
-    (house, bundles)
-}
 
 /// Changes one byte of one file after another, and puts each back.
 fn every_byte(bundle: &Bundle, which: impl Fn(usize, usize) -> bool) -> usize {
@@ -459,77 +445,4 @@ fn json_no_two_readers_agree_on_is_refused() {
             found.problems
         );
     }
-}
-
-/// Fields that are the report's own word: nothing else in a bundle could confirm them.
-const OWN_WORD: [&str; 6] = [
-    "/engine/version",
-    "/harness_version",
-    "/run_finished_at",
-    "/backend_scratch",
-    "/claimed",
-    "/freshness",
-];
-
-/// Another value of the same kind, so that only its meaning is wrong.
-fn another(value: &Value) -> Value {
-    match value {
-        Value::Bool(b) => (!b).into(),
-        Value::Number(n) => (n.as_u64().unwrap_or(0) + 1).into(),
-        Value::String(text) if text.len() == 64 => "0".repeat(64).into(),
-        Value::String(text) if text.ends_with('Z') && text.contains('T') => {
-            "2031-01-01T00:00:00.000Z".into()
-        }
-        Value::String(text) => format!("{text}x").into(),
-        other => other.clone(),
-    }
-}
-
-/// Every leaf of a document, as JSON pointers.
-fn leaves(value: &Value, at: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => map.iter().for_each(|(key, value)| {
-            leaves(
-                value,
-                &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
-                found,
-            );
-        }),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .for_each(|(n, value)| leaves(value, &format!("{at}/{n}"), found)),
-        Value::Null => {}
-        _ => found.push(at.to_owned()),
-    }
-}
-
-#[test]
-fn every_leaf_of_a_report_is_borne_out_by_the_rest() {
-    let (_house, bundle) = passed();
-    let mut pointers = Vec::new();
-    leaves(&bundle.report(), "", &mut pointers);
-    let kept = |pointer: &&String| {
-        !["/artifact_digests", "/artifact_paths"]
-            .iter()
-            .any(|own| pointer.starts_with(own))
-    };
-    let mut unnoticed = Vec::new();
-    for pointer in pointers.iter().filter(kept) {
-        let forged = Forged::copy_of(&bundle);
-        forged.edit_report(|report| {
-            let leaf = report.pointer_mut(pointer).unwrap();
-            *leaf = another(leaf);
-        });
-        forged.reseal();
-        if verdict(&forged.bundle()).standing == Standing::Good
-            && !OWN_WORD.iter().any(|own| pointer.starts_with(own))
-        {
-            unnoticed.push(pointer.clone());
-        }
-    }
-    assert!(
-        unnoticed.is_empty(),
-        "edited, resealed and taken for good: {unnoticed:#?}"
-    );
 }

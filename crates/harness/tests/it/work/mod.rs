@@ -1,8 +1,10 @@
-//! ROOM.
+//! Runs and tries from their command to their verdict: workspaces, measuring, limits, several runs at
+//! once, faults of the machine, and applying a verified patch.
 
 pub mod apply;
 pub mod clock;
-pub mod faults;
+pub mod full_disks;
+pub mod killed;
 pub mod limits;
 pub mod measure;
 pub mod overlay;

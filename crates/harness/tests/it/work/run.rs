@@ -6,7 +6,7 @@ use std::process::Stdio;
 use cto_testkit::{Answer, Bundle, Case, House, ORACLE, sha256_hex};
 
 use crate::assert_good;
-use crate::engines::matrix::ARTIFACTS;
+use crate::fixtures::bundles::ARTIFACTS;
 use crate::house;
 use crate::passed;
 

@@ -1,26 +1,13 @@
 //! `cto try` on the projects people have: cargo with fetched crates, Python in a virtual
 //! environment.
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use cto_testkit::{House, Repo, script, write};
+use cto_testkit::{Repo, script, write};
 
 use crate::assert_good;
+use crate::fixtures::rust::with_own_rust;
 use crate::house;
-
-/// The toolchain of whoever runs the tests; a house has a home of its own.
-pub fn with_own_rust(house: House) -> House {
-    let home = PathBuf::from(std::env::var_os("HOME").unwrap());
-    let own = |variable: &str, dir: &str| {
-        let place = std::env::var_os(variable).map_or_else(|| home.join(dir), PathBuf::from);
-        place.display().to_string()
-    };
-    let (rustup, cargo) = (own("RUSTUP_HOME", ".rustup"), own("CARGO_HOME", ".cargo"));
-    house
-        .with("RUSTUP_HOME", &rustup)
-        .with("CARGO_HOME", &cargo)
-}
 
 fn run(command: &mut Command) {
     let output = command.output().unwrap();

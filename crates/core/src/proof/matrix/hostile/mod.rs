@@ -1,6 +1,8 @@
-//! The hostile kit as data: what an engine tries against the harness, and what must come of it.
-//! Each row becomes a row of the matrix, so that it is run and judged like any other; the parts of
-//! the kit lie in `hostile/`.
+//! The attack suite as data: what a hostile engine tries, and what the harness must show afterwards.
+//!
+//! - this file: reads the suite; each attack becomes a row of the matrix and is run like any other
+//! - `*.toml` the attacks by target: tree, host, kernel, evidence, protected paths, floods, further
+//!   ones, and honest work as control (`benign.toml`)
 
 use std::collections::BTreeMap;
 
@@ -101,7 +103,7 @@ fn yes() -> bool {
 }
 
 /// The kit in its themes.
-pub fn themes() -> Result<Vec<Theme>, MatrixError> {
+pub fn attack_themes() -> Result<Vec<Theme>, MatrixError> {
     let mut themes = Vec::new();
     for part in PARTS {
         let part: Part =
@@ -123,8 +125,11 @@ pub fn themes() -> Result<Vec<Theme>, MatrixError> {
 }
 
 /// The kit as a matrix, on the case every row of the matrix starts from.
-pub fn hostile() -> Result<Matrix, MatrixError> {
-    let rows = themes()?.into_iter().flat_map(|theme| theme.rows).collect();
+pub fn attack_matrix() -> Result<Matrix, MatrixError> {
+    let rows = attack_themes()?
+        .into_iter()
+        .flat_map(|theme| theme.rows)
+        .collect();
     Ok(Matrix {
         fixture: built_in()?.fixture,
         rows,
@@ -215,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_kit_is_large_enough_and_every_row_has_a_name_of_its_own() {
-        let (kit, matrix) = (hostile().unwrap(), built_in().unwrap());
+        let (kit, matrix) = (attack_matrix().unwrap(), built_in().unwrap());
         let benign = kit
             .rows
             .iter()
@@ -259,14 +264,14 @@ mod tests {
             Show::Changed(paths) => paths.len() > 1,
             _ => false,
         };
-        for row in hostile().unwrap().rows {
+        for row in attack_matrix().unwrap().rows {
             assert!(row.shows.iter().any(proof), "{}", row.name);
         }
     }
 
     #[test]
     fn benign_rows_find_nothing_and_every_case_is_valid() {
-        let kit = hostile().unwrap();
+        let kit = attack_matrix().unwrap();
         for row in &kit.rows {
             assert!(
                 row.theme.as_deref() != Some(BENIGN) || row.blocker.is_none(),
@@ -274,7 +279,7 @@ mod tests {
                 row.name
             );
             let text = row.case_text(&kit.fixture).unwrap();
-            let parsed = crate::task::case_file::parse("case.toml", text.as_bytes());
+            let parsed = crate::task::case_file::parse_case("case.toml", text.as_bytes());
             assert!(parsed.is_ok(), "{}: {parsed:?}", row.name);
         }
     }
@@ -287,7 +292,7 @@ mod tests {
                 ("do", "say"),
                 ("text", "{place}/a {place}/b {other}"),
             ])],
-            ..hostile().unwrap().rows.remove(0)
+            ..attack_matrix().unwrap().rows.remove(0)
         };
         assert!(
             row.script_text(&words)

@@ -1,0 +1,289 @@
+//! The fields of a report, derived from contract, chain and verdict. The run builds a report with
+//! these functions, and a verifier asks them again.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ApprovalStatus, ControlLine, Observed, Report, ResultTree, RunIdentity, SCHEMA_VERSION,
+    Sealing, SourceAdmission, VerificationLine,
+};
+use crate::bundle::report_md::Renderer;
+use crate::containment::Containment;
+use crate::run::attempt::ActionsSeen;
+use crate::run::event::{ControlRun, Kind};
+use crate::run::facts::{ApprovalFact, Facts};
+use crate::run::invariant::{CorePromotion, NeverActivated};
+use crate::run::judge::{self, Judgement};
+use crate::task::contract::{Contract, Label, SealedContract};
+use crate::values::blocker::{Code, headline};
+use crate::values::paths::{PathStanding, path_standing};
+
+/// Builds the report; digests are filled in by [`Report::with_digests`] once every other file is
+/// fixed.
+pub fn build_report(
+    identity: &RunIdentity,
+    contract: Option<&Contract>,
+    sealed: &SealedContract,
+    facts: &Facts,
+    judgement: &Judgement,
+    sealing: Sealing,
+) -> Report {
+    let mut blockers = judgement.blockers.clone();
+    blockers.extend(sealing.late);
+    let tests_passed = tests_passed(contract, facts);
+    let changes = facts
+        .diff
+        .as_ref()
+        .map(|diff| diff.changes.clone())
+        .unwrap_or_default();
+    let paths = path_results(contract, facts);
+    Report {
+        schema_version: SCHEMA_VERSION,
+        report_renderer: Renderer::NEWEST.number(),
+        kind: Kind::Run,
+        origin: identity.origin,
+        label: contract.map(|contract| contract.label).unwrap_or_default(),
+        case_id: identity.case_id.clone(),
+        run_id: identity.run_id.clone(),
+        status: crate::values::blocker::worst_status(&blockers),
+        failure_reason: headline(&blockers).map(|blocker| blocker.message.clone()),
+        backend: identity.engine.name.clone(),
+        engine: identity.engine.clone(),
+        stage: identity.stage,
+        containment: facts.containment.unwrap_or(Containment::None),
+        workspace_guard: facts.guard.clone(),
+        toolchains: facts.toolchains.clone(),
+        harness_version: identity.harness_version.clone(),
+        run_started_at: identity.started_at,
+        run_finished_at: sealing.finished_at,
+        backend_exit_code: facts
+            .engine_ended
+            .as_ref()
+            .and_then(|ended| ended.end.exit_code()),
+        artifacts_dir: identity.run_id.to_string(),
+        run_artifact_dir: identity.run_id.to_string(),
+        runtime_workspace_root: format!("home:work/{}", identity.run_id),
+        changed_files: changes.iter().map(|change| change.path.clone()).collect(),
+        workspace_scratch: facts
+            .diff
+            .as_ref()
+            .map(|diff| diff.scratch)
+            .unwrap_or_default(),
+        backend_scratch: sealing.backend_scratch,
+        allowed_writes_passed: paths.map(|(allowed, _)| allowed),
+        forbidden_paths_passed: paths.map(|(_, forbidden)| forbidden),
+        forbidden_actions: actions_seen(facts),
+        approval_status: approval_status(facts),
+        verification: verification_lines(facts),
+        verification_control: control_line(facts),
+        tests_command: contract
+            .and_then(|contract| contract.verification_commands.first().cloned()),
+        tests_passed,
+        required_events_passed: !blockers
+            .iter()
+            .any(|blocker| blocker.code == Code::MissingRequiredEvent),
+        claimed: sealing.claimed,
+        observed: observed(contract, facts),
+        blockers,
+        artifact_paths: BTreeMap::new(),
+        artifact_digests: BTreeMap::new(),
+        freshness: sealing.freshness,
+        not_applicable: not_applicable(contract, facts),
+        task_digest: sealed.task_digest,
+        contract_digest: sealed.contract_digest,
+        allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
+        process_started: facts
+            .engine_events
+            .contains(&crate::values::event_type::EventType::EngineStarted),
+        source_admission_status: if identity.source_admitted {
+            SourceAdmission::Admitted
+        } else {
+            SourceAdmission::NotAdmitted
+        },
+        result: result_tree(facts),
+        relies_on: sealing.relies_on,
+        continues: None,
+        events: sealing.head,
+        runtime_default_activation: NeverActivated,
+        core_promotion_status: CorePromotion::NotPromoted,
+    }
+}
+
+fn approval_status(facts: &Facts) -> ApprovalStatus {
+    match &facts.approval {
+        ApprovalFact::NotRequired => ApprovalStatus::NotRequired,
+        ApprovalFact::Requested(_) => ApprovalStatus::Requested,
+        ApprovalFact::Granted(_) => ApprovalStatus::Granted,
+        ApprovalFact::Denied(_) => ApprovalStatus::Denied,
+    }
+}
+
+fn actions_seen(facts: &Facts) -> Option<ActionsSeen> {
+    facts.engine_ended.as_ref()?.actions.clone()
+}
+
+fn result_tree(facts: &Facts) -> Option<ResultTree> {
+    let diff = facts.diff.as_ref()?;
+    Some(ResultTree {
+        tree: diff.result_tree.clone(),
+        commit: Some(diff.result_commit.clone()),
+    })
+}
+
+fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
+    Observed {
+        engine_end: facts.engine_ended.as_ref().map(|ended| ended.end),
+        changes: facts
+            .diff
+            .as_ref()
+            .map(|diff| diff.changes.clone())
+            .unwrap_or_default(),
+        verification_passed: tests_passed(contract, facts),
+        changed_test_files: facts
+            .verification
+            .as_ref()
+            .map(|v| v.changed_test_files.clone())
+            .unwrap_or_default(),
+    }
+}
+
+/// Fields that should repeat chain and contract and do not.
+pub fn misquoted_fields(
+    report: &Report,
+    contract: Option<&Contract>,
+    facts: &Facts,
+) -> Vec<&'static str> {
+    let lane = contract.map(|contract| contract.lane.executable_sha256);
+    let command = contract.and_then(|contract| contract.verification_commands.first());
+    [
+        (
+            "engine",
+            report.engine.name != report.backend
+                || lane.is_some_and(|known| known != report.engine.executable_sha256),
+        ),
+        (
+            "label",
+            report.label != contract.map(|contract| contract.label).unwrap_or_default(),
+        ),
+        (
+            "runtime_workspace_root",
+            report.runtime_workspace_root != format!("home:work/{}", report.run_id),
+        ),
+        (
+            "workspace_scratch",
+            report.workspace_scratch
+                != facts
+                    .diff
+                    .as_ref()
+                    .map(|diff| diff.scratch)
+                    .unwrap_or_default(),
+        ),
+        (
+            "forbidden_actions",
+            report.forbidden_actions != actions_seen(facts),
+        ),
+        (
+            "approval_status",
+            report.approval_status != approval_status(facts),
+        ),
+        (
+            "verification_control",
+            report.verification_control != control_line(facts),
+        ),
+        ("tests_command", report.tests_command.as_ref() != command),
+        ("observed", report.observed != observed(contract, facts)),
+        ("result", report.result != result_tree(facts)),
+    ]
+    .into_iter()
+    .filter_map(|(field, is_wrong)| is_wrong.then_some(field))
+    .collect()
+}
+
+/// (allowed writes passed, forbidden paths passed), once a tree was measured.
+pub fn path_results(contract: Option<&Contract>, facts: &Facts) -> Option<(bool, bool)> {
+    let (contract, diff) = (contract?, facts.diff.as_ref()?);
+    let found = |want: PathStanding| {
+        diff.changes.iter().any(|c| {
+            path_standing(&c.path, &contract.allowed_paths, &contract.forbidden_paths) == want
+        })
+    };
+    let forbidden = found(PathStanding::Forbidden);
+    Some((!forbidden && !found(PathStanding::Disallowed), !forbidden))
+}
+
+/// Null when nothing ran. Green checks whose control was not red have not passed anything.
+pub fn tests_passed(contract: Option<&Contract>, facts: &Facts) -> Option<bool> {
+    let done = facts
+        .verification
+        .as_ref()
+        .filter(|done| done.not_run.is_none())?;
+    Some(!done.checks.is_empty() && judge::verification_blockers(contract, done).is_empty())
+}
+
+pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {
+    let checks = facts
+        .verification
+        .as_ref()
+        .map(|done| done.checks.as_slice())
+        .unwrap_or_default();
+    checks
+        .iter()
+        .map(|check| VerificationLine {
+            kind: check.kind,
+            command: check.command.clone(),
+            exit_code: check.end.exit_code(),
+            end: check.end,
+            duration_ms: check.duration_ms,
+            passed: check.end.succeeded(),
+        })
+        .collect()
+}
+
+fn control_line(facts: &Facts) -> Option<ControlLine> {
+    Some(match facts.verification.as_ref()?.control.as_ref()? {
+        ControlRun::Ran { checks, .. } => ControlLine {
+            ran: true,
+            red: Some(
+                checks
+                    .iter()
+                    .any(|check| check.end.exit_code().is_some_and(|code| code != 0)),
+            ),
+            reason: None,
+        },
+        ControlRun::CouldNotRun { reason } | ControlRun::None { reason } => ControlLine {
+            ran: false,
+            red: None,
+            reason: Some(reason.clone()),
+        },
+    })
+}
+
+fn not_applicable(contract: Option<&Contract>, facts: &Facts) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    let mut say = |field: &str, why: &str| {
+        out.insert(field.to_owned(), why.to_owned());
+    };
+    if contract.is_some_and(|contract| contract.label == Label::Try) {
+        say("stage_proof", "a try proves no stage");
+    }
+    if facts.engine_ended.is_none() {
+        say(
+            "backend_exit_code",
+            "no engine was started, or its end was not observed",
+        );
+    }
+    if facts.diff.is_none() {
+        for field in ["allowed_writes_passed", "forbidden_paths_passed", "result"] {
+            say(field, "no tree was measured");
+        }
+    }
+    match &facts.verification {
+        None => say("tests_passed", "verification was not reached"),
+        Some(done) => {
+            if let Some(reason) = &done.not_run {
+                say("tests_passed", reason);
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,265 @@
+//! `report.json`: the machine summary and index of a bundle.
+//!
+//! - this file: the document, and what its builder is given
+//! - `derive.rs` the one pure function that builds it from facts
+
+mod derive;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bundle;
+use crate::bundle::report_md::RendererNumber;
+use crate::containment::{Containment, GuardPlan};
+use crate::run::attempt::ActionsSeen;
+use crate::run::event::{CheckKind, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
+use crate::run::invariant::{CorePromotion, NeverActivated};
+use crate::task::contract::{Label, Stage};
+use crate::values::blocker::Blocker;
+use crate::values::digest::Digest;
+use crate::values::ids::{CaseId, EngineId, RunId};
+use crate::values::json::{self, JsonError};
+use crate::values::maybe_known::MaybeKnown;
+use crate::values::paths::TreePath;
+use crate::values::time::Utc;
+use crate::values::verdict::Status;
+use crate::workspace::change::Change;
+
+pub use derive::{build_report, misquoted_fields, path_results, tests_passed, verification_lines};
+
+pub const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    pub schema_version: u32,
+    /// Which renderer wrote `report.md`. Absent in older bundles: renderer 1.
+    #[serde(default)]
+    pub report_renderer: RendererNumber,
+    pub kind: Kind,
+    pub origin: Origin,
+    #[serde(default)]
+    pub label: Label,
+    pub case_id: CaseId,
+    pub run_id: RunId,
+    pub status: Status,
+    pub failure_reason: Option<String>,
+    pub backend: EngineId,
+    pub engine: EngineFacts,
+    pub stage: Stage,
+    pub containment: Containment,
+    /// What protected the workspace from the engine; absent without a jail and in bundles of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_guard: Option<GuardPlan>,
+    pub toolchains: Vec<Toolchain>,
+    pub harness_version: String,
+    pub run_started_at: Utc,
+    pub run_finished_at: Utc,
+    pub backend_exit_code: Option<u8>,
+    pub artifacts_dir: String,
+    pub run_artifact_dir: String,
+    pub runtime_workspace_root: String,
+    pub changed_files: Vec<TreePath>,
+    pub workspace_scratch: ScratchCount,
+    pub backend_scratch: BackendScratch,
+    /// Null when no tree was measured; `not_applicable` says why.
+    pub allowed_writes_passed: Option<bool>,
+    pub forbidden_paths_passed: Option<bool>,
+    /// What was seen of attempts at forbidden actions; absent when no engine ended, or nobody
+    /// looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forbidden_actions: Option<ActionsSeen>,
+    pub approval_status: ApprovalStatus,
+    pub verification: Vec<VerificationLine>,
+    pub verification_control: Option<ControlLine>,
+    pub tests_command: Option<String>,
+    pub tests_passed: Option<bool>,
+    pub required_events_passed: bool,
+    pub blockers: Vec<Blocker>,
+    pub claimed: Claimed,
+    pub observed: Observed,
+    pub artifact_paths: BTreeMap<String, String>,
+    pub artifact_digests: BTreeMap<String, Digest>,
+    pub freshness: Freshness,
+    pub not_applicable: BTreeMap<String, String>,
+    pub task_digest: Digest,
+    pub contract_digest: Digest,
+    pub allowed_mutation_scope: String,
+    pub process_started: bool,
+    pub source_admission_status: SourceAdmission,
+    pub result: Option<ResultTree>,
+    pub relies_on: Vec<Reliance>,
+    /// Only in a settlement: the bundle whose chain goes on here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Continues>,
+    pub events: ChainHead,
+    pub runtime_default_activation: NeverActivated,
+    pub core_promotion_status: CorePromotion,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EngineFacts {
+    pub name: EngineId,
+    pub version: Option<String>,
+    pub executable_sha256: MaybeKnown<Digest>,
+    /// What an operator should know about this program before trusting its runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BackendScratch {
+    pub count: u64,
+    pub bytes: u64,
+    /// Entries that are neither regular files nor links, or could not be read.
+    pub skipped: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalStatus {
+    NotRequired,
+    Requested,
+    Granted,
+    Denied,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct VerificationLine {
+    pub kind: CheckKind,
+    pub command: String,
+    pub exit_code: Option<u8>,
+    pub end: ProcessEnd,
+    pub duration_ms: u64,
+    pub passed: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ControlLine {
+    pub ran: bool,
+    /// The commands were red where they had to be; null when nothing ran.
+    pub red: Option<bool>,
+    pub reason: Option<String>,
+}
+
+/// What the engine said about itself. Never evidence.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Claimed {
+    pub status: Option<String>,
+    pub summary: Option<String>,
+}
+
+/// What the harness saw.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Observed {
+    pub engine_end: Option<ProcessEnd>,
+    pub changes: Vec<Change>,
+    pub verification_passed: Option<bool>,
+    pub changed_test_files: Vec<TreePath>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Freshness {
+    pub checked_at: Utc,
+    pub artifacts: BTreeMap<String, Utc>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceAdmission {
+    Admitted,
+    NotAdmitted,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ResultTree {
+    pub tree: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Reliance {
+    pub kind: RelianceKind,
+    /// Proof: a run id, or `<run id>/<artifact>`. Approval and request: the record's own id.
+    pub id: String,
+    /// Proof: of that bundle's `SHA256SUMS`, or of the artifact. Otherwise of the record in
+    /// `relied/`.
+    pub sha256: Digest,
+}
+
+/// The bundle a settlement goes on from: named by run, bound by the digest of its `SHA256SUMS`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Continues {
+    pub run_id: RunId,
+    pub sums_sha256: Digest,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RelianceKind {
+    Proof,
+    Approval,
+    Request,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ChainHead {
+    pub count: u64,
+    pub head: Digest,
+}
+
+/// What the harness knows and the events do not say.
+#[derive(Clone, Debug)]
+pub struct RunIdentity {
+    pub run_id: RunId,
+    pub case_id: CaseId,
+    pub engine: EngineFacts,
+    pub stage: Stage,
+    pub origin: Origin,
+    /// `fake` counts as admitted; any other engine by its source admission.
+    pub source_admitted: bool,
+    pub harness_version: String,
+    pub started_at: Utc,
+}
+
+/// Everything measured while sealing.
+#[derive(Clone, Debug)]
+pub struct Sealing {
+    pub finished_at: Utc,
+    pub backend_scratch: BackendScratch,
+    pub freshness: Freshness,
+    pub head: ChainHead,
+    pub claimed: Claimed,
+    /// Found after the chain had ended; known to the report alone.
+    pub late: Vec<Blocker>,
+    /// The proofs, approvals and requests the run relied on.
+    pub relies_on: Vec<Reliance>,
+}
+
+impl Report {
+    /// Adds the digests of every other artifact and the report's own (see
+    /// [`bundle::report_self_digest`]).
+    pub fn with_digests(mut self, digests: BTreeMap<String, Digest>) -> Result<Self, JsonError> {
+        let names = digests
+            .keys()
+            .map(String::as_str)
+            .chain([bundle::REPORT, bundle::SUMS]);
+        self.artifact_paths = names
+            .map(|name| (name.to_owned(), format!("{}/{name}", self.artifacts_dir)))
+            .collect();
+        self.artifact_digests = digests;
+        let value = serde_json::to_value(&self).map_err(JsonError::Write)?;
+        self.artifact_digests.insert(
+            bundle::REPORT.to_owned(),
+            bundle::report_self_digest(&value)?,
+        );
+        Ok(self)
+    }
+
+    pub fn to_bytes(&self) -> Result<Vec<u8>, JsonError> {
+        json::pretty(self)
+    }
+}

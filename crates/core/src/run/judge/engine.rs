@@ -1,0 +1,130 @@
+//! How the engine ended, what it attempted, and whether it had a model to the end.
+
+use super::verification::all_green;
+use crate::run::event::{EngineEnded, ProcessEnd, TimeLimit};
+use crate::run::facts::Facts;
+use crate::task::contract::Contract;
+use crate::values::blocker::{Blocker, Code};
+
+/// Ended with 0, had a model to the end, and did not itself say that it failed.
+pub fn engine_ended_well(facts: &Facts) -> bool {
+    let Some(ended) = &facts.engine_ended else {
+        return false;
+    };
+    ended.end.succeeded() && wire_blockers(ended).is_empty() && facts.gave_up.is_none()
+}
+
+/// What the wire means: an engine that had no model to the end did not do its work, whatever its
+/// exit code.
+fn wire_blockers(ended: &EngineEnded) -> Vec<Blocker> {
+    let Some(model) = &ended.model else {
+        return Vec::new();
+    };
+    let unavailable = model
+        .unavailable
+        .clone()
+        .map(|why| Blocker::new(Code::ProviderUnavailable, Some(why)));
+    let over = model
+        .over_budget
+        .clone()
+        .map(|what| Blocker::new(Code::BudgetExceeded, Some(what)));
+    unavailable.into_iter().chain(over).collect()
+}
+
+pub(super) fn engine_blockers(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
+    let Some(ended) = &facts.engine_ended else {
+        return Vec::new();
+    };
+    let mut out = wire_blockers(ended);
+    // What the wire explains needs no second explanation by the engine.
+    let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
+    out.extend(how_it_ended(contract, facts, ended));
+    if ended.end.succeeded() {
+        out.extend(
+            gave_up.map(|why| {
+                Blocker::new(Code::EngineFailed, Some(format!("in its own words: {why}")))
+            }),
+        );
+    }
+    out
+}
+
+fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded) -> Vec<Blocker> {
+    let green = facts.verification.as_ref().is_some_and(all_green);
+    match ended.end {
+        ProcessEnd::Exited { code: 0 } => missing_engine_events(contract, facts),
+        ProcessEnd::Exited { code } => {
+            vec![Blocker::new(
+                Code::EngineFailed,
+                Some(format!("exit code {code}")),
+            )]
+        }
+        ProcessEnd::Signalled { signal } => {
+            vec![Blocker::new(
+                Code::EngineFailed,
+                Some(format!("killed by signal {signal}")),
+            )]
+        }
+        ProcessEnd::TimedOut { limit } => {
+            let detail = Some(format!(
+                "the engine reached its {} limit",
+                limit_word(limit)
+            ));
+            let mut out = vec![Blocker::new(Code::Timeout, detail)];
+            if green {
+                out.push(Blocker::new(Code::LifecycleTimeoutAfterValidPatch, None));
+            }
+            out
+        }
+        ProcessEnd::MemoryLimit { .. } => {
+            vec![Blocker::new(Code::ResourceLimit, Some("memory".into()))]
+        }
+        // A cancelled run carries `interrupted` as a finding; this only keeps it from ever passing.
+        ProcessEnd::Cancelled => match facts.findings.iter().any(|f| f.code == Code::Interrupted) {
+            true => Vec::new(),
+            false => vec![Blocker::new(Code::EngineFailed, Some("cancelled".into()))],
+        },
+        ProcessEnd::Lost => vec![Blocker::new(
+            Code::EngineFailed,
+            Some("its end was not observed".into()),
+        )],
+    }
+}
+
+/// What the engine was seen to attempt, whether or not it came to anything: nothing of it could.
+pub(super) fn attempt_blocker(contract: Option<&Contract>, facts: &Facts) -> Option<Blocker> {
+    let seen = facts.engine_ended.as_ref()?.actions.as_ref()?;
+    let forbidden = contract
+        .map(|contract| contract.forbidden_actions.clone())
+        .unwrap_or_default();
+    seen.failing(&forbidden)
+        .map(|detail| Blocker::new(Code::ForbiddenActionAttempted, Some(detail)))
+}
+
+pub(super) fn limit_word(limit: TimeLimit) -> &'static str {
+    match limit {
+        TimeLimit::Idle => "idle",
+        TimeLimit::Wall => "wall",
+    }
+}
+
+fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
+    // Where the case expects nothing in particular, the engine's own terminal event is expected.
+    let expected = match contract {
+        None => Vec::new(),
+        Some(contract) if contract.evidence_expectations.is_empty() => {
+            vec![contract.lane.terminal_event]
+        }
+        Some(contract) => contract.evidence_expectations.clone(),
+    };
+    expected
+        .iter()
+        .filter(|event| !facts.engine_events.contains(event))
+        .map(|event| {
+            Blocker::new(
+                Code::MissingRequiredEvent,
+                Some(format!("{} never came", event.as_str())),
+            )
+        })
+        .collect()
+}

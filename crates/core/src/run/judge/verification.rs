@@ -1,0 +1,257 @@
+//! What reviewers said and what the checks and their must-fail control mean.
+
+use super::engine::limit_word;
+use super::list;
+use crate::run::event::{
+    Check, CheckKind, ControlRun, EngineReview, ProcessEnd, VerificationCompleted,
+};
+use crate::run::facts::Facts;
+use crate::task::contract::{Contract, Control, Stage};
+use crate::values::blocker::{Blocker, Code};
+use crate::values::event_type::EventType;
+use crate::values::paths::TreePath;
+
+pub(super) fn all_green(done: &VerificationCompleted) -> bool {
+    done.not_run.is_none()
+        && !done.checks.is_empty()
+        && done.checks.iter().all(|check| check.end.succeeded())
+}
+
+pub(super) fn review_and_check_blockers(
+    contract: Option<&Contract>,
+    facts: &Facts,
+) -> Vec<Blocker> {
+    let mut out: Vec<Blocker> = rejection(&facts.reviews).into_iter().collect();
+    if let Some(done) = &facts.verification {
+        out.extend(verification_blockers(contract, done));
+    }
+    out
+}
+
+fn rejection(reviews: &[EngineReview]) -> Option<Blocker> {
+    let review = reviews.iter().find(|review| !review.accepted)?;
+    Some(Blocker::new(
+        Code::ReviewerRejected,
+        Some(review.summary.clone()),
+    ))
+}
+
+/// The codes `verification.completed` itself carries; a time limit belongs to `run.completed`.
+pub fn verification_codes(
+    contract: Option<&Contract>,
+    reviews: &[EngineReview],
+    done: &VerificationCompleted,
+) -> Vec<Code> {
+    let found = rejection(reviews)
+        .into_iter()
+        .chain(verification_blockers(contract, done));
+    found
+        .map(|blocker| blocker.code)
+        .filter(|code| code.info().event == EventType::VerificationCompleted)
+        .collect()
+}
+
+/// What a verification means. Exit codes decide; a count can only make it worse.
+pub fn verification_blockers(
+    contract: Option<&Contract>,
+    done: &VerificationCompleted,
+) -> Vec<Blocker> {
+    if done.not_run.is_some() {
+        // Only a gate's row may stand here without anything having run.
+        return done
+            .blockers
+            .iter()
+            .map(|code| Blocker::new(*code, done.not_run.clone()))
+            .collect();
+    }
+    let mut out = Vec::new();
+    if let Some(mismatch) = &done.mismatch {
+        out.push(Blocker::new(
+            Code::VerificationUntrusted,
+            Some(mismatch.clone()),
+        ));
+        return out;
+    }
+    let Some(contract) = contract else { return out };
+    if let Some(reason) = unfaithful(contract, done) {
+        out.push(Blocker::new(Code::VerificationUntrusted, Some(reason)));
+    }
+    for check in &done.checks {
+        match check.end {
+            ProcessEnd::Exited { code: 0 } => {}
+            ProcessEnd::TimedOut { limit } => out.push(Blocker::new(
+                Code::Timeout,
+                Some(format!(
+                    "verification reached its {} limit: {}",
+                    limit_word(limit),
+                    check.command
+                )),
+            )),
+            end => out.push(Blocker::new(
+                Code::VerificationFailed,
+                Some(describe(check, end)),
+            )),
+        }
+    }
+    if all_green(done) {
+        let reasons = [
+            takeover(done),
+            control_problem(contract, done.control.as_ref()),
+            lost_tests(contract, done),
+        ];
+        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+        if !reasons.is_empty() {
+            out.push(Blocker::new(
+                Code::VerificationUntrusted,
+                Some(reasons.join("; ")),
+            ));
+        }
+    }
+    out
+}
+
+/// A change that decides how checks are run, or what they check, cannot be judged by them.
+fn takeover(done: &VerificationCompleted) -> Option<String> {
+    let named = |paths: &[TreePath]| list(&paths.iter().collect::<Vec<_>>());
+    if !done.runner_takeovers.is_empty() {
+        return Some(format!(
+            "changed what decides how checks are run; allow it by its own name or leave it: {}",
+            named(&done.runner_takeovers)
+        ));
+    }
+    let rewritten = &done.rewritten_test_files;
+    (!rewritten.is_empty()).then(|| {
+        format!(
+            "test files were rewritten while the checks ran: {}",
+            named(rewritten)
+        )
+    })
+}
+
+/// With a runner, every test of the baseline must have run again. Bundles from before ids were read
+/// have none.
+fn lost_tests(contract: &Contract, done: &VerificationCompleted) -> Option<String> {
+    let Control::Runner(_) = contract.verification_control else {
+        return None;
+    };
+    let Some(tests) = &done.tests else {
+        return done
+            .log_nonce
+            .as_ref()
+            .map(|_| "the tests of the baseline were not compared".into());
+    };
+    let more = tests
+        .missing_count
+        .saturating_sub(tests.missing.len() as u64);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    let named = || {
+        format!(
+            "tests of the baseline did not run again: {}{more}",
+            tests.missing.join("; ")
+        )
+    };
+    (tests.missing_count > 0).then(named)
+}
+
+fn describe(check: &Check, end: ProcessEnd) -> String {
+    let how = match end {
+        ProcessEnd::Exited { code } => format!("exit code {code}"),
+        ProcessEnd::Signalled { signal } => format!("signal {signal}"),
+        ProcessEnd::TimedOut { .. } => "time limit".into(),
+        ProcessEnd::MemoryLimit { .. } => "memory limit".into(),
+        ProcessEnd::Cancelled => "cancelled".into(),
+        ProcessEnd::Lost => "end not observed".into(),
+    };
+    let what = match check.kind {
+        CheckKind::Visible => "",
+        CheckKind::Hidden => "hidden check: ",
+    };
+    format!("{what}{}: {how}", check.command)
+}
+
+/// The commands that ran must be the contract's, all of them and in order.
+fn unfaithful(contract: &Contract, done: &VerificationCompleted) -> Option<String> {
+    let ran = |kind: CheckKind| {
+        done.checks
+            .iter()
+            .filter(move |check| check.kind == kind)
+            .map(|check| &check.command)
+    };
+    let visible_ok = ran(CheckKind::Visible).eq(contract.verification_commands.iter());
+    let hidden_ok = ran(CheckKind::Hidden).eq(contract.hidden_verification.commands.iter());
+    // Hidden checks run only after the visible ones were green.
+    let hidden_due = done
+        .checks
+        .iter()
+        .filter(|c| c.kind == CheckKind::Visible)
+        .all(|c| c.end.succeeded());
+    if !visible_ok {
+        return Some("the commands that ran are not the contract's".into());
+    }
+    (hidden_due && !hidden_ok).then(|| "the hidden checks that ran are not the contract's".into())
+}
+
+fn control_problem(contract: &Contract, control: Option<&ControlRun>) -> Option<String> {
+    match (&contract.verification_control, control) {
+        (Control::None(_), Some(ControlRun::None { .. }))
+            if contract.lane.stage <= Stage::Three =>
+        {
+            None
+        }
+        (Control::None(_), _) => Some("a control is required at this stage".into()),
+        (_, None | Some(ControlRun::None { .. })) => {
+            Some("the must-fail control did not run".into())
+        }
+        (_, Some(ControlRun::CouldNotRun { reason })) => {
+            Some(format!("the must-fail control could not run: {reason}"))
+        }
+        (
+            _,
+            Some(ControlRun::Ran {
+                checks,
+                failures_added,
+                failures_reported,
+            }),
+        ) => {
+            let ran: Vec<&String> = checks.iter().map(|check| &check.command).collect();
+            if ran.is_empty()
+                || !ran
+                    .iter()
+                    .copied()
+                    .eq(contract.verification_commands.iter())
+            {
+                return Some("the control did not run the contract's commands".into());
+            }
+            // Red means the command itself said no: an exit code, not a kill or a time limit.
+            let red = |check: &Check| check.end.exit_code().is_some_and(|code| code != 0);
+            let green: Vec<&str> = checks
+                .iter()
+                .filter(|c| !red(c))
+                .map(|c| c.command.as_str())
+                .collect();
+            if green.len() == checks.len() {
+                return Some(format!(
+                    "still green with a failing check added: {}",
+                    green.join("; ")
+                ));
+            }
+            match (failures_added, failures_reported) {
+                (Some(added), Some(reported)) if reported < added => Some(format!(
+                    "{added} failing tests were added, the runner reported {reported}"
+                )),
+                (Some(added), None) => Some(format!(
+                    "{added} failing tests were added, the runner reported no count"
+                )),
+                _ => None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "verification_tests.rs"]
+mod tests;

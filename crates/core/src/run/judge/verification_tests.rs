@@ -1,0 +1,269 @@
+//! What checks, their control and the tests of the baseline mean.
+
+use super::*;
+use crate::run::event::{TestsCompared, TimeLimit};
+use crate::run::judge::judge;
+use crate::run::judge::tests::{COMMAND, check, codes, codes_with, exited, good, verification};
+use crate::task::contract::tests::sample;
+use crate::values::digest::Digest;
+
+fn verify_with(end: ProcessEnd, control: Option<ControlRun>) -> impl FnOnce(&mut Facts) {
+    move |facts| facts.verification = Some(verification(end, control))
+}
+
+#[test]
+fn verification_by_exit_code() {
+    assert_eq!(codes(verify_with(exited(1), None)), ["verification_failed"]);
+    assert_eq!(
+        codes(verify_with(ProcessEnd::Signalled { signal: 11 }, None)),
+        ["verification_failed"]
+    );
+    assert_eq!(
+        codes(verify_with(ProcessEnd::Lost, None)),
+        ["verification_failed"]
+    );
+    assert_eq!(
+        codes(verify_with(
+            ProcessEnd::TimedOut {
+                limit: TimeLimit::Wall
+            },
+            None
+        )),
+        ["timeout"]
+    );
+}
+
+#[test]
+fn the_control_must_be_red_and_complete() {
+    let ran = |end: ProcessEnd, added: Option<u64>, reported: Option<u64>| {
+        Some(ControlRun::Ran {
+            checks: vec![check(CheckKind::Visible, COMMAND, end)],
+            failures_added: added,
+            failures_reported: reported,
+        })
+    };
+    let untrusted = ["verification_untrusted"];
+    assert_eq!(codes(verify_with(exited(0), None)), untrusted, "no control");
+    assert_eq!(
+        codes(verify_with(exited(0), ran(exited(0), Some(5), Some(5)))),
+        untrusted,
+        "green"
+    );
+    assert_eq!(
+        codes(verify_with(
+            exited(0),
+            ran(ProcessEnd::Signalled { signal: 9 }, None, None)
+        )),
+        untrusted,
+        "killed is not red"
+    );
+    assert_eq!(
+        codes(verify_with(
+            exited(0),
+            ran(
+                ProcessEnd::TimedOut {
+                    limit: TimeLimit::Wall
+                },
+                None,
+                None
+            )
+        )),
+        untrusted
+    );
+    assert_eq!(
+        codes(verify_with(exited(0), ran(exited(1), Some(5), Some(4)))),
+        untrusted,
+        "some silenced"
+    );
+    assert_eq!(
+        codes(verify_with(exited(0), ran(exited(1), Some(5), None))),
+        untrusted,
+        "no count"
+    );
+    assert_eq!(
+        codes(verify_with(exited(0), ran(exited(1), Some(5), Some(9)))),
+        Vec::<&str>::new()
+    );
+    assert_eq!(
+        codes(verify_with(exited(0), ran(exited(1), None, None))),
+        Vec::<&str>::new()
+    );
+    let could_not = Some(ControlRun::CouldNotRun { reason: "x".into() });
+    assert_eq!(codes(verify_with(exited(0), could_not)), untrusted);
+    let none = || Some(ControlRun::None { reason: "x".into() });
+    assert_eq!(
+        codes(verify_with(exited(0), none())),
+        untrusted,
+        "the contract asked for one"
+    );
+    let other = ControlRun::Ran {
+        checks: vec![check(CheckKind::Visible, "false", exited(1))],
+        failures_added: None,
+        failures_reported: None,
+    };
+    assert_eq!(
+        codes(verify_with(exited(0), Some(other))),
+        untrusted,
+        "another command"
+    );
+    let empty = ControlRun::Ran {
+        checks: vec![],
+        failures_added: None,
+        failures_reported: None,
+    };
+    assert_eq!(
+        codes(verify_with(exited(0), Some(empty))),
+        untrusted,
+        "no command"
+    );
+}
+
+#[test]
+fn no_control_is_allowed_only_low_on_the_ladder() {
+    let none = || Some(ControlRun::None { reason: "x".into() });
+    let with_stage = |stage: Stage| {
+        move |contract: &mut Contract| {
+            contract.verification_control = Control::None("x".into());
+            contract.lane.stage = stage;
+        }
+    };
+    assert_eq!(
+        codes_with(with_stage(Stage::Two), verify_with(exited(0), none())),
+        Vec::<&str>::new()
+    );
+    assert_eq!(
+        codes_with(with_stage(Stage::Three), verify_with(exited(0), none())),
+        Vec::<&str>::new()
+    );
+    assert_eq!(
+        codes_with(with_stage(Stage::Four), verify_with(exited(0), none())),
+        ["verification_untrusted"]
+    );
+}
+
+#[test]
+fn only_the_contracts_commands_count() {
+    let other =
+        |facts: &mut Facts| facts.verification.as_mut().unwrap().checks[0].command = "true".into();
+    assert_eq!(codes(other)[0], "verification_untrusted");
+    let hidden = |c: &mut Contract| c.hidden_verification.commands = vec!["sh hidden.sh".into()];
+    assert_eq!(
+        codes_with(hidden, |_| {}),
+        ["verification_untrusted"],
+        "hidden check left out"
+    );
+    let push = |end: ProcessEnd| {
+        move |facts: &mut Facts| {
+            facts.verification.as_mut().unwrap().checks.push(check(
+                CheckKind::Hidden,
+                "sh hidden.sh",
+                end,
+            ));
+        }
+    };
+    assert_eq!(codes_with(hidden, push(exited(0))), Vec::<&str>::new());
+    assert_eq!(codes_with(hidden, push(exited(1))), ["verification_failed"]);
+    assert_eq!(
+        codes(|facts| facts.verification.as_mut().unwrap().mismatch = Some("tree differs".into())),
+        ["verification_untrusted"]
+    );
+}
+
+#[test]
+fn codes_of_the_verification_event_leave_out_time_limits() {
+    let contract = sample();
+    let done = verification(
+        ProcessEnd::TimedOut {
+            limit: TimeLimit::Wall,
+        },
+        None,
+    );
+    assert_eq!(verification_codes(Some(&contract), &[], &done), []);
+    let review = [EngineReview {
+        accepted: false,
+        summary: "no".into(),
+    }];
+    assert_eq!(
+        verification_codes(Some(&contract), &review, &verification(exited(1), None)),
+        [Code::ReviewerRejected, Code::VerificationFailed]
+    );
+}
+
+fn compared(missing: &[&str]) -> TestsCompared {
+    TestsCompared {
+        ids_sha256: Digest::of(b"ids"),
+        baseline_ids: 12,
+        verified_ids: 12,
+        not_seen: None,
+        missing_count: missing.len() as u64,
+        missing: missing.iter().take(10).map(|id| (*id).to_owned()).collect(),
+    }
+}
+
+fn verified_with(change: impl FnOnce(&mut VerificationCompleted)) -> impl FnOnce(&mut Facts) {
+    move |facts| change(facts.verification.as_mut().unwrap())
+}
+
+#[test]
+fn every_test_of_the_baseline_ran_again() {
+    let untrusted = ["verification_untrusted"];
+    assert_eq!(
+        codes(verified_with(|done| done.tests = Some(compared(&[])))),
+        Vec::<&str>::new()
+    );
+    assert_eq!(
+        codes(verified_with(
+            |done| done.tests = Some(compared(&["t: skipped"]))
+        )),
+        untrusted
+    );
+    assert_eq!(
+        codes(verified_with(|done| done.log_nonce = Some("n".into()))),
+        untrusted,
+        "absence is no pass"
+    );
+    let without_runner =
+        |contract: &mut Contract| contract.verification_control = Control::None("x".into());
+    let none = |done: &mut VerificationCompleted| {
+        done.control = Some(ControlRun::None { reason: "x".into() });
+        done.log_nonce = Some("n".into());
+    };
+    assert_eq!(
+        codes_with(without_runner, verified_with(none)),
+        Vec::<&str>::new(),
+        "no runner, no ids"
+    );
+    let mut not_seen = compared(&[]);
+    not_seen.not_seen = Some("the baseline's own run named no test (exit code 1)".into());
+    assert_eq!(
+        codes(verified_with(|done| done.tests = Some(not_seen))),
+        Vec::<&str>::new()
+    );
+    let names: Vec<String> = (0..12).map(|n| format!("t{n}: not there")).collect();
+    let mut facts = good();
+    facts.verification.as_mut().unwrap().tests = Some(compared(
+        &names.iter().map(String::as_str).collect::<Vec<_>>(),
+    ));
+    let detail = judge(Some(&sample()), &facts).blockers[0]
+        .detail
+        .clone()
+        .unwrap();
+    assert!(
+        detail.contains("t0: not there; t1") && detail.ends_with("and 2 more"),
+        "{detail}"
+    );
+}
+
+#[test]
+fn who_takes_over_the_runner_is_not_believed() {
+    let path = || vec![TreePath::new("sitecustomize.py")];
+    let untrusted = ["verification_untrusted"];
+    assert_eq!(
+        codes(verified_with(|done| done.runner_takeovers = path())),
+        untrusted
+    );
+    assert_eq!(
+        codes(verified_with(|done| done.rewritten_test_files = path())),
+        untrusted
+    );
+}

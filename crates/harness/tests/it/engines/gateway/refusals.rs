@@ -1,0 +1,251 @@
+//! What the gateway refuses: requests that may not pass, and answers of another model.
+
+use std::io::Write;
+
+use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::wire::Protocol;
+use cto_core::wire::calls::{Outcome, RefusalReason};
+use serde_json::{Value, json};
+
+use crate::fixtures::gateway_lab::*;
+
+#[test]
+fn another_model_never_reaches_the_engine() {
+    for protocol in Protocol::ALL {
+        for wrong in ["model='other'", "unnamed=true"] {
+            let lab = lab_with(
+                protocol,
+                &format!("[[turn]]\ntext='forbidden words'\npiece=3\nlatency_ms=1\n{wrong}\n"),
+                |_| {},
+            );
+            let answer = lab.ask(protocol);
+            assert_eq!(answer.head.status, 502, "{protocol:?} {wrong}");
+            assert!(
+                !answer.body.contains("forb"),
+                "{protocol:?} {wrong}: {}",
+                answer.body
+            );
+            let report = lab.finish();
+            assert!(report.wrong_model(), "{report:?}");
+        }
+        let lab = lab_with(
+            protocol,
+            "[[turn]]\ntext='fine'\nmodel='lab-1-2026'\n",
+            |route| route.aliases = vec!["lab-1-2026".into()],
+        );
+        assert_eq!(
+            lab.ask(protocol).head.status,
+            200,
+            "an alias is the same model"
+        );
+        assert_eq!(
+            lab.only_call().model_answered,
+            MaybeKnown::Known("lab-1-2026".into())
+        );
+    }
+    // A switch in the middle ends the stream there.
+    let first = r#"data: {"model":"lab-1","choices":[{"delta":{"content":"a"}}]}"#;
+    let second = r#"data: {"model":"other","choices":[{"delta":{"content":"forbidden"}}]}"#;
+    let lab = lab(&format!(
+        "[[turn]]\ngarbage='''{first}\n\n{second}\n\n'''\n"
+    ));
+    let answer = lab.chat();
+    assert!(!answer.body.contains("forbidden") && (answer.head.status == 502 || !answer.whole));
+    assert_eq!(lab.only_call().outcome, Outcome::WrongModel);
+}
+
+#[test]
+fn requests_that_may_not_pass_are_refused_and_recorded() {
+    let good = r#"{"model":"lab-1"}"#;
+    let post = |headers: &str, body: &str| {
+        format!("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{headers}\r\n{body}")
+    };
+    let sized = |body: &str| {
+        post(
+            &format!(
+                "Authorization: Bearer TOKEN\r\nContent-Length: {}\r\n",
+                body.len()
+            ),
+            body,
+        )
+    };
+    let auth = "Authorization: Bearer TOKEN\r\n";
+    for (request, why, status) in [
+        (
+            sized(r#"{"model":"lab-2"}"#),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized(r#"{"model":"Lab-1"}"#),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1 "}"#),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized("{\"model\":\"l\u{430}b-1\"}"),
+            RefusalReason::OtherModel,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","model":"lab-2"}"#),
+            RefusalReason::DuplicateKey,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","Model":"lab-2"}"#),
+            RefusalReason::ModelSwitch,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","models":["lab-2"]}"#),
+            RefusalReason::ModelSwitch,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","tools":[{"type":"web_search"}]}"#),
+            RefusalReason::HostedTool,
+            400,
+        ),
+        (sized(r#"{}"#), RefusalReason::NoModel, 400),
+        (sized("[]"), RefusalReason::NotStrictJson, 400),
+        (sized("not json"), RefusalReason::NotStrictJson, 400),
+        (
+            post(&format!("Content-Length: {}\r\n", good.len()), good),
+            RefusalReason::BadToken,
+            401,
+        ),
+        (
+            post(
+                &format!(
+                    "Authorization: Bearer wrong\r\nContent-Length: {}\r\n",
+                    good.len()
+                ),
+                good,
+            ),
+            RefusalReason::BadToken,
+            401,
+        ),
+        (
+            post(
+                &format!("{auth}Content-Encoding: gzip\r\nContent-Length: 2\r\n"),
+                "xx",
+            ),
+            RefusalReason::EncodedBody,
+            415,
+        ),
+        (
+            post(&format!("{auth}Content-Length: 99999999999\r\n"), ""),
+            RefusalReason::BodyTooLong,
+            413,
+        ),
+        (
+            post(
+                &format!("{auth}Upgrade: websocket\r\nConnection: Upgrade\r\n"),
+                "",
+            ),
+            RefusalReason::Upgrade,
+            400,
+        ),
+        (
+            post(
+                &format!("{auth}Expect: 200-ok\r\nContent-Length: 2\r\n"),
+                "{}",
+            ),
+            RefusalReason::Expectation,
+            417,
+        ),
+        (
+            format!("POST /v1/embeddings HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            RefusalReason::BadPath,
+            404,
+        ),
+        (
+            format!("POST /v1/responses HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            RefusalReason::BadPath,
+            404,
+        ),
+        (
+            format!("GET /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            RefusalReason::BadMethod,
+            405,
+        ),
+        (
+            format!("POST /v1/chat/completions?a=b HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            RefusalReason::BadQuery,
+            400,
+        ),
+        (
+            format!("CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n{auth}\r\n"),
+            RefusalReason::AbsoluteTarget,
+            400,
+        ),
+        (
+            format!(
+                "POST http://example.com/v1/chat/completions HTTP/1.1\r\nHost: x\r\n{auth}\r\n"
+            ),
+            RefusalReason::AbsoluteTarget,
+            400,
+        ),
+        (
+            "\u{0}\u{1}garbage\r\n\r\n".to_owned(),
+            RefusalReason::BadHttp,
+            400,
+        ),
+        (
+            "POST / HTTP/1.1\r\n\r\n".to_owned(),
+            RefusalReason::BadHttp,
+            400,
+        ),
+        (
+            post(
+                &format!("{auth}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"),
+                "",
+            ),
+            RefusalReason::BadHttp,
+            400,
+        ),
+        (
+            post(&format!("{auth}Transfer-Encoding: chunked\r\n"), "zz\r\n"),
+            RefusalReason::BadHttp,
+            400,
+        ),
+        ("x".repeat(70_000), RefusalReason::HeadTooLong, 431),
+    ] {
+        let lab = lab(TURN);
+        let answer = lab.raw(&request.replace("TOKEN", &lab.token));
+        assert_eq!(answer.head.status, status, "{why:?}: {}", answer.body);
+        let told: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!(
+            (told["error"]["type"].as_str(), &told["error"]["code"]),
+            (Some("cto_refused"), &json!(why)),
+            "{told}"
+        );
+        assert!(lab.log().is_empty(), "{why:?} went to the model");
+        let call = lab.only_call();
+        assert_eq!(
+            (call.outcome, call.why, call.forwarded),
+            (Outcome::Refused, Some(why), false)
+        );
+    }
+}
+
+#[test]
+fn a_refusal_can_be_followed_by_a_request() {
+    let lab = lab(TURN);
+    let mut socket = lab.connect();
+    let wrong = lab.text(path_of(CHAT), "", r#"{"model":"other"}"#);
+    let right = lab.text(path_of(CHAT), "", &body_of(CHAT).to_string());
+    // All at once: pipelined.
+    socket
+        .write_all(format!("{wrong}{right}{right}").as_bytes())
+        .unwrap();
+    for status in [400, 200, 200] {
+        assert_eq!(read_answer(&mut socket).unwrap().head.status, status);
+    }
+    assert_eq!(lab.finish().calls.len(), 3);
+}
