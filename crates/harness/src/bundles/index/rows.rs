@@ -150,7 +150,10 @@ fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
         stage: row.get::<_, u8>(7)?.try_into().map_err(damaged)?,
         origin: parse_word(&text(8)?).map_err(damaged)?,
         started_at: time(9)?,
-        blockers: codes.map(parse_word).collect::<Result<_, _>>().map_err(damaged)?,
+        blockers: codes
+            .map(parse_word)
+            .collect::<Result<_, _>>()
+            .map_err(damaged)?,
         kind: parse_word(&text(11)?).map_err(damaged)?,
         finished_at: time(12)?,
         failure_reason: row.get(13)?,

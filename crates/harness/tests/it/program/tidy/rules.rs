@@ -266,7 +266,7 @@ const ONE_PLACE: &[OnePlace] = &[
     },
     OnePlace {
         what: "a run is asked for",
-        signs: &[" Request {"],
+        signs: &["= Request {", "(Request {", "    Request {"],
         in_strings: false,
         places: &["crates/harness/src/task/request.rs"],
     },
