@@ -205,7 +205,7 @@ const ROWS: &[Row] = &[
     (
         "a class of words and no way",
         |w| w.facts.credential = Credential::NoWay,
-        &["provider_auth_unavailable: the credential class is words"],
+        &["provider_auth_unavailable: the record describes the credential in words only"],
     ),
     (
         "a variable that is not set",

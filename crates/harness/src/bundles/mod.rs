@@ -1,4 +1,11 @@
-//! ROOM.
+//! Sealed runs on disk: found, read, verified, packed and deleted. Nothing here runs anything.
+//!
+//! - `runs_root.rs` the directory of all runs; `reader.rs` documents of one; `index/` all of them,
+//!   searchable
+//! - `verifier.rs` the files a verifier asks for; `pack.rs` a bundle as one file
+//! - `prune.rs` deleting by a rule
+//!
+//! Imports host and evidence. Imported by records, run, proof and cli.
 
 pub mod index;
 pub mod pack;

@@ -1,4 +1,11 @@
-//! The command line: one file a command, one place where failures become exit codes.
+//! The command line: one file per command, one place where failures become exit codes. It turns
+//! words into requests and answers into text; everything else is done below.
+//!
+//! - `work/` run, try, apply, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
+//! - `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
+//! - `parse.rs` words to a command; `args/` flags shared; `help.rs`; `old_names.rs` former names
+//!
+//! Imports every room. Imported by nobody but `main.rs`.
 
 mod args;
 mod engines;

@@ -1,7 +1,12 @@
 //! Writing evidence. A bundle is open, then sealed, and never changes again.
 //!
+//! - `mod.rs` the open bundle; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
+//!   engine left, packed
+//! - `secrets.rs` what must not stand in it; `keys.rs` and `sign/` who signs it
+//!
 //! The event chain is guarded by the state machine of `cto_core::run`: an event out of order is an
 //! error here, not a surprise for the verifier. `docs/bundle-format.md` gives the sealing order.
+//! Imports host. Imported by every room from supervise up but doubles.
 
 pub mod keys;
 pub mod secrets;

@@ -1,4 +1,13 @@
-//! The clock, randomness, the environment, and where state lives. Nothing else reads them.
+//! This machine as the harness knows it: clock, randomness, environment, files, and where state
+//! lives. Nothing else reads them.
+//!
+//! - `mod.rs` time, random names, `Env`, `Home`, the program itself
+//! - `files.rs` reading, hashing and removing files; `digest_cache.rs` digests of programs, kept
+//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown
+//! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
+//! - `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
+//!
+//! Imports no other room. Imported by every room.
 
 pub mod accounts;
 pub mod digest_cache;

@@ -1,5 +1,11 @@
 //! From a request to a plan, or to every reason why there is none. Host and source are looked at
 //! only when the gates before them have passed.
+//!
+//! - `mod.rs` the contract, the gates phase by phase, and each look
+//! - `source.rs` the repository; `engine_program.rs` the engine's program; `provider.rs` its model
+//! - `doctor.rs` signs of what keeps a host from containing
+//!
+//! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
 pub mod doctor;
 pub mod engine_program;

@@ -1,4 +1,10 @@
-//! ROOM.
+//! What proves the harness itself: failures it must close, stages it must hold, cases it can trust.
+//! Everything runs through the ordinary path.
+//!
+//! - `matrix/` one row per failure or attack; `validate/` one validator per stage
+//! - `case_trial.rs` a case tried out with its own scripts
+//!
+//! Imports every room below it but plan. Imported by cli.
 
 pub mod case_trial;
 pub mod matrix;

@@ -1,7 +1,11 @@
 //! Records on disk: where each is looked for, and how one is changed.
 //!
+//! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
+//! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
+//!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
+//! Imports host, task, evidence, supervise and bundles. Imported by plan, proof and cli.
 
 pub mod identity;
 

@@ -29,12 +29,12 @@ pub fn look_back(
     bundle: &mut OpenBundle,
     request: &Request,
     planned: &Planned,
-    findings: &[Finding],
+    findings: &mut Vec<Finding>,
     env: &Env,
     home: &Home,
-) -> Vec<Finding> {
+) {
     let (Some(asked), Some(mut copied)) = (&request.source, copied_repo(planned)) else {
-        return Vec::new();
+        return;
     };
     let since = Instant::now();
     let facts = &bundle.folded().facts;
@@ -46,28 +46,21 @@ pub fn look_back(
         .iter()
         .any(|finding| finding.code == Code::DirtyEndingTree);
     copied.copied_fixture_end_clean = facts.diff.is_some().then_some(!left_over);
-    let mut found: Vec<Finding> = copied
-        .ended(&source::look_again(&asked.path, env, home))
-        .into_iter()
-        .collect();
-    let outcome = if found.is_empty() {
+    let changed = copied.ended(&source::look_again(&asked.path, env, home));
+    let outcome = if changed.is_none() {
         TraceOutcome::Ok
     } else {
         TraceOutcome::Failed
     };
-    let _ = bundle.trace(
-        "source.look_again",
-        outcome,
-        since,
-        found.first().and_then(|finding| finding.detail.clone()),
-    );
+    let detail = changed.as_ref().and_then(|finding| finding.detail.clone());
+    let _ = bundle.trace("source.look_again", outcome, since, detail);
+    findings.extend(changed);
     if let Err(error) = bundle.write_json(bundle::SOURCE, &copied) {
-        found.push(Finding {
+        findings.push(Finding {
             code: Code::ArtifactWriteFailure,
             detail: Some(chain(&error)),
         });
     }
-    found
 }
 
 /// What was copied, as the first look found it.

@@ -3,12 +3,12 @@
 //!
 //! - `mod.rs` the nine steps in order; `execution.rs` what each of them needs, and why one stops
 //! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides
-//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare; `engine/` the engine, started and heard; `checks/` the
-//!   contract's commands in pristine copies
+//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
+//! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
 //!
-//! Imports every room from host to plan. Imported by doubles, proof and cli.
+//! Imports every room below it but records. Imported by proof and cli.
 
 pub mod approvals;
 pub mod checks;
@@ -92,8 +92,7 @@ pub fn run_asking(
         Ok(findings)
     });
     let mut findings = record::findings(&mut bundle, outcome);
-    let again = afterwards::look_back(&mut bundle, request, &planned, &findings, env, home);
-    findings.extend(again);
+    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
     if !request.keep {
         afterwards::remove_workspace(&mut bundle, &work);
     }
@@ -150,10 +149,9 @@ fn perform(
 
 impl<'a> Asked<'a> {
     fn execution(&self, plan: &'a Plan, work: &Path) -> Result<Execution<'a>, Stop> {
-        let git = self.env.find_program("git").ok_or_else(|| {
-            let why = "git was not found on PATH".into();
-            Stop::Finding(why, Code::ProviderUnavailable)
-        })?;
+        let missing = || "git was not found on PATH".to_owned();
+        let git = self.env.find_program("git");
+        let git = git.ok_or_else(|| Stop::Finding(missing(), Code::ProviderUnavailable))?;
         Ok(Execution {
             env: self.env,
             cancel: self.cancel,

@@ -1,4 +1,10 @@
-//! ROOM.
+//! What a person sees: standard output, progress on standard error, tables, and how wide it all is.
+//!
+//! - `output.rs` answers and errors, as text or as JSON; `table.rs` columns
+//! - `progress/` the line under a run, and the board of several
+//! - `stat_view.rs` which files a patch changed; `terminal.rs` widths and safe characters
+//!
+//! Imports host. Imported by run, proof and cli.
 
 pub mod output;
 pub mod progress;

@@ -1,5 +1,12 @@
-//! Starting a process, draining it, and ending it: engine and verification alike. Only this room
-//! spawns what a contract names.
+//! Processes: shaped, started, listened to, limited and ended, engine and checks alike. Only this
+//! room starts what a contract names.
+//!
+//! - `launch/` what a process is started with: mounts, environment, limits
+//! - `mod.rs` start and watch; `pipes.rs` its output; `capture.rs` the same into a file, without
+//!   secrets
+//! - `limits.rs` when to wait, ask or kill; `cancel.rs` signals to us
+//!
+//! Imports host and evidence. Imported by workspace, records, run, doubles, proof and cli.
 
 pub mod cancel;
 pub mod launch;
@@ -99,7 +106,8 @@ pub struct Running {
     door: Option<Door>,
 }
 
-/// Starts a launch. A jailed one is proven contained here, and waits inside for [`Running::finish`].
+/// Starts a process. A jailed one is proven contained here, and waits inside for
+/// [`Running::finish`].
 pub fn start(launch: &Launch) -> Result<Running, SuperviseError> {
     start_in(None, launch)
 }

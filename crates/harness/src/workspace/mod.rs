@@ -1,4 +1,12 @@
-//! ROOM.
+//! Work trees: private copies for engines and checks, and what really changed in them.
+//!
+//! - `of_run.rs` the workspace of one run; `measure.rs` what changed in it
+//! - `private_copy.rs` a copy, plain or over a cached one: `checkout.rs` the cache, `overlay/` the
+//!   kernel's layers
+//! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
+//! - `apply.rs` a patch into the operator's repository; `own_dir.rs` private directories for a look
+//!
+//! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 
 mod error;
 

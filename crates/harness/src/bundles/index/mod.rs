@@ -7,6 +7,7 @@
 //! file. Why it may be believed is in `docs/decisions/0007-index.md`.
 
 mod bundles;
+mod rows;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

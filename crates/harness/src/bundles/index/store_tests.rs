@@ -1,6 +1,9 @@
+use cto_core::operator::listing::{Listed, ListedState, Summary};
 use cto_core::run::event::{Kind, Origin};
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
+use cto_core::values::ids::RunId;
+use cto_core::values::time::Utc;
 use cto_core::values::verdict::Status;
 use proptest::prelude::*;
 use proptest::sample::select;

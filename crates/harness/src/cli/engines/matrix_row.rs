@@ -2,18 +2,15 @@
 
 use std::path::PathBuf;
 
-use cto_core::proof::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE, Scripted, Words};
-use cto_core::values::ids::RunId;
-use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+use cto_core::proof::matrix::{Scripted, Words};
+use rustix::process::Signal;
 use serde_json::json;
-use signal_hook::consts::SIGXFSZ;
 
 use crate::cli::Context;
 use crate::host::failure::Failure;
-use crate::proof::matrix::{self, VALIDATOR};
+use crate::proof::matrix::{self, VALIDATOR, fault};
 use crate::run;
 use crate::run::approvals::{Answer, Approvals};
-use crate::screen::progress::{Progress, Quiet};
 use crate::supervise::cancel::Cancel;
 use crate::task::engines;
 
@@ -62,44 +59,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
                 .so("nothing ran"),
         );
     }
-    let unheard = |error: std::io::Error| {
+    let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
-    };
-    let cancel = Cancel::on_signals().map_err(unheard)?;
-    let mut progress: Box<dyn Progress> = Box::new(Quiet);
-    match row.fault {
-        Some(Fault::SmallFiles) => {
-            // Handled, so that the write fails instead of ending us.
-            let flag = std::sync::Arc::default();
-            signal_hook::flag::register(SIGXFSZ, flag).map_err(unheard)?;
-            let limit = Rlimit {
-                current: Some(SMALL_FILE),
-                maximum: Some(SMALL_FILE),
-            };
-            setrlimit(Resource::Fsize, limit).map_err(|error| {
-                Failure::internal("no_limit", "the size of files cannot be limited").because(&error)
-            })?;
-        }
-        Some(Fault::Interrupt) => {
-            progress = Box::new(AtFirstSound(|| {
-                // Not sent means not interrupted, and the row turns red.
-                let _ = kill_process(getpid(), Signal::TERM);
-            }))
-        }
-        Some(Fault::SourceEdited) => {
-            let file = args
-                .source
-                .clone()
-                .unwrap_or_default()
-                .join(EDITED_MEANWHILE);
-            progress = Box::new(AtFirstSound(move || {
-                // Not written means not edited, and the row turns red.
-                let _ = std::fs::write(&file, b"by somebody else\n");
-            }));
-        }
-        // PATH came with the process.
-        Some(Fault::NoGit) | None => {}
-    }
+    })?;
+    let mut progress = fault::apply(row.fault, args.source.as_deref())?;
     let sealed = run::run_asking(
         &approvals,
         &home,
@@ -120,18 +83,4 @@ fn words(args: &Args) -> Words {
         .collect();
     words.insert("harness".into(), std::process::id().to_string());
     words
-}
-
-/// Does something as soon as the engine is heard, and again whenever it is.
-struct AtFirstSound<F>(F);
-
-impl<F: FnMut()> Progress for AtFirstSound<F> {
-    fn started(&mut self, _: &RunId) {}
-    fn step(&mut self, _: &str, _: &str) {}
-
-    fn engine_output(&mut self, _: &[u8]) {
-        (self.0)();
-    }
-
-    fn done(&mut self) {}
 }

@@ -1,4 +1,9 @@
-//! ROOM.
+//! Commands about engines: which there are, what admits them, what proves them.
+//!
+//! - `list.rs` engines · `setup.rs` setup · `admit.rs` admit · `eligibility.rs` eligibility
+//! - `validate.rs` validate · `matrix.rs` matrix · `matrix_row.rs` one row, a hidden command
+//!
+//! Imported by `cli/mod.rs` alone.
 
 pub mod admit;
 pub mod eligibility;

@@ -3,7 +3,7 @@
 use anstyle::AnsiColor;
 use cto_core::containment::advice::{self, Advice};
 use cto_core::operator::amounts::Size;
-use cto_jail::probe;
+use cto_jail::probe::{self, Probe};
 use serde_json::json;
 
 use crate::cli::Context;
@@ -35,7 +35,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     } else {
         "only fake playing its own script at stage 2, uncontained"
     };
-    let (count, bytes) = checkouts(&home);
+    let kept = checkouts(&home);
     let code = if probe.works() { 0 } else { 3 };
     if context.output.json {
         context.output.document(&json!({
@@ -50,11 +50,35 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             "reachable_stages": stages,
             "programs": programs.iter().map(|(name, found)| json!({"program": name, "found": describe(found)})).collect::<Vec<_>>(),
             "unused_variables": unused,
-            "checkouts": {"count": count, "bytes": bytes},
+            "checkouts": {"count": kept.0, "bytes": kept.1},
             "state_home": home.root.display().to_string(),
         }))?;
         return Ok(code);
     }
+    print_layers(context, &probe, &signs.kernel);
+    context.output.line("");
+    for (name, found) in &programs {
+        context.output.row(name, &tame(&describe(found)));
+    }
+    context
+        .output
+        .row("state", &home.root.display().to_string());
+    context.output.row(
+        "checkouts",
+        &format!("{} kept, {} of files", kept.0, Size(kept.1)),
+    );
+    context.output.row("stages", stages);
+    for name in unused {
+        context
+            .output
+            .row("note", &format!("{name} is set and has no effect here"));
+    }
+    advice.iter().for_each(|advice| tell(context, advice));
+    Ok(code)
+}
+
+/// The verdict, and every layer and canary under it.
+fn print_layers(context: &Context, probe: &Probe, kernel: &str) {
     let out = |text: &str| context.output.line(text);
     let dim = dim();
     let (green, red) = (
@@ -68,7 +92,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     };
     out(&format!(
         "{style}{word}{style:#}  kernel {}, as {}",
-        tame(&signs.kernel),
+        tame(kernel),
         if cto_jail::is_root() {
             "root"
         } else {
@@ -115,25 +139,6 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
                 .hanging(&format!("  {red}MISSING{red:#} "), &tame(missing))
         });
     }
-    out("");
-    for (name, found) in &programs {
-        context.output.row(name, &tame(&describe(found)));
-    }
-    context
-        .output
-        .row("state", &home.root.display().to_string());
-    context.output.row(
-        "checkouts",
-        &format!("{count} kept, {} of files", Size(bytes)),
-    );
-    context.output.row("stages", stages);
-    for name in unused {
-        context
-            .output
-            .row("note", &format!("{name} is set and has no effect here"));
-    }
-    advice.iter().for_each(|advice| tell(context, advice));
-    Ok(code)
 }
 
 fn tell(context: &Context, advice: &Advice) {

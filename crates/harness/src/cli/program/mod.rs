@@ -1,4 +1,9 @@
-//! ROOM.
+//! Commands about this program and this host.
+//!
+//! - `doctor.rs` the jail on this host; `config.rs` settings
+//! - `completions.rs`, `man.rs` for shells and manual readers; `docs.rs` the generated pages
+//!
+//! Imported by `cli/mod.rs`; a test compares the pages of `docs.rs` with those in the repository.
 
 pub(super) mod completions;
 pub(super) mod config;

@@ -1,4 +1,9 @@
-//! ROOM.
+//! Commands that do work: each turns words into a request and prints what came of it.
+//!
+//! - `run.rs`, `run_all.rs` cases; `try_run.rs` your own repository; `apply.rs` its patch
+//! - `exec.rs` any command in the jail
+//!
+//! Imported by `cli/mod.rs`; `TaskArgs` also by commands that show what a run would be.
 
 pub mod apply;
 pub mod exec;

@@ -2,6 +2,7 @@
 //! place of its own; then judged by what it left there.
 
 mod aftermath;
+pub mod fault;
 mod place;
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use cto_core::run::event::ControlRun;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::paths::TreePath;
 
-use super::{Ran, Session};
+use super::session::{Ran, Session};
 use crate::run::execution::{Stop, random};
 use crate::workspace::on_disk;
 use crate::workspace::private_copy::PrivateCopy;

@@ -20,7 +20,7 @@ use crate::run::engine::outfit::Outfit;
 use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Progress;
 use crate::supervise::launch::{EngineStart, Launch};
-use crate::supervise::{self, Capture, Stream, SuperviseError};
+use crate::supervise::{self, Capture, Running, Stream, SuperviseError};
 use crate::task::request::Request;
 use crate::workspace::of_run::Workspace;
 
@@ -62,23 +62,7 @@ pub fn run(
         limit,
         &secrets,
     );
-    let mut running = match supervise::start(&launch) {
-        Ok(running) => running,
-        Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
-            return Err(Stop::LateGate {
-                gate: "containment",
-                code: Code::ContainmentUnavailable,
-                detail: error.to_string(),
-            });
-        }
-        Err(error) => {
-            bundle.write(
-                bundle::UNAVAILABLE_NOTE,
-                b"the engine's program could not be started\n",
-            )?;
-            return Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable));
-        }
-    };
+    let mut running = start_proven(bundle, &launch)?;
     let gateway = outfit.open(running.take_door())?;
     bundle.emit(Event::EngineStarted(EngineStarted {
         engine: request.manifest.id.clone(),
@@ -131,6 +115,27 @@ pub fn run(
         )?;
     }
     Ok(ended.end)
+}
+
+/// Starts the process. A jail that cannot be proven closes the gate that had promised one.
+fn start_proven(bundle: &mut OpenBundle, launch: &Launch) -> Result<Running, Stop> {
+    match supervise::start(launch) {
+        Ok(running) => Ok(running),
+        Err(error @ (SuperviseError::Jail(_) | SuperviseError::NotContained { .. })) => {
+            Err(Stop::LateGate {
+                gate: "containment",
+                code: Code::ContainmentUnavailable,
+                detail: error.to_string(),
+            })
+        }
+        Err(error) => {
+            bundle.write(
+                bundle::UNAVAILABLE_NOTE,
+                b"the engine's program could not be started\n",
+            )?;
+            Err(Stop::Finding(error.to_string(), Code::ProviderUnavailable))
+        }
+    }
 }
 
 fn actions_seen(

@@ -1,6 +1,8 @@
 //! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
 //! but ours, against a git directory no engine ever saw.
 
+mod command;
+mod import;
 mod source;
 mod tree_files;
 
@@ -9,14 +11,15 @@ pub use tree_files::{Submodule, Visit, Wanted};
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
-use crate::host::toolchains::SYSTEM_PATH;
+use command::{finish, last_line, scrubbed, told};
+use import::{quoted, write_commit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -65,9 +68,7 @@ pub enum Edit<'a> {
     },
 }
 
-const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
 // A fixed time: the same content always gives the same commit id.
-const WHEN: &str = "946684800 +0000";
 const BRANCH: &str = "refs/heads/main";
 const RESULT: &str = "refs/heads/cto-result";
 
@@ -394,182 +395,6 @@ impl HarnessRepo {
         command.args(["update-index", "-q", "--refresh", "--ignore-submodules"]);
         finish("update-index", command)
     }
-}
-
-/// Runs a command that reads paths and may answer while it reads.
-fn told(
-    operation: &'static str,
-    mut command: Command,
-    paths: &[TreePath],
-) -> Result<Output, GitError> {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command
-        .spawn()
-        .map_err(|source| GitError::Spawn { operation, source })?;
-    let input: Vec<u8> = paths
-        .iter()
-        .flat_map(|path| [path.as_bytes(), b"\0"].concat())
-        .collect();
-    let stdin = child.stdin.take();
-    // Written from a thread: git answers while it reads, and both pipes are bounded.
-    let output = std::thread::scope(|scope| {
-        let writer = scope.spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&input)));
-        let output = child.wait_with_output();
-        // A failed write shows as a failed answer.
-        drop(writer.join());
-        output
-    });
-    output.map_err(|source| GitError::Pipe { operation, source })
-}
-
-fn write_commit<'a>(
-    mut out: impl Write,
-    branch: &str,
-    parent: Option<&Commit>,
-    edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
-) -> io::Result<()> {
-    let message = if parent.is_some() {
-        "result"
-    } else {
-        "baseline"
-    };
-    write!(
-        out,
-        "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n"
-    )?;
-    write!(out, "data {}\n{message}\n", message.len())?;
-    if let Some(parent) = parent {
-        writeln!(out, "from {}", parent.commit)?;
-    }
-    let (gone, written): (Vec<_>, Vec<_>) = edits
-        .into_iter()
-        .partition(|(_, edit)| matches!(edit, Edit::Delete));
-    // Deletions first: a file may have become a directory.
-    for (path, _) in gone {
-        writeln!(out, "D {}", quoted(path))?;
-    }
-    for (path, edit) in written {
-        let (kind, bytes, mut content) = match edit {
-            Edit::Delete => continue,
-            Edit::Submodule { commit } => {
-                writeln!(out, "M 160000 {commit} {}", quoted(path))?;
-                continue;
-            }
-            Edit::Write {
-                kind,
-                bytes,
-                content,
-            } => (kind, bytes, content),
-        };
-        writeln!(
-            out,
-            "M {} inline {}\ndata {bytes}",
-            kind.git_mode(),
-            quoted(path)
-        )?;
-        let copied = io::copy(&mut (&mut content).take(bytes), &mut out)?;
-        if copied != bytes {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                format!("{path} changed while it was read"),
-            ));
-        }
-        out.write_all(b"\n")?;
-    }
-    out.write_all(b"\nget-mark :1\nls :1 \"\"\ndone\n")?;
-    out.flush()
-}
-
-use std::io::Read as _;
-
-/// A path as fast-import reads it: always quoted, so that no name can end its line.
-fn quoted(path: &TreePath) -> String {
-    let mut out = String::from("\"");
-    for byte in path.as_bytes() {
-        match byte {
-            b'"' => out.push_str("\\\""),
-            b'\\' => out.push_str("\\\\"),
-            0x20..=0x7e => out.push(char::from(*byte)),
-            other => out.push_str(&format!("\\{other:03o}")),
-        }
-    }
-    out.push('"');
-    out
-}
-
-fn scrubbed(git: &Path) -> Command {
-    let mut command = Command::new(git);
-    command
-        .env_clear()
-        .env("PATH", SYSTEM_PATH)
-        .env("LC_ALL", "C")
-        .env("HOME", "/nonexistent")
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_SYSTEM", "/dev/null")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_ATTR_NOSYSTEM", "1")
-        .env("GIT_OPTIONAL_LOCKS", "0")
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env("GIT_NO_LAZY_FETCH", "1")
-        .args([
-            "-c",
-            "core.hooksPath=/dev/null",
-            "-c",
-            "core.fsmonitor=false",
-            "-c",
-            "core.untrackedCache=false",
-        ])
-        .args([
-            "-c",
-            "core.autocrlf=false",
-            "-c",
-            "core.safecrlf=false",
-            "-c",
-            "core.excludesFile=/dev/null",
-        ])
-        .args([
-            "-c",
-            "core.attributesFile=/dev/null",
-            "-c",
-            "gc.auto=0",
-            "-c",
-            "maintenance.auto=false",
-        ])
-        .args(["-c", "core.fsync=none", "-c", "safe.directory=*"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    command
-}
-
-fn finish(operation: &'static str, mut command: Command) -> Result<(), GitError> {
-    let child = command
-        .spawn()
-        .map_err(|source| GitError::Spawn { operation, source })?;
-    let output = child
-        .wait_with_output()
-        .map_err(|source| GitError::Pipe { operation, source })?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(GitError::Failed {
-            operation,
-            message: last_line(&output.stderr),
-        }),
-    }
-}
-
-fn last_line(stderr: &[u8]) -> String {
-    let text = String::from_utf8_lossy(stderr);
-    let line = text
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("no message");
-    line.chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
 fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {

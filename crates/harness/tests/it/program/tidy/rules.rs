@@ -266,7 +266,7 @@ const ONE_PLACE: &[OnePlace] = &[
     },
     OnePlace {
         what: "a run is asked for",
-        signs: &[" Request {"],
+        signs: &["= Request {", "(Request {", "    Request {"],
         in_strings: false,
         places: &["crates/harness/src/task/request.rs"],
     },
@@ -274,7 +274,7 @@ const ONE_PLACE: &[OnePlace] = &[
         what: "a jail is shaped",
         signs: &["JailPlan {"],
         in_strings: false,
-        places: &["crates/harness/src/supervise/launch.rs", "crates/jail/"],
+        places: &["crates/harness/src/supervise/launch", "crates/jail/"],
     },
 ];
 

@@ -2,35 +2,28 @@
 //! everything that must not. Each check is a run of its own, of a double that ships in this binary,
 //! in a state of its own.
 
+mod lab;
+
 use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use cto_core::bundle;
-use cto_core::engine::manifest::Manifest;
 use cto_core::gate::ladder::RefusedRun;
-use cto_core::task::contract::{LimitChanges, Stage};
+use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
-use cto_core::wire::scenario::Scenario;
 use serde_json::{Value, json};
 
-use super::{Bench, Validation, report_path};
+use lab::{Lab, MODEL, decision, document, model, told, turn};
+
+use super::{Bench, Validation};
 use crate::bundles::reader;
-use crate::doubles::model::Model;
-use crate::evidence::SealedBundle;
-use crate::host;
-use crate::host::digest_cache;
 use crate::host::failure::Failure;
 use crate::run::stage_proof;
-use crate::task::cases;
 use crate::task::lane::LaneOptions;
 use crate::task::request::ProofOrder;
-use crate::task::request::Request;
 
-const DOUBLE: &str = include_str!("../../doubles/agent.toml");
-const MODEL: &str = "scripted";
 /// The model's answer when it is first asked.
 const PROBE: &str = "[probe]\ntext = \"ready\"\n";
 const FIX: &str = "import re\n\n\ndef slugify(text):\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")\n";
@@ -60,17 +53,6 @@ const CHECKS: [&str; 21] = [
     "no_secret_or_endpoint_in_any_artifact",
 ];
 
-/// What every run of this validator shares.
-struct Lab<'b, 'e> {
-    bench: &'b mut Bench<'e>,
-    manifest: Manifest,
-    good: LaneOptions,
-    credential: String,
-    /// Where models listened: none of it may stand in any bundle.
-    authorities: Vec<String>,
-    validation: Validation,
-}
-
 pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     if bench.engine.is_some() {
         return Err(Failure::usage(
@@ -96,144 +78,8 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     Ok(validation.done())
 }
 
-impl<'b, 'e> Lab<'b, 'e> {
-    fn open(bench: &'b mut Bench<'e>) -> Result<Self, Failure> {
-        let broken = |error| {
-            Failure::internal("bad_double", "the double of an agent is broken").because(&error)
-        };
-        let manifest = Manifest::parse("agent.toml", DOUBLE).map_err(broken)?;
-        bench.case = cases::find(cases::DEFAULT_CASE, None)?;
-        let mut lab = Self {
-            credential: format!("validator-{}", host::random_name(24)?),
-            bench,
-            manifest,
-            good: LaneOptions::default(),
-            authorities: Vec::new(),
-            validation: Validation::default(),
-        };
-        let key = lab.write("key", lab.credential.clone().as_bytes())?;
-        let own = std::env::current_exe().and_then(|own| own.canonicalize());
-        let own = own.map_err(|e| {
-            Failure::internal("own_program", "this program cannot find itself").because(&e)
-        })?;
-        lab.good = LaneOptions {
-            decision: Some(lab.record("decision", &decision())?),
-            model_admission: Some(lab.record("model", &model())?),
-            executable_admission: Some(lab.record("executable", &lab.executable(&own)?)?),
-            credential: Some(format!("file:{}", key.display())),
-            ..LaneOptions::default()
-        };
-        Ok(lab)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
-        use std::io::Write;
-        let path = self.bench.root.join(name);
-        let file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path);
-        let failed =
-            |error| Failure::internal("no_fixture", "a fixture cannot be written").because(&error);
-        file.and_then(|mut file| file.write_all(bytes))
-            .map_err(failed)?;
-        Ok(path)
-    }
-
-    fn record(&self, name: &str, value: &Value) -> Result<PathBuf, Failure> {
-        self.write(&format!("{name}.json"), value.to_string().as_bytes())
-    }
-
-    fn executable(&self, path: &Path) -> Result<Value, Failure> {
-        let sha256 = digest_cache::digest(self.bench.home, path).map_err(|error| {
-            Failure::internal("own_program", "a program cannot be read").because(&error)
-        })?;
-        Ok(json!({
-            "engine": self.manifest.id, "path": path.display().to_string(), "sha256": sha256, "identity_output": "a double",
-            "version": env!("CARGO_PKG_VERSION"), "command_shape": "__agent", "approval_source": "this validator",
-            "admission_timestamp": "2026-01-01", "review_trigger": "never kept",
-        }))
-    }
-
-    /// A scripted model of this process, and the file that says where it listens.
-    fn model(&mut self, scenario: &str) -> Result<PathBuf, Failure> {
-        let broken = |what: String| {
-            Failure::internal("no_model", "the scripted model cannot be played").reason(what)
-        };
-        let text = format!("key = \"{}\"\n{scenario}", self.credential);
-        let scenario = Scenario::parse(&text)
-            .map_err(|(line, _, words)| broken(format!("{line}: {words}")))?;
-        let model = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| Model::start(listener, scenario, None));
-        let address = model.map_err(|error| broken(error.to_string()))?.address;
-        self.authorities.push(address.to_string());
-        self.write(
-            &format!("url-{}", self.authorities.len()),
-            format!("http://{address}/v1").as_bytes(),
-        )
-    }
-
-    fn request(&self, asked: LaneOptions, stage: Stage) -> Request {
-        // The double is no slow starter: what stays silent is the model.
-        let limits = LimitChanges {
-            engine_idle_seconds: Some(8),
-            ..LimitChanges::default()
-        };
-        Request::case(self.bench.case.clone(), self.manifest.clone())
-            .at_stage(stage)
-            .opened(true)
-            .limited(limits)
-            .contained(self.bench.contain)
-            .in_lane(asked)
-            .asked_by(self.bench.origin())
-    }
-
-    fn run(&mut self, asked: LaneOptions) -> Result<SealedBundle, Failure> {
-        let request = self.request(asked, Stage::Two);
-        self.run_request(&request)
-    }
-
-    fn run_request(&mut self, request: &Request) -> Result<SealedBundle, Failure> {
-        let sealed = self.bench.run(request)?;
-        match sealed.report.status {
-            Status::Pass => self.validation.pass_reports.push(report_path(&sealed)),
-            Status::Blocked | Status::Fail => {
-                self.validation.failure_reports.push(report_path(&sealed))
-            }
-        }
-        Ok(sealed)
-    }
-
-    /// A lane that must be blocked by this code, in these words and with the marker of the code,
-    /// before anything is started.
-    fn blocks(
-        &mut self,
-        name: &str,
-        code: Code,
-        words: &str,
-        asked: LaneOptions,
-    ) -> Result<(), Failure> {
-        let sealed = self.run(asked)?;
-        let report = &sealed.report;
-        let said = |blocker: &cto_core::values::blocker::Blocker| {
-            blocker.code == code
-                && blocker
-                    .detail
-                    .as_deref()
-                    .unwrap_or_default()
-                    .contains(words)
-        };
-        let marked = bundle::note_of(code).is_none_or(|note| sealed.dir.join(note).is_file());
-        let held = report.status == Status::Blocked
-            && !report.process_started
-            && report.blockers.iter().any(said);
-        self.validation
-            .check(name, held && marked, || told(&sealed));
-        Ok(())
-    }
-
+impl Lab<'_, '_> {
+    /// Nothing runs without a model that is admitted, and a decision that allows it.
     fn records_block(&mut self) -> Result<(), Failure> {
         let good = self.good.clone();
         let url = Some(self.model(PROBE)?);
@@ -288,6 +134,16 @@ impl<'b, 'e> Lab<'b, 'e> {
             "invalid_admission",
             admission(1),
         )?;
+        let another = admission(2);
+        self.decisions_block(&url, another)
+    }
+
+    fn decisions_block(
+        &mut self,
+        url: &Option<PathBuf>,
+        another: LaneOptions,
+    ) -> Result<(), Failure> {
+        let good = self.good.clone();
         let mut decisions = Vec::new();
         for (name, status, class, whole) in [
             ("undecided", "not_decided", "local_case_compatible", true),
@@ -311,7 +167,11 @@ impl<'b, 'e> Lab<'b, 'e> {
             }
             decisions.push(self.record(name, &record)?);
         }
-        let decided = |file: PathBuf| with(&|asked| asked.decision = Some(file.clone()));
+        let decided = |file: PathBuf| LaneOptions {
+            base_url_file: url.clone(),
+            decision: Some(file),
+            ..good.clone()
+        };
         let code = Code::ProviderDecisionClosed;
         let nowhere = self.bench.root.join("no-such-record.json");
         self.blocks(
@@ -330,7 +190,7 @@ impl<'b, 'e> Lab<'b, 'e> {
             "external_blocked_when_local_required",
             code,
             "local_provider_required",
-            admission(2),
+            another,
         )?;
         self.blocks(
             "external_approved_needs_all_fields",
@@ -427,14 +287,6 @@ impl<'b, 'e> Lab<'b, 'e> {
             .proving(Some(ProofOrder::Stage1 { refused }));
         self.bench.run(&opened)?;
         Ok(())
-    }
-
-    fn plays(&mut self, scenario: &str) -> Result<SealedBundle, Failure> {
-        let asked = LaneOptions {
-            base_url_file: Some(self.model(scenario)?),
-            ..self.good.clone()
-        };
-        self.run(asked)
     }
 
     fn runs(&mut self) -> Result<(), Failure> {
@@ -552,49 +404,4 @@ impl<'b, 'e> Lab<'b, 'e> {
             });
         Ok(())
     }
-}
-
-fn turn(tool: &str, arguments: &Value) -> String {
-    format!("[[turn]]\ntool = [{{ name = \"{tool}\", raw = '''{arguments}''' }}]\n")
-}
-
-fn document(sealed: &SealedBundle, name: &str) -> Value {
-    reader::document(&sealed.dir, name)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default()
-}
-
-fn told(sealed: &SealedBundle) -> String {
-    let line = |blocker: &cto_core::values::blocker::Blocker| {
-        format!(
-            "{}: {}",
-            blocker.code.as_str(),
-            blocker.detail.as_deref().unwrap_or("no detail")
-        )
-    };
-    let blockers: Vec<String> = sealed.report.blockers.iter().map(line).collect();
-    format!(
-        "{} ended {} ({})",
-        sealed.report.run_id,
-        sealed.report.status.as_str(),
-        blockers.join("; ")
-    )
-}
-
-fn model() -> Value {
-    json!({
-        "status": "admitted", "provider": "validator", "model": MODEL, "credential_source_class": "a file of this validator",
-        "allowed_network_class": "loopback", "approval_source": "this validator", "admission_timestamp": "2026-01-01",
-        "review_trigger": "never kept",
-    })
-}
-
-fn decision() -> Value {
-    json!({
-        "decision_status": "local_provider_required", "provider_class": "local_case_compatible", "provider": "validator",
-        "model": MODEL, "approval_source": "this validator", "credential_source_class": "a file of this validator",
-        "allowed_network_class": "loopback", "review_trigger": "never kept", "evidence_sources": ["this validator"],
-        "effect": "a scripted model may be used by a double",
-    })
 }

@@ -1,0 +1,416 @@
+//! The checks of one run, in order: the contract's commands, hidden ones, the control, and the same
+//! commands on the baseline, each in a copy of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cto_core::bundle;
+use cto_core::checks::control;
+use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
+use cto_core::checks::test_log::Section;
+use cto_core::containment::ProcessReport;
+use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
+use cto_core::task::contract::{Control, Runner};
+use cto_core::values::digest::Digest;
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::tree::{self, FileKind};
+
+use super::log::{self, TestLog};
+use super::test_names::{self, Witness};
+use crate::evidence::EvidenceError;
+use crate::evidence::secrets::Secrets;
+use crate::run::execution::{Execution, Stop};
+use crate::supervise::launch::Launch;
+use crate::supervise::{self, Stream};
+use crate::workspace::measure::Measured;
+use crate::workspace::of_run::Workspace;
+use crate::workspace::on_disk;
+use crate::workspace::private_copy::PrivateCopy;
+
+/// Output kept for counting failures.
+const RECENT: usize = 1 << 20;
+
+/// A shell command of the contract, ready to be run.
+struct ShellJob {
+    launch: Launch,
+    scratch: PathBuf,
+}
+
+/// A shell command of the contract, in a copy, with a home of its own. With a runner it is heard
+/// which tests it runs.
+fn shell_job(
+    execution: &Execution<'_>,
+    copy: &PrivateCopy,
+    command: &str,
+    runner: Option<Runner>,
+) -> Result<ShellJob, Stop> {
+    let scratch = execution.new_scratch()?;
+    if let Some(runner) = runner {
+        test_names::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
+    }
+    let place = execution.place(copy, &scratch)?;
+    let mut launch = Launch::command(&place, command);
+    if let Some(runner) = runner {
+        test_names::announce(&mut launch, &place.scratch(), runner);
+    }
+    Ok(ShellJob { launch, scratch })
+}
+
+/// The end of what was printed, each stream apart: a line of one must not begin in the middle of
+/// the other's.
+#[derive(Default)]
+pub(super) struct Recent {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Recent {
+    fn push(&mut self, stream: Stream, bytes: &[u8]) {
+        let kept = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        kept.extend_from_slice(bytes);
+        let excess = kept.len().saturating_sub(RECENT);
+        kept.drain(..excess);
+    }
+
+    pub fn text(&self) -> String {
+        format!(
+            "{}\n{}",
+            String::from_utf8_lossy(&self.stdout),
+            String::from_utf8_lossy(&self.stderr)
+        )
+    }
+}
+
+pub(super) struct Session<'a> {
+    pub execution: &'a Execution<'a>,
+    pub workspace: &'a Workspace,
+    pub measured: &'a Measured,
+    pub secrets: &'a Secrets,
+    pub log: TestLog<'a>,
+    pub processes: Vec<ProcessReport>,
+}
+
+/// What became of some commands in one copy.
+#[derive(Default)]
+pub(super) struct Ran {
+    pub checks: Vec<Check>,
+    /// The end of their output, for counting.
+    pub recent: Recent,
+    /// The tests of each command.
+    tests: Vec<TestIds>,
+}
+
+/// Which commands, and how they are run.
+pub(super) struct Commands<'a> {
+    section: Section,
+    commands: &'a [String],
+    runner: Option<Runner>,
+    /// Less time than the contract gives.
+    wall: Option<Duration>,
+}
+
+impl<'a> Commands<'a> {
+    fn of(section: Section, commands: &'a [String]) -> Self {
+        Self {
+            section,
+            commands,
+            runner: None,
+            wall: None,
+        }
+    }
+
+    /// The word `containment.json` has for such a process.
+    fn label(&self) -> &'static str {
+        match self.section {
+            Section::Setup => "setup",
+            Section::Check => "check",
+            Section::Hidden => "hidden check",
+            Section::Control => "must-fail control",
+            Section::Baseline => "baseline check",
+        }
+    }
+
+    fn kind(&self) -> CheckKind {
+        if self.section == Section::Hidden {
+            CheckKind::Hidden
+        } else {
+            CheckKind::Visible
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    pub fn verify(&mut self) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
+        let contract = &self.execution.plan.contract;
+        let mut done = self.begun();
+        let copy = match self.prepared("verify")? {
+            Ok(copy) => copy,
+            Err(mismatch) => {
+                self.log.say(&mismatch);
+                done.mismatch = Some(mismatch);
+                return Ok((done, None));
+            }
+        };
+        let ran = self.commands(&copy, &self.visible(Section::Check))?;
+        done.checks = ran.checks;
+        if !green(&done.checks) {
+            return Ok((done, None));
+        }
+        let took = Duration::from_millis(done.checks.iter().map(|check| check.duration_ms).sum());
+        done.rewritten_test_files = self.rewritten(&copy);
+        done.checks.extend(self.hidden()?);
+        let expected =
+            contract.verification_commands.len() + contract.hidden_verification.commands.len();
+        if !green(&done.checks) || done.checks.len() != expected {
+            return Ok((done, None));
+        }
+        done.control = Some(self.control()?);
+        let ids = match self.runner() {
+            Some(runner) => Some(self.baseline(runner, ran.tests, took)?),
+            None => None,
+        };
+        Ok((done, ids))
+    }
+
+    /// What is known before anything ran.
+    fn begun(&self) -> VerificationCompleted {
+        let baseline = self.workspace.baseline();
+        let changed = || self.measured.changes.iter().map(|change| &change.path);
+        let is_named = |path: &&TreePath| {
+            control::is_runner_config(path)
+                || (baseline.contains_key(*path) && control::is_test_file(path))
+        };
+        VerificationCompleted {
+            tree: Some(tree::tree_digest(&self.measured.tree)),
+            changed_test_files: changed().filter(is_named).cloned().collect(),
+            runner_takeovers: control::runner_takeovers(
+                changed(),
+                &self.execution.plan.contract.allowed_paths,
+            ),
+            ..VerificationCompleted::nothing(Digest::of(b""))
+        }
+    }
+
+    fn runner(&self) -> Option<Runner> {
+        match self.execution.plan.control {
+            Control::Runner(runner) => Some(runner),
+            Control::Patch(_) | Control::None(_) => None,
+        }
+    }
+
+    /// The contract's commands, heard wherever they run: code under test must not see by that where
+    /// it runs.
+    pub fn visible(&self, section: Section) -> Commands<'a> {
+        let commands = &self.execution.plan.contract.verification_commands;
+        Commands {
+            section,
+            commands,
+            runner: self.runner(),
+            wall: None,
+        }
+    }
+
+    /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
+    pub fn prepared(&mut self, name: &str) -> Result<Result<PrivateCopy, String>, Stop> {
+        let copy = match self.workspace.pristine(name, self.measured)? {
+            Ok(copy) => copy,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        let setup = &self.execution.plan.contract.setup;
+        let done = self.commands(&copy, &Commands::of(Section::Setup, setup))?;
+        Ok(
+            match done.checks.iter().find(|check| !check.end.succeeded()) {
+                None => Ok(copy),
+                Some(failed) => Err(format!(
+                    "setup failed in the pristine copy: {}",
+                    failed.command
+                )),
+            },
+        )
+    }
+
+    /// Runs commands in order in one copy.
+    pub fn commands(&mut self, copy: &PrivateCopy, what: &Commands<'_>) -> Result<Ran, Stop> {
+        let mut ran = Ran::default();
+        for command in what.commands {
+            self.execution.stop_if_cancelled()?;
+            let ShellJob {
+                mut launch,
+                scratch,
+            } = shell_job(self.execution, copy, command, what.runner)?;
+            if let Some(wall) = what.wall {
+                launch.limits.wall = launch.limits.wall.min(wall);
+            }
+            let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
+            let mut section = self.begin(what.section, command)?;
+            let ended = supervise::run(&launch, self.execution.cancel, &mut |stream, bytes| {
+                section.push(bytes);
+                ran.recent.push(stream, bytes);
+                if let Some(heard) = &mut heard {
+                    heard.hear(stream, bytes);
+                }
+            })?;
+            self.log.end(section, ended.end, ended.duration_ms);
+            if ended.end == ProcessEnd::Cancelled {
+                return Err(Stop::Cancelled);
+            }
+            if let Some(contained) = ended.contained {
+                self.processes
+                    .push(contained.report(&format!("{}: {command}", what.label())));
+            }
+            ran.tests
+                .extend(heard.map(|heard| heard.finish(self.secrets)));
+            let (kind, command) = (what.kind(), command.clone());
+            ran.checks.push(Check {
+                kind,
+                command,
+                end: ended.end,
+                duration_ms: ended.duration_ms,
+            });
+        }
+        Ok(ran)
+    }
+
+    fn begin(&mut self, section: Section, command: &str) -> Result<log::OpenSection<'a>, Stop> {
+        Ok(self
+            .log
+            .begin(section, command)
+            .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?)
+    }
+
+    /// Test files of the result that are not as they were when the checks began.
+    fn rewritten(&self, copy: &PrivateCopy) -> Vec<TreePath> {
+        let is_text = |(path, entry): &(&TreePath, &tree::Entry)| {
+            entry.kind != FileKind::Symlink && control::is_test_source(path)
+        };
+        copy.no_longer(self.measured.tree.iter().filter(is_text))
+    }
+
+    /// The same commands on the untouched baseline: which tests are there to run? They may be red,
+    /// and they get little more time than the verified tree took, since a baseline may hang.
+    fn baseline(
+        &mut self,
+        runner: Runner,
+        verified: Vec<TestIds>,
+        took: Duration,
+    ) -> Result<TestIdDocument, Stop> {
+        let contract = &self.execution.plan.contract;
+        let copy = self.workspace.untouched("baseline")?;
+        let setup = self.commands(&copy, &Commands::of(Section::Setup, &contract.setup))?;
+        let failed = setup.checks.iter().find(|check| !check.end.succeeded());
+        let ran = match failed {
+            Some(_) => Ran::default(),
+            None => {
+                let wall = Some(took * 4 + Duration::from_secs(30));
+                let commands: Vec<String> = contract
+                    .verification_commands
+                    .iter()
+                    .map(|command| on_the_baseline(runner, command))
+                    .collect();
+                let what = Commands {
+                    section: Section::Baseline,
+                    commands: &commands,
+                    runner: Some(runner),
+                    wall,
+                };
+                self.commands(&copy, &what)?
+            }
+        };
+        let mut baseline = ran.tests.into_iter();
+        let commands =
+            contract
+                .verification_commands
+                .iter()
+                .zip(verified)
+                .map(|(command, verified)| CommandTests {
+                    command: command.clone(),
+                    baseline: baseline.next().unwrap_or_default(),
+                    verified,
+                });
+        Ok(TestIdDocument {
+            schema_version: 1,
+            runner,
+            baseline_not_run: failed
+                .map(|check| format!("setup failed on the baseline: {}", check.command)),
+            commands: commands.collect(),
+            baseline: ran.checks,
+        })
+    }
+
+    /// Checks the engine never saw, in a copy of their own.
+    fn hidden(&mut self) -> Result<Vec<Check>, Stop> {
+        let commands = &self.execution.plan.contract.hidden_verification.commands;
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.log.say("== hidden checks ==");
+        let copy = match self.prepared("hidden")? {
+            Ok(copy) => copy,
+            // The same patch applied a moment ago: treat the difference as a check that did not
+            // pass.
+            Err(mismatch) => {
+                self.log.say(&mismatch);
+                return Ok(Vec::new());
+            }
+        };
+        let hidden = &self.execution.case.hidden;
+        let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
+        if let Err(error) = copy
+            .edit(&paths, |dir| on_disk::lay_out(dir, hidden, true))
+            .flatten()
+        {
+            let why = format!("hidden checks cannot be put into the copy: {error}\n");
+            let mut refused = Vec::new();
+            for command in commands {
+                let mut section = self.begin(Section::Hidden, command)?;
+                section.push(why.as_bytes());
+                let check = Check {
+                    kind: CheckKind::Hidden,
+                    command: command.clone(),
+                    end: ProcessEnd::Lost,
+                    duration_ms: 0,
+                };
+                self.log.end(section, check.end, check.duration_ms);
+                refused.push(check);
+            }
+            return Ok(refused);
+        }
+        Ok(self
+            .commands(&copy, &Commands::of(Section::Hidden, commands))?
+            .checks)
+    }
+}
+
+fn green(checks: &[Check]) -> bool {
+    !checks.is_empty() && checks.iter().all(|check| check.end.succeeded())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_whole_whatever_came_between() {
+        let mut recent = Recent::default();
+        for (stream, text) in [
+            (Stream::Stdout, "test one ... "),
+            (Stream::Stderr, "Running two\n"),
+            (Stream::Stdout, "FAILED\n"),
+        ] {
+            recent.push(stream, text.as_bytes());
+        }
+        assert_eq!(
+            recent
+                .text()
+                .lines()
+                .filter(|line| !line.is_empty())
+                .collect::<Vec<_>>(),
+            ["test one ... FAILED", "Running two"]
+        );
+        recent.push(Stream::Stdout, &vec![b'x'; RECENT + 9]);
+        assert_eq!(recent.stdout.len(), RECENT);
+    }
+}

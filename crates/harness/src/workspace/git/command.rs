@@ -1,0 +1,112 @@
+//! Starting git: a scrubbed environment, no configuration but ours, and how a call that failed says
+//! so.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use cto_core::values::paths::TreePath;
+
+use super::GitError;
+use crate::host::toolchains::SYSTEM_PATH;
+
+/// Runs a command that reads paths and may answer while it reads.
+pub(super) fn told(
+    operation: &'static str,
+    mut command: Command,
+    paths: &[TreePath],
+) -> Result<Output, GitError> {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|source| GitError::Spawn { operation, source })?;
+    let input: Vec<u8> = paths
+        .iter()
+        .flat_map(|path| [path.as_bytes(), b"\0"].concat())
+        .collect();
+    let stdin = child.stdin.take();
+    // Written from a thread: git answers while it reads, and both pipes are bounded.
+    let output = std::thread::scope(|scope| {
+        let writer = scope.spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&input)));
+        let output = child.wait_with_output();
+        // A failed write shows as a failed answer.
+        drop(writer.join());
+        output
+    });
+    output.map_err(|source| GitError::Pipe { operation, source })
+}
+
+pub(super) fn scrubbed(git: &Path) -> Command {
+    let mut command = Command::new(git);
+    command
+        .env_clear()
+        .env("PATH", SYSTEM_PATH)
+        .env("LC_ALL", "C")
+        .env("HOME", "/nonexistent")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .args([
+            "-c",
+            "core.hooksPath=/dev/null",
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.untrackedCache=false",
+        ])
+        .args([
+            "-c",
+            "core.autocrlf=false",
+            "-c",
+            "core.safecrlf=false",
+            "-c",
+            "core.excludesFile=/dev/null",
+        ])
+        .args([
+            "-c",
+            "core.attributesFile=/dev/null",
+            "-c",
+            "gc.auto=0",
+            "-c",
+            "maintenance.auto=false",
+        ])
+        .args(["-c", "core.fsync=none", "-c", "safe.directory=*"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+pub(super) fn finish(operation: &'static str, mut command: Command) -> Result<(), GitError> {
+    let child = command
+        .spawn()
+        .map_err(|source| GitError::Spawn { operation, source })?;
+    let output = child
+        .wait_with_output()
+        .map_err(|source| GitError::Pipe { operation, source })?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(GitError::Failed {
+            operation,
+            message: last_line(&output.stderr),
+        }),
+    }
+}
+
+pub(super) fn last_line(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("no message");
+    line.chars().filter(|c| !c.is_control()).take(300).collect()
+}
