@@ -282,7 +282,7 @@ fn no_dangerous_character_of_an_engine_is_shown() {
         &["replay", "--trace", &id],
         &["diff", &id],
         &["diff", "--stat", &id],
-        &["diff", "--names", &id],
+        &["diff", "--name-only", &id],
         &["verify", &id],
     ] {
         let answer = house.cto(args);
