@@ -113,57 +113,8 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     changed(out, report)?;
     verified(out, report)?;
     attempted(out, report)?;
-    writeln!(out, "## Claimed and observed\n")?;
-    writeln!(
-        out,
-        "The engine claimed: {}.",
-        report
-            .claimed
-            .status
-            .as_deref()
-            .map_or("nothing".into(), code)
-    )?;
-    if let Some(summary) = &report.claimed.summary {
-        writeln!(out, "Its words: {}", code(summary))?;
-    }
-    let unseen = if report.process_started {
-        "an engine was started; its end was not observed"
-    } else {
-        "no engine ran"
-    };
-    writeln!(
-        out,
-        "The harness observed: {}.\n",
-        report
-            .observed
-            .engine_end
-            .map_or(unseen.into(), describe_end)
-    )?;
-    writeln!(out, "## Where to look\n")?;
-    for (file, what) in [
-        ("contract.json", "what was asked"),
-        ("gates.json", "every gate and its result"),
-        (
-            "events.normalized.jsonl",
-            "what happened, in order, hash-chained",
-        ),
-        ("patch.diff", "the exact change"),
-        ("test.log", "verification output"),
-        ("trace.jsonl", "what the harness did, with timing"),
-        ("containment.json", "confinement asked for and enforced"),
-        ("backend/", "raw engine output"),
-    ] {
-        writeln!(out, "- `{file}`: {what}")?;
-    }
-    writeln!(
-        out,
-        "\nCheck this bundle with `cto verify {}`.\n",
-        report.run_id
-    )?;
-    writeln!(
-        out,
-        "`runtime_default_activation` is false; `core_promotion_status` is not-promoted."
-    )
+    claimed(out, report)?;
+    where_to_look(out, report)
 }
 
 fn why(out: &mut String, report: &Report) -> std::fmt::Result {
@@ -276,6 +227,63 @@ fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "- {}: {count} more, not listed", deed.as_str())?;
     }
     writeln!(out)
+}
+
+fn claimed(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## Claimed and observed\n")?;
+    writeln!(
+        out,
+        "The engine claimed: {}.",
+        report
+            .claimed
+            .status
+            .as_deref()
+            .map_or("nothing".into(), code)
+    )?;
+    if let Some(summary) = &report.claimed.summary {
+        writeln!(out, "Its words: {}", code(summary))?;
+    }
+    let unseen = if report.process_started {
+        "an engine was started; its end was not observed"
+    } else {
+        "no engine ran"
+    };
+    writeln!(
+        out,
+        "The harness observed: {}.\n",
+        report
+            .observed
+            .engine_end
+            .map_or(unseen.into(), describe_end)
+    )
+}
+
+fn where_to_look(out: &mut String, report: &Report) -> std::fmt::Result {
+    writeln!(out, "## Where to look\n")?;
+    for (file, what) in [
+        ("contract.json", "what was asked"),
+        ("gates.json", "every gate and its result"),
+        (
+            "events.normalized.jsonl",
+            "what happened, in order, hash-chained",
+        ),
+        ("patch.diff", "the exact change"),
+        ("test.log", "verification output"),
+        ("trace.jsonl", "what the harness did, with timing"),
+        ("containment.json", "confinement asked for and enforced"),
+        ("backend/", "raw engine output"),
+    ] {
+        writeln!(out, "- `{file}`: {what}")?;
+    }
+    writeln!(
+        out,
+        "\nCheck this bundle with `cto verify {}`.\n",
+        report.run_id
+    )?;
+    writeln!(
+        out,
+        "`runtime_default_activation` is false; `core_promotion_status` is not-promoted."
+    )
 }
 
 pub fn describe_end(end: ProcessEnd) -> String {
