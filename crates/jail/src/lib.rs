@@ -23,7 +23,7 @@ mod witness;
 pub use control::{go, last_word, sever, terminate};
 pub use inside::enter::main as enter_main;
 pub use owner::{hand_over, jail_uid};
-pub use prepare::{Door, JailError, JailPlan, Ready, prepare};
+pub use prepare::{Door, Entry, JailError, JailPlan, Ready, prepare};
 pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, STAND_IN_DIR};
 pub use survivors::{Census, Tally};
 pub use sys::is_root;

@@ -82,26 +82,46 @@ pub struct Door {
     pub port: u16,
 }
 
-/// Starts a jail and waits until it has measured itself.
+/// A process that will enter a jail: started, and waiting for its order. Dropping it ends it.
+pub struct Entry {
+    child: Guard,
+    control: UnixStream,
+}
+
+impl Entry {
+    /// Starts one on this output. It may come before anything else is known: until the order is
+    /// there it only gets ready to read it.
+    pub fn start(output: (Stdio, Stdio)) -> Result<Self, JailError> {
+        let (control, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
+        let child = Command::new("/proc/self/exe")
+            .arg("__jail")
+            .env_clear()
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(output.0)
+            .stderr(output.1)
+            .spawn()
+            .map_err(JailError::Spawn)?;
+        Ok(Self {
+            child: Guard(Some(child)),
+            control,
+        })
+    }
+}
+
+/// Gives an entry its order and waits until the jail has measured itself.
 pub fn prepare(
+    entry: Entry,
     plan: &JailPlan,
     program: &Path,
     args: &[OsString],
     cwd: &Path,
     env: &BTreeMap<OsString, OsString>,
-    output: (Stdio, Stdio),
 ) -> Result<Ready, JailError> {
     let spec = order(plan, program, args, cwd, env);
-    let (ours, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
-    let child = Command::new("/proc/self/exe")
-        .arg("__jail")
-        .env_clear()
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(output.0)
-        .stderr(output.1)
-        .spawn()
-        .map_err(JailError::Spawn)?;
-    let mut child = Guard(Some(child));
+    let Entry {
+        mut child,
+        control: ours,
+    } = entry;
     ours.set_read_timeout(Some(ENTRY_LIMIT))
         .map_err(JailError::Spawn)?;
     // An entry that failed early closes the socket; its own words come with the next read.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use cto_core::containment::{JailReport, unproven_layers};
 
-use crate::{JailError, JailPlan, Mount, go, prepare, sever};
+use crate::{Entry, JailError, JailPlan, Mount, go, prepare, sever};
 
 /// What a probe found.
 #[derive(Clone, Debug)]
@@ -39,12 +39,12 @@ pub fn probe() -> Probe {
 fn try_probe() -> Result<JailReport, JailError> {
     let plan = JailPlan::new(Vec::new());
     let mut ready = prepare(
+        Entry::start((Stdio::null(), Stdio::null()))?,
         &plan,
         Path::new("/bin/true"),
         &[],
         Path::new("/"),
         &BTreeMap::new(),
-        (Stdio::null(), Stdio::null()),
     )?;
     sever(&ready.control);
     let _ = ready.child.wait();
@@ -54,14 +54,13 @@ fn try_probe() -> Result<JailReport, JailError> {
 /// Runs one shell line in a jail with these mounts, and waits for it.
 pub fn line_in(mounts: Vec<Mount>, line: &str) -> Result<bool, JailError> {
     let args = ["-c".into(), line.into()];
-    let (plan, nothing) = (JailPlan::new(mounts), (Stdio::null(), Stdio::null()));
     let mut ready = prepare(
-        &plan,
+        Entry::start((Stdio::null(), Stdio::null()))?,
+        &JailPlan::new(mounts),
         Path::new("/bin/sh"),
         &args,
         Path::new("/"),
         &BTreeMap::new(),
-        nothing,
     )?;
     go(&ready.control).map_err(JailError::Silent)?;
     Ok(ready.child.wait().map_err(JailError::Silent)?.success())

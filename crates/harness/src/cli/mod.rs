@@ -18,6 +18,7 @@ mod help;
 mod old_names;
 mod parse;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,6 +26,7 @@ use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
 use cto_core::operator::settings::{Layers, Source};
 use cto_core::task::contract::LimitChanges;
+use cto_jail::Entry;
 
 use crate::doubles;
 use crate::evidence::keys::KeyStore;
@@ -243,13 +245,15 @@ pub fn main() -> ExitCode {
         // Before anything could start a thread.
         cto_jail::enter_main();
     }
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    let entry = work::exec::start_entry(&argv);
     let (
         Cli {
             global,
             command: Some(command),
         },
         words,
-    ) = (match parse::parse(std::env::args_os().collect()) {
+    ) = (match parse::parse(argv) {
         Ok(asked) => (asked.cli, asked.command),
         Err(code) => return ExitCode::from(code),
     })
@@ -284,7 +288,8 @@ pub fn main() -> ExitCode {
         config: cto_core::operator::settings::Config::default(),
     };
     let is_exec = matches!(command, Command::Exec(_));
-    let answer = configure(&mut context, &command).and_then(|()| dispatch(&context, command));
+    let answer =
+        configure(&mut context, &command).and_then(|()| dispatch(&context, command, entry));
     let answer = answer.and_then(|code| context.output.check_arrival().map(|()| code));
     ExitCode::from(answer.unwrap_or_else(|failure| {
         let failure = if is_exec {
@@ -343,7 +348,8 @@ fn chosen_color(
         .unwrap_or((Source::Default, Color::Auto))
 }
 
-fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
+/// `entry` is the way into a jail, where it was started before the words were read.
+fn dispatch(context: &Context, command: Command, entry: Option<Entry>) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => work::run::run(context, args),
         Command::Try(args) => work::try_run::run(context, args),
@@ -362,7 +368,7 @@ fn dispatch(context: &Context, command: Command) -> Result<u8, Failure> {
         Command::Admit(args) => engines::admit::run(context, args),
         Command::Eligibility(args) => engines::eligibility::run(context, args),
         Command::Validate(args) => engines::validate::run(context, args),
-        Command::Exec(args) => Ok(work::exec::run(context, args)),
+        Command::Exec(args) => Ok(work::exec::run(context, args, entry)),
         Command::Doctor(args) => program::doctor::run(context, &args),
         Command::Matrix(args) => engines::matrix::run(context, args),
         Command::Row(args) => engines::matrix_row::run(context, &args),

@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::error::{Error, ErrorKind};
-use clap::{FromArgMatches, ValueEnum};
+use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
 
-use super::{Cli, command_tree, old_names};
+use super::{Cli, Command, Global, command_tree, old_names};
 use crate::cli::work::exec;
 use crate::host::failure::Failure;
 use crate::screen::output::{Color, Output};
@@ -21,6 +21,9 @@ pub struct Asked {
 
 /// Understands the words, or answers and says how to end.
 pub fn parse(argv: Vec<OsString>) -> Result<Asked, u8> {
+    if let Some(asked) = parse_one_command(&argv) {
+        return Ok(asked);
+    }
     let tree = command_tree();
     let early = Early::of(&argv, &tree);
     let argv = old_names::translate(argv, &tree).map_err(|failure| early.fail(failure))?;
@@ -33,6 +36,24 @@ pub fn parse(argv: Vec<OsString>) -> Result<Asked, u8> {
         return Err(early.nothing_asked());
     }
     Ok(Asked { cli, command })
+}
+
+/// Understands the words with nothing but their own command in the tree, which a start pays for.
+/// None for a mistake, and for a question about this program: the whole tree answers those.
+fn parse_one_command(argv: &[OsString]) -> Option<Asked> {
+    if old_names::called_by(Path::new(argv.first()?)).is_some() {
+        return None;
+    }
+    let tree = clap::Command::new("cto").disable_help_subcommand(true);
+    let tree = Global::augment_args(tree);
+    let name = argv[old_names::command_word(argv, &tree)?].to_str()?;
+    let commands = Command::augment_subcommands(clap::Command::default());
+    let tree = tree.subcommand(commands.find_subcommand(name)?.clone());
+    let matches = tree.try_get_matches_from(argv).ok()?;
+    Some(Asked {
+        command: words(&matches),
+        cli: Cli::from_arg_matches(&matches).ok()?,
+    })
 }
 
 fn words(matches: &clap::ArgMatches) -> String {

@@ -46,10 +46,7 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     let Ok(real) = named.canonicalize() else {
         return Resolved::Missing;
     };
-    let sha256 = match digest_cache::digest(home, &real) {
-        Ok(digest) => digest,
-        Err(error) => return Resolved::Unusable(format!("{name} cannot be read: {error}")),
-    };
+    let unreadable = |error| Resolved::Unusable(format!("{name} cannot be read: {error}"));
     let is_system = [&real, &found]
         .into_iter()
         .all(|path| SYSTEM.iter().any(|dir| path.starts_with(dir)));
@@ -61,14 +58,23 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
             [Some(root), base].into_iter().flatten().collect(),
         ),
         None if is_system => match (not_searched(&named), &registry) {
-            (None, None) => return Resolved::System(real),
-            (bin, _) => (real, bin, Vec::new()),
+            (None, None) => {
+                return match std::fs::File::open(&real) {
+                    Ok(_) => Resolved::System(real),
+                    Err(error) => unreadable(error),
+                };
+            }
+            (bin, _) => (real.clone(), bin, Vec::new()),
         },
         None => (
             real.clone(),
             real.parent().map(Path::to_owned),
             vec![installation_root(&real, env, home)],
         ),
+    };
+    let sha256 = match digest_cache::digest(home, &real) {
+        Ok(digest) => digest,
+        Err(error) => return unreadable(error),
     };
     let own = mounts.len().min(1);
     let mut told = BTreeMap::new();

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use cto_core::containment::{JailReport, ProcessReport, unproven_layers};
 use cto_core::run::attempt::Log;
 use cto_core::run::event::ProcessEnd;
-use cto_jail::{Census, Door, ExitWord, JailError, Witness};
+use cto_jail::{Census, Door, Entry, ExitWord, JailError, Witness};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 pub use capture::Capture;
@@ -109,7 +109,12 @@ pub struct Running {
 /// Starts a process. A jailed one is proven contained here, and waits inside for
 /// [`Running::finish`].
 pub fn start(launch: &Launch) -> Result<Running, SuperviseError> {
-    let running = start_unproven(launch)?;
+    start_in(None, launch)
+}
+
+/// The same, with the way into its jail started before the launch was decided.
+pub fn start_in(entry: Option<Entry>, launch: &Launch) -> Result<Running, SuperviseError> {
+    let running = start_unproven(entry, launch)?;
     let mut missing = running
         .jail
         .as_ref()
@@ -138,7 +143,7 @@ pub fn start(launch: &Launch) -> Result<Running, SuperviseError> {
 }
 
 /// For experiments with single layers: no run ever starts this way.
-pub fn start_unproven(launch: &Launch) -> Result<Running, SuperviseError> {
+pub fn start_unproven(entry: Option<Entry>, launch: &Launch) -> Result<Running, SuperviseError> {
     let started = Instant::now();
     let output = || {
         if launch.inherit_output {
@@ -170,13 +175,17 @@ pub fn start_unproven(launch: &Launch) -> Result<Running, SuperviseError> {
             door: None,
         });
     };
+    let entry = match entry {
+        Some(entry) => entry,
+        None => Entry::start((output(), output()))?,
+    };
     let ready = cto_jail::prepare(
+        entry,
         plan,
         &launch.program,
         &launch.args,
         &launch.cwd,
         &launch.env,
-        (output(), output()),
     )?;
     let jail = Jailed {
         control: ready.control,

@@ -29,11 +29,14 @@ pub enum Ready {
 
 impl Pipes {
     pub fn of(child: &mut Child) -> io::Result<Self> {
-        let pipes = Self {
+        let mut pipes = Self {
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
-            buffer: vec![0u8; BUFFER],
+            buffer: Vec::new(),
         };
+        if !pipes.closed() {
+            pipes.buffer.resize(BUFFER, 0);
+        }
         for (_, pipe) in pipes.open() {
             // Fewer turns between writer and reader; where the kernel refuses, the usual size does
             // as well.

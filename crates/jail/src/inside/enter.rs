@@ -8,10 +8,12 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use cto_core::containment::Layer;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::inside::root::build_root;
 use crate::inside::{canary, landlock, seccomp};
@@ -87,13 +89,13 @@ fn enter(control: &File) -> Step<i32> {
         (Layer::PidNamespace, libc::CLONE_NEWPID),
         (Layer::IpcNamespace, libc::CLONE_NEWIPC),
         (Layer::UtsNamespace, libc::CLONE_NEWUTS),
-        (Layer::NetworkNamespace, libc::CLONE_NEWNET),
     ];
     let wanted = flags
         .iter()
         .filter(|(layer, _)| spec.layers.contains(layer))
         .fold(0, |all, (_, flag)| all | flag);
-    let user = if root || wanted == 0 {
+    let network = spec.layers.contains(&Layer::NetworkNamespace);
+    let user = if root || !(network || wanted != 0) {
         0
     } else {
         libc::CLONE_NEWUSER
@@ -106,12 +108,23 @@ fn enter(control: &File) -> Step<i32> {
         fs::write("/proc/self/uid_map", format!("{uid} {uid} 1")).step("map the uid")?;
         fs::write("/proc/self/gid_map", format!("{gid} {gid} 1")).step("map the gid")?;
     }
+    // A network takes the kernel about as long as a root takes pid 1: they are made side by side.
+    let (to_first, from_outer) = UnixStream::pair().step("make a network")?;
     match sys::fork().step("fork the first process")? {
-        sys::Forked::Child => match first_process(control, &spec, root, &maps) {
-            Ok(never) => match never {},
-            Err(failed) => give_up(control, failed),
-        },
+        sys::Forked::Child => {
+            drop(to_first);
+            match first_process(control, &spec, root, &maps, &from_outer) {
+                Ok(never) => match never {},
+                Err(failed) => give_up(control, failed),
+            }
+        }
         sys::Forked::Parent(first) => {
+            drop(from_outer);
+            if network {
+                let made = sys::new_network().step("make a network")?;
+                sys::send_descriptor(to_first.as_fd(), &[0], made.as_fd())
+                    .step("pass the network on")?;
+            }
             sys::let_go_of_output().step("let go of output")?;
             end_with_harness(control, first).step("watch the first process")?;
             Ok(wait_for(first))
@@ -174,6 +187,7 @@ fn first_process(
     spec: &JailSpec,
     root: bool,
     maps: &[Option<OwnedFd>],
+    outer: &UnixStream,
 ) -> Step<Never> {
     if spec.layers.contains(&Layer::MountNamespace) {
         sys::mount(
@@ -193,7 +207,7 @@ fn first_process(
     }
     let mut port = None;
     if spec.layers.contains(&Layer::NetworkNamespace) {
-        sys::loopback_up().step("bring loopback up")?;
+        join_network(outer).step("join the network")?;
         if spec.door {
             port = Some(open_door(control)?);
         }
@@ -222,6 +236,14 @@ fn first_process(
             reap_until_end(control, &watch, started.as_fd(), engine)
         }
     }
+}
+
+/// Leaves the host's network for the one that the outer process made.
+fn join_network(outer: &UnixStream) -> io::Result<()> {
+    let (_, network) = sys::receive_descriptor(outer.as_fd(), &mut [0u8])?;
+    let network = network.ok_or_else(|| io::Error::other("it did not arrive"))?;
+    let kind = Some(LinkNameSpaceType::Network);
+    Ok(move_into_link_name_space(network.as_fd(), kind)?)
 }
 
 fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {

@@ -209,31 +209,29 @@ pub fn unmount(path: &Path) -> io::Result<()> {
 /// A user namespace that exists only for its map: `owner` on disk is shown as `uid`. The child that
 /// held it is ended here and left for the caller to reap.
 pub fn owner_map(owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: a fork with a new user namespace; the child touches nothing and waits to be killed.
-    let child = match check(unsafe {
-        libc::syscall(
-            libc::SYS_clone,
-            libc::CLONE_NEWUSER | libc::SIGCHLD,
-            0,
-            0,
-            0,
-            0,
-        )
-    })? {
-        0 => {
-            // Should the parent be killed before it can end us.
-            let _ = die_with_parent();
-            loop {
-                // SAFETY: no arguments.
-                unsafe { libc::pause() };
-            }
-        }
-        pid => pid as i32,
-    };
+    const STACK: usize = 16 << 10;
+    // Never given back: the child may stand on it for a moment after its end was ordered.
+    let stack = vec![0u128; STACK / size_of::<u128>()].leak();
+    let flags = libc::CLONE_NEWUSER | libc::CLONE_VM | libc::SIGCHLD;
+    // SAFETY: the child shares our memory, so that none is copied for it; it has a stack of its
+    // own, writes to nothing else and only waits to be killed.
+    let child = check(unsafe {
+        let top = stack.as_mut_ptr_range().end;
+        libc::clone(wait_to_be_killed, top.cast(), flags, ptr::null_mut())
+    })? as i32;
     let map = map_of(child, owner, uid);
     // SAFETY: our own child, not yet reaped.
     check(unsafe { libc::kill(child, libc::SIGKILL) })?;
     map
+}
+
+extern "C" fn wait_to_be_killed(_: *mut libc::c_void) -> libc::c_int {
+    // Should the parent be killed before it can end us.
+    let _ = die_with_parent();
+    loop {
+        // SAFETY: no arguments.
+        unsafe { libc::pause() };
+    }
 }
 
 fn map_of(child: i32, owner: (u32, u32), uid: u32) -> io::Result<OwnedFd> {

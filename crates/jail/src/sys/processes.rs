@@ -36,8 +36,12 @@ pub fn set_host_name(name: &str) -> io::Result<()> {
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }).map(drop)
 }
 
-pub fn loopback_up() -> io::Result<()> {
-    // SAFETY: an ioctl on a fresh socket with a properly initialised ifreq.
+/// Leaves for a new network that has nothing but a loopback, and gives a descriptor of it.
+pub fn new_network() -> io::Result<OwnedFd> {
+    const SIOCGSKNS: libc::c_ulong = 0x894c;
+    unshare(libc::CLONE_NEWNET)?;
+    // SAFETY: ioctls on a fresh socket, one with a properly initialised ifreq; the descriptor the
+    // other gives is new.
     unsafe {
         let socket = OwnedFd::from_raw_fd(check(libc::socket(
             libc::AF_INET,
@@ -52,8 +56,9 @@ pub fn loopback_up() -> io::Result<()> {
             socket.as_raw_fd(),
             libc::SIOCSIFFLAGS as _,
             &request,
-        ))
-        .map(drop)
+        ))?;
+        let network = check(libc::ioctl(socket.as_raw_fd(), SIOCGSKNS as _))?;
+        Ok(OwnedFd::from_raw_fd(network as RawFd))
     }
 }
 

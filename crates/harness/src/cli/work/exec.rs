@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use clap::ValueEnum;
 use cto_core::run::event::ProcessEnd;
+use cto_jail::Entry;
 
 use crate::cli::Context;
 use crate::host::failure::Failure;
@@ -50,8 +52,17 @@ enum Net {
     None,
 }
 
-pub fn run(context: &Context, args: Args) -> u8 {
-    match execute(context, args) {
+/// Starts the way into the jail where the first word asks for one: it comes up while the other
+/// words are read. A start that fails is tried again when they are, and says why.
+pub fn start_entry(argv: &[OsString]) -> Option<Entry> {
+    match argv.get(1)?.to_str()? {
+        "exec" => Entry::start((Stdio::inherit(), Stdio::inherit())).ok(),
+        _ => None,
+    }
+}
+
+pub fn run(context: &Context, args: Args, entry: Option<Entry>) -> u8 {
+    match execute(context, args, entry) {
         Ok(code) => code,
         Err(failure) => {
             context.output.failure(&own(failure));
@@ -68,7 +79,7 @@ pub fn own(failure: Failure) -> Failure {
     }
 }
 
-fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
+fn execute(context: &Context, args: Args, entry: Option<Entry>) -> Result<u8, Failure> {
     let Net::None = args.net;
     let home = context.home()?;
     let order = ExecOrder {
@@ -84,9 +95,9 @@ fn execute(context: &Context, args: Args) -> Result<u8, Failure> {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
     let running = if args.layers.is_some() {
-        supervise::start_unproven(&launch)
+        supervise::start_unproven(entry, &launch)
     } else {
-        supervise::start(&launch)
+        supervise::start_in(entry, &launch)
     };
     let ended = running
         .and_then(|running| running.finish(&cancel, &mut |_, _| {}))
