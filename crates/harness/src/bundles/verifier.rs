@@ -28,7 +28,7 @@ const LARGEST: u64 = 32 << 30;
 /// How far a bundle may stand on others that stand on others.
 const DEPTH: usize = 8;
 
-/// Verifies a directory, looking beside it for bundles it stands on.
+/// Verifies a directory, looking beside it for bundles it relies on.
 pub fn verify_dir(dir: &Path, trust: &Trust) -> io::Result<Verification> {
     examine(dir, trust).map(|(_, verification)| verification)
 }

@@ -88,7 +88,7 @@ pub struct OpenBundle {
     pub leaks: Vec<String>,
     /// The gates as last written.
     pub gates: GateReport,
-    /// What this run stands on.
+    /// What this run relies on.
     pub relies_on: Vec<Reliance>,
     processes: Vec<ProcessReport>,
     folded: Folded,

@@ -148,7 +148,7 @@ fn close(planned: &mut Planned, detail: String) {
     }
 }
 
-/// What the run stands on: the proof of the stage before, and its baseline.
+/// What the run relies on: the proof of the stage before, and its baseline.
 fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
     let before = proof_before(planned)
         .filter(|_| planned.plan.is_some())

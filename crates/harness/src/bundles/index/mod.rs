@@ -58,7 +58,7 @@ pub struct Listing {
     pub bypassed: Option<IndexError>,
 }
 
-/// Lists runs, through the index where it can be used. `many` is told before many bundles are read.
+/// Lists runs, through the index where it can be used. `many` is called before many bundles are read.
 pub fn list(
     home: &Home,
     question: &Question<'_>,

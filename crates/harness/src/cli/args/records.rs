@@ -30,7 +30,7 @@ pub struct RecordArgs {
     /// The admission record of where the engine came from [env: CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     source_admission: Option<PathBuf>,
-    /// A file that holds the base URL of the model, so that it stands on no command line [env:
+    /// A file that holds the base URL of the model, so that no command line shows it [env:
     /// CTO_HARNESS_<ENGINE>_LOCAL_BASE_URL, the URL itself]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     base_url_file: Option<PathBuf>,

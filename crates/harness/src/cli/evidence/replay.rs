@@ -1,4 +1,4 @@
-//! `cto replay`: a run as it went, from its events. Only what the hash chain bears out is told.
+//! `cto replay`: how a run went, from its events. Only what the hash chain proves is shown.
 
 use std::path::Path;
 

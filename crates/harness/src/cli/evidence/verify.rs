@@ -364,7 +364,7 @@ fn meaning(verification: &Verification) -> &'static str {
             "A newer cto made this bundle. Verify it with that version."
         }
         (Standing::Unknown, _) => {
-            "What it stands on could not be checked here: give those bundles too, or put them beside it."
+            "The bundles it relies on could not be checked here: name them too, or put them beside it."
         }
         (Standing::Bad, _) => {
             "Do not rely on this bundle: what it says is not what its evidence says."

@@ -84,7 +84,7 @@ fn only_by_a_person(context: &Context) -> Result<(), Failure> {
     }
 }
 
-/// Only a pass that its own evidence bears out is applied.
+/// Only a pass whose bundle verifies is applied.
 fn verified_pass(context: &Context, dir: &Path) -> Result<Report, Failure> {
     let shown = dir.display().to_string();
     let unfit = |what: &str| {

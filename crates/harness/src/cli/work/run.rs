@@ -66,7 +66,7 @@ pub struct LaneArgs {
     /// afterwards)
     #[arg(long, value_name = "HOW", default_value = "strict", value_parser = ["strict", "contained"])]
     contain: String,
-    /// Seconds the engine may take
+    /// Seconds the engine may run
     #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
     timeout: Option<u32>,
     /// Seconds the engine may stay silent
@@ -79,14 +79,15 @@ pub struct LaneArgs {
 // What shapes the contract; shared with `cto contract`.
 #[derive(clap::Args)]
 pub struct TaskArgs {
-    #[command(flatten)]
-    lane: LaneArgs,
     /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     stage: Option<u8>,
     /// Look for cases in this directory instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
+    // Last: its records have a heading of their own, and what follows would stand below it.
+    #[command(flatten)]
+    lane: LaneArgs,
 }
 
 impl TaskArgs {
@@ -137,7 +138,7 @@ fn confirm(context: &Context, dir: &Path) -> Result<(), Failure> {
     let refused = || {
         Failure::internal(
             "evidence_touched",
-            "the sealed bundle does not bear out its own verdict",
+            "the bundle just written does not verify; its verdict cannot be trusted",
         )
         .at(dir.display().to_string())
         .so("nothing counts as passed")

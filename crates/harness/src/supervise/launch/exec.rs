@@ -137,7 +137,7 @@ fn is_shown_anyway(path: &Path) -> Result<bool, Failure> {
     match own {
         true => Err(Failure::usage(
             "bad_path",
-            "a jail has this directory of its own; the host's cannot be shown",
+            "cannot mount this path: a jail provides its own /proc, /dev, /sys, /etc and /tmp",
         )
         .at(path.display().to_string())
         .so("nothing ran")),

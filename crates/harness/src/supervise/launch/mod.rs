@@ -54,7 +54,7 @@ pub struct Launch {
 /// A private copy and a scratch directory of a run, as a process will know them.
 pub struct RunPlace<'a> {
     plan: &'a Plan,
-    /// Of the operator; only a process without a jail is told any of it.
+    /// Variables of the operator; only a process without a jail gets any of them.
     env: &'a Env,
     /// The copy as a jail mounts it.
     copy: Mount,

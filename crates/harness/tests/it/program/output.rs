@@ -245,7 +245,8 @@ fn suggested_commands_can_be_typed_whatever_the_directory_is_called() {
 
 #[test]
 fn no_dangerous_character_of_an_engine_is_shown() {
-    const HIDDEN: &str = "\u{1b}[2J\u{200b}\u{200d}\u{202e}\u{2066}\u{2028}\u{ad}\u{3164}\u{fe0f}\u{feff}\u{e0041}\u{e0100}";
+    const HIDDEN: &str =
+        "\u{200b}\u{200d}\u{202e}\u{2066}\u{2028}\u{ad}\u{3164}\u{fe0f}\u{feff}\u{e0041}\u{e0100}";
     let house = house();
     let case = house.case(&Case::new("quick"));
     let said = |kind: &str, fields: serde_json::Value| {
@@ -253,7 +254,7 @@ fn no_dangerous_character_of_an_engine_is_shown() {
         line["type"] = kind.into();
         print(&format!("{line}\n"))
     };
-    let words = format!("a{HIDDEN}b");
+    let words = format!("a\u{1b}[2J{HIDDEN}b");
     let steps = [
         said("plan", serde_json::json!({ "text": words })),
         said("message", serde_json::json!({ "text": words })),
@@ -268,27 +269,29 @@ fn no_dangerous_character_of_an_engine_is_shown() {
             serde_json::json!({ "status": words, "summary": words }),
         ),
     ];
-    let (answer, bundle) = house.run(&case, &script(&steps), &[]);
+    let (_, bundle) = house.run(&case, &script(&steps), &[]);
     let id = bundle.run_id();
-    let mut shown = vec![
-        ("report.md".to_owned(), bundle.text("report.md")),
-        ("run".to_owned(), answer.stdout + &answer.stderr),
-    ];
+    let mut shown = vec![("report.md".to_owned(), bundle.text("report.md"))];
     for args in [
         &["show", &id][..],
         &["show", "--events", &id],
         &["runs"],
         &["replay", &id],
         &["replay", "--trace", &id],
-        &["diff", &id],
         &["diff", "--stat", &id],
-        &["diff", "--names", &id],
+        &["diff", "--name-only", &id],
         &["verify", &id],
     ] {
         let answer = house.cto(args);
         assert!(!answer.stdout.is_empty(), "{args:?}: {answer:?}");
         shown.push((args.join(" "), answer.stdout + &answer.stderr));
     }
+    // Without a terminal `cto diff` prints the exact patch.
+    let watched = house.on_terminal(80, &["diff", &id]).stdout;
+    shown.push((
+        "diff".to_owned(),
+        without_styles(&watched).replace('\r', ""),
+    ));
     for (what, text) in &shown {
         let found = text
             .chars()
@@ -298,9 +301,8 @@ fn no_dangerous_character_of_an_engine_is_shown() {
     assert!(shown[0].1.contains('\u{fffd}'), "{}", shown[0].1);
     // What a machine reads is exact.
     let name = format!("name{HIDDEN}.txt");
-    let exact = |path: &String| path.contains("name") && path.contains('\u{200b}');
     assert!(
-        bundle.changed_files().iter().any(exact),
+        bundle.changed_files().contains(&name),
         "{name:?}: {:?}",
         bundle.changed_files()
     );
