@@ -135,18 +135,6 @@ mod tests {
         assert_eq!(placed, shown, "add a line to PLACES for a new command");
     }
 
-    /// Arguments are added late: a doc comment of theirs would replace the words of their command.
-    #[test]
-    fn arguments_do_not_change_what_a_command_says_of_itself() {
-        let declared = command_tree();
-        let mut built = declared.clone();
-        built.build();
-        for (before, after) in declared.get_subcommands().zip(built.get_subcommands()) {
-            let words = |command: &clap::Command| command.get_about().map(ToString::to_string);
-            assert_eq!(words(before), words(after), "cto {}", before.get_name());
-        }
-    }
-
     #[test]
     fn the_short_help_stays_short() {
         let everyday = PLACES

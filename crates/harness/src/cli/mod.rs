@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
 use cto_core::operator::settings::{Layers, Source};
 use cto_core::task::contract::LimitChanges;
@@ -75,9 +75,7 @@ struct Global {
     runs_dir: Option<PathBuf>,
 }
 
-// Arguments of a command are made when it is asked for: every start would pay for all of them.
 #[derive(Subcommand)]
-#[command(defer = true)]
 enum Command {
     /// Run a case in a jail, check the result, and leave an evidence bundle
     Run(work::run::Args),
@@ -392,46 +390,25 @@ fn dispatch(context: &Context, command: Command, entry: Option<Entry>) -> Result
     }
 }
 
-/// Every command; its arguments are there once the tree is built.
+/// The whole command tree.
 pub fn command_tree() -> clap::Command {
     help::dress(Cli::command())
 }
 
 /// The command tree without what is hidden.
 fn public_tree() -> clap::Command {
-    let mut full = command_tree();
-    full.build();
-    let global = full.get_arguments().cloned().collect::<Vec<_>>();
-    visible(&full).args(
-        global
-            .into_iter()
-            .filter(clap::Arg::is_global_set)
-            .map(in_both_helps),
-    )
+    visible(&command_tree())
 }
 
-/// What the short help leaves out still has its words.
-fn in_both_helps(arg: clap::Arg) -> clap::Arg {
-    arg.hide_short_help(false)
-}
-
-/// One command as it was declared: what a build adds to every command comes again with the next.
 fn visible(full: &clap::Command) -> clap::Command {
-    let declared = |arg: &&clap::Arg| {
-        let added = matches!(
-            arg.get_action(),
-            ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
-        );
-        !(arg.is_hide_set() || arg.is_global_set() || added)
-    };
     let mut shown = clap::Command::default()
         .name(full.get_name().to_owned())
         .disable_help_subcommand(true)
+        // What the short help leaves out still has its words.
         .args(
             full.get_arguments()
-                .filter(declared)
-                .cloned()
-                .map(in_both_helps),
+                .filter(|arg| !arg.is_hide_set())
+                .map(|arg| arg.clone().hide_short_help(false)),
         )
         .subcommands(
             full.get_subcommands()

@@ -66,9 +66,7 @@ pub fn translate(mut argv: Vec<OsString>, tree: &clap::Command) -> Result<Vec<Os
             }
         }
     };
-    let mut whole = tree.clone();
-    whole.build();
-    if !is_there(&whole, words) {
+    if !is_there(tree, words) {
         let new = words.join(" ");
         return Err(Failure::usage(
             "not_in_this_version",

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::error::{Error, ErrorKind};
-use clap::{Args, FromArgMatches, Subcommand, ValueEnum};
+use clap::{Args, FromArgMatches, ValueEnum};
 
 use super::{Cli, Command, Global, command_tree, old_names};
 use crate::cli::work::exec;
@@ -38,21 +38,39 @@ pub fn parse(argv: Vec<OsString>) -> Result<Asked, u8> {
     Ok(Asked { cli, command })
 }
 
-/// Understands the words with nothing but their own command in the tree, which a start pays for.
-/// None for a mistake, and for a question about this program: the whole tree answers those.
+/// Understands a command that is started often with no other one in the tree: to make them all takes
+/// longer than the rest of a start. None for a mistake, and for a question about this program: the
+/// whole tree answers those.
 fn parse_one_command(argv: &[OsString]) -> Option<Asked> {
+    match argv.get(1)?.to_str()? {
+        "run" => parse_alone("run", argv, Command::Run),
+        "try" => parse_alone("try", argv, Command::Try),
+        "show" => parse_alone("show", argv, Command::Show),
+        "verify" => parse_alone("verify", argv, Command::Verify),
+        "exec" => parse_alone("exec", argv, Command::Exec),
+        _ => None,
+    }
+}
+
+fn parse_alone<A: Args>(
+    name: &'static str,
+    argv: &[OsString],
+    command: fn(A) -> Command,
+) -> Option<Asked> {
     if old_names::called_by(Path::new(argv.first()?)).is_some() {
         return None;
     }
-    let tree = clap::Command::default().disable_help_subcommand(true);
-    let tree = Global::augment_args(tree);
-    let name = argv[old_names::command_word(argv, &tree)?].to_str()?;
-    let commands = Command::augment_subcommands(clap::Command::default());
-    let tree = tree.subcommand(commands.find_subcommand(name)?.clone());
-    let matches = tree.try_get_matches_from(argv).ok()?;
+    let tree = Global::augment_args(clap::Command::default().disable_help_subcommand(true));
+    let asked = A::augment_args(clap::Command::default().name(name));
+    let matches = tree.subcommand(asked).try_get_matches_from(argv).ok()?;
+    let (_, own) = matches.subcommand()?;
+    let cli = Cli {
+        global: Global::from_arg_matches(&matches).ok()?,
+        command: Some(command(A::from_arg_matches(own).ok()?)),
+    };
     Some(Asked {
+        cli,
         command: words(&matches),
-        cli: Cli::from_arg_matches(&matches).ok()?,
     })
 }
 

@@ -50,7 +50,7 @@ pub struct Args {
     task: TaskArgs,
 }
 
-// Who works on it; shared with `cto try`. No doc comment: it would become the help of the command.
+/// Who works on it; shared with `cto try`.
 #[derive(clap::Args)]
 pub struct LaneArgs {
     /// The engine that works on it
@@ -76,7 +76,7 @@ pub struct LaneArgs {
     records: RecordArgs,
 }
 
-// What shapes the contract; shared with `cto contract`.
+/// What shapes the contract; shared with `cto contract`.
 #[derive(clap::Args)]
 pub struct TaskArgs {
     /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
