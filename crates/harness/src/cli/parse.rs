@@ -44,7 +44,9 @@ fn parse_one_command(argv: &[OsString]) -> Option<Asked> {
     if old_names::called_by(Path::new(argv.first()?)).is_some() {
         return None;
     }
-    let tree = clap::Command::new("cto").disable_help_subcommand(true);
+    let tree = clap::Command::default()
+        .name("cto")
+        .disable_help_subcommand(true);
     let tree = Global::augment_args(tree);
     let name = argv[old_names::command_word(argv, &tree)?].to_str()?;
     let commands = Command::augment_subcommands(clap::Command::default());
