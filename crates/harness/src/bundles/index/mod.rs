@@ -5,6 +5,8 @@
 //! then it is filled again or passed by, and the answer is the same, only slower. Nothing here is
 //! used by a run but [`ingest`], which cannot fail it. Reads bundles and writes nothing but its own
 //! file. Why it may be believed is in `docs/decisions/0007-index.md`.
+//!
+//! - this file: what a list asks; `bundles.rs` reads bundles; `store.rs` the database; `rows.rs` its rows
 
 mod bundles;
 mod rows;
