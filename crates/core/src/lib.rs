@@ -5,7 +5,7 @@
 //! `crates/harness` gathers facts, performs effects and asks this crate what they mean.
 //!
 //! The rooms below stand in the order of a run. The order of imports is another one: a room
-//! imports only rooms below it in the list of `crates/harness/tests/it/program/tidy.rs`.
+//! imports only rooms before it in the list of `crates/harness/tests/it/program/tidy/rooms.rs`.
 
 #![forbid(unsafe_code)]
 

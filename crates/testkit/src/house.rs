@@ -226,8 +226,8 @@ pub fn wait_until(mut is_true: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Says that a test, or a part of it, does not run here. In a fixed form, because `scripts/test` lists
-/// these lines at its end.
+/// Says that a test, or a part of it, does not run here. In a fixed form, because `scripts/test`
+/// lists these lines at its end.
 pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }

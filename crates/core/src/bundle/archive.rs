@@ -1,9 +1,9 @@
 //! A packed bundle: a tar file of one fixed form. Each bundle has exactly one archive.
 //!
-//! Every entry is a regular file `<run id>/<name>`, sorted by name, without owner and time. A header
-//! is read by building it again and comparing all 512 bytes. So links, devices, extended headers,
-//! other spellings of a number and names with `..` need no rule of their own: they never compare
-//! equal.
+//! Every entry is a regular file `<run id>/<name>`, sorted by name, without owner and time. A
+//! header is read by building it again and comparing all 512 bytes. So links, devices, extended
+//! headers, other spellings of a number and names with `..` need no rule of their own: they never
+//! compare equal.
 
 use crate::bundle;
 use crate::values::ids::RunId;

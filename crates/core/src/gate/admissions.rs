@@ -1,5 +1,6 @@
 //! Gates that read admission records: decision, model, executable, source, review, credential,
-//! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1 start nothing.
+//! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1
+//! start nothing.
 
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
 use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};

@@ -149,8 +149,8 @@ pub fn approval(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// Setup and inputs exist only inside a jail. The gates of the host find out whether there is a jail
-/// and whether the inputs exist.
+/// Setup and inputs exist only inside a jail. The gates of the host find out whether there is a
+/// jail and whether the inputs exist.
 pub fn setup(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| match prepares(contract) {
         false => Outcome::NotApplicable("the contract prepares nothing"),

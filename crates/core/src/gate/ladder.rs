@@ -161,9 +161,9 @@ pub struct Candidate<'a> {
     pub stage1: Option<&'a Stage1Proof>,
 }
 
-/// The proof that a bundle holds, if any. The bundle's own facts decide; the artifact only says that
-/// a proof was intended. The caller must have verified the bundle. A proof counts only for whoever
-/// made it: a validator's run never counts for an operator.
+/// The proof that a bundle holds, if any. The bundle's own facts decide; the artifact only says
+/// that a proof was intended. The caller must have verified the bundle. A proof counts only for
+/// whoever made it: a validator's run never counts for an operator.
 pub fn proof_of(candidate: &Candidate<'_>, by: Origin) -> Option<StageProof> {
     let (report, contract) = (candidate.report, candidate.contract);
     let by_the_same =

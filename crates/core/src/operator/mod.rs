@@ -1,7 +1,8 @@
 //! What a person asks of the harness besides a run.
 //!
 //! - `settings.rs` the config file; `schema.rs` the JSON Schemas of everything written
-//! - `listing.rs` rows of `cto runs`; `retention.rs` what a prune may take; `amounts.rs` ages and sizes
+//! - `listing.rs` rows of `cto runs`; `retention.rs` what a prune may take; `amounts.rs` ages and
+//!   sizes
 //! - `timeline.rs` a chain of events as a readable timeline
 //!
 //! Imports: every room. Imported by none.

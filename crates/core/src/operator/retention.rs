@@ -1,7 +1,8 @@
 //! Which runs a person's retention rules would remove, and why every other one stays.
 //!
-//! Nothing that could still matter is removed: no run without a verdict, none that cannot be read, none
-//! that another bundle refers to. The shell looks again before it removes what is decided here.
+//! Nothing that could still matter is removed: no run without a verdict, none that cannot be read,
+//! none that another bundle refers to. The shell looks again before it removes what is decided
+//! here.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //!
 //! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
-//! - `credential.rs` `endpoint.rs` `trigger.rs` fields with a meaning of their own
+//! - `credential.rs` `trigger.rs` fields with a meaning of their own
 //!
 //! A record with any problem is refused. Errors name the field and never repeat its value: it may
 //! be a secret. Imports: values to wire. Imported by run, gate and the rooms above them.

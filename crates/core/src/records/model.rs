@@ -224,8 +224,8 @@ pub fn name_difference(asked: &str, admitted: &str) -> Option<Difference> {
     }
 }
 
-/// The plain letter a character looks like. The list need not be complete: any other character makes
-/// a different name, which is refused as well.
+/// The plain letter a character looks like. The list need not be complete: any other character
+/// makes a different name, which is refused as well.
 fn look_alike(c: char) -> char {
     match c {
         'а' | 'ɑ' | 'α' => 'a',

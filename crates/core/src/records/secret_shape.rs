@@ -1,5 +1,5 @@
-//! Recognises text that looks like a secret. No record may hold one. A false alarm costs a rewording
-//! and a miss costs a credential, so in doubt it counts as a secret.
+//! Recognises text that looks like a secret. No record may hold one. A false alarm costs a
+//! rewording and a miss costs a credential, so in doubt it counts as a secret.
 
 /// How a token begins, which characters may follow, and how many of them make it a token.
 const PREFIXES: &[(&str, usize)] = &[

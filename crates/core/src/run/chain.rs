@@ -145,8 +145,8 @@ pub fn named_rules(bytes: &[u8]) -> Option<RulesNumber> {
     }
 }
 
-/// Reads and checks a whole chain from its expected first `prev`. Order of types is `run::facts::fold`'s
-/// business.
+/// Reads and checks a whole chain from its expected first `prev`. Order of types is
+/// `run::facts::fold`'s business.
 pub fn read_chain(
     bytes: &[u8],
     start: Digest,

@@ -5,7 +5,8 @@
 //! - `attempt/` what an engine tried that is forbidden; `trace.rs` what the harness did
 //! - `invariant.rs` two promises as types that have no other value
 //!
-//! Imports: values, workspace, containment, task, wire, records. Imported by every room from bundle up.
+//! Imports: values, workspace, containment, task, wire, records. Imported by every room from bundle
+//! up.
 
 pub mod attempt;
 pub mod chain;

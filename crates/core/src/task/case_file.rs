@@ -194,8 +194,8 @@ pub fn check_typed(name: &str, task: &TypedTask) -> Result<CaseFile, Vec<Contrac
     Check::new(name, "").all(raw)
 }
 
-/// Line and column of a TOML error, both from 1, the column in characters; and the parser's message,
-/// cut short, because it may quote one very long line.
+/// Line and column of a TOML error, both from 1, the column in characters; and the parser's
+/// message, cut short, because it may quote one very long line.
 pub fn toml_problem(text: &str, error: &toml::de::Error) -> (u64, u64, String) {
     const LONGEST: usize = 300;
     let (line, column) = place(text, error.span().map_or(0, |span| span.start));

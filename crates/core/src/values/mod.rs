@@ -1,9 +1,11 @@
 //! Small values that cannot be wrong once made. Everything else is built from them.
 //!
-//! - `ids.rs` names of runs, cases and engines; `digest.rs` SHA-256; `time.rs` UTC to the millisecond
+//! - `ids.rs` names of runs, cases and engines; `digest.rs` SHA-256; `time.rs` UTC to the
+//!   millisecond
 //! - `paths.rs` paths of a tree and path rules; `json.rs` strict and canonical JSON
 //! - `address.rs` which IP addresses are loopback, private or neither
-//! - `event_type.rs` names of events; `blocker.rs` the one list of blockers; `verdict.rs` the status
+//! - `event_type.rs` names of events; `blocker.rs` the one list of blockers; `verdict.rs` the
+//!   status
 //! - `maybe_known.rs` a value, or that nobody looked; `text.rs` text from outside, safe to show
 //!
 //! Imports nothing of this crate. Imported by every room.

@@ -4,8 +4,8 @@
 /// Longest excerpt of an engine's words in an event or a report; the whole is in its log.
 pub const EXCERPT_LIMIT: usize = 500;
 
-/// Characters that move, hide, reorder or smuggle text. A reader sees nothing of them, and a machine
-/// that reads the same text does.
+/// Characters that move, hide, reorder or smuggle text. A reader sees nothing of them, and a
+/// machine that reads the same text does.
 ///
 /// - control characters, line and paragraph separators;
 /// - everything Unicode calls *default ignorable*: soft hyphen, zero-width spaces and joiners, bidi
@@ -14,10 +14,10 @@ pub const EXCERPT_LIMIT: usize = 500;
 /// - interlinear annotation, the blank braille pattern (a letter that looks like a space);
 /// - noncharacters, which no text may hold and XML cannot.
 ///
-/// Variation selectors count, although an emoji may carry one: a row of them hides any message behind
-/// one visible sign. The zero-width joiner counts for the same reason, so a joined emoji is shown in
-/// its parts with U+FFFD between them. Private-use characters do not count: a font shows a sign or a
-/// box for each.
+/// Variation selectors count, although an emoji may carry one: a row of them hides any message
+/// behind one visible sign. The zero-width joiner counts for the same reason, so a joined emoji is
+/// shown in its parts with U+FFFD between them. Private-use characters do not count: a font shows a
+/// sign or a box for each.
 pub fn is_dangerous(c: char) -> bool {
     c.is_control()
         || matches!(c,

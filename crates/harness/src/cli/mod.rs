@@ -85,8 +85,8 @@ enum Command {
     Apply(work::apply::Args),
     /// Show what happened in a run
     Show(evidence::show::Args),
-    /// Re-check an evidence bundle: files, digests, signature, and that its verdict follows from its
-    /// evidence
+    /// Re-check an evidence bundle: files, digests, signature, and that its verdict follows from
+    /// its evidence
     Verify(evidence::verify::Args),
     /// Pack a bundle into one file, or unpack one
     Bundle(evidence::bundle::Args),

@@ -1,6 +1,11 @@
 //! Stand-ins that ship in the binary, reachable only by naming them: the scripted engine, attempts
 //! to get past the jail, the hostile kit, an echo behind its door, a scripted model,
 //! the gateway without a run, and who asks either.
+//!
+//! - `fake.rs` the scripted engine; `agent.rs` one that asks a model; `attacks.rs`, `hostile/`
+//!   attackers
+//! - `model/` a scripted model; `model_client.rs` asks it; `gateway_alone.rs`, `echo_door.rs` for
+//!   tests
 
 pub mod agent;
 pub mod attacks;

@@ -1,5 +1,5 @@
-//! The same work for many items, some at a time: the only pool of threads there is. An item stays on
-//! the thread it began on, and a thread lives until its work is done: the processes of a run are
+//! The same work for many items, some at a time: the only pool of threads there is. An item stays
+//! on the thread it began on, and a thread lives until its work is done: the processes of a run are
 //! tied to the thread that started them.
 
 use std::any::Any;
@@ -113,7 +113,8 @@ fn collect<S: Send, T: Sync, R: Send>(
     (done, panicked.or(own_panic))
 }
 
-/// A thread for each state, as far as the system gives them, and `meanwhile` on this one. Ends when all of them have.
+/// A thread for each state, as far as the system gives them, and `meanwhile` on this one. Ends when
+/// all of them have.
 fn share<S: Send>(
     states: Vec<S>,
     worker: &(dyn Fn(S) + Sync),

@@ -115,8 +115,8 @@ fn budget(limits: &Limits) -> Budget {
     }
 }
 
-/// The gateway gives up on a silent endpoint before the supervisor gives up on a silent engine: only
-/// the gateway knows which of them is silent.
+/// The gateway gives up on a silent endpoint before the supervisor gives up on a silent engine:
+/// only the gateway knows which of them is silent.
 fn timeouts(limits: &Limits) -> Timeouts {
     let ordinary = Timeouts::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());

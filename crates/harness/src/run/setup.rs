@@ -1,5 +1,5 @@
-//! Setup: the contract's commands that prepare the workspace, in the same kind of jail as the engine
-//! that follows them. The copies for checks are set up by the checks themselves.
+//! Setup: the contract's commands that prepare the workspace, in the same kind of jail as the
+//! engine that follows them. The copies for checks are set up by the checks themselves.
 
 use std::time::Instant;
 

@@ -5,6 +5,9 @@
 //! then it is filled again or passed by, and the answer is the same, only slower. Nothing here is
 //! used by a run but [`ingest`], which cannot fail it. Reads bundles and writes nothing but its own
 //! file. Why it may be believed is in `docs/decisions/0007-index.md`.
+//!
+//! - this file: what a list asks; `bundles.rs` reads bundles; `store.rs` the database; `rows.rs`
+//!   its rows
 
 mod bundles;
 mod rows;
@@ -58,7 +61,8 @@ pub struct Listing {
     pub bypassed: Option<IndexError>,
 }
 
-/// Lists runs, through the index where it can be used. `many` is called before many bundles are read.
+/// Lists runs, through the index where it can be used. `many` is called before many bundles are
+/// read.
 pub fn list(
     home: &Home,
     question: &Question<'_>,

@@ -12,7 +12,8 @@ pub struct RecordArgs {
     /// The engine's program: an absolute path [env: CTO_HARNESS_<ENGINE>_BIN]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     bin: Option<PathBuf>,
-    /// The model provider to use; an admission record must name it [env: CTO_HARNESS_<ENGINE>_MODEL_PROVIDER]
+    /// The model provider to use; an admission record must name it [env:
+    /// CTO_HARNESS_<ENGINE>_MODEL_PROVIDER]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model_provider: Option<String>,
     /// The model to use; an admission record must name it [env: CTO_HARNESS_<ENGINE>_MODEL]
@@ -24,10 +25,12 @@ pub struct RecordArgs {
     /// The record of who decided for this model [env: CTO_HARNESS_<ENGINE>_DECISION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     decision: Option<PathBuf>,
-    /// The admission record of the engine's program [env: CTO_HARNESS_<ENGINE>_EXECUTABLE_ADMISSION_FILE]
+    /// The admission record of the engine's program [env:
+    /// CTO_HARNESS_<ENGINE>_EXECUTABLE_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     executable_admission: Option<PathBuf>,
-    /// The admission record of where the engine came from [env: CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE]
+    /// The admission record of where the engine came from [env:
+    /// CTO_HARNESS_<ENGINE>_SOURCE_ADMISSION_FILE]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     source_admission: Option<PathBuf>,
     /// A file that holds the base URL of the model, so that no command line shows it [env:

@@ -2,7 +2,8 @@
 //! only read.
 //!
 //! - `show.rs`, `diff.rs`, `replay.rs`, `runs.rs` look; `verify.rs` re-checks; `schema.rs` prints
-//! - `bundle.rs` packs and unpacks; `keys.rs` keys; `prune.rs`, `recover.rs` change the runs directory
+//! - `bundle.rs` packs and unpacks; `keys.rs` keys; `prune.rs`, `recover.rs` change the runs
+//!   directory
 //!
 //! Imported by `cli/mod.rs`, and by `work/` for what a run shows at its end.
 

@@ -1,6 +1,7 @@
 //! Commands about cases: what can be asked for.
 //!
-//! - `cases.rs` lists them; `case.rs` writes a new one and checks one; `contract.rs` prints a contract
+//! - `cases.rs` lists them; `case.rs` writes a new one and checks one; `contract.rs` prints a
+//!   contract
 //!
 //! Imported by `cli/mod.rs` alone.
 

@@ -2,7 +2,7 @@
 //! real and told on a line of its own; whether it may be believed is for those who look at the host
 //! afterwards.
 //!
-//! The rows that use these are in `core/src/matrix/hostile/`.
+//! The rows that use these are in `core/src/proof/matrix/hostile/`.
 
 mod calls;
 mod files;

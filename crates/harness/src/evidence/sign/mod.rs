@@ -1,5 +1,8 @@
 //! Signing what was sealed: with the machine's key, the operator's SSH key, or a program that holds
 //! one.
+//!
+//! - this file: which key, and what it signs; `openssh.rs` SSH keys; `command.rs` a program that
+//!   signs
 
 mod command;
 mod openssh;

@@ -1,5 +1,9 @@
 //! Running the failure matrix: every row as a process of its own, through the ordinary path, in a
 //! place of its own; then judged by what it left there.
+//!
+//! - this file: all rows, side by side; `place.rs` where one lives; `fault.rs` what is broken for
+//!   it
+//! - `aftermath.rs` what must not have happened
 
 mod aftermath;
 pub mod fault;

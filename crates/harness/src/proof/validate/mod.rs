@@ -2,6 +2,8 @@
 //! held.
 //!
 //! One table; the command line, its help and dispatch come from it.
+//!
+//! - this file: the table; `stage1.rs`, `stage2.rs`, `provider_adapter/` one validator each
 
 mod provider_adapter;
 mod stage1;

@@ -1,6 +1,9 @@
 //! Verification where the engine never was: pristine copies, the contract's commands, hidden
 //! checks, the must-fail control, and the same commands on the baseline. The exit code decides,
 //! never the output.
+//!
+//! - this file: the order of all that; `session.rs` one set of commands in one copy
+//! - `must_fail.rs` the control; `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
 
 mod test_names;
 

@@ -1,4 +1,6 @@
 //! One engine, from its first process to its last event.
+//!
+//! - this file: started, followed, ended; `outfit.rs` the files, words and door it is started with
 
 pub mod outfit;
 

@@ -1,6 +1,8 @@
 //! What every process is started with: program, mounts, environment and limits, in one place. An
 //! engine, a check, a setup command, `cto exec`, a program asked for its version and the doors of
 //! doubles are shaped here and nowhere else.
+//!
+//! - this file: `Launch`, a constructor per use; `exec.rs` what `cto exec` shows of the host
 
 mod exec;
 

@@ -1,5 +1,9 @@
 //! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
 //! but ours, against a git directory no engine ever saw.
+//!
+//! - this file: the repositories of the harness; `source.rs` the one of a person, only read
+//! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
+//!   objects
 
 mod command;
 mod import;

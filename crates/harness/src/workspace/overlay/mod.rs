@@ -1,5 +1,8 @@
 //! One private copy that is an overlay: a cached checkout nobody writes to, and a directory with
 //! everything that differs from it, read here from outside. The merged view exists only in jails.
+//!
+//! - this file: the overlay, read and made; `edit.rs` changes to it; `probe.rs` does this host have
+//!   any?
 
 mod edit;
 pub mod probe;

@@ -1,5 +1,5 @@
-//! Bundles after a run: verified, shown, compared, packed, indexed, pruned, recovered; the keys that
-//! sign them; the golden bundles of every format.
+//! Bundles after a run: verified, shown, compared, packed, indexed, pruned, recovered; the keys
+//! that sign them; the golden bundles of every format.
 
 pub mod archives;
 pub mod diff;

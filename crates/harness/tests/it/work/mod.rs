@@ -1,5 +1,5 @@
-//! Runs and tries from their command to their verdict: workspaces, measuring, limits, several runs at
-//! once, faults of the machine, and applying a verified patch.
+//! Runs and tries from their command to their verdict: workspaces, measuring, limits, several runs
+//! at once, faults of the machine, and applying a verified patch.
 
 pub mod apply;
 pub mod clock;

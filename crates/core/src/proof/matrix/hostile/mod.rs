@@ -1,4 +1,5 @@
-//! The attack suite as data: what a hostile engine tries, and what the harness must show afterwards.
+//! The attack suite as data: what a hostile engine tries, and what the harness must show
+//! afterwards.
 //!
 //! - this file: reads the suite; each attack becomes a row of the matrix and is run like any other
 //! - `*.toml` the attacks by target: tree, host, kernel, evidence, protected paths, floods, further

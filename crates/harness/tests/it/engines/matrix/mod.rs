@@ -1,4 +1,5 @@
-//! `cto matrix`, the failure matrix: green as it stands, and red for everything that could be wrong.
+//! `cto matrix`, the failure matrix: green as it stands, and red for everything that could be
+//! wrong.
 
 mod answers;
 mod flaws;

@@ -1,4 +1,5 @@
-//! The lists of `scripts/prove-matrix` fit the source: every text to take out is there exactly once.
+//! The lists of `scripts/prove-matrix` fit the source: every text to take out is there exactly
+//! once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +10,8 @@ use regex::Regex;
 
 use super::rows;
 
-/// Reads a list as `scripts/prove-matrix` does: rustfmt may break a line anywhere and may put a comma
-/// before a closing bracket.
+/// Reads a list as `scripts/prove-matrix` does: rustfmt may break a line anywhere and may put a
+/// comma before a closing bracket.
 fn pattern(text: &str) -> Regex {
     let mut letters = text
         .chars()

@@ -64,7 +64,8 @@ fn imported_rooms(source: &Source, module: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (start, levels) in path_starts(&source.product) {
         let rest = &source.product[start..];
-        // `crate::` has no levels; `super::` climbs. In a nested module it climbs less far, never further.
+        // `crate::` has no levels; `super::` climbs. In a nested module it climbs less far, never
+        // further.
         if levels.is_none_or(|levels| levels >= module.len()) {
             found.extend(first_names(rest));
         }
