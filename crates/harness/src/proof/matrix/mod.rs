@@ -32,7 +32,7 @@ use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
-use crate::host::{self, Env, workers};
+use crate::host::{self, Env, programs, workers};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Limits};
@@ -232,10 +232,7 @@ impl MatrixRun<'_> {
     ) -> io::Result<RowOutcome> {
         let place = Place::make(dir.to_owned())?;
         if let Some(source) = &row.source {
-            let git = self
-                .env
-                .find_program("git")
-                .ok_or_else(|| io::Error::other("git was not found on PATH"))?;
+            let git = programs::git(&self.env, &place.home()).map_err(io::Error::other)?;
             place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
         let honeypot = row
