@@ -71,6 +71,13 @@ impl Place {
             .try_for_each(|(name, text)| fs::write(source.join(name), text))
     }
 
+    /// The config file of whoever runs the row.
+    pub fn configure(&self, text: &str) -> io::Result<()> {
+        let dir = self.at("home/.config/cto");
+        host::make_private_dir(&dir)?;
+        fs::write(dir.join("config.toml"), text)
+    }
+
     /// The state home of the row.
     pub fn home(&self) -> Home {
         Home {
