@@ -193,7 +193,7 @@ pub fn verdict(bundle: &Bundle, key: &TestKey, companions: Value) -> Value {
         "blockers": codes,
         "sums_sha256": sha256_hex(&bundle.bytes("SHA256SUMS")),
         "companions": companions,
-        "signed_at": "2026-01-02T03:04:05.678Z",
+        "signed_at": report["run_finished_at"],
         "signer": {"algorithm": "ed25519", "key_id": key.id(), "public_key": key.public_base64()},
     });
     for field in [

@@ -36,6 +36,7 @@ use cto_core::task::contract::{ContractDocument, SealedContract};
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::json::JsonError;
+use cto_core::values::time::Utc;
 
 pub use lock::{Liveness, RunLock, is_held, liveness};
 pub use seal::SealedBundle;
@@ -96,6 +97,8 @@ pub struct OpenBundle {
     events: Appended,
     head: Digest,
     count: u64,
+    /// When the last event was written.
+    last_event: Option<Utc>,
     trace: Appended,
     started: Instant,
     _lock: RunLock,
@@ -203,6 +206,7 @@ impl OpenBundle {
             claimed: Claimed::default(),
             head,
             count: 0,
+            last_event: None,
             started: Instant::now(),
             _lock: lock,
         })
@@ -221,6 +225,7 @@ impl OpenBundle {
             bundle.folded.push(&line.event)?;
             bundle.head = line.hash;
             bundle.count = line.seq;
+            bundle.last_event = Some(line.ts);
         }
         Ok(bundle)
     }
@@ -237,9 +242,10 @@ impl OpenBundle {
     pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
         let mut next = self.folded.clone();
         next.push(&event)?;
+        let now = host::now();
         let (line, hash) = EventLine::make(
             self.count + 1,
-            host::now(),
+            now,
             &self.identity.run_id,
             &event,
             self.head,
@@ -257,6 +263,7 @@ impl OpenBundle {
         self.folded = next;
         self.head = hash;
         self.count += 1;
+        self.last_event = Some(now);
         Ok(())
     }
 
@@ -386,7 +393,7 @@ fn allocate(file: &File) -> io::Result<()> {
     }
 }
 
-fn lock_time(dir: &Path) -> Option<cto_core::values::time::Utc> {
+fn lock_time(dir: &Path) -> Option<Utc> {
     let modified = fs::metadata(dir.join(bundle::LOCK)).ok()?.modified().ok()?;
     Some(host::file_time(modified))
 }

@@ -312,6 +312,7 @@ fn print(context: &Context, verification: &Verification, place: &str) {
     };
     list("problem", &verification.problems);
     list("unknown", &verification.unknowns);
+    list("not re-derived", &verification.not_re_derived);
     if let Some(status) = verification.status {
         let style = status_style(status);
         let rules = verification
@@ -362,6 +363,15 @@ fn meaning(verification: &Verification) -> &'static str {
                 .is_some_and(|number| Rules::of(number).is_none()) =>
         {
             "A newer cto made this bundle. Verify it with that version."
+        }
+        (Standing::Unknown, _)
+            if verification
+                .unknowns
+                .iter()
+                .any(|unknown| unknown.check == "freshness") =>
+        {
+            "Whole and consistent, but from the future by the clock of this machine. Set right whichever clock is \
+             wrong, then verify it again."
         }
         (Standing::Unknown, _) => {
             "The bundles it relies on could not be checked here: name them too, or put them beside it."
