@@ -24,16 +24,20 @@ impl Default for RulesNumber {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rules {
     One,
+    /// Judges facts as rules 1 do. The number tells a verifier that whoever wrote the chain
+    /// knew what has to be in a bundle since.
+    Two,
 }
 
 impl Rules {
-    pub const ALL: &[Self] = &[Self::One];
+    pub const ALL: &[Self] = &[Self::One, Self::Two];
     /// The only rules a new run is sealed with.
-    pub const NEWEST: Self = Self::One;
+    pub const NEWEST: Self = Self::Two;
 
     pub fn number(self) -> RulesNumber {
         RulesNumber(match self {
             Self::One => 1,
+            Self::Two => 2,
         })
     }
 

@@ -293,6 +293,11 @@ impl OpenBundle {
         self.trace.append(&bytes)
     }
 
+    /// Something the report says of the engine beside its verdict.
+    pub fn warn(&mut self, warning: String) {
+        self.identity.engine.warnings.push(warning);
+    }
+
     /// Text from outside, without secrets or dangerous characters.
     pub fn clean(&self, text: &str) -> String {
         let (bytes, _) = self.secrets.redact(text.as_bytes());

@@ -276,6 +276,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     let chosen = provider::Chosen {
         model: admission.model.clone(),
         aliases: admission.aliases.clone().unwrap_or_default(),
+        request_fields: admission.request_fields.clone().unwrap_or_default(),
         base_url,
         credential: class_of(way),
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
