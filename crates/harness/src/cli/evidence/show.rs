@@ -133,31 +133,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         .iter()
         .for_each(|warning| row("warning", &tame(warning)));
     row("changed", &changed(report));
-    if let Some(guard) = report
-        .workspace_guard
-        .as_ref()
-        .filter(|guard| report.process_started && !guard.masked.is_empty())
-    {
-        let masked: Vec<String> = guard
-            .masked
-            .iter()
-            .take(5)
-            .map(ToString::to_string)
-            .collect();
-        let more = guard.masked.len().saturating_sub(5);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        row(
-            "masked",
-            &format!(
-                "{}{more} {dim}(agent configuration; the engine saw it empty){dim:#}",
-                masked.join(", ")
-            ),
-        );
-    }
+    guarded(report, &row);
     if let Some(text) = source(dir) {
         row("source", &text);
     }
@@ -224,6 +200,39 @@ fn containment(report: &Report) -> String {
                 "  {dim}containment{dim:#} {}{why}{attempts}",
                 contained.as_str()
             )
+        }
+    }
+}
+
+/// What came with the repository for agents or by the name of a secret, and whether the engine saw
+/// it.
+fn guarded(report: &Report, row: &dyn Fn(&str, &str)) {
+    const LISTED: usize = 5;
+    let (dim, started) = (dim(), report.process_started);
+    let Some(guard) = report.workspace_guard.as_ref().filter(|_| started) else {
+        return;
+    };
+    for (name, paths, note) in [
+        ("masked", &guard.masked, "the engine saw them empty"),
+        (
+            "visible",
+            &guard.shown,
+            "asked for by name; the engine saw them",
+        ),
+    ] {
+        let listed: Vec<String> = paths
+            .iter()
+            .take(LISTED)
+            .map(|path| tame(&path.to_string()))
+            .collect();
+        let more = match paths.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !paths.is_empty() {
+            let listed = listed.join(", ");
+            let text = format!("{listed}{more} {dim}(agent configuration, secrets; {note}){dim:#}");
+            row(name, &text);
         }
     }
 }
