@@ -8,6 +8,7 @@
 //! - `consistency.rs` files against events; `tests_seen.rs` the log against the tests that ran
 //! - `judgement.rs` the verdict derived again; `report_fields.rs` the report against it
 //! - `whole.rs` gates, jails, page and end: computed, and refused by rules 2
+//! - `seal.rs` the short question of a list: is this report the sealed one?
 //! - `signature.rs` who signed; `links.rs` the bundles this one relies on
 //!
 //! Imports: every room below it. Imported by proof, operator and the harness.
@@ -18,6 +19,7 @@ mod history;
 mod judgement;
 pub mod links;
 mod report_fields;
+pub mod seal;
 pub mod signature;
 mod tests_seen;
 mod whole;

@@ -38,7 +38,7 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::json::JsonError;
 use cto_core::values::time::Utc;
 
-pub use lock::{Liveness, RunLock, is_held, liveness};
+pub use lock::{Liveness, RunLock, holds_own_lock, is_held, liveness};
 pub use seal::SealedBundle;
 
 use crate::evidence::keys::KeyStore;
@@ -155,11 +155,13 @@ impl OpenBundle {
     /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
     pub fn open(home: &Home, dir: PathBuf, opening: Opening) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
+        // Listed before there is anything in it: recovery closes what is listed, and nothing that
+        // bears no mark of ours.
+        let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
+        fs::write(&open_entry, b"").map_err(failed)?;
         let lock = RunLock::take(&dir)
             .map_err(failed)?
             .ok_or(EvidenceError::Live)?;
-        let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
-        fs::write(&open_entry, b"").map_err(failed)?;
         let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;
         allocate(&reserve).map_err(failed)?;
         host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;

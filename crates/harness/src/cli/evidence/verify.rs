@@ -132,9 +132,12 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
     }
     if args.all {
         let home = context.home()?;
+        // What another program keeps here is neither good nor bad.
         return Ok(reader::all_runs(&home)?
             .iter()
-            .map(|run| Found::Dir(home.runs.join(run.as_str())))
+            .map(|run| home.runs.join(run.as_str()))
+            .filter(|dir| liveness(dir) != Liveness::Foreign)
+            .map(Found::Dir)
             .collect());
     }
     args.runs
@@ -257,11 +260,12 @@ impl Answer {
     }
 }
 
-fn word(state: Liveness) -> &'static str {
-    if state == Liveness::Live {
-        "live"
-    } else {
-        "unsealed"
+/// What a run without a result is called.
+pub fn word(state: Liveness) -> &'static str {
+    match state {
+        Liveness::Live => "live",
+        Liveness::Foreign => "foreign",
+        Liveness::Interrupted | Liveness::Sealed => "unsealed",
     }
 }
 
