@@ -4,7 +4,7 @@
 //! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
 //! `response_forwarder` (answers in), `probe` (one request before a run).
 //! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
-//! The harness rooms plan, run and doubles may import it; evidence only `operator_program`.
+//! The harness rooms plan, run and doubles may import it; evidence and host only `operator_program`.
 //!
 //! One thread per connection, blocking sockets, no buffering of streams. What may pass is decided
 //! in `cto_core::wire`.

@@ -235,6 +235,42 @@ mod tests {
     }
 
     #[test]
+    fn what_was_looked_at_is_what_is_read_whatever_takes_its_name() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        use cto_core::records::ModelDecision;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let good = br#"{"decision_status":"not_decided"}"#;
+        let lie = br#"{"decision_status":"not_decided","approval_source":"a stranger"}"#;
+        fs::create_dir(at("open")).unwrap();
+        fs::write(at("open/lie"), lie).unwrap();
+        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o777)).unwrap();
+        fs::write(at("d"), good).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    // A link, a file that anybody may write, and the good one again.
+                    symlink(at("open/lie"), at("next")).unwrap();
+                    fs::rename(at("next"), at("d")).unwrap();
+                    fs::write(at("next"), lie).unwrap();
+                    fs::set_permissions(at("next"), fs::Permissions::from_mode(0o666)).unwrap();
+                    fs::rename(at("next"), at("d")).unwrap();
+                    fs::write(at("next"), good).unwrap();
+                    fs::rename(at("next"), at("d")).unwrap();
+                }
+            });
+            for _ in 0..2000 {
+                if let Found::Known(found) = find::<ModelDecision>(&at("d")) {
+                    assert_eq!(found.record.approval_source, None);
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
+
+    #[test]
     fn a_record_someone_else_could_have_written_is_not_believed() {
         use cto_core::records::ModelDecision;
         let dir = tempfile::tempdir().unwrap();
