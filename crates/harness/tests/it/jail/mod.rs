@@ -6,4 +6,5 @@ pub mod attempts;
 pub mod contained;
 pub mod hostile;
 pub mod layers;
+pub mod masks;
 pub mod strict;
