@@ -151,7 +151,12 @@ fn an_answer_that_holds_the_credential_is_cut_in_every_spelling() {
         for size in [1, 7, 10_000] {
             let lab = raw_lab(&(event("first") + &body + &event("last")), size);
             let answer = lab.chat();
-            assert!(!answer.whole, "{name} in pieces of {size}: {}", answer.body);
+            // Cut in the middle, or not begun at all.
+            assert!(
+                !answer.whole || answer.head.status == 502,
+                "{name} in pieces of {size}: {}",
+                answer.body
+            );
             assert!(!answer.body.contains("last"), "{name}: {}", answer.body);
             let content: String = answer
                 .body
