@@ -3,7 +3,8 @@
 //!
 //! - `mod.rs` time, random names, `Env`, `Home`, the program itself
 //! - `files.rs` reading, hashing and removing files; `digest_cache.rs` digests of programs, kept
-//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown
+//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown, and
+//!   `places.rs` which places of the host
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
 //! - `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
 //!
@@ -13,6 +14,7 @@ pub mod accounts;
 pub mod digest_cache;
 pub mod failure;
 pub mod files;
+pub mod places;
 pub mod probes;
 pub mod settings;
 pub mod toolchains;

@@ -4,6 +4,8 @@
 pub mod attacks;
 pub mod attempts;
 pub mod contained;
+pub mod exec_flags;
 pub mod hostile;
 pub mod layers;
+pub mod shown;
 pub mod strict;
