@@ -55,10 +55,11 @@ impl Places {
         };
         let user = env.path("HOME").filter(|dir| dir.is_absolute());
         places.house.home = user.as_ref().map(|dir| places.look(dir).path);
+        // What a refusal names first is what the operator knows best.
         let mut kept: Vec<(Kept, PathBuf)> = vec![(Kept::Runtime, "/var/run".into())];
+        kept.extend(user.map(|dir| (Kept::Home, dir)));
         kept.extend(state_places(env, home).map(|dir| (Kept::State, dir)));
         kept.extend(config_place(env).map(|path| (Kept::Config, path)));
-        kept.extend(user.map(|dir| (Kept::Home, dir)));
         kept.extend(homes_of_people().map(|dir| (Kept::OtherHome, dir)));
         for (what, path) in kept {
             let place = places.look(&path);

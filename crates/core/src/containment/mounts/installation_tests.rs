@@ -2,21 +2,27 @@ use super::*;
 
 #[test]
 fn installations_are_known_by_their_own_files() {
-    let python = ["bin/python3", "lib/python3.*/os.py", "bin"];
-    let rows: [(&str, &[&str], &[&str], Option<&str>); 16] = [
+    const PYTHON_MARKS: [&str; 3] = ["bin/python3", "lib/python3.*/os.py", "bin"];
+    type Row = (
+        &'static str,
+        &'static [&'static str],
+        &'static [&'static str],
+        Option<&'static str>,
+    );
+    let rows: [Row; 16] = [
         (
             "/home/me/.pyenv/versions/3.12",
-            &python,
+            &PYTHON_MARKS,
             &[],
             Some("a pyenv version"),
         ),
         (
             "/home/me/.local/share/uv/python/cpython-3.12",
-            &python,
+            &PYTHON_MARKS,
             &[],
             Some("a uv Python"),
         ),
-        ("/opt/python", &python, &[], Some("a Python")),
+        ("/opt/python", &PYTHON_MARKS, &[], Some("a Python")),
         (
             "/home/me/conda",
             &["conda-meta/history", "bin"],
@@ -73,7 +79,7 @@ fn installations_are_known_by_their_own_files() {
             Some("packages of npm"),
         ),
         ("/home/me/Documents", &["bin"], &[], None),
-        ("/home/me", &python, &[".ssh"], None),
+        ("/home/me", &PYTHON_MARKS, &[".ssh"], None),
         (
             "/home/me/p",
             &["pyvenv.cfg", "bin", "lib/python3.*/site-packages"],
