@@ -2,17 +2,19 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `engine_program.rs` the engine's program; `provider.rs` its model
+//! - `source.rs` the repository; `inputs.rs` what is put beside its files
+//! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
 pub mod doctor;
 pub mod engine_program;
+mod inputs;
 pub mod provider;
 pub mod source;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cto_core::containment::Containment;
@@ -32,20 +34,22 @@ use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
-use cto_core::values::paths::PathRule;
 use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
+use crate::host::failure;
 use crate::host::places::Places;
 use crate::host::probes;
+use crate::host::programs::NoProgram;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::{self, Env, Home, OwnProgram};
+use crate::host::{self, Env, Home, OwnProgram, programs};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
 use crate::task::request::{Request, SourceRequest};
 use crate::workspace::checkout::Checkout;
+use crate::workspace::git;
 use crate::workspace::overlay;
 
 /// What planning came to.
@@ -148,6 +152,7 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
         tree,
         &contract.allowed_paths,
         &contract.forbidden_paths,
+        &contract.inputs,
     )
 }
 
@@ -234,7 +239,7 @@ pub fn plan(
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
-                answer = MaybeKnown::Known(ask_the_model(&mut planned, request, env));
+                answer = MaybeKnown::Known(ask_the_model(&mut planned, request, env, home));
             }
             // Asked for what was just supplied: an empty gate list judges as a missing event, never
             // as a pass.
@@ -244,7 +249,7 @@ pub fn plan(
 }
 
 /// Makes the way to the model and sends one real request over it.
-fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer {
+fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Home) -> Answer {
     let could_not = |code, why: &str| Answer::CouldNotAsk(code, why.to_owned());
     let (Some(facts), Some(contract)) = (planned.lane.known(), planned.contract.valid()) else {
         return could_not(Code::ModelNotAdmitted, "nothing is known of this lane");
@@ -275,8 +280,12 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     let chosen = provider::Chosen {
         model: admission.model.clone(),
         aliases: admission.aliases.clone().unwrap_or_default(),
+        request_fields: admission.request_fields.clone().unwrap_or_default(),
         base_url,
-        credential: class_of(way),
+        credential: match class_of(way, env, home) {
+            Ok(class) => class,
+            Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+        },
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
@@ -291,15 +300,19 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     }
 }
 
-fn class_of(way: &CredentialWay) -> Option<CredentialClass> {
-    match way {
+fn class_of(
+    way: &CredentialWay,
+    env: &Env,
+    home: &Home,
+) -> Result<Option<CredentialClass>, NoProgram> {
+    Ok(match way {
         CredentialWay::None => None,
         CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
         CredentialWay::File(path) => Some(CredentialClass::File(path.into())),
-        CredentialWay::Command(words) => Some(CredentialClass::Command(
-            words.iter().map(Into::into).collect(),
-        )),
-    }
+        CredentialWay::Command(words) => Some(CredentialClass::Command(programs::to_start(
+            words, env, home,
+        )?)),
+    })
 }
 
 /// The program of an engine that is not this binary. What is missing of it is missing of the lane.
@@ -330,18 +343,6 @@ fn engine_program(
     }
 }
 
-/// An input stands beside the copied files, never over one.
-fn overlaps(input: &PathRule, tree: &Tree) -> bool {
-    let input = input.as_str().trim_end_matches('/');
-    let above = |path: &[u8], other: &[u8]| {
-        path.strip_prefix(other)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    tree.keys().any(|path| {
-        above(path.as_bytes(), input.as_bytes()) || above(input.as_bytes(), path.as_bytes())
-    })
-}
-
 /// Looks at the source, and fixes in the contract which commit and which tree it is.
 fn look_at_source(
     planned: &mut Planned,
@@ -365,9 +366,9 @@ fn look_at_source(
         }
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
-            planned.checkout = Checkout::find(home, &look.tree).map(Arc::new);
+            let known = Checkout::find_any(home, &look.tree);
             // Where there is a checkout, an earlier run read every file of this very tree.
-            let read = match &planned.checkout {
+            let read = match &known {
                 Some(checkout) => {
                     Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree))
                 }
@@ -379,16 +380,18 @@ fn look_at_source(
             match read {
                 Ok((tree, digest)) => {
                     planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
-                    if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree))
-                    {
-                        return unusable(format!(
-                            "the input {:?} is tracked, so the copy has it already",
-                            input.as_str()
-                        ));
-                    }
                     contract.start_tree = MaybeKnown::Known(digest);
                     contract.name_directories(&tree);
                     let decision = confine(request.contain, contract, &tree);
+                    let masked = &decision.guard.masked;
+                    if let Some(why) = inputs::out_of_place(contract, &tree, masked) {
+                        return unusable(why);
+                    }
+                    // One that hides other files has told what the tree is, and no more.
+                    planned.checkout = known
+                        .filter(|known| known.manifest.masked == *masked)
+                        .or_else(|| Checkout::find(home, &look.tree, masked))
+                        .map(Arc::new);
                     contract.lane.containment = Some(decision.policy);
                     decided = Some(decision);
                 }
@@ -412,20 +415,18 @@ fn forced_files(env: &Env) -> Option<u64> {
 }
 
 /// What the harness starts by itself, whatever the contract says.
-fn lane_missing(env: &Env) -> Vec<String> {
+fn lane_missing(env: &Env, home: &Home) -> Vec<String> {
     let shell = Path::new(host::SHELL);
-    let found = [
-        (
-            env.find_program("git").is_some(),
-            "git was not found on PATH".to_owned(),
-        ),
-        (shell.is_file(), format!("{} is not there", shell.display())),
-    ];
-    found
-        .into_iter()
-        .filter(|(there, _)| !there)
-        .map(|(_, what)| what)
-        .collect()
+    let no_git = match programs::git(env, home) {
+        Err(none) => Some(none.to_string()),
+        Ok(git) => match git::own_programs(&git) {
+            Err(error) => Some(failure::chain(&error)),
+            Ok(dir) => programs::unclean(&dir, env, home)
+                .map(|why| format!("git's own programs in {}: {why}", dir.display())),
+        },
+    };
+    let no_shell = (!shell.is_file()).then(|| format!("{} is not there", shell.display()));
+    [no_git, no_shell].into_iter().flatten().collect()
 }
 
 fn look_at_host(
@@ -436,7 +437,7 @@ fn look_at_host(
 ) -> HostFacts {
     let mut facts = HostFacts {
         jail_missing: probes::missing_containment(home),
-        lane_missing: lane_missing(env),
+        lane_missing: lane_missing(env, home),
         ..HostFacts::default()
     };
     // Only a repository is ever put below an overlay.
@@ -472,7 +473,7 @@ fn look_at_host(
             .case
             .inputs
             .as_deref()
-            .and_then(|dir| input_at(dir, path));
+            .and_then(|dir| inputs::input_at(dir, path));
         let granted = found.map(|found| Places::of(env, home).named(&found, false, &[]));
         let path = path.to_owned();
         match granted {
@@ -485,11 +486,12 @@ fn look_at_host(
                 .push(format!("the input {path:?} is not there, or is a link")),
         }
     }
+    // A repository's files are not known yet; those of a case are.
+    if let (None, Some(contract)) = (&request.source, contract.valid()) {
+        let tree = request.case.baseline();
+        let masked = confine(request.contain, contract, &tree).guard.masked;
+        let misplaced = inputs::out_of_place(contract, &tree, &masked);
+        facts.unusable.extend(misplaced);
+    }
     facts
-}
-
-/// Where an input lies. A link on the way could lead anywhere on the host.
-fn input_at(dir: &Path, path: &str) -> Option<PathBuf> {
-    let real = dir.canonicalize().ok()?.join(path);
-    (real.canonicalize().ok()? == real).then_some(real)
 }

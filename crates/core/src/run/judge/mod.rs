@@ -39,7 +39,8 @@ impl Judgement {
 /// Judges a run by the rules its chain names. Rules nobody here knows never end in a pass.
 pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     match Rules::of(facts.rules) {
-        Some(Rules::One) => judge_by_rules_1(contract, facts),
+        // Rules 2 ask more of the bundle around the facts, and the same of the facts.
+        Some(Rules::One | Rules::Two) => judge_by_rules_1(contract, facts),
         None => {
             let unknown = format!("its rules, {}, are not known here", facts.rules.0);
             let blockers = vec![Blocker::new(Code::MissingRequiredEvent, Some(unknown))];

@@ -22,7 +22,7 @@ pub use exec::{ExecLaunch, ExecOrder};
 
 use crate::host::places::{self, Places};
 use crate::host::toolchains::SYSTEM_PATH;
-use crate::host::{self, Env};
+use crate::host::{self, Env, programs};
 use crate::supervise::Limits;
 
 /// Where a jail shows the private copy, and where the process begins.
@@ -144,12 +144,8 @@ impl<'a> RunPlace<'a> {
     }
 
     fn bare_env(&self) -> BTreeMap<OsString, OsString> {
-        let path = self.env.get("PATH").map(|path| {
-            let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-            std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from(SYSTEM_PATH))
-        });
         environment(
-            path.unwrap_or_else(|| SYSTEM_PATH.into()),
+            programs::clean_path_of_run(self.env),
             self.scratch.path().join("home"),
             self.scratch.path().join("tmp"),
         )

@@ -1,11 +1,13 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
 //! gateway to a model, and the real Pi with a scripted model.
 
+pub mod belief;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
 pub mod pi;
 pub mod pi_wire;
 pub mod records;
+pub mod refused_fields;
 pub mod setup;
 pub mod validate;

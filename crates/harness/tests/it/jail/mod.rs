@@ -7,5 +7,6 @@ pub mod contained;
 pub mod exec_flags;
 pub mod hostile;
 pub mod layers;
+pub mod masks;
 pub mod shown;
 pub mod strict;

@@ -2,12 +2,14 @@
 //! at once, faults of the machine, and applying a verified patch.
 
 pub mod apply;
+pub mod apply_race;
 pub mod clock;
 pub mod full_disks;
 pub mod killed;
 pub mod limits;
 pub mod measure;
 pub mod overlay;
+pub mod programs;
 pub mod run;
 pub mod run_all;
 pub mod try_real;
