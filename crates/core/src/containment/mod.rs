@@ -3,10 +3,12 @@
 //! - this file: layers, canaries, what a process reported, what is not proven
 //! - `guard.rs` which places of a workspace become read-only under `strict`
 //! - `advice.rs` a host that cannot contain: the exact fix
+//! - `descriptors.rs` what descriptors 0–2 inside are, and whose keys are read
 //!
 //! Imports: values, workspace. The shell that enforces all this is the crate `cto-jail`.
 
 pub mod advice;
+pub mod descriptors;
 pub mod guard;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -57,7 +57,6 @@ impl Launch {
         let (path, toolchain) = search_path(order.command, env, home)?;
         mounts.extend(toolchain);
         let mut jail = JailPlan::new(mounts);
-        jail.stdin = true;
         let variables = variables(path, order.variables, env)?;
         if let Some(names) = order.layers {
             let names = names.split(',').filter(|name| *name != "none");
@@ -77,7 +76,7 @@ impl Launch {
             env: variables,
             limits: Limits::of_time(FOREVER),
             jail: Some(jail),
-            inherit_output: true,
+            stands_in: true,
         })
     }
 }

@@ -4,6 +4,9 @@
 pub mod attacks;
 pub mod attempts;
 pub mod contained;
+pub mod descriptors;
 pub mod hostile;
 pub mod layers;
 pub mod strict;
+pub mod supervision;
+pub mod terminal;
