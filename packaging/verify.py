@@ -180,7 +180,12 @@ class Files:
     """Digests of all files, and the bytes of the few that are read."""
 
     def __init__(self):
-        self.digests, self.bytes, self.run = {}, {}, None
+        self.digests, self.bytes, self.run, self.listed = {}, {}, None, {}
+
+    def expect(self, name):
+        """Refuses a file that nothing lists before a byte of it is read. The list itself comes first."""
+        if name != SUMS and name != ATTESTATION and name not in COMPANIONS and name not in self.listed:
+            raise Bad(f"{name}: is not listed in {SUMS}")
 
     def take(self, name, length, source):
         keep = name in (SUMS, ATTESTATION, REPORT) or name in COMPANIONS
@@ -198,10 +203,13 @@ class Files:
         self.digests[name] = hasher.hexdigest()
         if keep:
             self.bytes[name] = b"".join(parts)
+        if name == SUMS:
+            self.listed = read_sums(self.bytes[SUMS])
 
 
 def from_directory(root):
-    files = Files()
+    """Names first, then the list of files, then the bytes of what it names: nothing else is opened."""
+    files, found = Files(), []
     name = os.path.basename(os.path.abspath(root))
     files.run = name if RUN_ID.fullmatch(name) else None
     for folder, below, names in os.walk(os.fsencode(root), onerror=raise_error):
@@ -217,8 +225,11 @@ def from_directory(root):
             if not stat.S_ISREG(kind):
                 raise Bad(f"{relative!r}: is not a regular file")
             if relative != LOCK:
-                with open(path, "rb") as source:
-                    files.take(relative, os.fstat(source.fileno()).st_size, source)
+                found.append((relative != SUMS, relative, path))
+    for _, relative, path in sorted(found):
+        files.expect(relative)
+        with open(path, "rb") as source:
+            files.take(relative, os.fstat(source.fileno()).st_size, source)
     return files
 
 
@@ -255,6 +266,7 @@ def from_archive(source):
         if files.run not in (None, run) or name.encode() <= last.encode() or len(files.digests) >= MAX_FILES or total > MAX_BYTES:
             raise Bad(f"the archive has an entry twice, out of order, of another run, or too many: {name!r}")
         files.run, last = run, name
+        files.expect(name)
         files.take(name, length, source)
         if any(source.read(-length % 512)):
             raise Bad("the archive has bytes between its entries")
@@ -289,13 +301,10 @@ def open_archive(path):
 # ---- the checks ----------------------------------------------------------------------------------
 
 
-def check_sums(files):
-    """SHA256SUMS lists exactly the files, each with its digest, in the one spelling there is."""
-    for name in ALWAYS:
-        if name not in files.digests:
-            raise Bad(f"{name}: is missing")
+def read_sums(data):
+    """The files SHA256SUMS lists, each with its digest, in the one spelling there is."""
     try:
-        text = files.bytes[SUMS].decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise Bad(f"{SUMS}: is not UTF-8") from None
     listed = {}
@@ -306,6 +315,15 @@ def check_sums(files):
         listed[match[2]] = match[1]
     if not text.endswith("\n"):
         raise Bad(f"{SUMS}: the last line has no end")
+    return listed
+
+
+def check_sums(files):
+    """SHA256SUMS lists exactly the files, each with its digest."""
+    for name in ALWAYS:
+        if name not in files.digests:
+            raise Bad(f"{name}: is missing")
+    listed = files.listed
     found = {name: digest for name, digest in files.digests.items() if name not in (SUMS, ATTESTATION) and not name.startswith("attestations/")}
     for name in sorted(listed.keys() | found.keys()):
         if name not in found:

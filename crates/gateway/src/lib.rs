@@ -53,6 +53,8 @@ pub struct Route {
     pub model: String,
     /// Other names under which that model may answer.
     pub aliases: Vec<String>,
+    /// Fields of a request that pass beyond the list of the protocol.
+    pub request_fields: Vec<String>,
     pub budget: Budget,
     /// What the engine must show; useless anywhere else.
     pub token: Token,
@@ -73,6 +75,7 @@ impl Route {
             credential,
             model: model.to_owned(),
             aliases: Vec::new(),
+            request_fields: Vec::new(),
             budget: Budget::default(),
             token: Token::fresh()?,
             timeouts: Timeouts::default(),

@@ -118,8 +118,27 @@ impl<'a> Reply<'a> {
             let _ = self.flush();
             return false;
         }
-        let status = status_of(outcome, why);
-        let body = error_body(self.protocol, status, outcome, why);
+        let message = why.map_or("the model call failed", RefusalReason::sentence);
+        self.explain(status_of(outcome, why), outcome, why, message)
+    }
+
+    /// Says why a request is not passed on and, where one is to blame, by which field of it.
+    pub fn refuse(&mut self, outcome: Outcome, why: RefusalReason, field: Option<&str>) -> bool {
+        let message = match field {
+            Some(field) => format!("{}: {field}", why.sentence()),
+            None => why.sentence().to_owned(),
+        };
+        self.explain(status_of(outcome, Some(why)), outcome, Some(why), &message)
+    }
+
+    fn explain(
+        &mut self,
+        status: u16,
+        outcome: Outcome,
+        why: Option<RefusalReason>,
+        message: &str,
+    ) -> bool {
+        let body = error_body(self.protocol, status, outcome, why, message);
         self.document(status, &body, !retry_helps(outcome))
     }
 
@@ -173,11 +192,9 @@ fn error_body(
     status: u16,
     outcome: Outcome,
     why: Option<RefusalReason>,
+    message: &str,
 ) -> String {
-    let code = why
-        .and_then(|why| serde_json::to_value(why).ok())
-        .unwrap_or_else(|| outcome.as_str().into());
-    let message = why.map_or("the model call failed", RefusalReason::sentence);
+    let code = why.map_or_else(|| outcome.as_str().to_owned(), RefusalReason::word);
     let kind = format!("cto_{}", outcome.as_str());
     let body = match protocol {
         Protocol::GeminiGenerate => {

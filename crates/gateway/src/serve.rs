@@ -210,9 +210,10 @@ fn refuse(
         Outcome::Refused
     };
     call.ended(outcome, Some(why));
+    let field = call.field.clone();
     // Recorded before it is answered: the record lacks nothing the engine has seen.
     shared.ledger.end(call);
-    reply.fail(outcome, Some(why))
+    reply.refuse(outcome, why, field.as_deref())
 }
 
 /// Handles one request, from its head to its record. Returns whether another may follow.
@@ -265,6 +266,7 @@ fn request(shared: &Shared, engine: &mut EngineSide, head: &RequestHead) -> bool
     call.model_asked = checked.model.map_or(MaybeKnown::NotLookedAt, |name| {
         MaybeKnown::Known(name.chars().take(256).collect())
     });
+    call.field = checked.field;
     let admitted = checked
         .verdict
         .and_then(|()| shared.ledger.reserve())
@@ -354,7 +356,11 @@ fn receive(
     call: &mut CallRecord,
     body: &mut SpillBuffer,
 ) -> Result<Checked, Option<RefusalReason>> {
-    let mut check = RequestCheck::new(shared.route.protocol, &shared.route.model);
+    let mut check = RequestCheck::new(
+        shared.route.protocol,
+        &shared.route.model,
+        &shared.route.request_fields,
+    );
     let mut hasher = Hasher::default();
     let end = engine.body(head.body, shared.route.timeouts.request, &mut |bytes| {
         if !body.has_room(bytes.len()) {

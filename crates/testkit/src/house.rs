@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 use crate::bundle::Bundle;
 use crate::case::Case;
-use crate::forger::Forged;
+use crate::forger::{Forged, canonical};
+use crate::signer::{self, PAYLOAD_TYPE, TestKey};
 
 /// Everything one test may touch. Removed when dropped.
 pub struct House {
@@ -128,7 +129,7 @@ impl House {
     }
 
     /// A run directory that lists like a sealed one: the report of another run under a new id,
-    /// edited, with its sums.
+    /// edited, with its sums, and sealed by the key of this house.
     pub fn plant(&self, like: &Bundle, run_id: &str, edit: impl FnOnce(&mut Value)) -> PathBuf {
         let dir = self.runs_dir().join(run_id);
         fs::create_dir_all(&dir).unwrap();
@@ -157,7 +158,12 @@ impl House {
             serde_json::to_vec_pretty(&report).unwrap(),
         )
         .unwrap();
-        Forged::at(dir.clone()).resum();
+        let planted = Forged::at(dir.clone());
+        planted.resum();
+        let key = TestKey::of_state(&self.state());
+        let statement = signer::verdict(&planted.bundle(), &key, Value::Object(Map::new()));
+        let envelope = key.envelope(PAYLOAD_TYPE, &canonical(&statement));
+        planted.put("attestation.json", &canonical(&envelope));
         dir
     }
 

@@ -1,5 +1,7 @@
 //! Keys and envelopes as a stranger would make them, from the specifications alone.
 
+use std::path::Path;
+
 use base64ct::{Base64, Encoding};
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
@@ -16,6 +18,15 @@ pub struct TestKey(SigningKey);
 impl TestKey {
     pub fn new(seed: u8) -> Self {
         Self(SigningKey::from_bytes(&[seed; 32]))
+    }
+
+    /// The key of a state home.
+    pub fn of_state(state: &Path) -> Self {
+        let pem = std::fs::read_to_string(state.join("keys/machine.pem")).unwrap();
+        let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
+        let der = Base64::decode_vec(&body).unwrap();
+        let seed: [u8; 32] = der[der.len() - 32..].try_into().unwrap();
+        Self(SigningKey::from_bytes(&seed))
     }
 
     fn public_der(&self) -> Vec<u8> {
@@ -193,7 +204,7 @@ pub fn verdict(bundle: &Bundle, key: &TestKey, companions: Value) -> Value {
         "blockers": codes,
         "sums_sha256": sha256_hex(&bundle.bytes("SHA256SUMS")),
         "companions": companions,
-        "signed_at": "2026-01-02T03:04:05.678Z",
+        "signed_at": report["run_finished_at"],
         "signer": {"algorithm": "ed25519", "key_id": key.id(), "public_key": key.public_base64()},
     });
     for field in [

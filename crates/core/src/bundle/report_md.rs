@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::report::Report;
 use crate::run::event::{CheckKind, ProcessEnd};
+use crate::values::blocker::Blocker;
 use crate::values::text::{tame, tame_lines};
 use crate::values::verdict::Status;
 
@@ -52,6 +53,17 @@ impl Renderer {
     pub fn title(self, status: Status, case: &str) -> String {
         match self {
             Self::One | Self::Two => format!("# {}: {case}", status.as_str().to_uppercase()),
+        }
+    }
+}
+
+impl Renderer {
+    /// The whole page, where the renderer's words are still at hand. They include the sentences and
+    /// hints of blockers: whoever changes one of those, or a word below, adds a number.
+    pub fn page(self, report: &Report) -> Option<String> {
+        match self {
+            Self::One => None,
+            Self::Two => Some(render_report(report)),
         }
     }
 }
@@ -186,14 +198,21 @@ fn why(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     }
     for blocker in &report.blockers {
-        write!(out, "- `{}`: {}", blocker.code.as_str(), blocker.message)?;
-        match &blocker.detail {
-            Some(detail) => writeln!(out, " ({})", code(detail))?,
-            None => writeln!(out)?,
-        }
-        writeln!(out, "  Hint: {}.", blocker.code.info().hint)?;
+        out.push_str(&blocker_lines(blocker));
     }
     writeln!(out)
+}
+
+/// One reason, and what to do about it.
+pub(crate) fn blocker_lines(blocker: &Blocker) -> String {
+    let detail = blocker.detail.as_ref();
+    let detail = detail.map_or_else(String::new, |detail| format!(" ({})", code(detail)));
+    format!(
+        "- `{}`: {}{detail}\n  Hint: {}.\n",
+        blocker.code.as_str(),
+        blocker.message,
+        blocker.code.info().hint
+    )
 }
 
 fn changed(out: &mut String, report: &Report) -> std::fmt::Result {

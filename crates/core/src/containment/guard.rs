@@ -5,10 +5,15 @@
 //! and rename it, and builds can leave files. Everything else that exists in an open directory is
 //! covered by a read-only mount of itself; an open directory that holds such a mount is a mount as
 //! well, because a directory that can be renamed takes its mounts along and leaves its name free.
+//! So is every directory around a masked place, under either policy: renamed, it would carry bytes
+//! into the patch that the engine was not shown.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
+use crate::containment::masks::{self, Masks};
 use crate::values::paths::{PathRule, PathStanding, TreePath, path_standing};
 use crate::workspace::tree::Tree;
 
@@ -22,15 +27,28 @@ pub struct Guard {
     pub open: Vec<TreePath>,
     /// Files, links and whole directories that cannot be changed.
     pub read_only: Vec<TreePath>,
-    /// Configuration of agents that came with the repository: an empty place is shown instead.
+    /// Configuration of agents and secrets that came with the repository: an empty place is shown
+    /// instead.
     pub masked: Vec<TreePath>,
-    /// The same, but the contract allows changing it, so it is shown.
+    /// The same, but the contract allows it by name, so it is shown.
     pub shown: Vec<TreePath>,
 }
 
 impl Guard {
     pub fn mounts(&self) -> usize {
         self.open.len() + self.read_only.len() + self.masked.len()
+    }
+
+    /// Keeps every directory around a masked place where it is, unless it cannot be changed anyway.
+    /// The entry mounts parents first, so the list is in order.
+    fn hold_around_masks(&mut self) {
+        let closed: BTreeSet<&TreePath> = self.read_only.iter().collect();
+        let mut open: BTreeSet<TreePath> = std::mem::take(&mut self.open).into_iter().collect();
+        for place in &self.masked {
+            let around = masks::directories(place.as_bytes()).map(TreePath::new);
+            open.extend(around.take_while(|dir| !closed.contains(dir)));
+        }
+        self.open = open.into_iter().collect();
     }
 }
 
@@ -49,14 +67,17 @@ pub fn decide_guard(
     tree: &Tree,
     allowed: &[PathRule],
     forbidden: &[PathRule],
+    inputs: &[PathRule],
 ) -> Decision {
-    let (masked, shown) = agent_config(tree, allowed);
-    let masks = Guard {
+    let Masks { masked, mut shown } = masks::decide_masks(tree, allowed, forbidden);
+    shown.extend(masks::telling_inputs(inputs));
+    let mut masks = Guard {
         masked,
         shown,
         ..Guard::default()
     };
     if asked != Containment::Strict {
+        masks.hold_around_masks();
         return Decision {
             policy: asked,
             guard: masks,
@@ -67,8 +88,8 @@ pub fn decide_guard(
     let paths: Vec<&TreePath> = tree.keys().collect();
     let scope = Scope { allowed, forbidden };
     scope.close_siblings(&paths, 0, &mut guard);
-    // Found on the way back up; the entry mounts parents first.
-    guard.open.sort();
+    guard.hold_around_masks();
+    masks.hold_around_masks();
     match guard.mounts() {
         count if count > MOUNT_CAP => {
             let why = format!("strict would need {count} mounts, at most {MOUNT_CAP} are made");
@@ -83,24 +104,6 @@ pub fn decide_guard(
             guard,
             fallback: None,
         },
-    }
-}
-
-/// The files of a tree that lie at or below one of these places.
-pub fn paths_within(tree: &Tree, places: &[TreePath]) -> Vec<TreePath> {
-    let below = |path: &[u8], place: &[u8]| {
-        path.strip_prefix(place)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    let inside = |path: &&TreePath| {
-        places
-            .iter()
-            .any(|place| below(path.as_bytes(), place.as_bytes()))
-    };
-    if places.is_empty() {
-        Vec::new()
-    } else {
-        tree.keys().filter(inside).cloned().collect()
     }
 }
 
@@ -167,61 +170,6 @@ impl Scope<'_> {
             rest = after;
         }
     }
-}
-
-/// Directories agents and editors take orders from, at any depth.
-const CONFIG_DIRS: [&[u8]; 11] = [
-    b".claude",
-    b".codex",
-    b".pi",
-    b".cursor",
-    b".gemini",
-    b".qwen",
-    b".opencode",
-    b".continue",
-    b".windsurf",
-    b".zed",
-    b".devcontainer",
-];
-/// Files of that kind, at any depth.
-const CONFIG_FILES: [&[u8]; 4] = [
-    b".mcp.json",
-    b"opencode.json",
-    b"opencode.jsonc",
-    b".aider.conf.yml",
-];
-/// In a `.vscode` directory: what an editor runs or is told to run.
-const EDITOR_FILES: [&[u8]; 4] = [b"tasks.json", b"launch.json", b"settings.json", b"mcp.json"];
-/// Read by runtimes in their working directory, which is the top of the workspace.
-const TOP_FILES: [&[u8]; 4] = [b".env", b".env.local", b".envrc", b"bunfig.toml"];
-
-/// Where agent configuration lies in this tree: what is masked, and what the contract allows to
-/// change.
-fn agent_config(tree: &Tree, allowed: &[PathRule]) -> (Vec<TreePath>, Vec<TreePath>) {
-    let mut found: Vec<TreePath> = tree.keys().filter_map(config_place).collect();
-    found.dedup();
-    let may_change = |path: &TreePath| {
-        allowed
-            .iter()
-            .any(|rule| rule.covers(path) || rule.reaches_below(path))
-    };
-    found.into_iter().partition(|path| !may_change(path))
-}
-
-/// The file, or the directory around it, that is agent configuration.
-fn config_place(path: &TreePath) -> Option<TreePath> {
-    let bytes = path.as_bytes();
-    let parts: Vec<&[u8]> = bytes.split(|byte| *byte == b'/').collect();
-    let up_to = |count: usize| Some(TreePath::new(parts[..count].join(&b'/')));
-    let (name, dirs) = parts.split_last()?;
-    if let Some(at) = dirs.iter().position(|part| CONFIG_DIRS.contains(part)) {
-        return up_to(at + 1);
-    }
-    let of_editor = dirs.last() == Some(&&b".vscode"[..]) && EDITOR_FILES.contains(name);
-    let at_top = dirs.is_empty() && TOP_FILES.contains(name);
-    // A link in the place of a directory is as good as the directory.
-    let alone = CONFIG_FILES.contains(name) || CONFIG_DIRS.contains(name);
-    (of_editor || at_top || alone).then(|| path.clone())
 }
 
 #[cfg(test)]

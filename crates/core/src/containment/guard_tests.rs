@@ -26,6 +26,7 @@ fn strict(paths: &[&str], allowed: &[&str], forbidden: &[&str]) -> Decision {
         &tree(paths),
         &rules(allowed),
         &rules(forbidden),
+        &[],
     )
 }
 
@@ -123,6 +124,7 @@ fn contained_masks_and_closes_nothing() {
         &tree(&[".mcp.json", "a"]),
         &rules(&["a"]),
         &[],
+        &[],
     );
     assert_eq!(
         (found.policy, found.fallback),
@@ -135,37 +137,45 @@ fn contained_masks_and_closes_nothing() {
 }
 
 #[test]
-fn agent_configuration_is_masked_unless_the_contract_allows_changing_it() {
-    let paths = [
-        ".claude/agents/x.md",
-        ".claude/settings.json",
-        ".env",
-        ".vscode/extensions.json",
-        ".vscode/tasks.json",
-        "app/.env",
-        "app/.mcp.json",
-        "app/.pi/settings.json",
-        "bunfig.toml",
-        "sub/bunfig.toml",
-        ".codex",
-        "notclaude/.claude.txt",
-    ];
-    let found = strict(&paths, &["app/main.py"], &[]).guard;
-    let want = [
-        ".claude",
-        ".codex",
-        ".env",
-        ".vscode/tasks.json",
-        "app/.mcp.json",
-        "app/.pi",
-        "bunfig.toml",
-    ];
+fn directories_around_a_masked_place_stay_where_they_are() {
+    let paths = ["a/b/.env", "a/b/x", "a/c/y", ".mcp.json"];
+    for asked in [Containment::Strict, Containment::Contained] {
+        let everything = rules(&["*", "*/"]);
+        let found = decide_guard(asked, &tree(&paths), &everything, &[], &[]);
+        assert_eq!(names(&found.guard.open), ["a", "a/b"], "{asked:?}");
+        assert_eq!(names(&found.guard.masked), [".mcp.json", "a/b/.env"]);
+        assert_eq!((found.policy, found.guard.read_only.len()), (asked, 0));
+    }
+    // What cannot be changed cannot be renamed either.
+    let closed = strict(&paths, &["z"], &[]).guard;
     assert_eq!(
-        (names(&found.masked), found.shown.len()),
-        (want.map(str::to_owned).to_vec(), 0)
+        (names(&closed.open).len(), names(&closed.read_only)),
+        (0, vec![".mcp.json".to_owned(), "a".to_owned()])
     );
-    let found = strict(&paths, &[".claude/settings.json", "app/"], &[]).guard;
-    assert_eq!(names(&found.shown), [".claude", "app/.mcp.json", "app/.pi"]);
+}
+
+#[test]
+fn beyond_the_cap_what_is_masked_stays_masked() {
+    let many: Vec<String> = (0..=MOUNT_CAP).map(|n| format!("d{n}/.env")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let over = strict(&many, &["*", "*/"], &[]);
+    assert_eq!(over.policy, Containment::Contained);
+    assert_eq!(over.guard.masked.len(), many.len());
+    assert_eq!(over.guard.open.len(), many.len());
+    assert!(over.fallback.is_some());
+}
+
+#[test]
+fn an_input_that_tells_secrets_is_named_as_shown() {
+    let inputs = rules(&[".env", "node_modules/", "sub/.pi/", "secrets"]);
+    let found = decide_guard(
+        Containment::Strict,
+        &tree(&["a"]),
+        &rules(&["a"]),
+        &[],
+        &inputs,
+    );
+    assert_eq!(names(&found.guard.shown), [".env", "sub/.pi", "secrets"]);
 }
 
 /// Is a path, or a directory around it, covered by a read-only mount?
@@ -190,7 +200,7 @@ proptest! {
         let paths: Vec<&str> = paths.iter().map(String::as_str).filter(|path| !is_dir(path)).collect();
         let texts = |list: &[String]| list.iter().filter_map(|text| text.parse().ok()).collect::<Vec<PathRule>>();
         let (allowed, forbidden) = (texts(&allowed), texts(&forbidden));
-        let guard = decide_guard(Containment::Strict, &tree(&paths), &allowed, &forbidden).guard;
+        let guard = decide_guard(Containment::Strict, &tree(&paths), &allowed, &forbidden, &[]).guard;
         for path in &paths {
             let allowed = path_standing(&TreePath::new(*path), &allowed, &forbidden) == PathStanding::Allowed;
             prop_assert_eq!(closed(&guard, path), !allowed, "{}: {:?}", path, guard);

@@ -1,7 +1,7 @@
 //! Containment as data: which layers a jail has, and whether a report of them is proof.
 //!
 //! - this file: layers, canaries, what a process reported, what is not proven
-//! - `guard.rs` which places of a workspace become read-only under `strict`
+//! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
 //! - `advice.rs` a host that cannot contain: the exact fix
 //! - `descriptors.rs` what descriptors 0–2 inside are, and whose keys are read
 //!
@@ -10,6 +10,7 @@
 pub mod advice;
 pub mod descriptors;
 pub mod guard;
+pub mod masks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -142,9 +143,9 @@ pub struct CanaryResult {
 pub struct GuardPlan {
     /// Mounts that keep what exists as it is, beside those of git's own directory.
     pub mounts: u64,
-    /// Configuration for agents that the engine is not shown.
+    /// Configuration for agents and files named for secrets that the engine is not shown.
     pub masked: Vec<TreePath>,
-    /// Configuration for agents that it is shown, because the contract allows changing it.
+    /// The same that it is shown, because the contract allows it by name or an input is it.
     pub shown: Vec<TreePath>,
     /// Why the containment is less than what was asked for.
     pub fallback: Option<String>,

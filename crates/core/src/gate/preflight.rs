@@ -57,5 +57,10 @@ pub fn how_it_ended(call: &CallRecord) -> String {
         .why
         .map(|why| format!(": {}", why.sentence()))
         .unwrap_or_default();
-    format!("{}{status}{why}", call.outcome.as_str())
+    let field = call
+        .field
+        .as_ref()
+        .map(|field| format!(": {field}"))
+        .unwrap_or_default();
+    format!("{}{status}{why}{field}", call.outcome.as_str())
 }

@@ -10,6 +10,7 @@ use crate::values::blocker::Code;
 use crate::values::ids::{CaseId, EngineId, RunId};
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
+use crate::verify::seal::SealedBy;
 
 /// One run of a list.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -25,6 +26,10 @@ pub enum ListedState {
     Unsealed,
     /// There is a report, but not one that can be read.
     Unreadable(String),
+    /// There is a report, and its seal does not bear it out.
+    Broken(String),
+    /// Of another program: neither a result nor damage.
+    Foreign,
     Sealed(Box<Summary>),
 }
 
@@ -41,6 +46,8 @@ pub struct Summary {
     pub finished_at: Utc,
     pub failure_reason: Option<String>,
     pub blockers: Vec<Code>,
+    /// Whose seal bears this out; none before anybody looked.
+    pub sealed_by: Option<SealedBy>,
 }
 
 impl Summary {
@@ -151,6 +158,7 @@ impl ReportHead {
                 .into_iter()
                 .map(|blocker| blocker.code)
                 .collect(),
+            sealed_by: None,
         }
     }
 }
@@ -242,6 +250,7 @@ mod tests {
                 finished_at: "2026-01-02T03:04:06.700Z".parse().unwrap(),
                 failure_reason: Some("why".into()),
                 blockers: vec![Code::NoDiff, Code::Timeout],
+                sealed_by: None,
             })),
         }
     }

@@ -66,6 +66,7 @@ pub enum Kept {
     Live,
     Unsealed,
     Unreadable,
+    Foreign,
     Link,
     ReferredToBy(RunId),
     OtherStatus,
@@ -97,6 +98,7 @@ impl Kept {
             Self::Live => "live",
             Self::Unsealed => "unsealed",
             Self::Unreadable => "unreadable",
+            Self::Foreign => "foreign",
             Self::Link => "link",
             Self::ReferredToBy(_) => "referred_to",
             Self::OtherStatus => "other_status",
@@ -179,7 +181,8 @@ fn protection(
     let summary = match &run.listed.state {
         ListedState::Live => return Some(Kept::Live),
         ListedState::Unsealed => return Some(Kept::Unsealed),
-        ListedState::Unreadable(_) => return Some(Kept::Unreadable),
+        ListedState::Foreign => return Some(Kept::Foreign),
+        ListedState::Unreadable(_) | ListedState::Broken(_) => return Some(Kept::Unreadable),
         ListedState::Sealed(summary) => summary,
     };
     if run.is_held {

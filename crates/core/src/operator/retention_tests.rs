@@ -28,6 +28,7 @@ fn run(days_ago: i64, status: Status) -> Candidate {
                 finished_at: started_at,
                 failure_reason: None,
                 blockers: Vec::new(),
+                sealed_by: None,
             })),
         },
         is_own_directory: true,
@@ -221,6 +222,14 @@ fn what_no_policy_may_remove() {
         (
             Box::new(state(ListedState::Unsealed)),
             Fate::Keep(Kept::Unsealed),
+        ),
+        (
+            Box::new(state(ListedState::Foreign)),
+            Fate::Keep(Kept::Foreign),
+        ),
+        (
+            Box::new(state(ListedState::Broken("forged".into()))),
+            Fate::Keep(Kept::Unreadable),
         ),
         (
             Box::new(state(ListedState::Unreadable("torn".into()))),

@@ -273,9 +273,13 @@ fn model_call(call: &CallRecord) -> String {
     let why = call
         .why
         .map_or(String::new(), |why| format!(": {}", why.sentence()));
+    let field = call
+        .field
+        .as_ref()
+        .map_or(String::new(), |field| format!(" ({field})"));
     let (input, output) = (tokens(call.tokens.input), tokens(call.tokens.output));
     format!(
-        "call {} {}{why}, {input} tokens in, {output} out, {}",
+        "call {} {}{why}{field}, {input} tokens in, {output} out, {}",
         call.seq,
         call.outcome.as_str(),
         duration_text(millis(call.total_us / 1000))

@@ -42,6 +42,9 @@ record! {
         aliases: Vec<String> => Takes::Names;
         /// Digest of the one base URL this admission is for.
         endpoint_sha256: Digest => Takes::Sha256;
+        /// Fields of a request that pass beyond the list of the protocol, each by the path that its
+        /// refusal names, such as `enable_search` or `messages.*.audio`.
+        request_fields: Vec<String> => Takes::Names;
     }
 }
 

@@ -11,7 +11,7 @@ pub(crate) fn model() -> Value {
     json!({
         "status": "admitted", "provider": "qwen-local", "model": "qwen3.6-35b-a3b", "credential_source_class": "none",
         "allowed_network_class": "local", "approval_source": "the owner, 2026-06-01", "admission_timestamp": "2026-06-01",
-        "review_trigger": ["stage_beyond:2", "date:2030-01-01"], "aliases": ["qwen"], "endpoint_sha256": Digest::of(b"e"),
+        "review_trigger": ["stage_beyond:2", "date:2030-01-01"], "aliases": ["qwen"], "endpoint_sha256": Digest::of(b"e"), "request_fields": ["enable_search", "messages.*.audio"],
     })
 }
 

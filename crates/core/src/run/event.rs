@@ -292,6 +292,12 @@ pub struct ModelUse {
     /// The budget that was used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_budget: Option<String>,
+    /// Why and by which field requests were refused, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_fields: Vec<String>,
+    /// The call that the engine ended with, where a field of it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_refused: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -24,8 +24,9 @@ impl Default for RulesNumber {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rules {
     One,
-    /// Judges facts as rules 1 do. The number tells a verifier that whoever wrote the chain
-    /// knew what has to be in a bundle since.
+    /// Judges facts as rules 1 do, and asks more of the bundle around them: every gate, every jail,
+    /// the whole page and the end of the run are what contract, chain and report make them
+    /// (`verify/whole.rs`).
     Two,
 }
 

@@ -20,7 +20,7 @@ use crate::values::json::{self, JsonError};
 impl Verifier<'_> {
     pub(super) fn files(&mut self) {
         for name in bundle::ALWAYS.into_iter().chain(bundle::SIGNED) {
-            if !self.found.files.contains_key(name) {
+            if !self.found.files.contains_key(name) && !self.found.unread.contains(name) {
                 self.problem("files", name, "is missing");
             }
         }
@@ -48,6 +48,7 @@ impl Verifier<'_> {
                 self.found
                     .files
                     .keys()
+                    .chain(&self.found.unread)
                     .filter(|name| bundle::is_summed(name)),
             )
             .collect();

@@ -9,9 +9,11 @@ use crate::run::facts::Folded;
 use crate::run::order::State;
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
+use crate::values::time::Utc;
 
 impl Verifier<'_> {
-    pub(super) fn chain(&mut self, documents: &Documents) -> Option<Vec<Event>> {
+    /// The events, and when the last of them was written.
+    pub(super) fn chain(&mut self, documents: &Documents) -> Option<(Vec<Event>, Option<Utc>)> {
         let report = &documents.report;
         let start = match &report.continues {
             None => chain::chain_start(&report.run_id, &documents.contract_digest),
@@ -33,7 +35,8 @@ impl Verifier<'_> {
                         "the report names another end of the chain",
                     );
                 }
-                Some(lines.into_iter().map(|line| line.event).collect())
+                let last = lines.last().map(|line| line.ts);
+                Some((lines.into_iter().map(|line| line.event).collect(), last))
             }
             Err(error) => {
                 self.problem("chain", bundle::EVENTS, error.to_string());

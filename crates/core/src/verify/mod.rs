@@ -7,6 +7,8 @@
 //! - `documents.rs` files, sums, digests, schemas; `history.rs` the chain and its order
 //! - `consistency.rs` files against events; `tests_seen.rs` the log against the tests that ran
 //! - `judgement.rs` the verdict derived again; `report_fields.rs` the report against it
+//! - `whole.rs` gates, jails, page and end: computed, and refused by rules 2
+//! - `seal.rs` the short question of a list: is this report the sealed one?
 //! - `signature.rs` who signed; `links.rs` the bundles this one relies on
 //!
 //! Imports: every room below it. Imported by proof, operator and the harness.
@@ -17,8 +19,10 @@ mod history;
 mod judgement;
 pub mod links;
 mod report_fields;
+pub mod seal;
 pub mod signature;
 mod tests_seen;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +46,7 @@ use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
 use crate::values::json::{self, JsonError};
 use crate::values::paths::TreePath;
+use crate::values::time::Utc;
 use crate::workspace::patch::PatchError;
 
 pub use links::{Linked, Links};
@@ -60,6 +65,10 @@ pub struct FoundBundle {
     pub patch_paths: Option<Result<BTreeSet<TreePath>, PatchError>>,
     /// Header and frames of `test.log`.
     pub test_log: Option<FoundLog>,
+    /// Files that nothing lists, by name alone: not a byte of them was read.
+    pub unread: BTreeSet<String>,
+    /// The reader's clock.
+    pub read_at: Option<Utc>,
     /// The run whose name the directory or archive bears, if it bears one.
     pub named: Option<RunId>,
 }
@@ -75,6 +84,16 @@ pub fn is_document(name: &str) -> bool {
     DOCUMENTS.contains(&name)
         || bundle::SIGNED.contains(&name)
         || name.starts_with(bundle::RELIED_DIR)
+}
+
+/// Is this file worth opening? `listed` is what `SHA256SUMS` names, where that can be read. Anything
+/// else may be of any size and says nothing.
+pub fn is_expected(name: &str, listed: Option<&BTreeMap<String, Digest>>) -> bool {
+    let listed = || match listed {
+        Some(listed) => bundle::is_summed(name) && listed.contains_key(name),
+        None => DOCUMENTS.contains(&name),
+    };
+    name == bundle::SUMS || bundle::SIGNED.contains(&name) || listed()
 }
 
 const DOCUMENTS: [&str; 14] = [
@@ -125,6 +144,10 @@ pub struct Verification {
     pub problems: Vec<Problem>,
     /// What could not be decided here: without these the bundle would be good.
     pub unknowns: Vec<Problem>,
+    /// What a bundle of older rules says and nothing here confirms. It was not asked for then, so
+    /// the bundle is no worse for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_re_derived: Vec<Problem>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -160,6 +183,7 @@ struct Verifier<'a> {
     links: Links,
     problems: Vec<Problem>,
     unknowns: Vec<Problem>,
+    not_re_derived: Vec<Problem>,
     rules: Option<RulesNumber>,
 }
 
@@ -180,6 +204,7 @@ pub fn verify<'a>(
         links: Links::new(),
         problems: Vec::new(),
         unknowns: Vec::new(),
+        not_re_derived: Vec::new(),
         rules: None,
     };
     let report = json::parse_strict(verifier.bytes(bundle::REPORT));
@@ -191,6 +216,7 @@ pub fn verify<'a>(
     let Verifier {
         problems,
         unknowns,
+        not_re_derived,
         rules,
         ..
     } = verifier;
@@ -223,6 +249,7 @@ pub fn verify<'a>(
             .collect(),
         problems,
         unknowns,
+        not_re_derived,
     }
 }
 
@@ -256,6 +283,14 @@ impl Verifier<'_> {
         });
     }
 
+    fn not_re_derived(&mut self, check: &str, artifact: &str, message: impl Into<String>) {
+        self.not_re_derived.push(Problem {
+            check: check.to_owned(),
+            artifact: artifact.to_owned(),
+            message: message.into(),
+        });
+    }
+
     fn run(&mut self, report: Result<Value, JsonError>) -> (Option<Judgement>, Signature) {
         self.files();
         let sums = self.sums();
@@ -265,7 +300,7 @@ impl Verifier<'_> {
             sums.as_ref(),
         );
         (
-            documents.and_then(|documents| self.documents(&documents, sums.as_ref())),
+            documents.and_then(|documents| self.documents(&documents, sums.as_ref(), &signature)),
             signature,
         )
     }
@@ -274,6 +309,7 @@ impl Verifier<'_> {
         &mut self,
         documents: &Documents,
         sums: Option<&BTreeMap<String, Digest>>,
+        signature: &Signature,
     ) -> Option<Judgement> {
         if self
             .found
@@ -294,15 +330,21 @@ impl Verifier<'_> {
             self.links = (self.find)(&wanted);
         }
         self.links(&documents.report);
-        let events = self.chain(documents)?;
+        let (events, last_event) = self.chain(documents)?;
         let folded = self.order(&events, documents)?;
-        self.rules(&folded)?;
+        let rules = self.rules(&folded)?;
         self.facts(documents, &folded);
         self.verified(documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);
         self.report(documents, &folded);
+        let times = whole::Times {
+            last_event,
+            signed_at: signature.signed_at,
+            is_own_clock: signature.standing == SignatureStanding::Own,
+        };
+        self.whole(rules, documents, &folded, times);
         Some(judgement)
     }
 

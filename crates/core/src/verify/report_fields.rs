@@ -3,7 +3,6 @@
 use super::{Documents, Verifier};
 use crate::bundle;
 use crate::bundle::report::{self, Report};
-use crate::bundle::report_md::Renderer;
 use crate::run::facts::{Facts, Folded};
 use crate::run::judge;
 use crate::values::blocker::{Code, headline, worst_status};
@@ -22,30 +21,6 @@ impl Verifier<'_> {
                 "report",
                 bundle::REPORT,
                 format!("{field} is not what the evidence says"),
-            );
-        }
-        self.report_page(report);
-    }
-
-    /// `report.md` begins with the verdict, in the words of the renderer that wrote it.
-    fn report_page(&mut self, report: &Report) {
-        let Some(renderer) = Renderer::of(report.report_renderer) else {
-            let message = format!(
-                "written by renderer {}, which this cto does not know",
-                report.report_renderer.0
-            );
-            self.unknown("report", bundle::REPORT_MD, message);
-            return;
-        };
-        let title = renderer.title(report.status, report.case_id.as_str());
-        if !self
-            .bytes(bundle::REPORT_MD)
-            .starts_with(format!("{title}\n").as_bytes())
-        {
-            self.problem(
-                "report",
-                bundle::REPORT_MD,
-                "does not begin with the report's verdict",
             );
         }
     }

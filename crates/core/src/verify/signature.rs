@@ -255,6 +255,7 @@ impl Verifier<'_> {
             self.found
                 .files
                 .keys()
+                .chain(&self.found.unread)
                 .filter(|name| name.starts_with(bundle::ATTESTATIONS_DIR)),
         );
         let strange: Vec<String> = strange.filter(|name| !known(name)).cloned().collect();

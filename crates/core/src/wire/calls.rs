@@ -109,6 +109,8 @@ pub enum RefusalReason {
     ModelSwitch,
     /// A tool that the provider would run, with a network of its own.
     HostedTool,
+    /// A field, or a value of one, that is not on the list of what may pass.
+    RequestField,
     TooManyRequests,
     // transport
     Dns,
@@ -130,6 +132,14 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
+    /// Its word in records.
+    pub fn word(self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| value.as_str().map(str::to_owned))
+            .unwrap_or_default()
+    }
+
     /// A sentence for the engine, and for whoever reads the record.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -151,6 +161,7 @@ impl RefusalReason {
             Self::OtherModel => "only the admitted model may be asked",
             Self::ModelSwitch => "the request holds a key that could choose another model",
             Self::HostedTool => "the request offers a tool that the provider would run",
+            Self::RequestField => "the request holds a field that is not passed on",
             Self::TooManyRequests => "the run has made more requests than can be recorded",
             Self::Dns => "the name of the model endpoint was not resolved",
             Self::ConnectionRefused => "the model endpoint refused the connection",
@@ -210,6 +221,9 @@ pub struct CallRecord {
     pub outcome: Outcome,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<RefusalReason>,
+    /// Where in the request stands what was refused, if it stands anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
     pub request_bytes: u64,
     pub response_bytes: u64,
     pub request_sha256: MaybeKnown<Digest>,
@@ -239,6 +253,7 @@ impl CallRecord {
             status: MaybeKnown::NotLookedAt,
             outcome: Outcome::Ok,
             why: None,
+            field: None,
             request_bytes: 0,
             response_bytes: 0,
             request_sha256: MaybeKnown::NotLookedAt,
@@ -324,6 +339,9 @@ impl Budget {
     }
 }
 
+/// So many refused fields are told of a run; each call has its own in its record.
+const MAX_FIELDS_TOLD: usize = 16;
+
 /// What the gateway of one run saw.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -353,6 +371,20 @@ impl GatewayReport {
             .any(|call| call.outcome == Outcome::WrongModel)
     }
 
+    /// Why and by which field requests were refused, each once, in order of arrival.
+    pub fn refused_fields(&self) -> Vec<String> {
+        let mut told: Vec<String> = Vec::new();
+        for call in &self.calls {
+            if let (Some(why), Some(field)) = (call.why, &call.field) {
+                let text = format!("{}: {field}", why.word());
+                if told.len() < MAX_FIELDS_TOLD && !told.contains(&text) {
+                    told.push(text);
+                }
+            }
+        }
+        told
+    }
+
     /// Requests that were not passed on, budget aside.
     pub fn refused(&self) -> usize {
         self.calls
@@ -378,6 +410,17 @@ pub fn wire_failure(calls: &[CallRecord]) -> Option<Outcome> {
         .max_by_key(|call| (call.end_us(), call.seq))
         .map(|call| call.outcome)
         .filter(|outcome| outcome.is_wire_failure())
+}
+
+/// The call that the engine ended with, if a field of it was refused: nothing the engine asked was
+/// answered after that.
+pub fn ended_refused(calls: &[CallRecord]) -> Option<&CallRecord> {
+    calls
+        .iter()
+        .filter(|call| call.path == PathClass::Generate)
+        .filter(|call| call.forwarded || call.field.is_some())
+        .max_by_key(|call| (call.end_us(), call.seq))
+        .filter(|call| call.outcome == Outcome::Refused)
 }
 
 /// What one real request said about the shape of answers.
@@ -408,144 +451,5 @@ pub fn probe_outcome(call: &CallRecord) -> ProbeOutcome {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call(seq: u64, ended_ms: u64, outcome: Outcome) -> CallRecord {
-        let mut call = CallRecord::begun(seq, 0, Protocol::OpenaiChat);
-        call.path = PathClass::Generate;
-        call.forwarded = true;
-        call.total_us = ended_ms * 1000;
-        call.ended(outcome, None);
-        call
-    }
-
-    #[test]
-    fn the_last_call_to_end_decides() {
-        use Outcome::*;
-        for bad in [
-            Transport,
-            Auth,
-            RateLimit,
-            ServerError,
-            Truncated,
-            Stalled,
-            Redirected,
-        ] {
-            assert_eq!(wire_failure(&[call(1, 1, Ok), call(2, 2, bad)]), Some(bad));
-            assert_eq!(
-                wire_failure(&[call(1, 1, bad), call(2, 2, Ok)]),
-                None,
-                "the engine got over it"
-            );
-            assert_eq!(
-                wire_failure(&[call(1, 9, bad), call(2, 2, Ok)]),
-                Some(bad),
-                "by its end, not its start"
-            );
-            for aside in [EngineClosed, Budget, Refused] {
-                assert_eq!(
-                    wire_failure(&[call(1, 1, bad), call(2, 2, aside)]),
-                    Some(bad)
-                );
-            }
-        }
-        for fine in [Ok, ModelError, ReasoningOnly, WrongModel] {
-            assert_eq!(wire_failure(&[call(1, 1, fine)]), None);
-        }
-        let mut local = call(2, 2, Ok);
-        local.forwarded = false;
-        assert_eq!(wire_failure(&[call(1, 1, Auth), local]), Some(Auth));
-        let mut counted = call(2, 2, Ok);
-        counted.path = PathClass::CountTokens;
-        assert_eq!(wire_failure(&[call(1, 1, Auth), counted]), Some(Auth));
-        assert_eq!(wire_failure(&[]), None);
-    }
-
-    #[test]
-    fn budgets_close_at_their_edge() {
-        let budget = Budget {
-            calls: 2,
-            tokens: 10,
-            bytes: 100,
-            wall_ms: 1000,
-        };
-        let spent = |calls, tokens, bytes, elapsed_ms| Spent {
-            calls,
-            tokens,
-            bytes,
-            elapsed_ms,
-        };
-        assert_eq!(budget.admits(&spent(1, 9, 99, 999)), Ok(()));
-        assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(RefusalReason::Calls));
-        assert_eq!(
-            budget.admits(&spent(0, 10, 0, 0)),
-            Err(RefusalReason::Tokens)
-        );
-        assert_eq!(
-            budget.admits(&spent(0, 0, 100, 0)),
-            Err(RefusalReason::Bytes)
-        );
-        assert_eq!(
-            budget.admits(&spent(9, 99, 999, 1000)),
-            Err(RefusalReason::Time)
-        );
-    }
-
-    #[test]
-    fn silence_about_tokens_is_not_free() {
-        let mut one = call(1, 1, Outcome::Ok);
-        (one.request_bytes, one.response_bytes) = (401, 40);
-        assert_eq!(one.tokens_spent(), 111);
-        one.tokens = TokenCounts {
-            input: MaybeKnown::Known(5),
-            output: MaybeKnown::Known(7),
-            reasoning: MaybeKnown::Known(3),
-        };
-        assert_eq!(one.tokens_spent(), 12);
-        one.forwarded = false;
-        one.tokens = TokenCounts::default();
-        assert_eq!(one.tokens_spent(), 0);
-    }
-
-    #[test]
-    fn probes_mean_what_they_say() {
-        let mut content = call(1, 1, Outcome::Ok);
-        assert_eq!(
-            probe_outcome(&content),
-            ProbeOutcome::ReasoningOnly,
-            "a whole answer with nothing in it is no content"
-        );
-        content.content = true;
-        assert_eq!(probe_outcome(&content), ProbeOutcome::Content);
-        for (outcome, want) in [
-            (Outcome::ReasoningOnly, ProbeOutcome::ReasoningOnly),
-            (Outcome::Auth, ProbeOutcome::Auth),
-            (Outcome::WrongModel, ProbeOutcome::WrongModel),
-            (
-                Outcome::RateLimit,
-                ProbeOutcome::Unavailable {
-                    class: Outcome::RateLimit,
-                },
-            ),
-            (
-                Outcome::Stalled,
-                ProbeOutcome::Unavailable {
-                    class: Outcome::Stalled,
-                },
-            ),
-        ] {
-            assert_eq!(probe_outcome(&call(1, 1, outcome)), want);
-        }
-    }
-
-    #[test]
-    fn a_record_reads_back() {
-        let mut one = call(3, 4, Outcome::Refused);
-        one.why = Some(RefusalReason::OtherModel);
-        one.model_asked = MaybeKnown::Known("m".into());
-        let text = serde_json::to_string(&one).unwrap();
-        assert_eq!(serde_json::from_str::<CallRecord>(&text).unwrap(), one);
-        assert!(text.contains("\"why\":\"other_model\""), "{text}");
-    }
-}
+#[path = "calls_tests.rs"]
+mod tests;

@@ -46,10 +46,22 @@ pub struct Manifest {
     pub start_tree: Digest,
     /// Paths and commits of other repositories the tree names.
     pub submodules: Vec<(TreePath, String)>,
+    /// What the engine's own git directory in it does not hold.
+    pub masked: Vec<TreePath>,
     pub tree: Tree,
 }
 
-const MAGIC: &[u8] = b"cto-checkout/1\n";
+/// One digest for a list of masked places: checkouts of one tree that hide different files are
+/// different checkouts.
+pub fn checkout_key(masked: &[TreePath]) -> Digest {
+    let mut listed = Vec::new();
+    for path in masked {
+        put(&mut listed, path.as_bytes());
+    }
+    Digest::of(&listed)
+}
+
+const MAGIC: &[u8] = b"cto-checkout/2\n";
 const DIGEST: usize = 32;
 
 /// A manifest that is not what was written.
@@ -75,6 +87,10 @@ impl Manifest {
         for (path, commit) in &self.submodules {
             put(&mut out, path.as_bytes());
             put(&mut out, commit.as_bytes());
+        }
+        out.extend((self.masked.len() as u64).to_le_bytes());
+        for path in &self.masked {
+            put(&mut out, path.as_bytes());
         }
         out.extend((self.tree.len() as u64).to_le_bytes());
         for (path, entry) in &self.tree {
@@ -103,6 +119,10 @@ impl Manifest {
         for _ in 0..number(&mut rest)? {
             submodules.push((TreePath::new(name(&mut rest)?), text(&mut rest)?));
         }
+        let mut masked = Vec::new();
+        for _ in 0..number(&mut rest)? {
+            masked.push(TreePath::new(name(&mut rest)?));
+        }
         let mut entries = Vec::new();
         for _ in 0..number(&mut rest)? {
             let kind = kind(take::<1>(&mut rest)?[0])?;
@@ -125,6 +145,7 @@ impl Manifest {
             commit,
             start_tree,
             submodules,
+            masked,
             tree: entries.into_iter().collect(),
         })
     }
@@ -229,6 +250,7 @@ mod tests {
             commit: "1".repeat(40),
             start_tree: tree::tree_digest(&tree),
             submodules: vec![(TreePath::new("mod"), "2".repeat(40))],
+            masked: vec![TreePath::new(".env"), TreePath::new(".pi")],
             tree,
         }
     }
@@ -237,6 +259,21 @@ mod tests {
     fn what_is_written_is_what_is_read() {
         assert_eq!(Manifest::decode(&sample().encode()), Ok(sample()));
         assert_eq!(sample().bytes(), 4);
+    }
+
+    #[test]
+    fn other_masks_are_another_checkout() {
+        let key = |masked: &[&str]| {
+            checkout_key(
+                &masked
+                    .iter()
+                    .map(|it| TreePath::new(*it))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let all = [&[][..], &["a"], &["a", "b"], &["ab"], &["a/b"], &["b"]];
+        let keys: std::collections::BTreeSet<Digest> = all.iter().map(|it| key(it)).collect();
+        assert_eq!(keys.len(), all.len());
     }
 
     #[test]

@@ -35,6 +35,10 @@ pub enum PackError {
     Frame(String),
     #[error("the archive ends too early")]
     Short,
+    #[error("the archive is refused: {0:?} is not listed in SHA256SUMS, which must come first")]
+    Unlisted(String),
+    #[error("the archive is refused: SHA256SUMS: {0}")]
+    Sums(String),
     #[error("{} is not a regular file with a plain name", .0.display())]
     Strange(PathBuf),
     #[error("{} changed while it was packed", .0.display())]

@@ -13,7 +13,7 @@ use cto_core::operator::amounts::Size;
 use cto_core::operator::retention::Candidate;
 use cto_core::values::ids::RunId;
 
-use crate::bundles::index::{self, Found};
+use crate::bundles::index::{self, Found, Look};
 use crate::bundles::runs_root::{RunsRoot, unreadable_root};
 use crate::evidence::is_held;
 use crate::host::failure::Failure;
@@ -44,7 +44,9 @@ pub fn candidates(home: &Home) -> Result<Vec<Candidate>, Failure> {
         .entries()
         .map_err(|error| unreadable_root(home, &error))?;
     let mut found = Vec::with_capacity(entries.len());
-    index::read_many(&root, &entries, |one| found.push(candidate(&root, one)));
+    index::read_many(&root, &entries, Look::Seal, |one| {
+        found.push(candidate(&root, one));
+    });
     Ok(found)
 }
 
@@ -90,7 +92,7 @@ pub fn remove(home: &Home, chosen: &Candidate) -> Result<(), PruneError> {
     // Gone is gone, whoever was quicker.
     let Some(now) = root
         .entry(run_id)
-        .and_then(|entry| index::read(&root, &entry))
+        .and_then(|entry| index::read(&root, &entry, Look::Seal))
     else {
         return Ok(());
     };
@@ -134,15 +136,20 @@ fn take_out(
     }
 }
 
+/// Exactly a name that [`take_out`] gives; anything like it may be somebody else's.
+fn is_taken_out(name: &str) -> bool {
+    let run = name
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.rsplit_once('-'));
+    run.is_some_and(|(run, random)| random.len() == 6 && run.parse::<RunId>().is_ok())
+}
+
 /// Clears away what an earlier removal left when it was interrupted.
 pub fn sweep(home: &Home) {
     for place in [home.work(), home.runs.clone()] {
         for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-            if entry
-                .file_name()
-                .as_encoded_bytes()
-                .starts_with(PREFIX.as_bytes())
-            {
+            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_directory && entry.file_name().to_str().is_some_and(is_taken_out) {
                 // Nobody reads it; what is in the way now is tried again next time.
                 let _ = clear(&entry.path());
             }

@@ -8,9 +8,12 @@ use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::run::chain::{self, EventLine};
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
+use cto_core::verify::seal::{self, SealedBy};
 
 use crate::bundles::runs_root::{RunsRoot, unreadable_root};
+use crate::evidence::{Liveness, liveness};
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::files;
@@ -23,14 +26,65 @@ pub fn document(dir: &Path, name: &str) -> io::Result<Vec<u8>> {
     files::read_limited(&dir.join(name), MAX_DOCUMENT)
 }
 
-/// A report as written. Reading it proves nothing; `verifier` does.
+/// A report that its seal bears out, and who sealed it. That the rest of the bundle is as it was is
+/// not asked here: `verifier` does.
+pub struct SealedReport {
+    pub report: Report,
+    pub sealed_by: SealedBy,
+}
+
+/// The report, if it is the one that was sealed, under the name it was sealed for.
+pub fn sealed_report(dir: &Path) -> Result<SealedReport, Failure> {
+    let bytes = report_bytes(dir)?;
+    let report = parsed(dir, &bytes)?;
+    let broken = |why: String| {
+        let mut failure = Failure::usage(
+            "seal_broken",
+            "the report is not what was sealed, so its verdict is not shown",
+        )
+        .at(dir.display().to_string())
+        .reason(why)
+        .hint("`cto verify` lists what is wrong with the bundle");
+        failure.exits_with = Some(1);
+        failure
+    };
+    let attestation = document(dir, bundle::ATTESTATION)
+        .map_err(|error| broken(format!("attestation.json cannot be read: {error}")))?;
+    let sealed_by =
+        seal::sealed_by(&bytes, &attestation).map_err(|error| broken(error.to_string()))?;
+    let name = dir.file_name().and_then(|name| name.to_str());
+    let named = name.and_then(|name| name.parse::<RunId>().ok());
+    if named.is_some_and(|named| named != report.run_id) {
+        return Err(broken(format!(
+            "it is the report of {}, under the name of another run",
+            report.run_id
+        )));
+    }
+    Ok(SealedReport { report, sealed_by })
+}
+
+/// A document of a bundle, if it is the one its report holds the digest of.
+pub fn digested(dir: &Path, report: &Report, name: &str) -> Option<Vec<u8>> {
+    document(dir, name)
+        .ok()
+        .filter(|bytes| report.artifact_digests.get(name) == Some(&Digest::of(bytes)))
+}
+
+/// A report as written. Reading it proves nothing.
 pub fn report(dir: &Path) -> Result<Report, Failure> {
-    let bytes = files::read_limited(&dir.join(bundle::REPORT), MAX_DOCUMENT).map_err(|error| {
+    parsed(dir, &report_bytes(dir)?)
+}
+
+fn report_bytes(dir: &Path) -> Result<Vec<u8>, Failure> {
+    document(dir, bundle::REPORT).map_err(|error| {
         Failure::usage("unreadable_report", "the report cannot be read")
             .at(dir.join(bundle::REPORT).display().to_string())
             .because(&error)
-    })?;
-    cto_core::values::json::read(&bytes).map_err(|error| {
+    })
+}
+
+fn parsed(dir: &Path, bytes: &[u8]) -> Result<Report, Failure> {
+    cto_core::values::json::read(bytes).map_err(|error| {
         Failure::usage(
             "unreadable_report",
             "the report is not one this version can read",
@@ -42,14 +96,12 @@ pub fn report(dir: &Path) -> Result<Report, Failure> {
 }
 
 /// Where the copy came from, in bundles of runs that copied a repository.
-pub fn source(dir: &Path) -> Option<CopiedRepo> {
-    let bytes = files::read_limited(&dir.join(bundle::SOURCE), MAX_DOCUMENT).ok()?;
-    cto_core::values::json::read(&bytes).ok()
+pub fn source(dir: &Path, report: &Report) -> Option<CopiedRepo> {
+    cto_core::values::json::read(&digested(dir, report, bundle::SOURCE)?).ok()
 }
 
-/// The events of a bundle, chain checked from the contract it names.
-pub fn event_lines(dir: &Path) -> Result<Vec<EventLine>, Failure> {
-    let report = report(dir)?;
+/// The events of a bundle, chain checked from the contract its report names to the end it names.
+pub fn event_lines(dir: &Path, report: &Report) -> Result<Vec<EventLine>, Failure> {
     let bad = |error: &dyn std::error::Error| {
         Failure::usage("unreadable_events", "the events cannot be read")
             .at(dir.join(bundle::EVENTS).display().to_string())
@@ -58,7 +110,15 @@ pub fn event_lines(dir: &Path) -> Result<Vec<EventLine>, Failure> {
     let bytes = files::read_limited(&dir.join(bundle::EVENTS), MAX_DOCUMENT)
         .map_err(|error| bad(&error))?;
     let start = chain::chain_start(&report.run_id, &report.contract_digest);
-    chain::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))
+    let lines = chain::read_chain(&bytes, start, &report.run_id).map_err(|error| bad(&error))?;
+    match lines.last().map_or(start, |line| line.hash) == report.events.head {
+        true => Ok(lines),
+        false => Err(Failure::usage(
+            "unreadable_events",
+            "the events are not those of the report",
+        )
+        .at(dir.join(bundle::EVENTS).display().to_string())),
+    }
 }
 
 /// Is this the path of a directory rather than the name of a run?
@@ -133,8 +193,24 @@ pub fn find(home: &Home, name: &str) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The run that began last, if there is one.
+/// The run of ours that began last, if there is one.
 fn newest(home: &Home) -> Result<Vec<RunId>, Failure> {
+    let found = newest_name(home)?;
+    let is_foreign = |run: &RunId| liveness(&home.runs.join(run.as_str())) == Liveness::Foreign;
+    if !found.iter().any(is_foreign) {
+        return Ok(found);
+    }
+    // Another program keeps its runs here too: from the newest on, the first that is ours.
+    let runs = all_runs(home)?;
+    Ok(runs
+        .into_iter()
+        .rev()
+        .find(|run| !is_foreign(run))
+        .into_iter()
+        .collect())
+}
+
+fn newest_name(home: &Home) -> Result<Vec<RunId>, Failure> {
     let mut latest = String::new();
     // Names begin with the time to the second: whatever is earlier than the latest so far cannot be
     // it.

@@ -1,7 +1,9 @@
 //! Bundles as found, in directories and archives: every file hashed once, then core's question.
 //!
+//! Names come before bytes: what the list of files does not name is never opened.
 //! Big files of one bundle, and bundles of one command, go to all cores.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
+use cto_core::bundle::sums;
 use cto_core::checks::test_log::LogReader;
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::ids::RunId;
@@ -18,6 +21,7 @@ use cto_core::workspace::patch::PatchReader;
 
 use crate::bundles::pack::{self, PackError};
 use crate::bundles::reader::MAX_DOCUMENT;
+use crate::host;
 use crate::host::files;
 use crate::host::workers;
 
@@ -36,12 +40,13 @@ pub fn verify_dir(dir: &Path, trust: &Trust) -> io::Result<Verification> {
 /// The verification of a bundle, with what it was made from: whoever shows more shows those same
 /// bytes.
 pub fn examine(dir: &Path, trust: &Trust) -> io::Result<(FoundBundle, Verification)> {
-    Verifier {
-        trust,
-        places: Vec::new(),
-        threads: workers::cores(),
-    }
-    .examine(dir)
+    Verifier::alone(trust).examine(dir, None)
+}
+
+/// The same, and the patch among the documents: whoever uses it uses the bytes that were verified,
+/// whatever lies under its name by then.
+pub fn examine_with_patch(dir: &Path, trust: &Trust) -> io::Result<(FoundBundle, Verification)> {
+    Verifier::alone(trust).examine(dir, Some(bundle::PATCH))
 }
 
 /// Whose signatures count, and where other bundles may be.
@@ -52,13 +57,22 @@ pub struct Verifier<'a> {
     pub threads: usize,
 }
 
-impl Verifier<'_> {
-    pub fn dir(&self, dir: &Path) -> io::Result<Verification> {
-        self.examine(dir).map(|(_, verification)| verification)
+impl<'a> Verifier<'a> {
+    fn alone(trust: &'a Trust) -> Self {
+        Self {
+            trust,
+            places: Vec::new(),
+            threads: workers::cores(),
+        }
     }
 
-    fn examine(&self, dir: &Path) -> io::Result<(FoundBundle, Verification)> {
-        let found = read_dir(dir, self.threads)?;
+    pub fn dir(&self, dir: &Path) -> io::Result<Verification> {
+        self.examine(dir, None)
+            .map(|(_, verification)| verification)
+    }
+
+    fn examine(&self, dir: &Path, keep: Option<&str>) -> io::Result<(FoundBundle, Verification)> {
+        let found = read_dir(dir, self.threads, keep)?;
         let verification = self.verified(&found, dir.parent(), 0);
         Ok((found, verification))
     }
@@ -69,9 +83,22 @@ impl Verifier<'_> {
         archive: impl Read,
         beside: Option<&Path>,
     ) -> Result<Verification, PackError> {
-        let mut found = FoundBundle::default();
+        let mut found = FoundBundle {
+            read_at: Some(host::now()),
+            ..FoundBundle::default()
+        };
+        // In an archive the list comes first: its name sorts before every other of the format.
+        let mut listed = BTreeMap::new();
         let run = pack::walk(archive, |entry, content| {
-            take(&mut found, entry.name.clone(), entry.bytes, content)?;
+            if !verify::is_expected(&entry.name, Some(&listed)) {
+                return Err(PackError::Unlisted(entry.name.clone()));
+            }
+            take(&mut found, entry.name.clone(), entry.bytes, content, None)?;
+            if entry.name == bundle::SUMS {
+                let bytes = found.documents.get(bundle::SUMS).map(Vec::as_slice);
+                listed = sums::parse_sums(bytes.unwrap_or_default())
+                    .map_err(|error| PackError::Sums(error.to_string()))?;
+            }
             Ok(())
         })?;
         found.named = Some(run);
@@ -97,50 +124,46 @@ impl Verifier<'_> {
             .chain(self.places.iter().map(PathBuf::as_path));
         places
             .map(|place| place.join(run.as_str()))
-            .find_map(|dir| read_dir(&dir, self.threads).ok().map(|found| (dir, found)))
+            .find_map(|dir| {
+                read_dir(&dir, self.threads, None)
+                    .ok()
+                    .map(|found| (dir, found))
+            })
     }
 }
 
-/// Every file of a directory, hashed once.
-fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
+/// Names and lengths first, then the list of files, then the bytes of what it names, hashed once.
+fn read_dir(dir: &Path, threads: usize, keep: Option<&str>) -> io::Result<FoundBundle> {
     let mut found = FoundBundle {
         named: name_of(dir),
+        read_at: Some(host::now()),
         ..FoundBundle::default()
     };
+    let names = names(dir, &mut found.strangers)?;
+    let listed = listed(dir, &names);
     let mut big = Vec::new();
-    let mut pending = vec![PathBuf::new()];
-    while let Some(below) = pending.pop() {
-        for entry in fs::read_dir(dir.join(&below))? {
-            let entry = entry?;
-            let relative = below.join(entry.file_name());
-            let kind = entry.file_type()?;
-            match std::str::from_utf8(relative.as_os_str().as_bytes()) {
-                Ok(_) if kind.is_dir() => pending.push(relative),
-                Ok(bundle::LOCK) if kind.is_file() => {}
-                Ok(name) if kind.is_file() => {
-                    let mut file = files::open_regular(&entry.path())?;
-                    match file.metadata()?.len() {
-                        length if length > LARGEST => found.strangers.push(name.to_owned()),
-                        length if length < BIG => {
-                            take(&mut found, name.to_owned(), length, &mut file)?
-                        }
-                        length => big.push((length, name.to_owned(), entry.path())),
-                    }
-                }
-                _ => found.strangers.push(relative.display().to_string()),
+    for (name, length) in names {
+        if !verify::is_expected(&name, listed.as_ref()) {
+            found.unread.insert(name);
+        } else if verify::is_document(&name) && length > MAX_DOCUMENT {
+            found.strangers.push(name);
+        } else if length < BIG {
+            let mut file = files::open_regular(&dir.join(&name))?;
+            match file.metadata()?.len() {
+                now if now < BIG => take(&mut found, name, now, &mut file, keep)?,
+                // It grew since its name was read.
+                _ => found.strangers.push(name),
             }
+        } else {
+            big.push((length, name));
         }
     }
     // The largest first, so that no core is left with one at the end.
     big.sort_by(|a, b| b.cmp(a));
-    let parts = workers::for_all(threads, &big, |(length, name, path)| {
+    let parts = workers::for_all(threads, &big, |(length, name)| {
         let mut part = FoundBundle::default();
-        take(
-            &mut part,
-            name.clone(),
-            *length,
-            &mut files::open_regular(path)?,
-        )?;
+        let mut file = files::open_regular(&dir.join(name))?;
+        take(&mut part, name.clone(), *length, &mut file, keep)?;
         Ok::<_, io::Error>(part)
     });
     for part in parts {
@@ -153,16 +176,50 @@ fn read_dir(dir: &Path, threads: usize) -> io::Result<FoundBundle> {
     Ok(found)
 }
 
+/// Every regular file below a directory with its length; nothing is opened.
+fn names(dir: &Path, strangers: &mut Vec<String>) -> io::Result<Vec<(String, u64)>> {
+    let mut names = Vec::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(below) = pending.pop() {
+        for entry in fs::read_dir(dir.join(&below))? {
+            let entry = entry?;
+            let relative = below.join(entry.file_name());
+            let kind = entry.file_type()?;
+            match std::str::from_utf8(relative.as_os_str().as_bytes()) {
+                Ok(_) if kind.is_dir() => pending.push(relative),
+                Ok(bundle::LOCK) if kind.is_file() => {}
+                Ok(name) if kind.is_file() => match entry.metadata()?.len() {
+                    length if length > LARGEST => strangers.push(name.to_owned()),
+                    length => names.push((name.to_owned(), length)),
+                },
+                _ => strangers.push(relative.display().to_string()),
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// What `SHA256SUMS` names. Read again with the other files: that reading is what counts.
+fn listed(dir: &Path, names: &[(String, u64)]) -> Option<BTreeMap<String, Digest>> {
+    let is_there = names
+        .iter()
+        .any(|(name, length)| name == bundle::SUMS && *length <= MAX_DOCUMENT);
+    let bytes = is_there.then(|| files::read_limited(&dir.join(bundle::SUMS), MAX_DOCUMENT));
+    sums::parse_sums(&bytes?.ok()?).ok()
+}
+
 fn name_of(dir: &Path) -> Option<RunId> {
     dir.file_name()?.to_str()?.parse().ok()
 }
 
-/// One file: always its digest, for documents also the bytes, for the patch also its paths.
+/// One file: always its digest, for documents and what is to be kept also the bytes, for the patch
+/// also its paths.
 fn take(
     found: &mut FoundBundle,
     name: String,
     length: u64,
     content: &mut dyn Read,
+    keep: Option<&str>,
 ) -> io::Result<()> {
     if verify::is_document(&name) && length <= MAX_DOCUMENT {
         let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
@@ -179,6 +236,7 @@ fn take(
     let mut bytes = 0;
     let mut patch = (name == bundle::PATCH).then(PatchReader::default);
     let mut log = (name == bundle::TEST_LOG).then(LogReader::default);
+    let mut kept = (keep == Some(name.as_str())).then(Vec::new);
     files::read_chunks(content, length, |chunk| {
         hasher.update(chunk);
         bytes += chunk.len() as u64;
@@ -188,7 +246,13 @@ fn take(
         if let Some(log) = &mut log {
             log.feed(chunk);
         }
+        if let Some(kept) = &mut kept {
+            kept.extend_from_slice(chunk);
+        }
     })?;
+    if let Some(kept) = kept {
+        found.documents.insert(name.clone(), kept);
+    }
     if let Some(log) = log {
         found.test_log = Some(log.finish());
     }
@@ -221,8 +285,10 @@ mod tests {
         ] {
             fs::write(dir.path().join(name), vec![7u8; length]).unwrap();
         }
-        let found = read_dir(dir.path(), 3).unwrap();
-        assert_eq!(found.files.len(), 5);
+        list(dir.path(), &["a", "b", "c", "patch.diff", "report.json"]);
+        let found = read_dir(dir.path(), 3, Some("patch.diff")).unwrap();
+        assert_eq!(found.files.len(), 6);
+        assert_eq!(found.documents["patch.diff"], vec![7u8; 2 << 20]);
         assert_eq!(
             found.files["b"],
             FoundFile {
@@ -236,14 +302,47 @@ mod tests {
     #[test]
     fn a_file_larger_than_any_is_named_and_not_read() {
         let dir = tempfile::tempdir().unwrap();
-        fs::File::create(dir.path().join("holes"))
-            .unwrap()
-            .set_len(1 << 42)
-            .unwrap();
-        let found = read_dir(dir.path(), 1).unwrap();
+        holes(dir.path(), "holes", 1 << 42);
+        let found = read_dir(dir.path(), 1, None).unwrap();
         assert_eq!(
             (found.files.len(), found.strangers),
             (0, vec!["holes".to_owned()])
         );
+    }
+
+    fn list(dir: &Path, names: &[&str]) {
+        let lines: String = names
+            .iter()
+            .map(|name| format!("{}  {name}\n", Digest::of(b"")))
+            .collect();
+        fs::write(dir.join(bundle::SUMS), lines).unwrap();
+    }
+
+    fn holes(dir: &Path, name: &str, length: u64) {
+        let file = fs::File::create(dir.join(name)).unwrap();
+        file.set_len(length).unwrap();
+    }
+
+    /// As large as any file may be: reading one of them would take minutes.
+    #[test]
+    fn what_nothing_lists_is_named_and_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("attestations")).unwrap();
+        let unlisted = [".x", "attestations/more.json", "backend.log", "test.log"];
+        unlisted
+            .iter()
+            .for_each(|name| holes(dir.path(), name, LARGEST));
+        for sums in [Some(&["report.json"][..]), None] {
+            if let Some(names) = sums {
+                list(dir.path(), names);
+            } else {
+                fs::write(dir.path().join(bundle::SUMS), "no list").unwrap();
+                fs::remove_file(dir.path().join("test.log")).unwrap();
+            }
+            let found = read_dir(dir.path(), 1, None).unwrap();
+            assert_eq!(found.files.len(), 1, "{sums:?}: {:?}", found.files);
+            let there = if sums.is_some() { 4 } else { 3 };
+            assert_eq!(found.unread.len(), there, "{:?}", found.unread);
+        }
     }
 }

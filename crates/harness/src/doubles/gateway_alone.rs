@@ -30,6 +30,9 @@ pub struct Args {
     model: String,
     #[arg(long)]
     alias: Vec<String>,
+    /// A field that passes beyond the list of the protocol
+    #[arg(long, value_name = "FIELD")]
+    request_field: Vec<String>,
     #[arg(long, default_value_t = Budget::default().calls)]
     calls: u64,
     #[arg(long, default_value_t = 300_000)]
@@ -62,6 +65,7 @@ fn run(args: &Args) -> io::Result<()> {
     let mut route =
         Route::new(args.protocol, endpoint, credential, &args.model).map_err(io::Error::other)?;
     route.aliases.clone_from(&args.alias);
+    route.request_fields.clone_from(&args.request_field);
     route.budget.calls = args.calls;
     route.timeouts = Timeouts {
         stall: Duration::from_millis(args.stall_ms),

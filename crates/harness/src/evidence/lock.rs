@@ -6,8 +6,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use cto_core::bundle;
+use cto_core::bundle::owner::{self, Marks, ReportMark};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
+
+use crate::host::files;
+
+/// Reports larger than this are not ours.
+const LARGEST_REPORT: u64 = 64 << 20;
 
 pub struct RunLock {
     _file: File,
@@ -20,6 +26,8 @@ pub enum Liveness {
     /// Its writer is gone and it was never sealed.
     Interrupted,
     Sealed,
+    /// It bears no mark of ours: another program's, to be left as it is.
+    Foreign,
 }
 
 impl RunLock {
@@ -31,18 +39,20 @@ impl RunLock {
             .create(true)
             .truncate(false)
             .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(dir.join(bundle::LOCK))?;
         if !lock(&file)? {
             return Ok(None);
         }
-        file.set_len(0)?;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        writeln!(
-            file,
-            "{{\"boot_id\":\"{}\",\"pid\":{}}}",
+        let note = format!(
+            "{{\"boot_id\":\"{}\",\"pid\":{}}}\n",
             boot.trim(),
             std::process::id()
-        )?;
+        );
+        // In one write, and never empty on the way: the note is what makes the directory ours.
+        file.write_all(note.as_bytes())?;
+        file.set_len(note.len() as u64)?;
         Ok(Some(Self { _file: file }))
     }
 }
@@ -67,14 +77,42 @@ fn lock(file: &File) -> io::Result<bool> {
 
 /// How a run directory stands, without changing anything in it.
 pub fn liveness(dir: &Path) -> Liveness {
-    if dir.join(bundle::REPORT).exists() {
-        return Liveness::Sealed;
-    }
-    if is_held(dir) {
+    if !is_ours(dir) {
+        Liveness::Foreign
+    } else if dir.join(bundle::REPORT).exists() {
+        Liveness::Sealed
+    } else if is_held(dir) {
         Liveness::Live
     } else {
         Liveness::Interrupted
     }
+}
+
+/// A lock says in a few bytes whose it is.
+const LONGEST_LOCK: u64 = 4096;
+
+/// Does this directory bear a mark of ours? Asked in the order of what the answers cost.
+fn is_ours(dir: &Path) -> bool {
+    let read = |name: &str| files::read_limited(&dir.join(name), LARGEST_REPORT).ok();
+    let mut marks = Marks {
+        report: ReportMark::Missing,
+        is_attested: false,
+        has_own_lock: holds_own_lock(dir),
+    };
+    if !owner::is_ours(marks) {
+        marks.report = owner::report_mark(read(bundle::REPORT).as_deref());
+    }
+    if !owner::is_ours(marks) {
+        marks.is_attested =
+            read(bundle::ATTESTATION).is_some_and(|bytes| owner::is_own_attestation(&bytes));
+    }
+    owner::is_ours(marks)
+}
+
+/// Is there a lock that we wrote?
+pub fn holds_own_lock(dir: &Path) -> bool {
+    files::read_limited(&dir.join(bundle::LOCK), LONGEST_LOCK)
+        .is_ok_and(|note| owner::is_own_lock(&note))
 }
 
 /// Has a writer of this run not let go of it yet?
@@ -98,7 +136,7 @@ mod tests {
     #[test]
     fn held_is_live_and_free_is_interrupted() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(liveness(dir.path()), Liveness::Interrupted);
+        assert_eq!(liveness(dir.path()), Liveness::Foreign);
         let lock = RunLock::take(dir.path()).unwrap().unwrap();
         assert_eq!(liveness(dir.path()), Liveness::Live);
         assert!(RunLock::take(dir.path()).unwrap().is_none());
@@ -106,5 +144,15 @@ mod tests {
         assert_eq!(liveness(dir.path()), Liveness::Interrupted);
         std::fs::write(dir.path().join(bundle::REPORT), "{}").unwrap();
         assert_eq!(liveness(dir.path()), Liveness::Sealed);
+    }
+
+    #[test]
+    fn a_lock_is_never_taken_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = dir.path().join("theirs");
+        std::fs::write(&theirs, "precious").unwrap();
+        std::os::unix::fs::symlink(&theirs, dir.path().join(bundle::LOCK)).unwrap();
+        assert!(RunLock::take(dir.path()).is_err());
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "precious");
     }
 }

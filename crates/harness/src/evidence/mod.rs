@@ -36,8 +36,9 @@ use cto_core::task::contract::{ContractDocument, SealedContract};
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::json::JsonError;
+use cto_core::values::time::Utc;
 
-pub use lock::{Liveness, RunLock, is_held, liveness};
+pub use lock::{Liveness, RunLock, holds_own_lock, is_held, liveness};
 pub use seal::SealedBundle;
 
 use crate::evidence::keys::KeyStore;
@@ -96,6 +97,8 @@ pub struct OpenBundle {
     events: Appended,
     head: Digest,
     count: u64,
+    /// When the last event was written.
+    last_event: Option<Utc>,
     trace: Appended,
     started: Instant,
     _lock: RunLock,
@@ -152,11 +155,13 @@ impl OpenBundle {
     /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
     pub fn open(home: &Home, dir: PathBuf, opening: Opening) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
+        // Listed before there is anything in it: recovery closes what is listed, and nothing that
+        // bears no mark of ours.
+        let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
+        fs::write(&open_entry, b"").map_err(failed)?;
         let lock = RunLock::take(&dir)
             .map_err(failed)?
             .ok_or(EvidenceError::Live)?;
-        let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
-        fs::write(&open_entry, b"").map_err(failed)?;
         let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;
         allocate(&reserve).map_err(failed)?;
         host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;
@@ -203,6 +208,7 @@ impl OpenBundle {
             claimed: Claimed::default(),
             head,
             count: 0,
+            last_event: None,
             started: Instant::now(),
             _lock: lock,
         })
@@ -221,6 +227,7 @@ impl OpenBundle {
             bundle.folded.push(&line.event)?;
             bundle.head = line.hash;
             bundle.count = line.seq;
+            bundle.last_event = Some(line.ts);
         }
         Ok(bundle)
     }
@@ -237,9 +244,10 @@ impl OpenBundle {
     pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
         let mut next = self.folded.clone();
         next.push(&event)?;
+        let now = host::now();
         let (line, hash) = EventLine::make(
             self.count + 1,
-            host::now(),
+            now,
             &self.identity.run_id,
             &event,
             self.head,
@@ -257,6 +265,7 @@ impl OpenBundle {
         self.folded = next;
         self.head = hash;
         self.count += 1;
+        self.last_event = Some(now);
         Ok(())
     }
 
@@ -291,6 +300,11 @@ impl OpenBundle {
         let mut bytes = cto_core::values::json::canonical(&line)?;
         bytes.push(b'\n');
         self.trace.append(&bytes)
+    }
+
+    /// Something the report says of the engine beside its verdict.
+    pub fn warn(&mut self, warning: String) {
+        self.identity.engine.warnings.push(warning);
     }
 
     /// Text from outside, without secrets or dangerous characters.
@@ -386,7 +400,7 @@ fn allocate(file: &File) -> io::Result<()> {
     }
 }
 
-fn lock_time(dir: &Path) -> Option<cto_core::values::time::Utc> {
+fn lock_time(dir: &Path) -> Option<Utc> {
     let modified = fs::metadata(dir.join(bundle::LOCK)).ok()?.modified().ok()?;
     Some(host::file_time(modified))
 }

@@ -71,7 +71,10 @@ impl OpenBundle {
             &self.folded.facts,
             &judgement,
             Sealing {
-                finished_at: host::now().max(freshness.checked_at),
+                finished_at: report::finish(
+                    self.identity.started_at,
+                    self.last_event.unwrap_or(self.identity.started_at),
+                ),
                 backend_scratch,
                 freshness,
                 head: ChainHead {
@@ -362,7 +365,7 @@ impl OpenBundle {
     /// nothing more.
     fn sign(&mut self, sealed: &Sealed<'_>) -> Result<(), EvidenceError> {
         // Taken first: the key was not yet retired at this time.
-        let signed_at = host::now();
+        let signed_at = host::now().max(sealed.report.run_finished_at);
         let signer = Signer::ready(&self.keys)?;
         let dir = self.dir.join(bundle::ATTESTATIONS_DIR);
         let failed = |source| EvidenceError::Write {

@@ -2,17 +2,19 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `engine_program.rs` the engine's program; `provider.rs` its model
+//! - `source.rs` the repository; `inputs.rs` what is put beside its files
+//! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
 pub mod doctor;
 pub mod engine_program;
+mod inputs;
 pub mod provider;
 pub mod source;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cto_core::containment::Containment;
@@ -32,7 +34,6 @@ use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
-use cto_core::values::paths::PathRule;
 use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
@@ -147,6 +148,7 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
         tree,
         &contract.allowed_paths,
         &contract.forbidden_paths,
+        &contract.inputs,
     )
 }
 
@@ -274,6 +276,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     let chosen = provider::Chosen {
         model: admission.model.clone(),
         aliases: admission.aliases.clone().unwrap_or_default(),
+        request_fields: admission.request_fields.clone().unwrap_or_default(),
         base_url,
         credential: class_of(way),
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
@@ -329,18 +332,6 @@ fn engine_program(
     }
 }
 
-/// An input stands beside the copied files, never over one.
-fn overlaps(input: &PathRule, tree: &Tree) -> bool {
-    let input = input.as_str().trim_end_matches('/');
-    let above = |path: &[u8], other: &[u8]| {
-        path.strip_prefix(other)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    tree.keys().any(|path| {
-        above(path.as_bytes(), input.as_bytes()) || above(input.as_bytes(), path.as_bytes())
-    })
-}
-
 /// Looks at the source, and fixes in the contract which commit and which tree it is.
 fn look_at_source(
     planned: &mut Planned,
@@ -364,9 +355,9 @@ fn look_at_source(
         }
         // A source that will be refused anyway need not be read.
         if asked.from_head || look.status.dirt().is_none() {
-            planned.checkout = Checkout::find(home, &look.tree).map(Arc::new);
+            let known = Checkout::find_any(home, &look.tree);
             // Where there is a checkout, an earlier run read every file of this very tree.
-            let read = match &planned.checkout {
+            let read = match &known {
                 Some(checkout) => {
                     Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree))
                 }
@@ -378,16 +369,18 @@ fn look_at_source(
             match read {
                 Ok((tree, digest)) => {
                     planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
-                    if let Some(input) = contract.inputs.iter().find(|input| overlaps(input, &tree))
-                    {
-                        return unusable(format!(
-                            "the input {:?} is tracked, so the copy has it already",
-                            input.as_str()
-                        ));
-                    }
                     contract.start_tree = MaybeKnown::Known(digest);
                     contract.name_directories(&tree);
                     let decision = confine(request.contain, contract, &tree);
+                    let masked = &decision.guard.masked;
+                    if let Some(why) = inputs::out_of_place(contract, &tree, masked) {
+                        return unusable(why);
+                    }
+                    // One that hides other files has told what the tree is, and no more.
+                    planned.checkout = known
+                        .filter(|known| known.manifest.masked == *masked)
+                        .or_else(|| Checkout::find(home, &look.tree, masked))
+                        .map(Arc::new);
                     contract.lane.containment = Some(decision.policy);
                     decided = Some(decision);
                 }
@@ -471,7 +464,7 @@ fn look_at_host(
             .case
             .inputs
             .as_deref()
-            .and_then(|dir| input_at(dir, path))
+            .and_then(|dir| inputs::input_at(dir, path))
         {
             Some(source) => facts.inputs.push(InputUse {
                 source: source.display().to_string(),
@@ -482,11 +475,12 @@ fn look_at_host(
                 .push(format!("the input {path:?} is not there, or is a link")),
         }
     }
+    // A repository's files are not known yet; those of a case are.
+    if let (None, Some(contract)) = (&request.source, contract.valid()) {
+        let tree = request.case.baseline();
+        let masked = confine(request.contain, contract, &tree).guard.masked;
+        let misplaced = inputs::out_of_place(contract, &tree, &masked);
+        facts.unusable.extend(misplaced);
+    }
     facts
-}
-
-/// Where an input lies. A link on the way could lead anywhere on the host.
-fn input_at(dir: &Path, path: &str) -> Option<PathBuf> {
-    let real = dir.canonicalize().ok()?.join(path);
-    (real.canonicalize().ok()? == real).then_some(real)
 }

@@ -22,6 +22,8 @@ use crate::host::failure::Failure;
 pub struct Chosen {
     pub model: String,
     pub aliases: Vec<String>,
+    /// Fields of a request that pass beyond the list of the protocol.
+    pub request_fields: Vec<String>,
     pub base_url: String,
     /// Absent where the endpoint asks for none.
     pub credential: Option<CredentialClass>,
@@ -76,6 +78,7 @@ pub fn prepare(
         Failure::internal("no_randomness", "no token could be made for the run").because(&error)
     })?;
     route.aliases.clone_from(&chosen.aliases);
+    route.request_fields.clone_from(&chosen.request_fields);
     route.budget = budget(limits);
     route.timeouts = timeouts(limits);
     Ok(Ok(Provider {
@@ -144,6 +147,7 @@ mod tests {
         Chosen {
             model: "m".into(),
             aliases: vec!["m-1".into()],
+            request_fields: Vec::new(),
             base_url: "http://127.0.0.1:9/v1".into(),
             credential: Some(CredentialClass::Environment("LAB_KEY".into())),
             protocol: None,

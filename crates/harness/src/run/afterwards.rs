@@ -104,13 +104,13 @@ fn show_kept(planned: &Planned, home: &Home, work: &Path) {
         .plan
         .as_ref()
         .filter(|plan| plan.workspace == WorkspaceKind::Overlay);
-    let Some(look) = overlay
-        .and_then(|plan| plan.source.as_ref())
+    let Some((look, masked)) = overlay
+        .and_then(|plan| Some((plan.source.as_ref()?, &plan.guard.masked)))
         .filter(|_| work.is_dir())
     else {
         return;
     };
-    if let Some(checkout) = Checkout::find(home, &look.tree) {
+    if let Some(checkout) = Checkout::find(home, &look.tree, masked) {
         // The run is sealed; a workspace that cannot be laid out is not named as kept.
         let _ = of_run::lay_out_kept(Arc::new(checkout), work);
     }

@@ -112,11 +112,13 @@ impl From<WorkspaceError> for Stop {
             WorkspaceError::Git(error) => Self::Git(error),
             WorkspaceError::Evidence(error) => Self::Evidence(error),
             WorkspaceError::Differs(detail) => Self::Finding(detail.into(), Code::Interrupted),
-            WorkspaceError::SetupChanged(_) => Self::LateGate {
-                gate: "setup",
-                code: Code::ToolchainUnavailable,
-                detail: error.to_string(),
-            },
+            WorkspaceError::SetupChanged(_) | WorkspaceError::SetupConfigured(_) => {
+                Self::LateGate {
+                    gate: "setup",
+                    code: Code::ToolchainUnavailable,
+                    detail: error.to_string(),
+                }
+            }
         }
     }
 }

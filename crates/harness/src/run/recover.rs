@@ -23,7 +23,7 @@ use cto_core::values::maybe_known::MaybeKnown;
 
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
-use crate::evidence::{EvidenceError, Liveness, OpenBundle, Opening, RunLock, liveness};
+use crate::evidence::{EvidenceError, OpenBundle, Opening, RunLock, holds_own_lock};
 use crate::host::files;
 use crate::host::{self, Home};
 use crate::workspace::own_dir;
@@ -52,7 +52,7 @@ pub fn recover_listed(home: &Home) -> Vec<Recovered> {
     recover_names(home, &home.open_runs())
 }
 
-/// Every run directory: what `cto recover` looks at.
+/// Every run directory of ours: what `cto recover` looks at.
 pub fn recover_all(home: &Home) -> Vec<Recovered> {
     own_dir::sweep(home);
     let mut done = recover_names(home, &home.runs);
@@ -80,7 +80,10 @@ fn recover_names(home: &Home, list: &Path) -> Vec<Recovered> {
 fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> {
     let dir = home.runs.join(run_id.as_str());
     let open_entry = home.open_runs().join(run_id.as_str());
-    if !dir.is_dir() || liveness(&dir) == Liveness::Sealed {
+    // A link leads to what lies elsewhere and was not begun here.
+    let is_own_directory = fs::symlink_metadata(&dir).is_ok_and(|meta| meta.is_dir());
+    let is_begun_here = holds_own_lock(&dir) || is_listed(&open_entry);
+    if !is_own_directory || !is_begun_here || dir.join(bundle::REPORT).exists() {
         // Sealed, but killed before the entry could be cleared.
         let _ = fs::remove_file(&open_entry);
         return Ok(None);
@@ -88,7 +91,7 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     let Some(lock) = RunLock::take(&dir)? else {
         return Ok(None);
     };
-    if liveness(&dir) == Liveness::Sealed {
+    if dir.join(bundle::REPORT).exists() {
         return Ok(None);
     }
     if let Some(newer) = newer_rules(&dir) {
@@ -96,6 +99,12 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     }
     close(home, run_id, dir, open_entry, lock)?;
     Ok(Some(()))
+}
+
+/// Was this run begun here? A run is listed as soon as its directory was made, before anything is in
+/// it.
+fn is_listed(open_entry: &Path) -> bool {
+    fs::symlink_metadata(open_entry).is_ok_and(|meta| meta.is_file())
 }
 
 /// Rules the run was begun by, where this program does not know them: it could only judge it

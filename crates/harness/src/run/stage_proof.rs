@@ -244,7 +244,7 @@ fn write_stage2(
         return Ok(());
     };
     let ours = events(bundle.dir(), bundle).map_err(unreadable)?;
-    let their_events = reader::event_lines(&baseline.sealed.dir)
+    let their_events = reader::event_lines(&baseline.sealed.dir, &baseline.sealed.report)
         .map_err(|failure| unreadable(std::io::Error::other(failure)))?;
     let their_events: Vec<Event> = their_events.into_iter().map(|line| line.event).collect();
     let report = &baseline.sealed.report;

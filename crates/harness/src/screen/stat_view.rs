@@ -1,23 +1,20 @@
 //! A patch in numbers, the way git shows it: `file | 12 ++++----`.
 
-use std::path::Path;
-
 use anstyle::AnsiColor;
 use cto_core::values::text;
 use cto_core::workspace::change::ChangeKind;
 use cto_core::workspace::patch::{PatchFile, PatchReader};
 use cto_core::workspace::patch_stat::PatchStat;
 
-use crate::host::files;
 use crate::screen::output::dim;
 use crate::screen::terminal;
 
 const NARROWEST_BAR: usize = 10;
 
-/// The numbers of a patch file; none where it is not a patch, for example because it was withheld.
-pub fn of_patch(path: &Path) -> Option<PatchStat> {
+/// The numbers of a patch; none where it is not a patch, for example because it was withheld.
+pub fn of_patch(patch: &[u8]) -> Option<PatchStat> {
     let mut reader = PatchReader::default();
-    files::scan_file(path, |chunk| reader.feed(chunk)).ok()?;
+    reader.feed(patch);
     reader.finish().ok().map(PatchStat::of_files)
 }
 

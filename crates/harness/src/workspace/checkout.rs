@@ -8,9 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use cto_core::containment::masks;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::checkout::{Kept, Manifest, surplus_checkouts};
+use cto_core::workspace::checkout::{Kept, Manifest, checkout_key, surplus_checkouts};
 use cto_core::workspace::tree::{self, Tree};
 use rustix::fs::{FlockOperation, flock};
 
@@ -22,7 +23,7 @@ use crate::workspace::on_disk::{self, Content};
 
 /// Raised when what lies in a checkout changes: the `.git` an engine gets, the layout, the
 /// manifest.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const MANIFEST: &str = "manifest";
 /// Holds how many bytes the files have; its time says when the checkout was last used.
 const USED: &str = "used";
@@ -42,15 +43,41 @@ fn checkouts(home: &Home) -> PathBuf {
 }
 
 /// Only what git would call a tree becomes a name.
-fn name(git_tree: &str) -> Option<String> {
+fn names_begin(git_tree: &str) -> Option<String> {
     let is_id = git_tree.len() == 40 && git_tree.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| format!("{git_tree}-{FORMAT}"))
+    is_id.then(|| format!("{git_tree}-{FORMAT}-"))
+}
+
+/// The tree, and what of it the `.git` in the checkout does not hold.
+fn name(git_tree: &str, masked: &[TreePath]) -> Option<String> {
+    let key = checkout_key(masked).to_string();
+    let key: String = key
+        .chars()
+        .filter(char::is_ascii_hexdigit)
+        .take(16)
+        .collect();
+    names_begin(git_tree).map(|begin| format!("{begin}{key}"))
 }
 
 impl Checkout {
-    /// The checkout of a tree, if a whole one is there.
-    pub fn find(home: &Home, git_tree: &str) -> Option<Self> {
-        let dir = checkouts(home).join(name(git_tree)?);
+    /// The checkout of a tree with these masks, if a whole one is there.
+    pub fn find(home: &Home, git_tree: &str, masked: &[TreePath]) -> Option<Self> {
+        let found = Self::open(checkouts(home).join(name(git_tree, masked)?), git_tree)?;
+        (found.manifest.masked == masked).then_some(found)
+    }
+
+    /// A whole checkout of this tree, whatever it masks: enough to know the tree by.
+    pub fn find_any(home: &Home, git_tree: &str) -> Option<Self> {
+        let (root, begin) = (checkouts(home), names_begin(git_tree)?);
+        let mut names: Vec<String> = kept(&root).into_iter().map(|kept| kept.name).collect();
+        names.sort();
+        names
+            .into_iter()
+            .filter(|name| name.starts_with(&begin))
+            .find_map(|name| Self::open(root.join(name), git_tree))
+    }
+
+    fn open(dir: PathBuf, git_tree: &str) -> Option<Self> {
         let in_use = held(&dir, FlockOperation::NonBlockingLockShared)?;
         let bytes = files::read_limited(&dir.join(MANIFEST), MAX_MANIFEST).ok()?;
         let manifest = Manifest::decode(&bytes)
@@ -72,11 +99,12 @@ impl Checkout {
         source: &SourceRepo,
         wanted: &Wanted<'_>,
     ) -> Result<(Self, bool), WorkspaceError> {
-        if let Some(found) = Self::find(home, wanted.git_tree) {
+        let found = || Self::find(home, wanted.git_tree, wanted.masked);
+        if let Some(found) = found() {
             return Ok((found, false));
         }
         let missing = || WorkspaceError::Differs("the checkout cannot be kept");
-        let name = name(wanted.git_tree).ok_or_else(missing)?;
+        let name = name(wanted.git_tree, wanted.masked).ok_or_else(missing)?;
         let root = checkouts(home);
         host::make_private_dir(&root).map_err(WorkspaceError::Io)?;
         sweep(&root);
@@ -84,11 +112,11 @@ impl Checkout {
         lay_out(&aside.0, git, source, wanted)?;
         // One that is torn gives way; a whole one that somebody else made in the meantime is as
         // good as ours.
-        if Self::find(home, wanted.git_tree).is_none() {
+        if found().is_none() {
             remove(&root, &name);
         }
         files::rename_new(&aside.0, &root.join(&name)).map_err(WorkspaceError::Io)?;
-        let made = Self::find(home, wanted.git_tree).ok_or_else(missing)?;
+        let made = found().ok_or_else(missing)?;
         prune(&root);
         Ok((made, true))
     }
@@ -106,6 +134,7 @@ impl Checkout {
                 commit,
                 start_tree,
                 submodules: Vec::new(),
+                masked: Vec::new(),
                 tree,
             },
             _in_use,
@@ -135,10 +164,11 @@ impl Checkout {
     }
 }
 
-/// Which tree a checkout must turn out to be.
+/// Which tree a checkout must turn out to be, and what of it an engine is not shown.
 pub struct Wanted<'a> {
     pub git_tree: &'a str,
     pub start_tree: Option<&'a Digest>,
+    pub masked: &'a [TreePath],
 }
 
 /// Opens and locks a checkout; none while it is being taken away, or once it was.
@@ -260,7 +290,8 @@ fn lay_out(
         .map_err(io)?;
     }
     on_disk::date_back(&place, &tree).map_err(io)?;
-    repo.furnish(&place)?;
+    let masked = masks::seen_of_masked(&tree, wanted.masked);
+    repo.furnish(&place, &commit, &masked)?;
     repo.refresh(&place)?;
     let manifest = Manifest {
         git_tree: commit.tree,
@@ -270,6 +301,7 @@ fn lay_out(
             .into_iter()
             .map(|module| (module.path, module.commit))
             .collect(),
+        masked: wanted.masked.to_vec(),
         tree,
     };
     fs::write(dir.join(USED), manifest.bytes().to_string()).map_err(io)?;

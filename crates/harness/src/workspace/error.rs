@@ -19,4 +19,7 @@ pub enum WorkspaceError {
     /// Setup may only make what the ignore rules cover.
     #[error("setup changed paths that are not ignored: {}", .0.join(", "))]
     SetupChanged(Vec<String>),
+    /// Nor what an engine would take orders from.
+    #[error("setup made configuration for agents: {}", .0.join(", "))]
+    SetupConfigured(Vec<String>),
 }

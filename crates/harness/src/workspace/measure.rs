@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
+use cto_core::containment::masks;
 use cto_core::gate::plan::Plan;
 use cto_core::run::event::{DiffChecked, Event, PatchApplied, ScratchCount};
 use cto_core::run::judge;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::task::contract::Contract;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
@@ -106,7 +108,7 @@ impl Workspace {
         let unfinished = self
             .copy
             .in_dot_git(git::UNFINISHED.into_iter().chain(["refs/stash"]));
-        let mut findings = leftovers(&walked, &unfinished);
+        let mut findings = leftovers(&walked, &unfinished, contract);
         findings.extend(misplaced);
         findings.extend(withheld);
         let can_be_applied = oversize.is_none();
@@ -150,7 +152,7 @@ impl Workspace {
     }
 
     /// New paths the baseline's ignore rules cover, and the engine's own folders. Forbidden paths
-    /// are never scratch.
+    /// are never scratch, nor is what would then be missing from the patch in silence.
     fn scratch(
         &self,
         plan: &Plan,
@@ -168,11 +170,12 @@ impl Workspace {
             .partition(|path| own.iter().any(|rule| rule.covers(path)));
         scratch.extend(self.ignored(&new)?);
         let contract = &plan.contract;
+        let allowed = &contract.allowed_paths;
         scratch.retain(|path| {
-            path_standing(path, &contract.allowed_paths, &contract.forbidden_paths)
-                != PathStanding::Forbidden
+            path_standing(path, allowed, &contract.forbidden_paths) != PathStanding::Forbidden
         });
-        Ok(scratch.into_iter().collect())
+        let litter = masks::litter(scratch, self.baseline(), allowed);
+        Ok(litter.into_iter().collect())
     }
 
     fn ignored(&self, new: &[TreePath]) -> Result<Vec<TreePath>, WorkspaceError> {
@@ -258,14 +261,20 @@ impl Workspace {
         let walked = self.copy.walk().map_err(WorkspaceError::Io)?;
         let changes = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &changes)?;
-        let changed: Vec<String> = changes
-            .into_iter()
-            .filter(|change| !scratch.contains(&change.path))
-            .map(|change| change.path.to_string())
-            .collect();
-        match changed.is_empty() {
-            true => Ok(()),
-            false => Err(WorkspaceError::SetupChanged(changed)),
+        let names = |which: &dyn Fn(&TreePath) -> bool| -> Vec<String> {
+            let paths = changes.iter().map(|change| &change.path);
+            paths
+                .filter(|path| which(path))
+                .map(ToString::to_string)
+                .collect()
+        };
+        let changed = names(&|path| !scratch.contains(path));
+        // The plan could not know them, so nothing hides them; an engine would take their orders.
+        let orders = names(&masks::is_agent_config_at_top);
+        match (changed.is_empty(), orders.is_empty()) {
+            (true, true) => Ok(()),
+            (true, false) => Err(WorkspaceError::SetupConfigured(orders)),
+            (false, _) => Err(WorkspaceError::SetupChanged(changed)),
         }
     }
 
@@ -303,13 +312,26 @@ fn oversize(bytes: u64) -> Option<Finding> {
 
 /// State that is neither patch nor scratch. The engine's git directory is only asked which names
 /// exist.
-fn leftovers(walked: &Walked, unfinished: &[&str]) -> Vec<Finding> {
+fn leftovers(walked: &Walked, unfinished: &[&str], contract: &Contract) -> Vec<Finding> {
     let mut found = Vec::new();
+    // Anywhere else they are changes out of scope; here nothing else would say that the patch is
+    // not all there is.
+    let allowed = |path: &&TreePath| {
+        let standing = path_standing(path, &contract.allowed_paths, &contract.forbidden_paths);
+        standing == PathStanding::Allowed
+    };
+    let unrecordable: Vec<TreePath> = walked
+        .unrecordable
+        .iter()
+        .filter(allowed)
+        .cloned()
+        .collect();
     if !unfinished.is_empty() {
         found.push(format!("unfinished in .git: {}", unfinished.join(", ")));
     }
     for (what, paths) in [
         ("nested repository", &walked.nested_repositories),
+        ("pipe, socket or device", &unrecordable),
         ("unreadable", &walked.unreadable),
         ("too large to measure", &walked.too_large),
     ] {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cto_core::containment::Containment;
-use cto_core::containment::guard;
+use cto_core::containment::masks;
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
@@ -108,12 +108,8 @@ impl Workspace {
             }
             None => lay_out_fixture(from, &repo, &dir)?,
         };
-        repo.furnish(&dir)?;
-        repo.look_past(
-            &dir,
-            &dir.join(".git/index"),
-            &guard::paths_within(start.baseline(), &from.plan.guard.masked),
-        )?;
+        let masked = masks::seen_of_masked(start.baseline(), &from.plan.guard.masked);
+        repo.furnish(&dir, &baseline_commit, &masked)?;
         let (copy, work) = (PrivateCopy::Plain(dir), from.work.to_owned());
         Ok(Self {
             copy,
@@ -133,8 +129,11 @@ impl Workspace {
                 (new, true) => (Arc::new(new), "overlay, checkout made"),
             },
         };
-        // Its name is git's tree id; that the contract means the same tree is asked once more.
-        if from.plan.contract.start_tree.known() != Some(&checkout.manifest.start_tree) {
+        // Its name is git's tree id; that the contract means the same tree, and the plan the same
+        // masks, is asked once more.
+        if from.plan.contract.start_tree.known() != Some(&checkout.manifest.start_tree)
+            || from.plan.guard.masked != checkout.manifest.masked
+        {
             return Err(WorkspaceError::Differs(
                 "the cached checkout is not the tree of the contract",
             ));
@@ -146,14 +145,6 @@ impl Workspace {
         )?;
         let overlay = Overlay::fresh(checkout.clone(), &from.work.join(OVERLAY))
             .map_err(WorkspaceError::Io)?;
-        let masked = guard::paths_within(&checkout.manifest.tree, &from.plan.guard.masked);
-        if !masked.is_empty() {
-            let hide =
-                |dir: &Path| repo.look_past(&checkout.files(), &dir.join(".git/index"), &masked);
-            overlay
-                .edit(&[TreePath::new(".git/index")], hide)
-                .map_err(WorkspaceError::Io)??;
-        }
         let (copy, work, baseline_commit) = (
             PrivateCopy::Over(overlay),
             from.work.to_owned(),
@@ -280,6 +271,7 @@ fn wanted<'a>(from: &'a MadeFrom<'_>) -> Wanted<'a> {
     Wanted {
         git_tree: from.plan.source.as_ref().map_or("", |look| &look.tree),
         start_tree: from.plan.contract.start_tree.known(),
+        masked: &from.plan.guard.masked,
     }
 }
 

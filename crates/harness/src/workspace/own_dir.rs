@@ -42,9 +42,12 @@ pub fn sweep(home: &Home) {
         .flatten()
     {
         let name = entry.file_name().to_string_lossy().into_owned();
+        // Exactly a name that `make` gives; anything like it may be somebody else's.
         let owner = name
             .strip_prefix(LOOK)
-            .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+            .and_then(|rest| rest.split_once('-'))
+            .filter(|(_, random)| random.len() == 12 && !random.contains('-'))
+            .and_then(|(pid, _)| pid.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
             let _ = files::remove_tree(&entry.path());
         }

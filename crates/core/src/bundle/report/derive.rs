@@ -17,6 +17,7 @@ use crate::run::judge::{self, Judgement};
 use crate::task::contract::{Contract, Label, SealedContract};
 use crate::values::blocker::{Code, headline};
 use crate::values::paths::{PathStanding, path_standing};
+use crate::values::time::Utc;
 
 /// Builds the report; digests are filled in by [`Report::with_digests`] once every other file is
 /// fixed.
@@ -107,6 +108,11 @@ pub fn build_report(
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
     }
+}
+
+/// When a run ended: with its chain, and never before it began, whatever the clock did.
+pub fn finish(started_at: Utc, last_event: Utc) -> Utc {
+    last_event.max(started_at)
 }
 
 fn approval_status(facts: &Facts) -> ApprovalStatus {

@@ -27,7 +27,9 @@ use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::workspace::change::Change;
 
-pub use derive::{build_report, misquoted_fields, path_results, tests_passed, verification_lines};
+pub use derive::{
+    build_report, finish, misquoted_fields, path_results, tests_passed, verification_lines,
+};
 
 pub const SCHEMA_VERSION: u32 = 1;
 

@@ -73,6 +73,7 @@ fn evidence() -> Evidence {
     files.insert(bundle::STDOUT_LOG.into(), said.into());
     let verification = Verification {
         rules: None,
+        not_re_derived: Vec::new(),
         schema_version: 1,
         standing: Standing::Good,
         signature: Signature {

@@ -11,7 +11,10 @@ pub fn engine_ended_well(facts: &Facts) -> bool {
     let Some(ended) = &facts.engine_ended else {
         return false;
     };
-    ended.end.succeeded() && wire_blockers(ended).is_empty() && facts.gave_up.is_none()
+    ended.end.succeeded()
+        && wire_blockers(ended).is_empty()
+        && refusal(ended).is_none()
+        && facts.gave_up.is_none()
 }
 
 /// What the wire means: an engine that had no model to the end did not do its work, whatever its
@@ -31,6 +34,11 @@ fn wire_blockers(ended: &EngineEnded) -> Vec<Blocker> {
     unavailable.into_iter().chain(over).collect()
 }
 
+/// The refusal an engine ended with. One that went on and was answered has got over it.
+fn refusal(ended: &EngineEnded) -> Option<&str> {
+    ended.model.as_ref()?.ended_refused.as_deref()
+}
+
 pub(super) fn engine_blockers(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
     let Some(ended) = &facts.engine_ended else {
         return Vec::new();
@@ -40,11 +48,13 @@ pub(super) fn engine_blockers(contract: Option<&Contract>, facts: &Facts) -> Vec
     let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
     out.extend(how_it_ended(contract, facts, ended));
     if ended.end.succeeded() {
-        out.extend(
-            gave_up.map(|why| {
-                Blocker::new(Code::EngineFailed, Some(format!("in its own words: {why}")))
-            }),
-        );
+        let said = match (refusal(ended), gave_up) {
+            (Some(refused), Some(why)) => Some(format!("{refused}; in its own words: {why}")),
+            (Some(refused), None) => Some(refused.to_owned()),
+            (None, Some(why)) => Some(format!("in its own words: {why}")),
+            (None, None) => None,
+        };
+        out.extend(said.map(|said| Blocker::new(Code::EngineFailed, Some(said))));
     }
     out
 }
@@ -56,7 +66,10 @@ fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded)
         ProcessEnd::Exited { code } => {
             vec![Blocker::new(
                 Code::EngineFailed,
-                Some(format!("exit code {code}")),
+                Some(match refusal(ended) {
+                    Some(refused) => format!("exit code {code}; {refused}"),
+                    None => format!("exit code {code}"),
+                }),
             )]
         }
         ProcessEnd::Signalled { signal } => {

@@ -391,6 +391,42 @@ fn an_engine_without_its_model_did_not_do_its_work() {
 }
 
 #[test]
+fn an_engine_that_ended_with_a_refused_request_has_failed_by_that() {
+    let contract = sample();
+    let refused = "call 3: refused: the request holds a field that is not passed on: plugins";
+    for (code, gave_up, want) in [
+        (0, None, refused.to_owned()),
+        (0, Some("400"), format!("{refused}; in its own words: 400")),
+        (1, None, format!("exit code 1; {refused}")),
+        (1, Some("400"), format!("exit code 1; {refused}")),
+    ] {
+        let mut facts = good();
+        let ended = facts.engine_ended.as_mut().unwrap();
+        ended.end = ProcessEnd::Exited { code };
+        ended.model = Some(ModelUse {
+            refused: 1,
+            ended_refused: Some(refused.to_owned()),
+            ..ModelUse::default()
+        });
+        facts.gave_up = gave_up.map(str::to_owned);
+        let judged = judge(Some(&contract), &facts);
+        assert_eq!(
+            (judged.codes(), judged.status),
+            (vec![Code::EngineFailed], Status::Fail)
+        );
+        assert_eq!(judged.blockers[0].detail.as_deref(), Some(want.as_str()));
+    }
+    // What was refused on the way, and then answered, is told and decides nothing.
+    let mut facts = good();
+    facts.engine_ended.as_mut().unwrap().model = Some(ModelUse {
+        refused: 1,
+        refused_fields: vec!["request_field: plugins".into()],
+        ..ModelUse::default()
+    });
+    assert_eq!(judge(Some(&contract), &facts).codes(), []);
+}
+
+#[test]
 fn an_engine_that_says_it_failed_has_failed_whatever_its_exit_code() {
     let contract = sample();
     let mut facts = good();

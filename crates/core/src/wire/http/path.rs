@@ -78,7 +78,12 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Refu
         .iter()
         .find_map(|version| path.strip_prefix(version))
         .unwrap_or(path);
-    let (query, key) = known_query(protocol, query)?;
+    let is_list = is_model_list(method, path);
+    let (query, key) = match is_list {
+        // Answered here: nothing of its query goes anywhere.
+        true => (None, list_query(query)?),
+        false => known_query(protocol, query)?,
+    };
     let asked = |class, tail, model| Asked {
         class,
         model,
@@ -86,8 +91,7 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Refu
         query,
         key: key.clone(),
     };
-    if path == "/models" || (method == "GET" && path.starts_with("/models/") && !path.contains(':'))
-    {
+    if is_list {
         return match method {
             "GET" => Ok(asked(PathClass::ModelList, Tail::Plain("/models"), None)),
             _ => Err(RefusalReason::BadMethod),
@@ -131,6 +135,34 @@ pub fn ask(protocol: Protocol, method: &str, target: &str) -> Result<Asked, Refu
         return Err(RefusalReason::BadMethod);
     }
     Ok(asked(class, tail, model))
+}
+
+fn is_model_list(method: &str, path: &str) -> bool {
+    path == "/models" || (method == "GET" && path.starts_with("/models/") && !path.contains(':'))
+}
+
+/// How clients ask for a part of the list; the one model fits into any.
+fn list_query(query: &str) -> Result<Option<String>, RefusalReason> {
+    const USUAL: [&str; 9] = [
+        "after_id",
+        "before_id",
+        "beta",
+        "client_version",
+        "limit",
+        "order",
+        "pageSize",
+        "pageToken",
+        "page_size",
+    ];
+    let mut key = None;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=').unwrap_or((pair, "")) {
+            ("key", value) if key.is_none() => key = Some(value.to_owned()),
+            (name, _) if USUAL.contains(&name) => {}
+            _ => return Err(RefusalReason::BadQuery),
+        }
+    }
+    Ok(key)
 }
 
 /// Queries that SDKs are known to send; nothing else passes.
@@ -266,6 +298,17 @@ mod tests {
             ask(OpenaiChat, "GET", "/v1/models/m").unwrap().class,
             PathClass::ModelList
         );
+        for (protocol, target) in [
+            (OpenaiChat, "/v1/models?limit=20"),
+            (OpenaiResponses, "/v1/models?client_version=0.166.0"),
+            (AnthropicMessages, "/v1/models?limit=1000&after_id=x"),
+            (AnthropicMessages, "/v1/models/m?beta=true"),
+            (GeminiGenerate, "/v1beta/models?pageSize=50&key=k"),
+        ] {
+            let asked = ask(protocol, "GET", target).unwrap();
+            assert_eq!(asked.class, PathClass::ModelList, "{target}");
+            assert_eq!(asked.key.is_some(), target.contains("key="), "{target}");
+        }
         let odd = ask(GeminiGenerate, "POST", "/models/m:generateContent").unwrap();
         assert_eq!(
             odd.upstream_target(GeminiGenerate, "", "a b?c"),
@@ -304,6 +347,12 @@ mod tests {
                 RefusalReason::BadMethod,
             ),
             (OpenaiChat, "DELETE", "/v1/models", RefusalReason::BadMethod),
+            (
+                OpenaiChat,
+                "GET",
+                "/v1/models?url=x",
+                RefusalReason::BadQuery,
+            ),
             (
                 OpenaiChat,
                 "POST",

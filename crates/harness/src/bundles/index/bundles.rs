@@ -2,10 +2,12 @@
 
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use cto_core::bundle;
 use cto_core::operator::listing::{Listed, ListedState, ReportHead, mentioned_runs};
 use cto_core::values::ids::RunId;
+use cto_core::verify::seal;
 use rustix::fs::AtFlags;
 use serde::Serialize;
 
@@ -23,35 +25,68 @@ const READERS: usize = 2;
 /// Below this, threads cost more than they bring.
 const FEW: usize = 64;
 
+/// How closely a bundle is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// What its report says.
+    Report,
+    /// And whether its seal bears that out.
+    Seal,
+}
+
 /// A run as it was found, and how to tell later that it is still the same.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Record {
     pub listed: Listed,
     pub inode: u64,
     pub is_own_directory: bool,
-    /// What the kernel said of the report that was read.
+    /// What the kernel said of the report that was read, and of a seal that did not fit it.
     pub stamp: Option<String>,
 }
 
 impl Record {
     /// May become something else without a change in the runs root: it is looked at every time.
     pub fn is_volatile(&self) -> bool {
-        self.listed.summary().is_none() || !self.is_own_directory
+        let is_remembered = matches!(
+            self.listed.state,
+            ListedState::Sealed(_) | ListedState::Broken(_)
+        );
+        !is_remembered || !self.is_own_directory
+    }
+
+    /// Is it known whether its seal bears it out?
+    pub fn is_checked(&self) -> bool {
+        self.listed
+            .summary()
+            .is_none_or(|summary| summary.sealed_by.is_some())
     }
 
     /// Is the report that was read still the one that is there?
     pub fn is_current(&self, root: &RunsRoot) -> bool {
-        let path = format!("{}/{}", self.listed.run_id, bundle::REPORT);
-        let now = root.stat(&path, AtFlags::SYMLINK_NOFOLLOW).ok();
-        let now = now.map(|stat| {
-            stamp(
-                stat.st_ino,
-                stat.st_size,
-                (stat.st_ctime, stat.st_ctime_nsec as i64),
-            )
-        });
+        let run_id = &self.listed.run_id;
+        let report = file_stamp(root, run_id, bundle::REPORT);
+        let now = match &self.listed.state {
+            ListedState::Broken(_) => report.map(|report| with_seal(root, run_id, &report)),
+            _ => report,
+        };
         now.is_some() && now == self.stamp
     }
+}
+
+fn file_stamp(root: &RunsRoot, run_id: &RunId, name: &str) -> Option<String> {
+    let path = format!("{run_id}/{name}");
+    let stat = root.stat(&path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(stamp(
+        stat.st_ino,
+        stat.st_size,
+        (stat.st_ctime, stat.st_ctime_nsec as i64),
+    ))
+}
+
+/// A seal that does not fit may be put right without a change of the report.
+fn with_seal(root: &RunsRoot, run_id: &RunId, report: &str) -> String {
+    let seal = file_stamp(root, run_id, bundle::ATTESTATION).unwrap_or_default();
+    format!("{report}/{seal}")
 }
 
 /// Inode, length and change time: nobody can set the last one back, as can be done with a
@@ -68,28 +103,57 @@ pub struct Found {
 }
 
 /// Looks at one bundle; `None` when it is gone.
-pub fn read(root: &RunsRoot, entry: &Entry) -> Option<Found> {
+pub fn read(root: &RunsRoot, entry: &Entry, look: Look) -> Option<Found> {
     let dir = root.path.join(entry.run_id.as_str());
-    let (state, stamp, refers_to) = match read_report(root, &entry.run_id) {
-        Ok((head, stamp)) if head.run_id == entry.run_id => {
+    let read = read_report(root, &entry.run_id);
+    let is_missing = read.as_ref().is_err_and(is_missing);
+    let (state, stamp, refers_to) = match read {
+        Ok((head, bytes, stamp)) if head.run_id == entry.run_id => {
             let refers_to = head.refers_to();
-            (
-                ListedState::Sealed(Box::new(head.summary())),
-                Some(stamp),
-                refers_to,
-            )
+            let mut summary = head.summary();
+            let broken = match look {
+                Look::Report => None,
+                Look::Seal => match sealed_by(&dir, &bytes) {
+                    Ok(sealed_by) => {
+                        summary.sealed_by = Some(sealed_by);
+                        None
+                    }
+                    Err(broken) => Some(broken),
+                },
+            };
+            match broken {
+                // Taken away between two looks.
+                Some(_) if !dir.is_dir() => return None,
+                Some(_) if liveness(&dir) == Liveness::Foreign => {
+                    (ListedState::Foreign, None, Vec::new())
+                }
+                None => (
+                    ListedState::Sealed(Box::new(summary)),
+                    Some(stamp),
+                    refers_to,
+                ),
+                Some(why) => (
+                    ListedState::Broken(why),
+                    Some(with_seal(root, &entry.run_id, &stamp)),
+                    mentions(root, &entry.run_id),
+                ),
+            }
+        }
+        _ if !is_missing && liveness(&dir) == Liveness::Foreign => {
+            (ListedState::Foreign, None, Vec::new())
         }
         Ok(_) => (
             ListedState::Unreadable("its report is of another run".into()),
             None,
             mentions(root, &entry.run_id),
         ),
-        Err(error) if is_missing(&error) => {
+        Err(_) if is_missing => {
             let state = match liveness(&dir) {
                 Liveness::Live => ListedState::Live,
+                _ if !dir.is_dir() => return None,
+                Liveness::Foreign => ListedState::Foreign,
                 // Sealed between two looks: the next one reads it.
-                Liveness::Sealed | Liveness::Interrupted if dir.is_dir() => ListedState::Unsealed,
-                Liveness::Sealed | Liveness::Interrupted => return None,
+                Liveness::Sealed | Liveness::Interrupted => ListedState::Unsealed,
             };
             (state, None, mentions(root, &entry.run_id))
         }
@@ -126,7 +190,14 @@ fn unreadable(error: &io::Error) -> String {
     }
 }
 
-fn read_report(root: &RunsRoot, run_id: &RunId) -> io::Result<(ReportHead, String)> {
+/// Whose seal bears out the report that was read.
+fn sealed_by(dir: &Path, report: &[u8]) -> Result<seal::SealedBy, String> {
+    let attestation = files::read_limited(&dir.join(bundle::ATTESTATION), MAX_DOCUMENT)
+        .map_err(|error| format!("attestation.json cannot be read: {error}"))?;
+    seal::sealed_by(report, &attestation).map_err(|broken| broken.to_string())
+}
+
+fn read_report(root: &RunsRoot, run_id: &RunId) -> io::Result<(ReportHead, Vec<u8>, String)> {
     let file = files::open_regular(&root.path.join(run_id.as_str()).join(bundle::REPORT))?;
     let meta = file.metadata()?;
     if meta.len() > MAX_DOCUMENT {
@@ -136,14 +207,12 @@ fn read_report(root: &RunsRoot, run_id: &RunId) -> io::Result<(ReportHead, Strin
     file.take(MAX_DOCUMENT).read_to_end(&mut bytes)?;
     let head = serde_json::from_slice(&bytes)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Ok((
-        head,
-        stamp(
-            meta.ino(),
-            meta.len() as i64,
-            (meta.ctime(), meta.ctime_nsec()),
-        ),
-    ))
+    let stamp = stamp(
+        meta.ino(),
+        meta.len() as i64,
+        (meta.ctime(), meta.ctime_nsec()),
+    );
+    Ok((head, bytes, stamp))
 }
 
 /// Without a report that can be read, every run its documents mention counts as named.
@@ -161,12 +230,12 @@ fn mentions(root: &RunsRoot, run_id: &RunId) -> Vec<RunId> {
 
 /// Looks at many bundles and hands over each on this thread, about in order; those that are gone
 /// are left out.
-pub fn read_many(root: &RunsRoot, entries: &[Entry], each: impl FnMut(Found)) {
+pub fn read_many(root: &RunsRoot, entries: &[Entry], look: Look, each: impl FnMut(Found)) {
     if entries.len() <= FEW {
         return entries
             .iter()
-            .filter_map(|entry| read(root, entry))
+            .filter_map(|entry| read(root, entry, look))
             .for_each(each);
     }
-    workers::for_all_in_passing(READERS, entries, |entry| read(root, entry), each);
+    workers::for_all_in_passing(READERS, entries, |entry| read(root, entry, look), each);
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use cto_core::operator::listing::{Filter, Listed};
 use cto_core::values::ids::RunId;
 
-pub use bundles::{Found, Record, read, read_many};
+pub use bundles::{Found, Look, Record, read, read_many};
 pub use store::IndexError;
 
 use crate::bundles::runs_root::{Entry, RunsRoot, unreadable_root};
@@ -42,7 +42,14 @@ const READER_PATIENCE: Duration = Duration::from_millis(500);
 const WRITER_PATIENCE: Duration = Duration::from_millis(20);
 
 /// A root that changes faster than this many looks is read without the index.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 8;
+
+/// Up to so many runs that are shown are read and their seals checked every time, whatever the index
+/// says of them. Beyond that it is believed that a report it has seen sealed still is.
+const READ_AFRESH: usize = 100;
+
+/// What the index is called; the second where another program has taken the first.
+const NAMES: [&str; 2] = ["cto.db", "cto-harness.db"];
 
 /// What to list.
 pub struct Question<'a> {
@@ -94,9 +101,11 @@ pub fn ingest(home: &Home, run_id: &RunId) {
         let Ok(Some(root)) = RunsRoot::open(home) else {
             return Ok(());
         };
-        let mut store = Store::open(&place(home)?, WRITER_PATIENCE)?;
+        let mut store = open(home, WRITER_PATIENCE)?;
         store.prepare()?;
-        let found = root.entry(run_id).and_then(|entry| read(&root, &entry));
+        let found = root
+            .entry(run_id)
+            .and_then(|entry| read(&root, &entry, Look::Seal));
         let change = store.begin()?;
         let known = change.root(root.path.as_os_str().as_bytes(), is_gone)?;
         if let Some(found) = found {
@@ -107,10 +116,16 @@ pub fn ingest(home: &Home, run_id: &RunId) {
     let _ = enter();
 }
 
-/// The file, by a path without links. Bundles of somebody else may be listed where no state is yet.
-fn place(home: &Home) -> Result<PathBuf, IndexError> {
+/// The file, by a path without links and by the first name that is free or ours. Bundles of somebody
+/// else may be listed where no state is yet.
+fn open(home: &Home, patience: Duration) -> Result<Store, IndexError> {
     host::make_private_dir(&home.root)?;
-    Ok(home.root.canonicalize()?.join("cto.db"))
+    let root = home.root.canonicalize()?;
+    let [first, second] = NAMES;
+    match Store::open(&root.join(first), patience) {
+        Err(IndexError::NotOurs(_)) => Store::open(&root.join(second), patience),
+        opened => opened,
+    }
 }
 
 fn is_gone(root: &[u8]) -> bool {
@@ -134,7 +149,7 @@ fn without_index(
     }
     many(entries.len());
     let mut runs: Vec<Listed> = Vec::new();
-    read_many(root, &entries, |found| {
+    read_many(root, &entries, Look::Seal, |found| {
         if question.filter.matches(&found.record.listed) {
             runs.push(found.record.listed);
         }
@@ -157,7 +172,7 @@ fn through_index(
     question: &Question<'_>,
     many: &mut dyn FnMut(usize),
 ) -> Result<Listing, IndexError> {
-    let mut store = Store::open(&place(home)?, READER_PATIENCE)?;
+    let mut store = open(home, READER_PATIENCE)?;
     let answer = store.prepare().and_then(|()| {
         Mirror {
             store: &mut store,
@@ -235,7 +250,10 @@ impl Mirror<'_> {
                     .store
                     .query(known.id, question.filter, question.limit)?,
             };
-            behind.runs = self.outdated(&records);
+            behind.runs = match records.len() <= READ_AFRESH {
+                true => self.misremembered(&records),
+                false => self.outdated(&records),
+            };
             if behind.is_nothing() && records.len() == total.min(question.limit) {
                 let runs = records.into_iter().map(|record| record.listed).collect();
                 return Ok(Listing {
@@ -283,7 +301,7 @@ impl Mirror<'_> {
             let now = self
                 .root
                 .entry(&record.listed.run_id)
-                .and_then(|entry| read(self.root, &entry));
+                .and_then(|entry| read(self.root, &entry, Look::Seal));
             if now.is_none_or(|now| now.record != record) {
                 runs.push(record.listed.run_id);
             }
@@ -302,11 +320,24 @@ impl Mirror<'_> {
             && entries.iter().all(|entry| known.contains(&entry.run_id)))
     }
 
-    /// Sealed runs whose report is no longer the one that was read.
+    /// Runs that are not what the index says, by their own bytes.
+    fn misremembered(&self, records: &[Record]) -> Vec<RunId> {
+        let is_wrong = |record: &&Record| {
+            let entry = self.root.entry(&record.listed.run_id);
+            let now = entry.and_then(|entry| read(self.root, &entry, Look::Seal));
+            now.is_none_or(|now| now.record != **record)
+        };
+        let wrong = records.iter().filter(is_wrong);
+        wrong.map(|record| record.listed.run_id.clone()).collect()
+    }
+
+    /// Sealed runs whose report is no longer the one that was read, or whose seal nobody has looked
+    /// at yet.
     fn outdated(&self, records: &[Record]) -> Vec<RunId> {
-        let stale = records
-            .iter()
-            .filter(|record| !record.is_volatile() && !record.is_current(self.root));
+        let stale = records.iter().filter(|record| {
+            let is_as_it_was = record.is_checked() && record.is_current(self.root);
+            !record.is_volatile() && !is_as_it_was
+        });
         stale.map(|record| record.listed.run_id.clone()).collect()
     }
 
@@ -351,9 +382,14 @@ impl Mirror<'_> {
         }
         let entries: Vec<Entry> = to_read.into_values().collect();
         many(entries.len());
+        // Many that are all new are only read: their seals are looked at when they are asked for.
+        let look = match behind.names && entries.len() > ALWAYS_CHECKED {
+            true => Look::Report,
+            false => Look::Seal,
+        };
         let mut write = change.writer(known.id)?;
         let mut result = Ok(());
-        read_many(root, &entries, |found| {
+        read_many(root, &entries, look, |found| {
             if result.is_ok() {
                 result = write(&found.record);
             }

@@ -4,6 +4,7 @@ use cto_core::operator::listing::{Filter, Listed, ListedState, Summary, parse_wo
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
+use cto_core::verify::seal::SealedBy;
 use rusqlite::Row;
 use rusqlite::types::Value;
 
@@ -77,16 +78,18 @@ fn sum(record: &Record) -> Result<i64, IndexError> {
 }
 
 /// In the order of [`COLUMNS`].
-pub(super) fn encode(record: &Record) -> Result<[Value; 16], IndexError> {
+pub(super) fn encode(record: &Record) -> Result<[Value; 17], IndexError> {
     let listed = &record.listed;
     let text = |text: Option<String>| text.map_or(Value::Null, Value::Text);
     let number = |number: Option<i64>| number.map_or(Value::Null, Value::Integer);
     let sealed = listed.summary();
     let (state, reason) = match &listed.state {
         ListedState::Sealed(summary) => (0, summary.failure_reason.clone()),
-        ListedState::Live => (1, None),
-        ListedState::Unsealed => (2, None),
-        ListedState::Unreadable(why) => (3, Some(why.clone())),
+        ListedState::Broken(why) => (1, Some(why.clone())),
+        ListedState::Live => (2, None),
+        ListedState::Unsealed => (3, None),
+        ListedState::Unreadable(why) => (4, Some(why.clone())),
+        ListedState::Foreign => (5, None),
     };
     Ok([
         Value::Text(listed.run_id.sort_key()),
@@ -108,6 +111,7 @@ pub(super) fn encode(record: &Record) -> Result<[Value; 16], IndexError> {
         number(sealed.map(|run| run.finished_at.as_millis())),
         text(reason),
         text(record.stamp.clone()),
+        text(sealed.and_then(|run| run.sealed_by).map(seal_text)),
         Value::Integer(sum(record)?),
     ])
 }
@@ -117,9 +121,11 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, IndexError> {
     let text = |at: usize| row.get::<_, Option<String>>(at);
     let state = match row.get::<_, i64>(3)? {
         0 => ListedState::Sealed(Box::new(decode_summary(row)?)),
-        1 => ListedState::Live,
-        2 => ListedState::Unsealed,
-        3 => ListedState::Unreadable(text(13)?.unwrap_or_default()),
+        1 => ListedState::Broken(text(13)?.unwrap_or_default()),
+        2 => ListedState::Live,
+        3 => ListedState::Unsealed,
+        4 => ListedState::Unreadable(text(13)?.unwrap_or_default()),
+        5 => ListedState::Foreign,
         other => return Err(damaged(format!("no state is called {other}"))),
     };
     let record = Record {
@@ -131,10 +137,22 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, IndexError> {
         is_own_directory: row.get(2)?,
         stamp: text(14)?,
     };
-    match row.get::<_, i64>(15)? == sum(&record)? {
+    match row.get::<_, i64>(16)? == sum(&record)? {
         true => Ok(record),
         false => Err(damaged("a row is not what was written")),
     }
+}
+
+fn seal_text(seal: SealedBy) -> String {
+    format!("{} {}", seal.key_id, seal.signed_at.as_millis())
+}
+
+fn seal_of(text: &str) -> Option<SealedBy> {
+    let (key, time) = text.split_once(' ')?;
+    Some(SealedBy {
+        key_id: key.parse().ok()?,
+        signed_at: Utc::from_millis(time.parse().ok()?).ok()?,
+    })
 }
 
 fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
@@ -157,5 +175,9 @@ fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
         kind: parse_word(&text(11)?).map_err(damaged)?,
         finished_at: time(12)?,
         failure_reason: row.get(13)?,
+        sealed_by: row
+            .get::<_, Option<String>>(15)?
+            .map(|text| seal_of(&text).ok_or_else(|| damaged("a seal is not one")))
+            .transpose()?,
     })
 }

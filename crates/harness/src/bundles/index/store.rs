@@ -4,7 +4,7 @@
 //! Whatever does not fit is [`IndexError::Damaged`], and the caller starts again with an empty one.
 
 use std::fs::{self, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
@@ -20,12 +20,13 @@ use rusqlite::{
 use super::bundles::Record;
 use super::rows::{clause, decode, encode};
 use crate::bundles::runs_root::Entry;
+use crate::host::files;
 
 /// `cto` and a digit, so that another program's database is known as one.
 const APPLICATION: i32 = i32::from_be_bytes(*b"cto1");
 
 /// Another number means another shape: the file is emptied and filled again, never converted.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 const SCHEMA: [&str; 4] = [
     "CREATE TABLE roots (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, token TEXT) STRICT",
@@ -33,15 +34,15 @@ const SCHEMA: [&str; 4] = [
     // must.
     "CREATE TABLE runs (root INTEGER NOT NULL, key TEXT NOT NULL, inode INTEGER NOT NULL, own INTEGER NOT NULL, \
      state INTEGER NOT NULL, status TEXT, case_id TEXT, engine TEXT, stage INTEGER, origin TEXT, started INTEGER, \
-     blockers TEXT, kind TEXT, finished INTEGER, reason TEXT, stamp TEXT, sum INTEGER NOT NULL, \
+     blockers TEXT, kind TEXT, finished INTEGER, reason TEXT, stamp TEXT, seal TEXT, sum INTEGER NOT NULL, \
      PRIMARY KEY (root, key)) STRICT, WITHOUT ROWID",
-    "CREATE INDEX volatile ON runs (root) WHERE state != 0 OR own = 0",
+    "CREATE INDEX volatile ON runs (root) WHERE state > 1 OR own = 0",
     // The usual question names a case. Every filter is answered from here, none by looking up the
     // row.
     "CREATE INDEX by_case ON runs (root, case_id, key, status, engine, stage, origin, started, blockers)",
 ];
 const COLUMNS: &str = "key, inode, own, state, status, case_id, engine, stage, origin, started, blockers, kind, \
-                       finished, reason, stamp, sum";
+                       finished, reason, stamp, seal, sum";
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
@@ -91,6 +92,23 @@ pub struct Store {
     db: Connection,
 }
 
+/// Looked at as a plain file: opening another program's database could already change it.
+fn may_be_ours(path: &Path) -> io::Result<bool> {
+    const APPLICATION_AT: usize = 68;
+    let mut head = Vec::with_capacity(100);
+    files::open_regular(path)?
+        .take(100)
+        .read_to_end(&mut head)?;
+    let is_database = head.starts_with(b"SQLite format 3\0");
+    let application = head.get(APPLICATION_AT..APPLICATION_AT + 4);
+    Ok(match is_database {
+        // Made a moment ago and not yet filled.
+        _ if head.is_empty() => true,
+        true => application == Some(&APPLICATION.to_be_bytes()[..]),
+        false => false,
+    })
+}
+
 /// A runs root the index has seen.
 pub struct KnownRoot {
     pub id: i64,
@@ -119,7 +137,7 @@ impl Store {
     /// writers.
     pub fn open(path: &Path, patience: Duration) -> Result<Self, IndexError> {
         match fs::symlink_metadata(path) {
-            Ok(meta) if meta.is_file() => {}
+            Ok(meta) if meta.is_file() && may_be_ours(path)? => {}
             Ok(_) => return Err(IndexError::NotOurs(path.display().to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 OpenOptions::new()
@@ -183,6 +201,9 @@ impl Store {
     }
 
     fn create(&mut self) -> Result<(), IndexError> {
+        // Before there is a log: whose file this is must stand in the file itself.
+        self.db
+            .execute_batch(&format!("PRAGMA application_id = {APPLICATION};"))?;
         self.db
             .query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         let tx = self
@@ -233,7 +254,7 @@ impl Store {
 
     /// Runs that must be looked at every time.
     pub fn volatile(&self, root: i64) -> Result<Vec<Record>, IndexError> {
-        let few = "runs INDEXED BY volatile WHERE root = ?1 AND (state != 0 OR own = 0)";
+        let few = "runs INDEXED BY volatile WHERE root = ?1 AND (state > 1 OR own = 0)";
         self.records(&format!("SELECT {COLUMNS} FROM {few}"), params![root])
     }
 
@@ -384,7 +405,7 @@ impl Change<'_> {
     ) -> Result<impl FnMut(&Record) -> Result<(), IndexError>, IndexError> {
         let sql = format!(
             "INSERT OR REPLACE INTO runs (root, {COLUMNS}) VALUES (?1{})",
-            ", ?".repeat(16)
+            ", ?".repeat(17)
         );
         let mut statement = self.tx.prepare(&sql)?;
         Ok(move |record: &Record| {

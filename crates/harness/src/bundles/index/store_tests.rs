@@ -2,9 +2,11 @@ use cto_core::operator::listing::{Listed, ListedState, Summary};
 use cto_core::run::event::{Kind, Origin};
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
+use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
 use cto_core::values::verdict::Status;
+use cto_core::verify::seal::SealedBy;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -45,6 +47,10 @@ fn states() -> impl Strategy<Value = ListedState> {
                 finished_at: time(second + 3),
                 failure_reason,
                 blockers,
+                sealed_by: (second % 2 == 0).then(|| SealedBy {
+                    key_id: Digest::of(case.as_bytes()),
+                    signed_at: time(second + 4),
+                }),
             }))
         },
     );
@@ -52,6 +58,8 @@ fn states() -> impl Strategy<Value = ListedState> {
         6 => sealed,
         1 => Just(ListedState::Live),
         1 => Just(ListedState::Unsealed),
+        1 => Just(ListedState::Foreign),
+        1 => "[a-z']{0,9}".prop_map(ListedState::Broken),
         1 => "[a-z']{0,9}".prop_map(ListedState::Unreadable),
     ]
 }

@@ -130,10 +130,12 @@ fn unpack(context: &Context, file: &Path, directory: &Path) -> Result<u8, Failur
 
 fn failure(error: &PackError, place: &Path) -> Failure {
     let mut failure = match error {
-        PackError::Refused(_) | PackError::Frame(_) | PackError::Short => {
-            Failure::usage("archive_refused", "this is not a packed bundle")
-                .so("nothing was unpacked")
-        }
+        PackError::Refused(_)
+        | PackError::Frame(_)
+        | PackError::Short
+        | PackError::Unlisted(_)
+        | PackError::Sums(_) => Failure::usage("archive_refused", "this is not a packed bundle")
+            .so("nothing was unpacked"),
         PackError::Exists(_) => {
             Failure::usage("exists", "nothing is overwritten").hint("choose another place")
         }
@@ -147,7 +149,11 @@ fn failure(error: &PackError, place: &Path) -> Failure {
     };
     if matches!(
         error,
-        PackError::Refused(_) | PackError::Frame(_) | PackError::Short
+        PackError::Refused(_)
+            | PackError::Frame(_)
+            | PackError::Short
+            | PackError::Unlisted(_)
+            | PackError::Sums(_)
     ) {
         // An answer about the archive, as `cto verify` gives it.
         failure.exits_with = Some(1);

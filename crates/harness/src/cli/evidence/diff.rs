@@ -1,6 +1,7 @@
 //! `cto diff`: the patch of a run, out of a bundle that verified. Raw bytes for programs, a tamed
 //! view for people.
 
+use std::fs;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
@@ -17,9 +18,8 @@ use serde_json::json;
 use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
-use crate::evidence::{Liveness, liveness};
+use crate::evidence::{Liveness, SealedBundle, liveness};
 use crate::host::failure::Failure;
-use crate::host::files;
 use crate::screen::output::{Color, dim, is_watched, tame};
 use crate::screen::stat_view;
 use crate::screen::terminal;
@@ -69,10 +69,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             .for_each(|line| context.output.line(line));
     } else if !args.raw && (is_watched() || context.color == Some(Color::Always)) {
         let mut view = View::default();
-        patch.scan(|chunk| view.feed(chunk, &mut |line| context.output.line(line)))?;
+        view.feed(&patch.bytes, &mut |line| context.output.line(line));
         view.finish(&mut |line| context.output.line(line));
     } else {
-        patch.scan(|chunk| context.output.bytes(chunk))?;
+        context.output.bytes(&patch.bytes);
     }
     Ok(0)
 }
@@ -87,7 +87,7 @@ fn document(context: &Context, patch: &Patch<'_>) -> Result<(), Failure> {
         "bundle": patch.dir.display().to_string(),
         "patch": patch.dir.join(bundle::PATCH).display().to_string(),
         "sha256": patch.sha256,
-        "bytes": patch.bytes,
+        "bytes": patch.bytes.len(),
         "files": stat.files,
         "added": stat.added,
         "removed": stat.removed,
@@ -99,7 +99,7 @@ struct Patch<'a> {
     dir: &'a Path,
     verification: Verification,
     sha256: Digest,
-    bytes: u64,
+    bytes: Vec<u8>,
     paths: Vec<String>,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Patch<'a> {
             )
             .at(place()));
         }
-        let (found, verification) = verifier::examine(dir, trust).map_err(|error| {
+        let (found, verification) = verifier::examine_with_patch(dir, trust).map_err(|error| {
             Failure::internal("unreadable_bundle", "the bundle cannot be read")
                 .at(place())
                 .because(&error)
@@ -121,12 +121,12 @@ impl<'a> Patch<'a> {
         if verification.standing != Standing::Good {
             return Err(not_good(&verification).at(place()));
         }
-        Self::in_good(dir, &found, verification)
+        Self::in_good(dir, found, verification)
     }
 
     fn in_good(
         dir: &'a Path,
-        found: &FoundBundle,
+        mut found: FoundBundle,
         verification: Verification,
     ) -> Result<Self, Failure> {
         match (found.files.get(bundle::PATCH), &found.patch_paths) {
@@ -136,7 +136,7 @@ impl<'a> Patch<'a> {
                     dir,
                     verification,
                     sha256: file.sha256,
-                    bytes: file.bytes,
+                    bytes: found.documents.remove(bundle::PATCH).unwrap_or_default(),
                     paths,
                 })
             }
@@ -149,31 +149,12 @@ impl<'a> Patch<'a> {
     }
 
     fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// Reads the patch in pieces; it must still be the one that verified.
-    fn scan(&self, each: impl FnMut(&[u8])) -> Result<(), Failure> {
-        let path = self.dir.join(bundle::PATCH);
-        let touched = || {
-            Failure::internal(
-                "evidence_touched",
-                "the patch changed while it was being read",
-            )
-            .at(path.display().to_string())
-            .so("what was printed is not the verified patch")
-        };
-        let read = files::scan_file(&path, each).map_err(|error| touched().because(&error))?;
-        if read.sha256 == self.sha256 {
-            Ok(())
-        } else {
-            Err(touched())
-        }
+        self.bytes.is_empty()
     }
 
     fn stat(&self) -> Result<PatchStat, Failure> {
         let mut reader = PatchReader::default();
-        self.scan(|chunk| reader.feed(chunk))?;
+        reader.feed(&self.bytes);
         reader.finish().map(PatchStat::of_files).map_err(|error| {
             Failure::internal("odd_patch", "the lines of this patch cannot be counted")
                 .at(self.dir.join(bundle::PATCH).display().to_string())
@@ -201,8 +182,16 @@ fn not_good(verification: &Verification) -> Failure {
     failure
 }
 
+/// The patch that was just sealed, and no other that lies under its name by now.
+pub fn sealed_patch(sealed: &SealedBundle) -> Option<Vec<u8>> {
+    let wanted = sealed.report.artifact_digests.get(bundle::PATCH);
+    fs::read(sealed.dir.join(bundle::PATCH))
+        .ok()
+        .filter(|bytes| Some(&Digest::of(bytes)) == wanted)
+}
+
 /// The beginning of a patch, for a person: at most `most` lines, and how many there are besides.
-pub fn preview(context: &Context, patch: &Path, most: usize) {
+pub fn preview(context: &Context, patch: &[u8], most: usize) {
     let mut lines = 0usize;
     let mut show = |line: &str| {
         lines += 1;
@@ -211,10 +200,8 @@ pub fn preview(context: &Context, patch: &Path, most: usize) {
         }
     };
     let mut view = View::default();
-    // What cannot be read is not shown; the verdict above does not rest on it.
-    if files::scan_file(patch, |chunk| view.feed(chunk, &mut show)).is_ok() {
-        view.finish(&mut show);
-    }
+    view.feed(patch, &mut show);
+    view.finish(&mut show);
     if lines > most {
         context.output.line(&format!(
             "{dim}… {} lines more; cto diff shows them{dim:#}",
@@ -309,29 +296,6 @@ mod tests {
             .for_each(|chunk| view.feed(chunk, &mut print));
         view.finish(&mut print);
         lines
-    }
-
-    #[test]
-    fn a_patch_that_changed_since_it_verified_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join(bundle::PATCH), "now").unwrap();
-        let verification =
-            cto_core::verify::verify(&FoundBundle::default(), &Trust::default(), &mut |_| {
-                Default::default()
-            });
-        let patch = |bytes: &[u8]| Patch {
-            dir: dir.path(),
-            verification: verification.clone(),
-            sha256: Digest::of(bytes),
-            bytes: 3,
-            paths: Vec::new(),
-        };
-        assert!(patch(b"now").scan(|_| {}).is_ok());
-        let failure = patch(b"then").scan(|_| {}).unwrap_err();
-        assert_eq!(
-            (failure.code, failure.exit_code()),
-            ("evidence_touched", 70)
-        );
     }
 
     #[test]

@@ -107,6 +107,13 @@ impl Tape {
                     verifier::examine(dir, trust).map_err(|error| unreadable(&error))?;
                 (found.documents, Some(verification))
             }
+            Liveness::Foreign => {
+                return Err(Failure::usage(
+                    "foreign",
+                    "another program made this; it has no events of ours",
+                )
+                .at(dir.display().to_string()));
+            }
             Liveness::Live | Liveness::Interrupted => {
                 let read = |name: &str| Some((name.to_owned(), reader::document(dir, name).ok()?));
                 (DOCUMENTS.into_iter().filter_map(read).collect(), None)
@@ -140,7 +147,7 @@ impl Tape {
             state: match liveness {
                 Liveness::Sealed => "sealed",
                 Liveness::Live => "live",
-                Liveness::Interrupted => "unsealed",
+                Liveness::Interrupted | Liveness::Foreign => "unsealed",
             },
             status: verification.as_ref().and_then(|found| found.status),
             problem: first.map(|problem| format!("{}: {}", problem.artifact, problem.message)),

@@ -1,13 +1,16 @@
 //! `cto runs`: the list, newest first, of all runs or of those asked for.
 
+use anstyle::AnsiColor;
+use cto_core::bundle::attest::trust::{self, KeySource, Trust};
 use cto_core::operator::amounts::{self, Edge};
-use cto_core::operator::listing::{self, Filter, Listed, ListedState};
+use cto_core::operator::listing::{self, Filter, Listed, ListedState, Summary};
 use cto_core::run::event::Origin;
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::{BLOCKERS, Code};
 use cto_core::values::ids::{CaseId, EngineId};
 use cto_core::values::time::Utc;
 use cto_core::values::verdict::Status;
+use cto_core::verify::seal::SealedBy;
 use serde_json::json;
 
 use crate::bundles::index::{self, Listing, Question};
@@ -142,23 +145,24 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
             tame(&failure::chain(why))
         ));
     }
+    let trust = context.trust()?;
     if context.output.json {
         let home = context.home()?;
         let rows: Vec<_> = listing
             .runs
             .iter()
-            .map(|run| row_json(run, &home.runs.join(run.run_id.as_str())))
+            .map(|run| row_json(run, &home.runs.join(run.run_id.as_str()), &trust))
             .collect();
         context.output.document(
             &json!({"schema_version": 1, "command": "runs", "total": listing.total, "runs": rows}),
         )?;
         return Ok(0);
     }
-    print(context, &listing, filter == Filter::default());
+    print(context, &listing, filter == Filter::default(), &trust);
     Ok(0)
 }
 
-fn print(context: &Context, listing: &Listing, is_everything: bool) {
+fn print(context: &Context, listing: &Listing, is_everything: bool, trust: &Trust) {
     if listing.total == 0 {
         match is_everything {
             true => context.output.line(&format!(
@@ -186,7 +190,7 @@ fn print(context: &Context, listing: &Listing, is_everything: bool) {
     listing
         .runs
         .iter()
-        .for_each(|run| table.row(row(run, width)));
+        .for_each(|run| table.row(row(run, width, trust)));
     context.output.table(&table);
     let hidden = listing.total - listing.runs.len();
     if hidden > 0 {
@@ -210,7 +214,52 @@ pub fn headed(titles: [&'static str; 6], fits: [Fit; 6], width: Option<usize>) -
 /// A terminal this wide has room for whole run ids and sentences.
 const WIDE: usize = 132;
 
-fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
+/// What the key that sealed a report is worth here.
+pub enum Seal {
+    /// By a key that counts, of this machine or not.
+    Counts(KeySource),
+    Unknown(String),
+    Revoked(String),
+}
+
+impl Seal {
+    pub fn of(trust: &Trust, sealed_by: &SealedBy) -> Self {
+        match trust.standing(sealed_by.key_id, sealed_by.signed_at) {
+            trust::Standing::Counts(known) => Self::Counts(known.source),
+            trust::Standing::Open(why) => Self::Unknown(why),
+            trust::Standing::Refused(why) => Self::Revoked(why),
+        }
+    }
+
+    /// As `cto verify` calls it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Counts(KeySource::Own) => "own",
+            Self::Counts(KeySource::Operator) => "trusted",
+            Self::Unknown(_) => "unknown",
+            Self::Revoked(_) => "revoked",
+        }
+    }
+
+    /// Why a verdict under this seal is only a claim.
+    pub fn doubt(&self) -> Option<&str> {
+        match self {
+            Self::Counts(_) => None,
+            Self::Unknown(why) | Self::Revoked(why) => Some(why),
+        }
+    }
+
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Counts(_) => 0,
+            Self::Unknown(_) => 3,
+            Self::Revoked(_) => 1,
+        }
+    }
+}
+
+fn row(run: &Listed, width: Option<usize>, trust: &Trust) -> Vec<Cell> {
+    let red = AnsiColor::Red.on_default().bold();
     let (status, style, engine, sentence, short) = match &run.state {
         ListedState::Live => (
             "live",
@@ -227,6 +276,21 @@ fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
             "proves nothing",
         ),
         ListedState::Unreadable(why) => ("unreadable", dim(), "", why.clone(), "proves nothing"),
+        ListedState::Broken(why) => ("BROKEN", red, "", why.clone(), "seal does not fit"),
+        ListedState::Foreign => (
+            "foreign",
+            dim(),
+            "",
+            "another program's; left as it is".to_owned(),
+            "another program's",
+        ),
+        ListedState::Sealed(run) if doubt(run, trust).is_some() => (
+            "unproven",
+            AnsiColor::Yellow.on_default(),
+            run.engine.as_str(),
+            doubt(run, trust).unwrap_or_default(),
+            "key not trusted",
+        ),
         ListedState::Sealed(run) => {
             let sentence = run.failure_reason.clone().unwrap_or_default();
             let code = run.headline().map_or("", Code::as_str);
@@ -250,6 +314,14 @@ fn row(run: &Listed, width: Option<usize>) -> Vec<Cell> {
     cells
 }
 
+/// Why the status of a sealed run is only a claim, if it is.
+fn doubt(run: &Summary, trust: &Trust) -> Option<String> {
+    match &run.sealed_by {
+        None => Some("nobody has looked at its seal".to_owned()),
+        Some(sealed_by) => Seal::of(trust, sealed_by).doubt().map(str::to_owned),
+    }
+}
+
 /// When a run began, as a list shows it.
 pub fn when(run: &Listed) -> Cell {
     Cell::styled(
@@ -259,11 +331,13 @@ pub fn when(run: &Listed) -> Cell {
     )
 }
 
-fn row_json(run: &Listed, dir: &std::path::Path) -> serde_json::Value {
+fn row_json(run: &Listed, dir: &std::path::Path, trust: &Trust) -> serde_json::Value {
     let state = match &run.state {
         ListedState::Live => "live",
         ListedState::Unsealed => "unsealed",
         ListedState::Unreadable(_) => "unreadable",
+        ListedState::Broken(_) => "broken",
+        ListedState::Foreign => "foreign",
         ListedState::Sealed(_) => "sealed",
     };
     let mut row =
@@ -271,8 +345,17 @@ fn row_json(run: &Listed, dir: &std::path::Path) -> serde_json::Value {
     if let ListedState::Unreadable(why) = &run.state {
         row["unreadable_because"] = json!(why);
     }
+    if let ListedState::Broken(why) = &run.state {
+        row["broken_because"] = json!(why);
+    }
     if let Some(summary) = run.summary() {
-        row["status"] = json!(summary.status);
+        // A status is shown as one only where the seal bears it out.
+        let doubt = doubt(summary, trust);
+        row["status"] = json!(doubt.is_none().then_some(summary.status));
+        if let Some(doubt) = doubt {
+            row["claimed_status"] = json!(summary.status);
+            row["unproven_because"] = json!(doubt);
+        }
         row["kind"] = json!(summary.kind);
         row["case_id"] = json!(summary.case_id);
         row["engine"] = json!(summary.engine);

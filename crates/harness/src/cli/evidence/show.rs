@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anstyle::AnsiColor;
 use cto_core::bundle::report::Report;
 use cto_core::bundle::report_md;
 use cto_core::containment::Containment;
@@ -9,8 +10,10 @@ use cto_core::operator::timeline;
 use cto_core::run::event::CheckKind;
 use serde_json::json;
 
-use crate::bundles::reader;
+use crate::bundles::reader::{self, SealedReport};
 use crate::cli::Context;
+use crate::cli::evidence::runs::Seal;
+use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
 use crate::screen::output::{dim, status_style, tame};
@@ -31,27 +34,35 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         Liveness::Sealed => {}
         state => return unsealed(context, &dir, state),
     }
-    let report = reader::report(&dir)?;
+    let SealedReport { report, sealed_by } = reader::sealed_report(&dir)?;
+    let seal = Seal::of(&context.trust()?, &sealed_by);
     if context.output.json {
         let document = json!({
             "schema_version": 1,
             "command": "show",
             "state": "sealed",
             "bundle": host_path(&dir),
+            "seal": seal.word(),
             "report": report,
         });
         context.output.document(&document)?;
-        return Ok(0);
+        return Ok(seal.exit_code());
+    }
+    if let Some(doubt) = seal.doubt() {
+        context.output.line(&format!(
+            "{style}NOT PROVEN{style:#}  {doubt}. What follows is what it says of itself.\n",
+            style = AnsiColor::Yellow.on_default().bold()
+        ));
     }
     print(context, &report, &dir);
     if args.events {
-        events(context, &dir)?;
+        events(context, &dir, &report)?;
     }
     context.output.line(&format!(
         "\nnext: {}",
         context.output.command(&format!("verify {}", report.run_id))
     ));
-    Ok(0)
+    Ok(seal.exit_code())
 }
 
 fn host_path(dir: &Path) -> String {
@@ -63,11 +74,7 @@ fn host_path(dir: &Path) -> String {
 
 /// Readers never write: an interrupted run is shown as it stands.
 fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failure> {
-    let word = if state == Liveness::Live {
-        "live"
-    } else {
-        "unsealed"
-    };
+    let word = verify::word(state);
     if context.output.json {
         context.output.document(
             &json!({"schema_version": 1, "command": "show", "state": word, "bundle": host_path(dir), "report": null}),
@@ -80,11 +87,14 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
         ));
         context.output.line(match state {
             Liveness::Live => "This run is still being written; it has no verdict yet.",
+            Liveness::Foreign => {
+                "Another program made this; it is no evidence, and is left as it is."
+            }
             Liveness::Interrupted | Liveness::Sealed => {
                 "This run was interrupted and never sealed; it proves nothing."
             }
         });
-        if state != Liveness::Live {
+        if state == Liveness::Interrupted {
             context
                 .output
                 .line(&format!("\nnext: {}", context.output.command("recover")));
@@ -133,32 +143,8 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         .iter()
         .for_each(|warning| row("warning", &tame(warning)));
     row("changed", &changed(report));
-    if let Some(guard) = report
-        .workspace_guard
-        .as_ref()
-        .filter(|guard| report.process_started && !guard.masked.is_empty())
-    {
-        let masked: Vec<String> = guard
-            .masked
-            .iter()
-            .take(5)
-            .map(ToString::to_string)
-            .collect();
-        let more = guard.masked.len().saturating_sub(5);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        row(
-            "masked",
-            &format!(
-                "{}{more} {dim}(agent configuration; the engine saw it empty){dim:#}",
-                masked.join(", ")
-            ),
-        );
-    }
-    if let Some(text) = source(dir) {
+    guarded(report, &row);
+    if let Some(text) = source(dir, report) {
         row("source", &text);
     }
     tests(report, &row);
@@ -180,8 +166,8 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
 }
 
 /// The repository that was copied, and whether it is as it was.
-fn source(dir: &Path) -> Option<String> {
-    let copied = reader::source(dir)?;
+fn source(dir: &Path, report: &Report) -> Option<String> {
+    let copied = reader::source(dir, report)?;
     let short: String = copied.source_head_before.chars().take(10).collect();
     let state = match copied.source_repository_mutated {
         Some(false) => "untouched",
@@ -224,6 +210,39 @@ fn containment(report: &Report) -> String {
                 "  {dim}containment{dim:#} {}{why}{attempts}",
                 contained.as_str()
             )
+        }
+    }
+}
+
+/// What came with the repository for agents or by the name of a secret, and whether the engine saw
+/// it.
+fn guarded(report: &Report, row: &dyn Fn(&str, &str)) {
+    const LISTED: usize = 5;
+    let (dim, started) = (dim(), report.process_started);
+    let Some(guard) = report.workspace_guard.as_ref().filter(|_| started) else {
+        return;
+    };
+    for (name, paths, note) in [
+        ("masked", &guard.masked, "the engine saw them empty"),
+        (
+            "visible",
+            &guard.shown,
+            "asked for by name; the engine saw them",
+        ),
+    ] {
+        let listed: Vec<String> = paths
+            .iter()
+            .take(LISTED)
+            .map(|path| tame(&path.to_string()))
+            .collect();
+        let more = match paths.len().saturating_sub(LISTED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        if !paths.is_empty() {
+            let listed = listed.join(", ");
+            let text = format!("{listed}{more} {dim}(agent configuration, secrets; {note}){dim:#}");
+            row(name, &text);
         }
     }
 }
@@ -294,9 +313,9 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
 }
 
 /// The chain as a list. Reading it here proves nothing; `cto verify` does.
-fn events(context: &Context, dir: &Path) -> Result<(), Failure> {
+fn events(context: &Context, dir: &Path, report: &Report) -> Result<(), Failure> {
     context.output.line("");
-    for line in reader::event_lines(dir)? {
+    for line in reader::event_lines(dir, report)? {
         let (event, style) = (&line.event, dim());
         let detail = timeline::event_sentence(event);
         // The day is in the run id; here the time of day is enough.

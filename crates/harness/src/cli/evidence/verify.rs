@@ -132,9 +132,12 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
     }
     if args.all {
         let home = context.home()?;
+        // What another program keeps here is neither good nor bad.
         return Ok(reader::all_runs(&home)?
             .iter()
-            .map(|run| Found::Dir(home.runs.join(run.as_str())))
+            .map(|run| home.runs.join(run.as_str()))
+            .filter(|dir| liveness(dir) != Liveness::Foreign)
+            .map(Found::Dir)
             .collect());
     }
     args.runs
@@ -257,11 +260,12 @@ impl Answer {
     }
 }
 
-fn word(state: Liveness) -> &'static str {
-    if state == Liveness::Live {
-        "live"
-    } else {
-        "unsealed"
+/// What a run without a result is called.
+pub fn word(state: Liveness) -> &'static str {
+    match state {
+        Liveness::Live => "live",
+        Liveness::Foreign => "foreign",
+        Liveness::Interrupted | Liveness::Sealed => "unsealed",
     }
 }
 
@@ -312,6 +316,7 @@ fn print(context: &Context, verification: &Verification, place: &str) {
     };
     list("problem", &verification.problems);
     list("unknown", &verification.unknowns);
+    list("not re-derived", &verification.not_re_derived);
     if let Some(status) = verification.status {
         let style = status_style(status);
         let rules = verification
@@ -362,6 +367,15 @@ fn meaning(verification: &Verification) -> &'static str {
                 .is_some_and(|number| Rules::of(number).is_none()) =>
         {
             "A newer cto made this bundle. Verify it with that version."
+        }
+        (Standing::Unknown, _)
+            if verification
+                .unknowns
+                .iter()
+                .any(|unknown| unknown.check == "freshness") =>
+        {
+            "Whole and consistent, but from the future by the clock of this machine. Set right whichever clock is \
+             wrong, then verify it again."
         }
         (Standing::Unknown, _) => {
             "The bundles it relies on could not be checked here: name them too, or put them beside it."

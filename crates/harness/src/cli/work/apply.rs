@@ -1,21 +1,22 @@
 //! `cto apply`: a verified patch, into the work tree of the person who types it.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::json;
 use cto_core::values::paths::TreePath;
 use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
-use cto_core::workspace::patch::PatchReader;
-use serde_json::json;
+use serde_json::json as document;
 
 use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::host::failure::Failure;
-use crate::host::files;
 use crate::screen::output::dim;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
@@ -37,12 +38,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     only_by_a_person(context)?;
     let home = context.home()?;
     let dir = reader::find(&home, &args.run)?;
-    let report = verified_pass(context, &dir)?;
-    let copied = copied_repo(&dir)?;
+    let pass = verified_pass(context, &dir)?;
     let repository = args
         .repo
         .clone()
-        .unwrap_or_else(|| expand(context, &copied.record.path));
+        .unwrap_or_else(|| expand(context, &pass.copied.record.path));
     home.create()?;
     let aside = OwnDir::make(&home).map_err(|e| {
         Failure::internal("state_unwritable", "a private copy cannot be made").because(&e)
@@ -50,13 +50,13 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
-    let ready = prepare(context, &dir, &copied, &repository, aside.path())?;
+    let ready = prepare(context, &pass, &repository, aside.path())?;
     if !args.check && !ready.is_applied {
         ready
             .apply(&cancel)
             .map_err(|error| refused(&repository, &error))?;
     }
-    print(context, args, &report, &ready)?;
+    print(context, args, &pass.report, &ready)?;
     Ok(0)
 }
 
@@ -84,42 +84,57 @@ fn only_by_a_person(context: &Context) -> Result<(), Failure> {
     }
 }
 
+/// A pass, in the very bytes that were verified: nothing of its bundle is read a second time.
+struct VerifiedPass {
+    report: Report,
+    copied: CopiedRepo,
+    patch: Vec<u8>,
+    paths: BTreeSet<TreePath>,
+}
+
 /// Only a pass whose bundle verifies is applied.
-fn verified_pass(context: &Context, dir: &Path) -> Result<Report, Failure> {
+fn verified_pass(context: &Context, dir: &Path) -> Result<VerifiedPass, Failure> {
     let shown = dir.display().to_string();
     let unfit = |what: &str| {
         Failure::blocked("not_a_verified_pass", what.to_owned())
             .at(shown.clone())
             .so("nothing was changed")
     };
-    let found = verifier::verify_dir(dir, &context.trust()?)
+    let (mut found, verification) = verifier::examine_with_patch(dir, &context.trust()?)
         .map_err(|error| unfit("the bundle cannot be read").because(&error))?;
-    if found.standing != Standing::Good {
+    if verification.standing != Standing::Good {
         let verify = context.output.command(&format!("verify {shown}"));
         return Err(
             unfit("the bundle does not verify").hint(format!("`{verify}` lists what is wrong"))
         );
     }
-    let report = reader::report(dir)?;
-    match report.status {
-        Status::Pass => Ok(report),
-        Status::Fail | Status::Blocked => {
-            Err(unfit("the run did not pass").reason(report.failure_reason.unwrap_or_default()))
-        }
+    let mut document = |name: &str| found.documents.remove(name).unwrap_or_default();
+    let report: Report = json::read(&document(bundle::REPORT))
+        .map_err(|error| unfit("the report cannot be read").because(&error))?;
+    if verification.status != Some(Status::Pass) {
+        return Err(unfit("the run did not pass").reason(report.failure_reason.unwrap_or_default()));
     }
-}
-
-fn copied_repo(dir: &Path) -> Result<CopiedRepo, Failure> {
-    let none = || {
+    let copied = json::read(&document(bundle::SOURCE)).map_err(|_| {
         Failure::blocked(
             "no_source",
             "this run did not copy a repository, so its patch belongs to none",
         )
-        .at(dir.display().to_string())
+        .at(shown.clone())
         .so("nothing was changed")
         .hint("only runs of `cto try` can be applied")
+    })?;
+    let patch = document(bundle::PATCH);
+    let paths = match found.patch_paths {
+        Some(Ok(paths)) => paths,
+        Some(Err(error)) => return Err(unfit("the patch cannot be read").because(&error)),
+        None => return Err(unfit("the patch cannot be read")),
     };
-    reader::source(dir).ok_or_else(none)
+    Ok(VerifiedPass {
+        report,
+        copied,
+        patch,
+        paths,
+    })
 }
 
 fn expand(context: &Context, path: &str) -> PathBuf {
@@ -131,8 +146,7 @@ fn expand(context: &Context, path: &str) -> PathBuf {
 
 fn prepare(
     context: &Context,
-    dir: &Path,
-    copied: &CopiedRepo,
+    pass: &VerifiedPass,
     repository: &Path,
     aside: &Path,
 ) -> Result<Ready, Failure> {
@@ -140,21 +154,17 @@ fn prepare(
         Failure::blocked("toolchain_unavailable", "git was not found on PATH")
             .so("nothing was changed")
     })?;
-    let patch = dir.join(bundle::PATCH);
-    let unreadable = |error: &dyn std::error::Error| {
-        Failure::blocked("not_a_verified_pass", "the patch cannot be read")
-            .at(patch.display().to_string())
-            .because(error)
-    };
-    let mut reader = PatchReader::default();
-    files::scan_file(&patch, |chunk| reader.feed(chunk)).map_err(|error| unreadable(&error))?;
-    let paths = reader.finish_paths().map_err(|error| unreadable(&error))?;
+    // A file of our own, where no jail can reach it: git reads patches from files.
+    let patch = aside.join(bundle::PATCH);
+    fs::write(&patch, &pass.patch).map_err(|error| {
+        Failure::internal("state_unwritable", "a private copy cannot be made").because(&error)
+    })?;
     let order = Order {
         git: &git,
         repository,
-        tree: &copied.tree,
+        tree: &pass.copied.tree,
         patch: &patch,
-        paths,
+        paths: pass.paths.clone(),
         aside,
     };
     apply::prepare(order).map_err(|error| refused(repository, &error))
@@ -200,7 +210,7 @@ fn refused(repository: &Path, error: &ApplyError) -> Failure {
 fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Result<(), Failure> {
     let (top, dim) = (ready.top.display().to_string(), dim());
     if context.output.json {
-        return context.output.document(&json!({
+        return context.output.document(&document!({
             "schema_version": 1,
             "command": "apply",
             "run_id": report.run_id,

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::values::verdict::Status;
 
@@ -100,14 +99,14 @@ const PREVIEW: usize = 60;
 fn print(context: &Context, sealed: &SealedBundle) {
     let report: &Report = &sealed.report;
     show::print(context, report, &sealed.dir);
-    let stat =
-        stat_view::of_patch(&sealed.dir.join(bundle::PATCH)).filter(|stat| !stat.files.is_empty());
-    if let Some(stat) = stat {
+    // The verdict above does not rest on it: a patch that is not the sealed one is not shown.
+    let patch = diff::sealed_patch(sealed).unwrap_or_default();
+    if let Some(stat) = stat_view::of_patch(&patch).filter(|stat| !stat.files.is_empty()) {
         context.output.line("");
         stat_view::lines(&stat, terminal::columns())
             .iter()
             .for_each(|line| context.output.line(line));
         context.output.line("");
-        diff::preview(context, &sealed.dir.join(bundle::PATCH), PREVIEW);
+        diff::preview(context, &patch, PREVIEW);
     }
 }

@@ -63,7 +63,7 @@ impl Place {
             .iter()
             .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));
         repo.import_baseline(edits)
-            .and_then(|_| repo.furnish(&source))
+            .and_then(|baseline| repo.furnish(&source, &baseline, &[]))
             .map_err(io::Error::other)?;
         files::remove_tree(&bare)?;
         dirt.iter()

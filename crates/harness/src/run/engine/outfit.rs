@@ -15,7 +15,7 @@ use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::text::tame_excerpt;
-use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome};
+use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, ended_refused};
 use cto_gateway::Gateway;
 use cto_jail::Door;
 
@@ -168,7 +168,17 @@ pub fn record_calls(
     bundle: &mut OpenBundle,
     report: GatewayReport,
 ) -> Result<ModelUse, EvidenceError> {
-    let found = model_use(&report);
+    let mut found = model_use(&report);
+    for text in found
+        .refused_fields
+        .iter_mut()
+        .chain(&mut found.ended_refused)
+    {
+        *text = bundle.clean(text);
+    }
+    if let Some(warning) = refused_warning(&found) {
+        bundle.warn(warning);
+    }
     let mut lines = Vec::new();
     for (at, mut call) in report.calls.into_iter().enumerate() {
         // Names come from the engine or the endpoint: whatever they are, they are made harmless.
@@ -181,6 +191,7 @@ pub fn record_calls(
                 *text = bundle.clean(text);
             }
         }
+        call.field = call.field.map(|field| bundle.clean(&field));
         lines.extend(cto_core::values::json::canonical(&call)?);
         lines.push(b'\n');
         if at < MAX_CALL_EVENTS {
@@ -221,7 +232,22 @@ fn model_use(report: &GatewayReport) -> ModelUse {
         output_tokens: sum(|call| &call.tokens.output).min(MAX_COUNT),
         unavailable,
         over_budget: report.budget_exceeded.map(|why| why.sentence().to_owned()),
+        refused_fields: report.refused_fields(),
+        ended_refused: ended_refused(&report.calls).map(told),
     }
+}
+
+/// What the verdict says of requests whose fields were refused, however the run ended.
+fn refused_warning(found: &ModelUse) -> Option<String> {
+    let (first, more) = found.refused_fields.split_first()?;
+    let more = match more.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    Some(format!(
+        "requests to the model were refused: {first}{more}; each is in {}",
+        bundle::MODEL_CALLS
+    ))
 }
 
 /// No number of anything hashed is larger.

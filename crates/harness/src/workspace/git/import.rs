@@ -9,24 +9,35 @@ use super::{Commit, Edit};
 const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
 const WHEN: &str = "946684800 +0000";
 
+/// What a commit starts from.
+#[derive(Clone, Copy)]
+pub(super) enum Base<'a> {
+    Nothing,
+    /// Another commit, which it names.
+    Parent(&'a Commit),
+    /// The files of another commit, which it does not name.
+    Tree(&'a Commit),
+}
+
 pub(super) fn write_commit<'a>(
     mut out: impl Write,
     branch: &str,
-    parent: Option<&Commit>,
+    base: Base<'_>,
     edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
 ) -> io::Result<()> {
-    let message = if parent.is_some() {
-        "result"
-    } else {
-        "baseline"
+    let message = match base {
+        Base::Parent(_) => "result",
+        Base::Nothing | Base::Tree(_) => "baseline",
     };
     write!(
         out,
         "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n"
     )?;
     write!(out, "data {}\n{message}\n", message.len())?;
-    if let Some(parent) = parent {
-        writeln!(out, "from {}", parent.commit)?;
+    match base {
+        Base::Nothing => {}
+        Base::Parent(parent) => writeln!(out, "from {}", parent.commit)?,
+        Base::Tree(same) => writeln!(out, "M 040000 {} \"\"", same.tree)?,
     }
     let (gone, written): (Vec<_>, Vec<_>) = edits
         .into_iter()

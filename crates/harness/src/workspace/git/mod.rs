@@ -2,10 +2,12 @@
 //! but ours, against a git directory no engine ever saw.
 //!
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read
+//! - `engine_git.rs` the git directory an engine gets
 //! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
 //!   objects
 
 mod command;
+mod engine_git;
 mod import;
 mod source;
 mod tree_files;
@@ -23,7 +25,7 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
 use command::{finish, last_line, scrubbed, told};
-use import::{quoted, write_commit};
+use import::{Base, quoted, write_commit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -165,7 +167,7 @@ impl HarnessRepo {
         &self,
         files: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
-        self.import(BRANCH, None, files)
+        self.import(BRANCH, Base::Nothing, files)
     }
 
     /// The measured tree as one commit on the baseline. Commits an engine made are never used.
@@ -174,13 +176,13 @@ impl HarnessRepo {
         base: &Commit,
         changes: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
-        self.import(RESULT, Some(base), changes)
+        self.import(RESULT, Base::Parent(base), changes)
     }
 
     fn import<'a>(
         &self,
         branch: &str,
-        parent: Option<&Commit>,
+        base: Base<'_>,
         edits: impl IntoIterator<Item = (&'a TreePath, Edit<'a>)>,
     ) -> Result<Commit, GitError> {
         const OPERATION: &str = "fast-import";
@@ -203,7 +205,7 @@ impl HarnessRepo {
             source,
         })?;
         let written = match child.stdin.take() {
-            Some(stdin) => write_commit(BufWriter::new(stdin), branch, parent, edits),
+            Some(stdin) => write_commit(BufWriter::new(stdin), branch, base, edits),
             None => Ok(()),
         };
         let output = child.wait_with_output().map_err(|source| GitError::Pipe {
@@ -338,82 +340,6 @@ impl HarnessRepo {
             }),
         }
     }
-
-    /// Has a workspace's own git look past files whose place shows nothing, so that it calls none
-    /// of them deleted. `index` is the one to change; of the workspace's `.git` nothing else is.
-    pub fn look_past(
-        &self,
-        workspace: &Path,
-        index: &Path,
-        masked: &[TreePath],
-    ) -> Result<(), GitError> {
-        if masked.is_empty() {
-            return Ok(());
-        }
-        let mut command = scrubbed(&self.git);
-        command
-            .env("GIT_DIR", workspace.join(".git"))
-            .env("GIT_WORK_TREE", workspace)
-            .env("GIT_INDEX_FILE", index);
-        command.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
-        let output = told("update-index", command, masked)?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(GitError::Failed {
-                operation: "update-index",
-                message: last_line(&output.stderr),
-            }),
-        }
-    }
-
-    /// Gives a workspace a `.git` of its own, at the baseline, for the engine to use or ruin.
-    pub fn furnish(&self, workspace: &Path) -> Result<(), GitError> {
-        let layout = |source| GitError::Layout { source };
-        let dot_git = workspace.join(".git");
-        // Our configuration and attributes are not the engine's to see.
-        copy_dir(&self.dir, &dot_git, &["config", "attributes"]).map_err(layout)?;
-        let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
-        fs::write(dot_git.join("config"), config).map_err(layout)?;
-        // So that each is there to be protected. A common directory that is this one changes
-        // nothing for git.
-        fs::write(dot_git.join("commondir"), ".\n").map_err(layout)?;
-        for dir in ["hooks", "info"] {
-            fs::create_dir_all(dot_git.join(dir)).map_err(layout)?;
-        }
-        let mut command = scrubbed(&self.git);
-        command
-            .env("GIT_DIR", &dot_git)
-            .env("GIT_WORK_TREE", workspace)
-            .args(["read-tree", "HEAD"]);
-        finish("read-tree", command)
-    }
-
-    /// Tells a workspace's index what its files look like, so that the engine's git need not read
-    /// them all.
-    pub fn refresh(&self, workspace: &Path) -> Result<(), GitError> {
-        let mut command = scrubbed(&self.git);
-        command
-            .env("GIT_DIR", workspace.join(".git"))
-            .env("GIT_WORK_TREE", workspace)
-            .current_dir(workspace);
-        command.args(["update-index", "-q", "--refresh", "--ignore-submodules"]);
-        finish("update-index", command)
-    }
-}
-
-fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
-    fs::create_dir(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let target = to.join(&name);
-        match entry.file_type()?.is_dir() {
-            true => copy_dir(&entry.path(), &target, without)?,
-            false if without.iter().any(|left_out| name == *left_out) => {}
-            false => fs::copy(entry.path(), &target).map(drop)?,
-        }
-    }
-    Ok(())
 }
 
 /// Is this name a git directory or pointer, in any spelling git would accept?

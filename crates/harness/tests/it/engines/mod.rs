@@ -7,5 +7,6 @@ pub mod matrix;
 pub mod pi;
 pub mod pi_wire;
 pub mod records;
+pub mod refused_fields;
 pub mod setup;
 pub mod validate;

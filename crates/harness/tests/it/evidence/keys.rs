@@ -407,6 +407,11 @@ fn a_crash_around_the_signature_is_recovered() {
             bundle.dir.join(".report.json.tmp"),
         )
         .unwrap();
+        fs::write(
+            bundle.dir.join("run.lock"),
+            "{\"boot_id\":\"x\",\"pid\":1}\n",
+        )
+        .unwrap();
         cut(&bundle.dir);
         let name = bundle.run_id();
         assert_eq!(house.cto(&["verify", &name]).code, Some(3), "{what}");

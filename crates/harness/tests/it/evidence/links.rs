@@ -299,6 +299,9 @@ fn relying(shelf: &Shelf, id: &str, kind: &str, sha256: &str) -> Forged {
         .text("test.log")
         .replace(&shelf.pass.run_id(), own);
     forged.put("test.log", log.as_bytes());
+    let page = forged.bundle().text("report.md");
+    let page = page.replace(&shelf.pass.run_id(), own);
+    forged.put("report.md", page.as_bytes());
     forged.edit_events(|events| {
         for event in events.iter_mut() {
             event["run_id"] = own.into();

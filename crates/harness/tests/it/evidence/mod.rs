@@ -3,6 +3,7 @@
 
 pub mod archives;
 pub mod diff;
+pub mod foreign;
 pub mod golden;
 pub mod index;
 pub mod keys;

@@ -132,6 +132,7 @@ fn a_chain_cut_anywhere_is_closed_and_never_a_pass() {
         for sealed in ["report.json", "report.md", "SHA256SUMS"] {
             fs::remove_file(dir.join(sealed)).unwrap();
         }
+        fs::write(dir.join("run.lock"), "{\"boot_id\":\"x\",\"pid\":1}\n").unwrap();
         fs::write(dir.join("events.normalized.jsonl"), &chain[..length]).unwrap();
         let closed = recover_all(&home);
         assert!(
@@ -205,10 +206,20 @@ fn damaged_leftovers_are_closed_too() {
 }
 
 #[test]
-fn an_empty_run_directory_is_closed() {
+fn an_empty_run_directory_is_closed_where_it_is_listed_as_open() {
     let house = house();
-    let dir = house.runs_dir().join("20200101T000000Z-quick-abcdefgh");
+    let name = "20200101T000000Z-quick-abcdefgh";
+    let dir = house.runs_dir().join(name);
     fs::create_dir_all(&dir).unwrap();
+    let answer = house.cto(&["recover", "--json"]);
+    assert_eq!(answer.json()["recovered"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        fs::read_dir(&dir).unwrap().count(),
+        0,
+        "nothing says it is ours"
+    );
+    fs::create_dir_all(house.state().join("open")).unwrap();
+    fs::write(house.state().join("open").join(name), "").unwrap();
     let answer = house.cto(&["recover", "--json"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.json()["recovered"][0]["closed"], true);

@@ -7,6 +7,7 @@ pub mod contained;
 pub mod descriptors;
 pub mod hostile;
 pub mod layers;
+pub mod masks;
 pub mod strict;
 pub mod supervision;
 pub mod terminal;

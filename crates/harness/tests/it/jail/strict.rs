@@ -12,7 +12,7 @@ use crate::fixtures::people::{Person, people};
 use crate::house;
 
 /// Says of each attempt whether it got through.
-const ATTEMPT: &str = "attempt() { if \"$@\" >/dev/null 2>&1; then echo \"GOT THROUGH: $*\"; else echo \"refused: $*\"; fi; }\n";
+pub(super) const ATTEMPT: &str = "attempt() { if \"$@\" >/dev/null 2>&1; then echo \"GOT THROUGH: $*\"; else echo \"refused: $*\"; fi; }\n";
 
 /// A case with siblings at every level of the allowed file `src/app/main.txt`.
 fn case() -> Case {
@@ -27,7 +27,7 @@ fn case() -> Case {
 }
 
 /// Runs a case with a script as this person.
-fn run(person: &Person, case: &Case, text: &str, more: &[&str]) -> Bundle {
+pub(super) fn run(person: &Person, case: &Case, text: &str, more: &[&str]) -> Bundle {
     let dir = person.at("outside").join(&case.name);
     let _ = fs::remove_dir_all(&dir);
     case.write(&dir);
@@ -54,7 +54,7 @@ fn run(person: &Person, case: &Case, text: &str, more: &[&str]) -> Bundle {
 }
 
 /// What the engine's commands printed, without the engine's own lines.
-fn said(bundle: &Bundle) -> String {
+pub(super) fn said(bundle: &Bundle) -> String {
     bundle
         .text("backend/stdout.log")
         .lines()

@@ -46,7 +46,7 @@ const DOCUMENTS: &[Row<'_>] = &[
         0,
         &["cost", "exit_code", "interrupted", "jobs", "runs"],
     ),
-    (&["show"], 0, &["bundle", "report", "state"]),
+    (&["show"], 0, &["bundle", "report", "seal", "state"]),
     (&["verify"], 0, &["bundles"]),
     (&["bundle", "pack"], 0, &["bytes", "file", "next", "run_id"]),
     (&["keys"], 0, &["keys"]),

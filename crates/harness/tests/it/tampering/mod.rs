@@ -2,6 +2,7 @@
 //! tampered with verifies, and no parser panics.
 
 pub mod adversary;
+pub mod forged_verdicts;
 pub mod fuzz;
 pub mod leaves;
 pub mod odd_input;

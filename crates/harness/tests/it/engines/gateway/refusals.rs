@@ -111,6 +111,23 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
             RefusalReason::HostedTool,
             400,
         ),
+        (
+            sized(r#"{"model":"lab-1","Tools":[{"type":"web_search"}]}"#),
+            RefusalReason::RequestField,
+            400,
+        ),
+        (
+            sized(r#"{"model":"lab-1","plug\u0069ns":[]}"#),
+            RefusalReason::RequestField,
+            400,
+        ),
+        (
+            sized(
+                r#"{"model":"lab-1","messages":[{"content":[{"type":"image_url","image_url":{"url":"https://a.example/"}}]}]}"#,
+            ),
+            RefusalReason::RequestField,
+            400,
+        ),
         (sized(r#"{}"#), RefusalReason::NoModel, 400),
         (sized("[]"), RefusalReason::NotStrictJson, 400),
         (sized("not json"), RefusalReason::NotStrictJson, 400),
@@ -231,6 +248,81 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
             (call.outcome, call.why, call.forwarded),
             (Outcome::Refused, Some(why), false)
         );
+    }
+}
+
+#[test]
+fn the_field_that_was_refused_is_named_in_every_protocol() {
+    for (protocol, body, field) in [
+        (
+            Protocol::OpenaiChat,
+            json!({"model": MODEL, "search_parameters": {}}),
+            "search_parameters",
+        ),
+        (
+            Protocol::OpenaiResponses,
+            json!({"model": MODEL, "input": [{"role": "user", "content": [{"type": "input_image", "image_url": "https://a.example/"}]}]}),
+            "input.*.content.*.image_url",
+        ),
+        (
+            Protocol::AnthropicMessages,
+            json!({"model": MODEL, "messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "url"}}]}]}),
+            "messages.*.content.*.source.type=url",
+        ),
+        (
+            Protocol::GeminiGenerate,
+            json!({"contents": [{"parts": [{"fileData": {"fileUri": "https://a.example/"}}]}]}),
+            "contents.*.parts.*.fileData",
+        ),
+    ] {
+        let lab = lab_with(protocol, TURN, |_| {});
+        let answer = lab.raw(&lab.text(path_of(protocol), "", &body.to_string()));
+        assert_eq!(answer.head.status, 400, "{}", answer.body);
+        assert!(answer.body.contains(field), "{}", answer.body);
+        assert!(lab.log().is_empty(), "{field} went to the model");
+        let call = lab.only_call();
+        assert_eq!(
+            (call.why, call.field.as_deref()),
+            (Some(RefusalReason::RequestField), Some(field))
+        );
+    }
+    let lab = lab_with(CHAT, TURN, |route| {
+        route.request_fields = vec!["search_parameters".into()];
+    });
+    let body = json!({"model": MODEL, "search_parameters": {}}).to_string();
+    assert_eq!(
+        lab.raw(&lab.text(path_of(CHAT), "", &body)).head.status,
+        200
+    );
+    assert_eq!(
+        lab.log()[0]["body"]["search_parameters"],
+        json!({}),
+        "as it came"
+    );
+}
+
+#[test]
+fn the_list_of_models_is_answered_whatever_part_of_it_is_asked_for() {
+    for (protocol, target) in [
+        (Protocol::OpenaiChat, "/v1/models?limit=20"),
+        (
+            Protocol::OpenaiResponses,
+            "/v1/models?client_version=0.166.0",
+        ),
+        (
+            Protocol::AnthropicMessages,
+            "/v1/models?limit=1000&after_id=x",
+        ),
+        (Protocol::GeminiGenerate, "/v1beta/models?pageSize=50"),
+    ] {
+        let lab = lab_with(protocol, TURN, |_| {});
+        let answer = lab.raw(&format!(
+            "GET {target} HTTP/1.1\r\nHost: x\r\nx-api-key: {}\r\n\r\n",
+            lab.token
+        ));
+        assert_eq!(answer.head.status, 200, "{target}: {}", answer.body);
+        assert!(answer.body.contains(MODEL), "{}", answer.body);
+        assert!(lab.log().is_empty());
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cto_core::operator::listing::{Filter, Listed};
 use cto_harness::bundles::index::IndexError;
-use cto_testkit::{Case, ORACLE, is_root, script, skip, write};
+use cto_testkit::{Case, ORACLE, files_below, is_root, script, skip, write};
 use rusqlite::Connection;
 
 use super::{ask, assert_true, db, drop_index, filters, home, indexed, restore, saved, truth};
@@ -68,7 +68,7 @@ fn whatever_lies_in_its_place_is_replaced_or_left_alone_but_never_believed() {
         assert!(assert_true(&house, what).is_none(), "{what}: not rebuilt");
         assert!(assert_true(&house, what).is_none(), "{what}: not of use");
     }
-    let bypassed: [(&str, Change); 4] = [
+    let elsewhere: [(&str, Change); 4] = [
         ("a directory", |db| fs::create_dir(db).unwrap()),
         ("a link", |db| symlink("/nonexistent/cto.db", db).unwrap()),
         ("a pipe", |db| {
@@ -81,26 +81,35 @@ fn whatever_lies_in_its_place_is_replaced_or_left_alone_but_never_believed() {
                 .unwrap();
         }),
     ];
-    for (what, change) in bypassed {
+    let other = house.state().join("cto-harness.db");
+    for (what, change) in elsewhere {
         drop_index(&house);
+        change(&db(&house));
+        let before = files_below(&house.state());
+        assert!(assert_true(&house, what).is_none(), "{what}");
+        assert!(other.is_file(), "{what}: no index under another name");
+        let after = files_below(&house.state());
+        let theirs = |files: &[(String, String)]| {
+            let ours = |name: &str| name.starts_with("cto-harness.db");
+            let theirs = files.iter().filter(|(name, _)| !ours(name));
+            theirs.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(theirs(&after), theirs(&before), "{what}: touched");
+        drop_index(&house);
+        change(&other);
         change(&db(&house));
         assert!(
             matches!(assert_true(&house, what), Some(IndexError::NotOurs(_))),
-            "{what}"
+            "{what}, under both names"
         );
         let answer = house.cto(&["runs", "--json"]);
         assert!(
             answer.stderr.contains("is not an index of this program"),
             "{what}: {answer:?}"
         );
-        if what.contains("database") {
-            let theirs: i64 = Connection::open(db(&house))
-                .unwrap()
-                .query_row("SELECT x FROM theirs", [], |r| r.get(0))
-                .unwrap();
-            assert_eq!(theirs, 1, "somebody else's data was touched");
+        for place in [&db(&house), &other] {
+            let _ = fs::remove_file(place).or_else(|_| fs::remove_dir(place));
         }
-        let _ = fs::remove_file(db(&house)).or_else(|_| fs::remove_dir(db(&house)));
     }
 }
 
@@ -109,7 +118,7 @@ fn an_index_of_another_shape_is_filled_again() {
     let (house, _) = indexed();
     let whole = saved(&house);
     for sql in [
-        "PRAGMA user_version = 2",
+        "PRAGMA user_version = 1",
         "PRAGMA user_version = 0",
         "DROP INDEX by_case",
         "DROP TABLE runs",
@@ -136,7 +145,7 @@ fn an_index_of_another_shape_is_filled_again() {
             .unwrap()
             .query_row("PRAGMA user_version", [], |r| r.get(0))
             .unwrap();
-        assert_eq!(version, 1, "{sql}");
+        assert_eq!(version, 2, "{sql}");
     }
 }
 
@@ -168,7 +177,7 @@ fn a_row_that_says_something_else_is_not_believed() {
         "DELETE FROM runs",
         "DELETE FROM roots",
         "INSERT INTO runs SELECT root, '20300101T000000Z-zzzz2222-alpha', inode, own, state, status, case_id, engine, stage, \
-         origin, started, blockers, kind, finished, reason, stamp, sum FROM runs LIMIT 1",
+         origin, started, blockers, kind, finished, reason, stamp, seal, sum FROM runs LIMIT 1",
         "UPDATE roots SET token = 'forged'",
     ] {
         restore(&house, &whole);

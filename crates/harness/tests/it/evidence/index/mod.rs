@@ -127,7 +127,10 @@ fn saved(house: &House) -> Vec<u8> {
 }
 
 fn drop_index(house: &House) {
-    for file in ["cto.db", "cto.db-wal", "cto.db-shm"] {
-        let _ = fs::remove_file(house.state().join(file));
+    for name in ["cto.db", "cto-harness.db"] {
+        for end in ["", "-wal", "-shm"] {
+            let file = house.state().join(format!("{name}{end}"));
+            let _ = fs::remove_file(&file).or_else(|_| fs::remove_dir(&file));
+        }
     }
 }

@@ -33,7 +33,7 @@ fn what_an_interrupted_removal_left_is_cleared_later() {
     let (house, _) = passed();
     let leave = || {
         for place in [house.state().join("work"), house.runs_dir()] {
-            let dir = place.join(".pruned-20200101T000000Z-quick-aaaa2222-xyz");
+            let dir = place.join(".pruned-20200101T000000Z-quick-aaaa2222-xyzxyz");
             fs::create_dir_all(dir.join("backend")).unwrap();
             fs::write(dir.join("report.json"), "{}").unwrap();
         }

@@ -20,6 +20,12 @@ fn flip(forged: &Forged, name: &str, at: usize) {
     forged.put(name, &bytes);
 }
 
+/// The largest file there may be, made of nothing: reading it would take minutes.
+fn holes(forged: &Forged, name: &str) {
+    let file = fs::File::create(forged.dir.join(name)).unwrap();
+    file.set_len(32 << 30).unwrap();
+}
+
 fn sums(forged: &Forged, edit: impl FnOnce(String) -> String) {
     let text = edit(forged.bundle().text("SHA256SUMS"));
     forged.put("SHA256SUMS", text.as_bytes());
@@ -149,6 +155,11 @@ fn bytes_and_names() -> Vec<Row> {
         "a name that is not UTF-8", "readable name", |f, s| {
             fs::write(f.dir.join(std::ffi::OsStr::from_bytes(b"a\xff")), "x").unwrap();
         };
+        "a file of holes added, as large as any", "is not listed", |f, s| holes(f, "more.log");
+        "a file of holes added among the engine's", "is not listed", |f, s| holes(f, "backend/more.log");
+        "a hidden file of holes added", "is not listed", |f, s| holes(f, ".x");
+        "a file of holes beside the companions", "not an attestation of this format", |f, s| holes(f, "attestations/more.json");
+        "a report of holes", "possible size", |f, s| holes(f, "report.json");
         "a name with a line end", "is not listed", |f, s| f.put("a\nb", b"x");
         "a name that climbs, in the sums", "climbs out of the bundle", |f, s| sums(f, |t| format!("{}  ../x\n{t}", "0".repeat(64)));
         "an absolute name in the sums", "climbs out of the bundle", |f, s| sums(f, |t| format!("{}  /etc/passwd\n{t}", "0".repeat(64)));
@@ -319,6 +330,82 @@ fn judged_again() -> Vec<Row> {
     }
 }
 
+/// Edits one document, and makes all that can fit fit.
+fn signed_document(forged: &Forged, name: &str, edit: impl FnOnce(&mut Value)) {
+    forged.edit(name, edit).redigest().sign(&forger());
+}
+
+/// The end of a run, wherever it is told: the report, its page, the chain.
+fn ends_in_2099(forged: &Forged, in_the_chain: bool) {
+    let then = "2099-01-01T00:00:00.000Z";
+    let page = forged.bundle().text("report.md");
+    let ended = forged.bundle().report()["run_finished_at"].clone();
+    let page = page.replace(ended.as_str().unwrap(), then);
+    forged.put("report.md", page.as_bytes());
+    if in_the_chain {
+        forged.edit_events(|events| events.last_mut().unwrap()["ts"] = then.into());
+    }
+    signed_report(forged, |report| report["run_finished_at"] = then.into());
+}
+
+fn page(forged: &Forged, edit: impl FnOnce(String) -> String) {
+    let text = edit(forged.bundle().text("report.md"));
+    forged
+        .put("report.md", text.as_bytes())
+        .redigest()
+        .sign(&forger());
+}
+
+fn gates(forged: &Forged, edit: impl FnOnce(&mut Vec<Value>)) {
+    signed_document(forged, "gates.json", |gates| {
+        edit(gates["gates"].as_array_mut().unwrap());
+    });
+}
+
+/// The summary of the jails made anew, as honest as it can be about what is left of them.
+fn jails(forged: &Forged, edit: impl FnOnce(&mut Vec<Value>)) {
+    signed_document(forged, "containment.json", |shown| {
+        edit(shown["processes"].as_array_mut().unwrap());
+    });
+}
+
+/// What a bundle is asked since rules 2: whole, and not only consistent.
+fn asked_since_rules_2() -> Vec<Row> {
+    rows! { Forger, BINARY;
+        "a lie in the body of the page", "is not what renderer 2 writes", |f, s| page(f, |t| t.replace("## What changed", "## What changed\n\nNothing of note."));
+        "a line more at the end of the page", "is not what renderer 2 writes", |f, s| page(f, |t| format!("{t}\nReviewed and accepted.\n"));
+        "a page of one line", "is not what renderer 2 writes", |f, s| page(f, |t| format!("{}\n", t.lines().next().unwrap()));
+        "other line ends in the page", "is not what renderer 2 writes", |f, s| page(f, |t| t.replacen("\n\n", "\r\n\n", 1).replacen("\r\n", "\n\r", 1));
+        "a page by an older renderer", "renderer 1 is no longer at hand", |f, s| signed_report(f, |r| r["report_renderer"] = 1.into());
+        "a page by a renderer of later", "not re-derived", |f, s| signed_report(f, |r| r["report_renderer"] = 99.into());
+        "a gate dropped", "gate approval was not asked", |f, s| gates(f, |g| g.retain(|g| g["gate"] != "approval"));
+        "the last gate dropped", "gate model-answer was not asked", |f, s| gates(f, |g| drop(g.pop()));
+        "all gates dropped", "not every gate let it", |f, s| gates(f, Vec::clear);
+        "a gate in the place of another", "gate approval was not asked", |f, s| gates(f, |g| g[14] = g[13].clone());
+        "a gate twice", "twice or out of order", |f, s| gates(f, |g| { let again = g[14].clone(); g.push(again); });
+        "a gate moved", "twice or out of order", |f, s| gates(f, |g| g.swap(3, 4));
+        "a gate passed over", "not every gate let it", |f, s| gates(f, |g| g[14]["result"] = "not_seen".into());
+        "a gate in another phase", "twice or out of order", |f, s| gates(f, |g| g[14]["phase"] = "network".into());
+        "a decision that names other gates", "follows from the gates", |f, s| {
+            signed_document(f, "eligibility.json", |e| e["required_gates"] = json!(["contract"]));
+        };
+        "a run that ends in 2099", "its chain ended at", |f, s| ends_in_2099(f, false);
+        "a chain that ends in 2099 too", "and here it is only", |f, s| ends_in_2099(f, true);
+        "a run that ends before its chain", "its chain ended at", |f, s| signed_report(f, |r| r["run_finished_at"] = r["run_started_at"].clone());
+        "signed before it ended", "it was signed at", |f, s| statement(f, |t| t["predicate"]["signed_at"] = "2020-01-01T00:00:00.000Z".into());
+    }
+}
+
+/// Rows about jails, where this host has one.
+pub fn of_jails() -> Vec<Row> {
+    rows! { Forger, BINARY;
+        "the engine's jail dropped", "shows no jail for \"engine\"", |f, s| jails(f, |p| p.retain(|p| p["process"] != "engine"));
+        "a check's jail dropped", "shows no jail for \"check:", |f, s| jails(f, |p| p.retain(|p| !p["process"].as_str().unwrap().starts_with("check")));
+        "the control's jail dropped", "shows no jail for \"must-fail control:", |f, s| jails(f, |p| drop(p.pop()));
+        "one jail twice for two", "shows no jail for \"engine\"", |f, s| jails(f, |p| { let check = p.last().unwrap().clone(); p[0] = check; });
+    }
+}
+
 pub fn rows() -> Vec<Row> {
     [
         bytes_and_names(),
@@ -326,6 +413,7 @@ pub fn rows() -> Vec<Row> {
         envelopes(),
         statements(),
         judged_again(),
+        asked_since_rules_2(),
     ]
     .into_iter()
     .flatten()

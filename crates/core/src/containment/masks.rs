@@ -1,0 +1,375 @@
+//! What of a repository an engine is not shown: configuration that agents, editors and runtimes
+//! take orders from, and files whose name says that they hold secrets. One table, one decision.
+//!
+//! Hidden is the rule. A contract that allows changing everything, a directory or a pattern says
+//! nothing about these files; only one that spells a name out has it shown.
+
+use std::collections::BTreeSet;
+
+use crate::values::paths::{PathRule, PathStanding, TreePath, path_standing};
+use crate::workspace::tree::Tree;
+
+/// Directories agents and editors take orders from, at any depth.
+const AGENT_DIRS: [&[u8]; 23] = [
+    b".claude",
+    b".codex",
+    b".pi",
+    b".cursor",
+    b".gemini",
+    b".qwen",
+    b".opencode",
+    b".continue",
+    b".windsurf",
+    b".zed",
+    b".devcontainer",
+    b".agents",
+    b".aider",
+    b".amazonq",
+    b".amp",
+    b".augment",
+    b".cline",
+    b".crush",
+    b".factory",
+    b".goose",
+    b".junie",
+    b".kiro",
+    b".roo",
+];
+/// Files of that kind, at any depth.
+const AGENT_FILES: [&[u8]; 12] = [
+    b".mcp.json",
+    b"opencode.json",
+    b"opencode.jsonc",
+    b".aider.conf.yml",
+    b".aider.model.settings.yml",
+    b".aider.model.metadata.json",
+    b".clinerules",
+    b".cursorrules",
+    b".goosehints",
+    b".roomodes",
+    b".roorules",
+    b".windsurfrules",
+];
+/// In a `.vscode` directory: what an editor runs or is told to run.
+const EDITOR_FILES: [&[u8]; 4] = [b"tasks.json", b"launch.json", b"settings.json", b"mcp.json"];
+/// Read by runtimes in their working directory, which is the top of the workspace.
+const TOP_FILES: [&[u8]; 1] = [b"bunfig.toml"];
+
+/// Directories kept for secrets, at any depth, unless they hold source.
+const SECRET_DIRS: [&[u8]; 9] = [
+    b"secrets",
+    b".secrets",
+    b"credentials",
+    b".credentials",
+    b".env",
+    b".envs",
+    b".ssh",
+    b".aws",
+    b".gnupg",
+];
+/// Files whose name says that they hold a secret, at any depth, beside the family of `.env`.
+const SECRET_FILES: [&[u8]; 25] = [
+    b".netrc",
+    b"_netrc",
+    b".pgpass",
+    b".pypirc",
+    b".my.cnf",
+    b".htpasswd",
+    b".git-credentials",
+    b".dockercfg",
+    b"id_rsa",
+    b"id_dsa",
+    b"id_ecdsa",
+    b"id_ed25519",
+    b"master.key",
+    b"credentials.json",
+    b"credentials.toml",
+    b"credentials.yml",
+    b"credentials.yaml",
+    b"credentials.xml",
+    b"credentials.ini",
+    b"credentials.csv",
+    b"secrets.json",
+    b"secrets.toml",
+    b"secrets.yml",
+    b"secrets.yaml",
+    b"secrets.ini",
+];
+/// Stores of keys, by their ending.
+const SECRET_ENDINGS: [&[u8]; 5] = [b".p12", b".pfx", b".jks", b".keystore", b".kdbx"];
+/// How a file ends that shows people what theirs should look like.
+const EXAMPLES: [&[u8]; 8] = [
+    b"example",
+    b"examples",
+    b"sample",
+    b"template",
+    b"tmpl",
+    b"dist",
+    b"default",
+    b"defaults",
+];
+/// What makes a directory one of source, whatever it is called.
+const SOURCE_ENDINGS: [&[u8]; 42] = [
+    b"c", b"cc", b"cpp", b"cs", b"cxx", b"clj", b"cljs", b"dart", b"ex", b"exs", b"erl", b"elm",
+    b"fs", b"go", b"h", b"hh", b"hpp", b"hs", b"java", b"jl", b"js", b"jsx", b"cjs", b"mjs", b"kt",
+    b"kts", b"lua", b"m", b"ml", b"nim", b"php", b"py", b"pyi", b"rb", b"rs", b"scala", b"svelte",
+    b"swift", b"ts", b"tsx", b"vue", b"zig",
+];
+
+/// What is hidden and what is shown although it would be, each by its highest place.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Masks {
+    /// Files, links and whole directories.
+    pub masked: Vec<TreePath>,
+    pub shown: Vec<TreePath>,
+}
+
+/// Decides for a whole tree.
+pub fn decide_masks(tree: &Tree, allowed: &[PathRule], forbidden: &[PathRule]) -> Masks {
+    let source_dirs = source_dirs(tree);
+    let (mut hidden, mut visible) = (Vec::new(), Vec::new());
+    for path in tree.keys() {
+        let places = places(path, &source_dirs);
+        let Some(highest) = places.first().copied() else {
+            continue;
+        };
+        let spelled_out = |place: &usize| {
+            let within = |rule: &PathRule| {
+                let named = named(rule);
+                named.is_some_and(|named| at_or_below(named, &path.as_bytes()[..*place]))
+            };
+            allowed.iter().any(|rule| within(rule) && rule.covers(path))
+        };
+        let shown = places.iter().all(spelled_out)
+            && path_standing(path, allowed, forbidden) != PathStanding::Forbidden;
+        let list = if shown { &mut visible } else { &mut hidden };
+        list.push((path, highest));
+    }
+    Masks {
+        masked: highest_places(&hidden, &visible),
+        shown: highest_places(&visible, &hidden),
+    }
+}
+
+/// Configuration for agents at the top of a workspace, where every agent looks for orders.
+pub fn is_agent_config_at_top(path: &TreePath) -> bool {
+    let parts = parts(path);
+    parts.split_last().is_some_and(|(name, dirs)| {
+        let near = dirs.iter().all(|dir| dir.eq_ignore_ascii_case(b".vscode"));
+        dirs.first().is_some_and(|dir| is_agent_dir(dir)) || near && agent_file(dirs, name)
+    })
+}
+
+/// Which of these new files may count as litter that no patch carries. Not what lies in a directory
+/// of the repository that is hidden, or would be if it were not asked for by name, and not what the
+/// contract spells out: it would be gone without a word.
+pub fn litter(new: Vec<TreePath>, start: &Tree, allowed: &[PathRule]) -> Vec<TreePath> {
+    let source_dirs = source_dirs(start);
+    let holds = |dir: &[u8]| {
+        let from = TreePath::new([dir, b"/"].concat());
+        let next = start.range(&from..).next();
+        next.is_some_and(|(first, _)| first.as_bytes().starts_with(from.as_bytes()))
+    };
+    let in_hidden_dir = |path: &TreePath| {
+        let bytes = path.as_bytes();
+        places(path, &source_dirs)
+            .into_iter()
+            .any(|end| end < bytes.len() && holds(&bytes[..end]))
+    };
+    let spelled_out = |path: &TreePath| {
+        let is = |rule: &PathRule| named(rule) == Some(path.as_bytes()) && rule.covers(path);
+        allowed.iter().any(is)
+    };
+    new.into_iter()
+        .filter(|path| !in_hidden_dir(path) && !spelled_out(path))
+        .collect()
+}
+
+/// How a masked file looks to the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// An empty file is in its place.
+    Empty,
+    /// The directory around it is empty.
+    Gone,
+}
+
+/// The files of a tree that are masked, and what is seen in their place.
+pub fn seen_of_masked(tree: &Tree, masked: &[TreePath]) -> Vec<(TreePath, Seen)> {
+    let masked: BTreeSet<&TreePath> = masked.iter().collect();
+    let seen = |path: &TreePath| {
+        if masked.contains(path) {
+            return Some(Seen::Empty);
+        }
+        let mut above = directories(path.as_bytes());
+        above
+            .any(|dir| masked.contains(&TreePath::new(dir)))
+            .then_some(Seen::Gone)
+    };
+    match masked.is_empty() {
+        true => Vec::new(),
+        false => tree
+            .keys()
+            .filter_map(|path| seen(path).map(|seen| (path.clone(), seen)))
+            .collect(),
+    }
+}
+
+/// The inputs that would be hidden if they came with the repository. Whoever wrote the contract
+/// spelled them out.
+pub fn telling_inputs(inputs: &[PathRule]) -> Vec<TreePath> {
+    let paths = inputs
+        .iter()
+        .map(|input| TreePath::new(input.as_str().trim_end_matches('/')));
+    paths
+        .filter(|path| !places(path, &BTreeSet::new()).is_empty())
+        .collect()
+}
+
+/// The masked place an input would be put into, where it would not be seen.
+pub fn mask_over<'m>(masked: &'m [TreePath], input: &PathRule) -> Option<&'m TreePath> {
+    let input = input.as_str().trim_end_matches('/').as_bytes();
+    masked
+        .iter()
+        .find(|place| at_or_below(input, place.as_bytes()) || at_or_below(place.as_bytes(), input))
+}
+
+/// The directories a path lies in, highest first.
+pub(super) fn directories(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    slashes.map(|(at, _)| &path[..at])
+}
+
+pub(super) fn at_or_below(path: &[u8], place: &[u8]) -> bool {
+    path.strip_prefix(place)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+/// The one path a rule spells out; a pattern spells out none.
+fn named(rule: &PathRule) -> Option<&[u8]> {
+    let text = rule.as_str();
+    (!text.contains('*')).then(|| text.trim_end_matches('/').as_bytes())
+}
+
+fn parts(path: &TreePath) -> Vec<&[u8]> {
+    path.as_bytes().split(|byte| *byte == b'/').collect()
+}
+
+/// Where each component ends.
+fn ends(parts: &[&[u8]]) -> Vec<usize> {
+    let mut end = 0;
+    let step = |part: &&[u8]| {
+        end += part.len() + 1;
+        end - 1
+    };
+    parts.iter().map(step).collect()
+}
+
+/// Where on this path something begins that is hidden: lengths of its prefixes, shortest first.
+fn places(path: &TreePath, source_dirs: &BTreeSet<&[u8]>) -> Vec<usize> {
+    let (bytes, parts) = (path.as_bytes(), parts(path));
+    let ends = ends(&parts);
+    let Some((name, dirs)) = parts.split_last() else {
+        return Vec::new();
+    };
+    let hidden_dir = |(part, end): (&&[u8], &usize)| {
+        let secret = is_secret_dir(part) && !source_dirs.contains(&bytes[..*end]);
+        (is_agent_dir(part) || secret).then_some(*end)
+    };
+    let mut found: Vec<usize> = dirs.iter().zip(&ends).filter_map(hidden_dir).collect();
+    // A link in the place of a directory is as good as the directory.
+    if agent_file(dirs, name) || is_secret_file(name) || is_secret_dir(name) {
+        found.push(bytes.len());
+    }
+    found
+}
+
+/// The directories with a secret's name that hold source.
+fn source_dirs(tree: &Tree) -> BTreeSet<&[u8]> {
+    let mut found = BTreeSet::new();
+    for path in tree.keys() {
+        let bytes = path.as_bytes();
+        let name = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or(bytes);
+        let ending = name.iter().rposition(|byte| *byte == b'.');
+        if !ending.is_some_and(|dot| dot > 0 && is_one_of(&SOURCE_ENDINGS, &name[dot + 1..])) {
+            continue;
+        }
+        found.extend(
+            directories(bytes).filter(|dir| {
+                is_secret_dir(dir.rsplit(|byte| *byte == b'/').next().unwrap_or(dir))
+            }),
+        );
+    }
+    found
+}
+
+/// Names each of these by the highest place, not above where its hiding begins, that holds none of
+/// the others.
+fn highest_places(these: &[(&TreePath, usize)], others: &[(&TreePath, usize)]) -> Vec<TreePath> {
+    let others: BTreeSet<&[u8]> = others.iter().map(|(path, _)| path.as_bytes()).collect();
+    let holds_another = |place: &[u8]| {
+        let from = [place, b"/"].concat();
+        others.contains(place)
+            || others
+                .range(from.as_slice()..)
+                .next()
+                .is_some_and(|path| path.starts_with(&from))
+    };
+    let place = |(path, begins): &(&TreePath, usize)| {
+        let bytes = path.as_bytes();
+        let mut candidates = directories(bytes)
+            .filter(|dir| dir.len() >= *begins)
+            .chain([bytes]);
+        TreePath::new(
+            candidates
+                .find(|place| !holds_another(place))
+                .unwrap_or(bytes),
+        )
+    };
+    let found: BTreeSet<TreePath> = these.iter().map(place).collect();
+    found.into_iter().collect()
+}
+
+fn is_one_of(table: &[&[u8]], name: &[u8]) -> bool {
+    table.iter().any(|entry| entry.eq_ignore_ascii_case(name))
+}
+
+fn is_agent_dir(name: &[u8]) -> bool {
+    is_one_of(&AGENT_DIRS, name)
+}
+
+fn is_secret_dir(name: &[u8]) -> bool {
+    is_one_of(&SECRET_DIRS, name)
+}
+
+fn agent_file(dirs: &[&[u8]], name: &[u8]) -> bool {
+    let of_editor = dirs
+        .last()
+        .is_some_and(|dir| dir.eq_ignore_ascii_case(b".vscode"))
+        && is_one_of(&EDITOR_FILES, name);
+    let at_top = dirs.is_empty() && is_one_of(&TOP_FILES, name);
+    of_editor || at_top || is_one_of(&AGENT_FILES, name) || is_agent_dir(name)
+}
+
+fn is_secret_file(name: &[u8]) -> bool {
+    let folded = name.to_ascii_lowercase();
+    let ends = |ending: &&[u8]| folded.ends_with(ending);
+    is_one_of(&SECRET_FILES, name) || SECRET_ENDINGS.iter().any(ends) || is_environment(&folded)
+}
+
+/// `.env`, `.envrc`, and each with more behind it, but no example of one.
+fn is_environment(name: &[u8]) -> bool {
+    let Some(rest) = name
+        .strip_prefix(b".envrc")
+        .or_else(|| name.strip_prefix(b".env"))
+    else {
+        return false;
+    };
+    let between = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
+    let last = rest.rsplit(between).next().unwrap_or_default();
+    rest.first().is_none_or(between) && !is_one_of(&EXAMPLES, last)
+}
+
+#[cfg(test)]
+#[path = "masks_tests.rs"]
+mod tests;

@@ -1,0 +1,241 @@
+//! What may stand where in a request: a place is a row of an allow-list, and a walk holds a
+//! document against the places as it is read. What no place names is refused, whatever it is.
+
+use std::borrow::Cow;
+
+use super::media;
+use crate::wire::calls::RefusalReason;
+use crate::wire::json_scan::Value;
+
+/// What may stand at one place. `null` may stand everywhere: it says nothing.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// Anything at all: the engine's own words, such as the schema of a tool's arguments.
+    Free,
+    /// A text, a number or a truth value.
+    Scalar,
+    /// Nothing but `null`.
+    Null,
+    /// `false`.
+    Off,
+    /// One of these texts, exactly.
+    Word(&'static [&'static str]),
+    /// The kind of a tool that runs where the engine is, exactly. Any other the provider would run.
+    Kind(&'static [&'static str]),
+    /// Bytes of a picture or a document in a `data:` URL. No other URL: the provider would fetch it.
+    Inline,
+    /// Bytes in base64, or as above.
+    Encoded,
+    /// An object of scalars, under any keys.
+    Flat,
+    /// An object of these keys and no others.
+    Keys(&'static [(&'static str, Place)]),
+    /// A tool whose kind is its key: these are the engine's, any other is the provider's.
+    Tool(&'static [(&'static str, Place)]),
+    List(&'static Place),
+    /// One of several; no two of them take the same kind of value.
+    Either(&'static [Place]),
+    /// Described elsewhere, and so possibly within itself.
+    At(&'static Place),
+}
+
+/// What of a value matters for the choice between places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Scalar,
+    Object,
+    List,
+}
+
+impl Sort {
+    fn of(value: &Value<'_>) -> Self {
+        match value {
+            Value::ObjectBegins | Value::ObjectEnds => Self::Object,
+            Value::ArrayBegins | Value::ArrayEnds => Self::List,
+            Value::Text { .. } | Value::Number(_) | Value::Bool(_) | Value::Null => Self::Scalar,
+        }
+    }
+}
+
+impl Place {
+    /// The place behind references, and behind a choice the one for this sort of value.
+    fn settled(&'static self, sort: Sort) -> Option<&'static Self> {
+        match self {
+            Self::At(place) => place.settled(sort),
+            Self::Either(several) => several.iter().find_map(|one| one.settled(sort)),
+            Self::Free => Some(self),
+            Self::Flat | Self::Keys(_) | Self::Tool(_) => (sort == Sort::Object).then_some(self),
+            Self::List(_) => (sort == Sort::List).then_some(self),
+            Self::Scalar
+            | Self::Null
+            | Self::Off
+            | Self::Word(_)
+            | Self::Kind(_)
+            | Self::Inline
+            | Self::Encoded => (sort == Sort::Scalar).then_some(self),
+        }
+    }
+
+    fn takes_scalar(&self, value: &Value<'_>) -> bool {
+        match (self, value) {
+            (Self::Free | Self::Scalar, _) | (_, Value::Null) => true,
+            (Self::Off, value) => *value == Value::Bool(false),
+            (Self::Word(words) | Self::Kind(words), Value::Text { text, whole: true }) => {
+                words.contains(text)
+            }
+            (Self::Inline, Value::Text { text, .. }) => media::is_inline(text),
+            (Self::Encoded, Value::Text { text, .. }) => {
+                media::is_inline(text) || media::is_base64(text)
+            }
+            _ => false,
+        }
+    }
+
+    fn why(&self) -> RefusalReason {
+        match self {
+            Self::Kind(_) | Self::Tool(_) => RefusalReason::HostedTool,
+            _ => RefusalReason::RequestField,
+        }
+    }
+}
+
+/// What was found that may not pass: why, and the place of it, in the words of a path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Refused {
+    pub why: RefusalReason,
+    pub field: String,
+}
+
+/// A field is named in so many bytes at most.
+const MAX_FIELD: usize = 160;
+const MAX_WORD: usize = 40;
+
+impl Refused {
+    pub fn new(why: RefusalReason, path: &str) -> Self {
+        Self {
+            why,
+            field: shown(path).into_owned(),
+        }
+    }
+
+    /// The word that was refused is told too, where it is plainly a word.
+    fn with_word(mut self, value: &Value<'_>) -> Self {
+        if let Value::Text { text, whole: true } = value
+            && is_word(text)
+        {
+            self.field = format!("{}={text}", self.field);
+        }
+        self
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    !text.is_empty() && text.len() <= MAX_WORD && text.bytes().all(plain)
+}
+
+/// A path in letters that are safe to show and few enough.
+fn shown(path: &str) -> Cow<'_, str> {
+    let safe = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+    if path.len() <= MAX_FIELD && path.chars().all(safe) {
+        return Cow::Borrowed(path);
+    }
+    let tame = path.chars().map(|c| if safe(c) { c } else { '_' });
+    Cow::Owned(tame.take(MAX_FIELD).collect())
+}
+
+/// Where in the places a document is being read.
+pub(super) struct Walk<'a> {
+    /// Paths that the operator allows beyond the list, exactly as a refusal names them.
+    further: &'a [String],
+    open: Vec<&'static Place>,
+    /// Containers open inside of what is free, or refused already.
+    unjudged: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(further: &'a [String]) -> Self {
+        Self {
+            further,
+            open: Vec::new(),
+            unjudged: 0,
+        }
+    }
+
+    /// Holds one value against its place. A container that is refused is refused as a whole.
+    pub fn see(
+        &mut self,
+        root: &'static Place,
+        path: &str,
+        value: &Value<'_>,
+    ) -> Result<(), Refused> {
+        let begins = matches!(value, Value::ObjectBegins | Value::ArrayBegins);
+        let ends = matches!(value, Value::ObjectEnds | Value::ArrayEnds);
+        if self.unjudged > 0 {
+            self.unjudged = self.unjudged + usize::from(begins) - usize::from(ends);
+            return Ok(());
+        }
+        if ends {
+            self.open.pop();
+            return Ok(());
+        }
+        let judged = self.judge(root, path, value);
+        if begins {
+            match &judged {
+                Ok(place) if !matches!(place, Place::Free) => self.open.push(place),
+                _ => self.unjudged = 1,
+            }
+        }
+        judged.map(|_| ())
+    }
+
+    fn judge(
+        &self,
+        root: &'static Place,
+        path: &str,
+        value: &Value<'_>,
+    ) -> Result<&'static Place, Refused> {
+        let Some(place) = self.place_of(root, path)? else {
+            return Ok(&Place::Free);
+        };
+        let sort = Sort::of(value);
+        match place.settled(sort) {
+            Some(found) if sort != Sort::Scalar || found.takes_scalar(value) => Ok(found),
+            _ if *value == Value::Null => Ok(place),
+            _ if matches!(place, Place::Null) && self.allows(path) => Ok(&Place::Free),
+            Some(found @ (Place::Word(_) | Place::Kind(_))) => {
+                Err(Refused::new(found.why(), path).with_word(value))
+            }
+            Some(found) => Err(Refused::new(found.why(), path)),
+            None => Err(Refused::new(place.why(), path)),
+        }
+    }
+
+    /// The place of what stands at a path; nothing where the operator allows it unread.
+    fn place_of(
+        &self,
+        root: &'static Place,
+        path: &str,
+    ) -> Result<Option<&'static Place>, Refused> {
+        let Some(parent) = self.open.last() else {
+            return Ok(Some(root));
+        };
+        let key = path.rsplit('.').next().unwrap_or(path);
+        match parent {
+            Place::List(each) => Ok(Some(each)),
+            Place::Flat => Ok(Some(&Place::Scalar)),
+            Place::Keys(keys) | Place::Tool(keys) => {
+                match keys.iter().find(|(name, _)| *name == key) {
+                    Some((_, place)) => Ok(Some(place)),
+                    None if self.allows(path) => Ok(None),
+                    None => Err(Refused::new(parent.why(), path)),
+                }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn allows(&self, path: &str) -> bool {
+        self.further.iter().any(|field| field == path)
+    }
+}
