@@ -259,8 +259,10 @@ impl Passing {
                 return Ok(());
             }
         }
-        let results = self.outputs.drain(..).map(JoinHandle::join);
-        results.fold(Ok(()), |all, passed| all.and(passed.unwrap_or(Ok(()))))
+        for output in self.outputs.drain(..) {
+            output.join().unwrap_or(Ok(()))?;
+        }
+        Ok(())
     }
 
     fn wait_for_output(&self, cancel: Option<&Cancel>, wait: Duration) -> io::Result<bool> {
