@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub enum JailError {
 #[derive(Clone, Debug)]
 pub struct JailPlan {
     pub mounts: Vec<Mount>,
+    /// Files that look empty although what they lie in is shown.
+    pub hidden: Vec<PathBuf>,
     pub limits: JailLimits,
     pub door: bool,
     /// What of a writable directory is kept as it is.
@@ -54,6 +56,7 @@ impl JailPlan {
         let layers = Layer::ALL.to_vec();
         Self {
             mounts,
+            hidden: Vec::new(),
             limits: JailLimits::default(),
             door: false,
             guard: None,
@@ -211,6 +214,7 @@ fn order(
         uid: jail_uid(),
         share: owner::share(),
         mounts: plan.mounts.clone(),
+        hidden: plan.hidden.clone(),
         cwd: cwd.to_owned(),
         program: program.as_os_str().as_bytes().to_vec(),
         args: args.iter().map(bytes).collect(),

@@ -6,9 +6,13 @@ use std::sync::Arc;
 
 use cto_core::containment::Containment;
 use cto_core::gate::plan::Plan;
+use cto_core::run::event::GitUse;
 use cto_core::values::blocker::Code;
 
 use crate::evidence::EvidenceError;
+use crate::host::digest_cache;
+use crate::host::places::Places;
+use crate::host::programs::Program;
 use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
@@ -17,7 +21,7 @@ use crate::supervise::launch::{self, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git::{GitError, SourceRepo};
+use crate::workspace::git::{self, GitError, SourceRepo};
 use crate::workspace::of_run::MadeFrom;
 use crate::workspace::private_copy::PrivateCopy;
 
@@ -34,7 +38,7 @@ pub struct Execution<'a> {
     pub checkout: Option<Arc<Checkout>>,
     pub home: &'a Home,
     pub work: PathBuf,
-    pub git: PathBuf,
+    pub git: Program,
 }
 
 impl Execution<'_> {
@@ -51,10 +55,27 @@ impl Execution<'_> {
         }
     }
 
+    /// Which git this run uses, for its evidence.
+    pub fn git_use(&self) -> Result<GitUse, Stop> {
+        let unreadable = |error: io::Error| {
+            Stop::Finding(
+                format!("git cannot be read: {error}"),
+                Code::ProviderUnavailable,
+            )
+        };
+        Ok(GitUse {
+            place: self.git.class(),
+            version: git::version(&self.git)?,
+            sha256: digest_cache::digest(self.home, self.git.path()).map_err(unreadable)?,
+        })
+    }
+
     /// Where a process of this run works: a copy, handed over, and a scratch directory.
     pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
-        let mount = copy.mount(Path::new(launch::WORKSPACE));
-        let place = RunPlace::make(self.plan, self.env, (mount, copy.changed_dir()), scratch)
+        let places = Places::of(self.env, self.home);
+        let mount = copy.mount(&places, Path::new(launch::WORKSPACE));
+        let copied = (mount.map_err(Stop::Workspace)?, copy.changed_dir());
+        let place = RunPlace::make(self.plan, self.env, places, copied, scratch)
             .map_err(Stop::Workspace)?;
         if self.plan.containment != Containment::None {
             copy.hand_over().map_err(Stop::Workspace)?;
