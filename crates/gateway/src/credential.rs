@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::operator_program::{self, ProgramError};
+use crate::operator_program::{self, OperatorProgram, ProgramError};
 
 const MAX_LENGTH: usize = 16 * 1024;
 const COMMAND_TIME: Duration = Duration::from_secs(30);
@@ -29,8 +29,8 @@ pub enum CredentialClass {
     /// The name of a variable of the operator's environment.
     Environment(String),
     File(PathBuf),
-    /// A program of the operator, and its arguments; it prints the credential.
-    Command(Vec<OsString>),
+    /// A program of the operator; it prints the credential.
+    Command(OperatorProgram),
 }
 
 impl CredentialClass {
@@ -74,7 +74,7 @@ impl Credential {
             CredentialClass::File(path) => {
                 read_file(path).map_err(|source| CredentialError::File { source })?
             }
-            CredentialClass::Command(argv) => ask_program(argv, COMMAND_TIME)?,
+            CredentialClass::Command(program) => ask_program(program, COMMAND_TIME)?,
         };
         Self::from_bytes(&bytes)
     }
@@ -115,12 +115,12 @@ fn read_file(path: &PathBuf) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn ask_program(argv: &[OsString], time: Duration) -> Result<Vec<u8>, CredentialError> {
+fn ask_program(program: &OperatorProgram, time: Duration) -> Result<Vec<u8>, CredentialError> {
     let limits = operator_program::Limits {
         time,
         output_bytes: MAX_LENGTH,
     };
-    match operator_program::run(argv, b"", limits) {
+    match operator_program::run(program, b"", limits) {
         Err(ProgramError::TooMuchOutput(_)) => Err(CredentialError::TooLong),
         output => Ok(output?),
     }
@@ -129,11 +129,11 @@ fn ask_program(argv: &[OsString], time: Duration) -> Result<Vec<u8>, CredentialE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operator_program::tests::{still_running, stubborn_script};
+    use crate::operator_program::tests::{script, still_running, stubborn_script};
     use std::os::unix::ffi::OsStringExt;
 
-    fn shell(script: &str) -> CredentialClass {
-        CredentialClass::Command(vec!["/bin/sh".into(), "-c".into(), script.into()])
+    fn shell(text: &str) -> CredentialClass {
+        CredentialClass::Command(script(text))
     }
 
     #[test]
@@ -179,9 +179,11 @@ mod tests {
             (shell("echo"), "is empty"),
             (shell("yes hidden"), "longer than"),
             (shell("echo hidden; echo hidden"), "holds a line break"),
-            (CredentialClass::Command(vec![]), "no program"),
             (
-                CredentialClass::Command(vec!["/nonexistent/x".into()]),
+                CredentialClass::Command(OperatorProgram {
+                    path: "/nonexistent/x".into(),
+                    ..script("")
+                }),
                 "could not be started",
             ),
         ] {
@@ -194,9 +196,8 @@ mod tests {
     #[test]
     fn a_slow_command_and_its_child_are_killed() {
         let dir = tempfile::tempdir().unwrap();
-        let script = stubborn_script(dir.path());
-        let argv = ["/bin/sh".into(), "-c".into(), script.into()];
-        let error = ask_program(&argv, Duration::from_millis(500)).unwrap_err();
+        let stubborn = script(&stubborn_script(dir.path()));
+        let error = ask_program(&stubborn, Duration::from_millis(500)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the credential command gave no answer within 0.5 s"

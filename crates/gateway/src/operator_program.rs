@@ -1,11 +1,12 @@
 //! Runs a program of the operator (one that signs, or prints a credential) with a deadline and a
-//! limit on its output. It gets a process group of its own; when it is too slow or prints too much,
+//! limit on its output. Which file that is, and what it is told, was decided before. It gets a process group of its own; when it is too slow or prints too much,
 //! the whole group is killed, so that nothing it started outlives it. A process that moved itself
 //! into another group is not found.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,16 @@ use super::timespec;
 pub struct Limits {
     pub time: Duration,
     pub output_bytes: usize,
+}
+
+/// A program that may run outside a jail, and everything it is started with.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OperatorProgram {
+    /// The file itself: no name to be searched for, and no link.
+    pub path: PathBuf,
+    pub arguments: Vec<OsString>,
+    /// All it is told; nothing is inherited.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// Why there is no output. Holds nothing the program printed. Each text follows the program's name.
@@ -36,19 +47,24 @@ pub enum ProgramError {
     Failed(ExitStatus),
 }
 
-/// Starts `argv` with the operator's environment and standard error, writes `input` to its standard
-/// input and returns what it printed. The program must end by itself, and with success.
-pub fn run<S: AsRef<OsStr>>(
-    argv: &[S],
+/// Starts the program with the operator's standard error, writes `input` to its standard input and
+/// returns what it printed. The program must end by itself, and with success. It starts in the root
+/// directory: many programs obey files of the directory they are started in.
+pub fn run(
+    program: &OperatorProgram,
     input: &[u8],
     limits: Limits,
 ) -> Result<Vec<u8>, ProgramError> {
-    let Some((program, arguments)) = argv.split_first() else {
-        let none = io::Error::other("no program is named");
-        return Err(ProgramError::NotStarted(none));
-    };
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = Command::new(&program.path)
+        .args(&program.arguments)
+        .env_clear()
+        .envs(
+            program
+                .environment
+                .iter()
+                .map(|(name, value)| (name, value)),
+        )
+        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -208,8 +224,16 @@ pub(crate) mod tests {
         pids.into_iter().filter(|pid| runs(pid)).collect()
     }
 
-    fn shell(script: &str, input: &[u8], limits: Limits) -> Result<Vec<u8>, ProgramError> {
-        run(&["/bin/sh", "-c", script], input, limits)
+    pub(crate) fn script(text: &str) -> OperatorProgram {
+        OperatorProgram {
+            path: "/bin/sh".into(),
+            arguments: vec!["-c".into(), text.into()],
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        }
+    }
+
+    fn shell(text: &str, input: &[u8], limits: Limits) -> Result<Vec<u8>, ProgramError> {
+        run(&script(text), input, limits)
     }
 
     const WIDE: Limits = Limits {
@@ -227,11 +251,14 @@ pub(crate) mod tests {
         );
         assert_eq!(shell("echo a", &large, WIDE).unwrap(), b"a\n", "unread");
         assert_eq!(shell("cat", b"", WIDE).unwrap(), b"");
-        let none: [&str; 0] = [];
+        assert_eq!(shell("pwd; echo $HOME", b"", WIDE).unwrap(), b"/\n\n");
+        let missing = OperatorProgram {
+            path: "/nonexistent/x".into(),
+            ..script("")
+        };
         for (result, want) in [
             (shell("exit 3", b"", WIDE), "ended with"),
-            (run(&["/nonexistent/x"], b"", WIDE), "could not be started"),
-            (run(&none, b"", WIDE), "no program"),
+            (run(&missing, b"", WIDE), "could not be started"),
         ] {
             let error = result.unwrap_err().to_string();
             assert!(error.contains(want), "{error}");

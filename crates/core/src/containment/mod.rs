@@ -3,12 +3,16 @@
 //! - this file: layers, canaries, what a process reported, what is not proven
 //! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
 //! - `advice.rs` a host that cannot contain: the exact fix
+//! - `outside.rs` which programs may run outside a jail; `ownership.rs` who could have written what
+//!   a path leads to
 //!
 //! Imports: values, workspace. The shell that enforces all this is the crate `cto-jail`.
 
 pub mod advice;
 pub mod guard;
 pub mod masks;
+pub mod outside;
+pub mod ownership;
 
 use std::collections::{BTreeMap, BTreeSet};
 

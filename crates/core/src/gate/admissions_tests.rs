@@ -20,7 +20,8 @@ fn pi() -> Manifest {
 }
 
 fn found<T: crate::records::Record>(value: &Value) -> Found<T> {
-    Found::of("/r/record.json", &serde_json::to_vec(value).unwrap())
+    let now = Utc::day("2026-06-15").unwrap();
+    Found::of("/r/record.json", &serde_json::to_vec(value).unwrap(), now)
 }
 
 fn without(mut value: Value, fields: &[&str]) -> Value {

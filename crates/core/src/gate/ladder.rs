@@ -159,6 +159,8 @@ pub struct Candidate<'a> {
     /// Digest of every file.
     pub artifacts: &'a BTreeMap<String, Digest>,
     pub stage1: Option<&'a Stage1Proof>,
+    /// The run that a proof of stage 1 names, as it was found and verified where it should lie.
+    pub refused: Option<&'a RefusedRun>,
 }
 
 /// The proof that a bundle holds, if any. The bundle's own facts decide; the artifact only says
@@ -197,6 +199,8 @@ fn proves_stage1(candidate: &Candidate<'_>, lane: &LaneKey) -> bool {
                 proof.refused_by_default.clone(),
             )
             && proof.refused_by_default.blocker == Code::EngineGateClosed
+            // No proof outlives the run it names.
+            && candidate.refused == Some(&proof.refused_by_default)
     });
     report.status == Status::Blocked && only_the_stage && !report.process_started && said
 }

@@ -3,7 +3,8 @@
 //!
 //! A file can be written by anyone who gets at it, so it holds nothing that is secret and nothing
 //! that changes what a run may do: no engine is opened, no stage raised, no containment loosened
-//! from here.
+//! from here. The one program it may name is git, and what is named is looked at like any other
+//! program outside a jail (`containment/outside.rs`).
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,8 @@ use crate::task::case_file::place;
 pub struct Knob {
     pub key: &'static str,
     pub takes: Takes,
-    pub flag: &'static str,
+    /// None where only the file can set it.
+    pub flag: Option<&'static str>,
     /// Environment variables, the strongest first.
     pub variables: &'static [&'static str],
     pub what: &'static str,
@@ -31,13 +33,14 @@ pub enum Takes {
     Directory,
     Seconds,
     Color,
+    Program,
 }
 
 pub const KNOBS: &[Knob] = &[
     Knob {
         key: "home",
         takes: Takes::Directory,
-        flag: "--home",
+        flag: Some("--home"),
         variables: &["CTO_STATE_DIR", "HERMES_HOME", "CTO_HOME"],
         what: "directory for all state",
         default: "XDG state",
@@ -45,7 +48,7 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         key: "runs_dir",
         takes: Takes::Directory,
-        flag: "--runs-dir",
+        flag: Some("--runs-dir"),
         variables: &["CTO_RUNS_DIR"],
         what: "directory for run bundles only",
         default: "`harness-runs` in the state directory",
@@ -53,7 +56,7 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         key: "cases",
         takes: Takes::Directory,
-        flag: "--cases",
+        flag: Some("--cases"),
         variables: &[],
         what: "directory of cases, instead of the built-in ones",
         default: "the built-in cases",
@@ -61,7 +64,7 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         key: "timeout",
         takes: Takes::Seconds,
-        flag: "--timeout",
+        flag: Some("--timeout"),
         variables: &[],
         what: "seconds an engine may take",
         default: "as the case says",
@@ -69,7 +72,7 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         key: "idle",
         takes: Takes::Seconds,
-        flag: "--idle",
+        flag: Some("--idle"),
         variables: &[],
         what: "seconds an engine may stay silent",
         default: "as the case says",
@@ -77,10 +80,18 @@ pub const KNOBS: &[Knob] = &[
     Knob {
         key: "color",
         takes: Takes::Color,
-        flag: "--color",
+        flag: Some("--color"),
         variables: &["NO_COLOR", "CLICOLOR_FORCE"],
         what: "when to use colours: auto, always or never",
         default: "auto",
+    },
+    Knob {
+        key: "git",
+        takes: Takes::Program,
+        flag: None,
+        variables: &[],
+        what: "the git to use, by its absolute path",
+        default: "the system's",
     },
 ];
 
@@ -96,6 +107,7 @@ impl Takes {
             Self::Directory => "a directory as text, absolute or below `~/`",
             Self::Seconds => "a whole number of seconds, 1 to 604800",
             Self::Color => "\"auto\", \"always\" or \"never\"",
+            Self::Program => "the absolute path of a program",
         }
     }
 
@@ -115,6 +127,14 @@ impl Takes {
             }
             (Self::Color, DeValue::String(text)) => {
                 matches!(text.as_ref(), "auto" | "always" | "never").then(|| text.to_string())
+            }
+            (Self::Program, DeValue::String(text)) => {
+                let plain = !text.split('/').any(|part| part == "..");
+                (text.starts_with('/')
+                    && plain
+                    && text.len() <= 4096
+                    && !text.chars().any(char::is_control))
+                .then(|| text.to_string())
             }
             _ => None,
         }
@@ -298,7 +318,9 @@ pub struct Layers<T> {
 impl<T> Layers<T> {
     /// Flag over environment over config file over default.
     pub fn choose(self, key: &str) -> Option<(Source, T)> {
-        let name = Knob::find(key).map_or("a flag", |knob| knob.flag);
+        let name = Knob::find(key)
+            .and_then(|knob| knob.flag)
+            .unwrap_or("a flag");
         let flag = self.flag.map(|value| (Source::Flag { name }, value));
         let config = self
             .config

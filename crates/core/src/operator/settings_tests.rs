@@ -9,7 +9,7 @@ fn issues(text: &str) -> Vec<String> {
         .collect()
 }
 
-const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases = \"/srv/cases\"\ntimeout = 1_200\nidle = 60\ncolor = \"never\"\n";
+const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases = \"/srv/cases\"\ntimeout = 1_200\nidle = 60\ncolor = \"never\"\ngit = \"/opt/git/bin/git\"\n";
 
 #[test]
 fn every_knob_can_be_set() {
@@ -31,7 +31,8 @@ fn every_knob_can_be_set() {
             ("/srv/cases", 4),
             ("1200", 5),
             ("60", 6),
-            ("never", 7)
+            ("never", 7),
+            ("/opt/git/bin/git", 8)
         ]
     );
     assert_eq!(parse_config("c", b"").unwrap(), Config::default());
@@ -191,4 +192,17 @@ fn deep_nesting_is_an_issue_not_a_crash() {
     for text in [dotted, brackets, inline] {
         assert!(!issues(&text).is_empty());
     }
+}
+
+#[test]
+fn a_program_is_named_by_its_absolute_path() {
+    for path in ["git", "./git", "~/bin/git", "/usr/../tmp/git", "", "/a\\nb"] {
+        let found = issues(&format!("git = \"{path}\"\n"));
+        assert!(
+            found[0].contains("absolute path of a program"),
+            "{path}: {found:?}"
+        );
+    }
+    assert!(issues("git = [\"/usr/bin/git\"]\n")[0].contains("absolute path"));
+    assert!(issues("git.path = \"/usr/bin/git\"\n")[0].contains("absolute path"));
 }

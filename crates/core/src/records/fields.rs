@@ -159,6 +159,33 @@ pub fn read<T: Record>(bytes: &[u8]) -> Result<T, Vec<Issue>> {
     }
 }
 
+/// Reads a record as of a moment: none speaks of a day that has not come. Somewhere on Earth it is
+/// up to fourteen hours later than it is in UTC, and two clocks differ by minutes.
+pub fn read_on<T: Record>(bytes: &[u8], now: Utc) -> Result<T, Vec<Issue>> {
+    const EARLIEST_ZONE: i64 = 14 * 3600 * 1000;
+    const CLOCKS_DIFFER: i64 = 5 * 60 * 1000;
+    let record: T = read(bytes)?;
+    let value = serde_json::to_value(&record).unwrap_or_default();
+    let is_to_come = |text: &str| {
+        let (from, ahead) = match Utc::day(text) {
+            Some(day) => (Some(day), EARLIEST_ZONE),
+            None => (Utc::from_rfc3339(text), CLOCKS_DIFFER),
+        };
+        from.is_none_or(|from| from.as_millis() > now.as_millis().saturating_add(ahead))
+    };
+    let issues: Vec<Issue> = T::FIELDS
+        .iter()
+        .filter(|field| field.takes == Takes::When)
+        .filter(|field| value[field.name].as_str().is_some_and(is_to_come))
+        .map(|field| Issue::new(field.name, "lies in the future"))
+        .collect();
+    if issues.is_empty() {
+        Ok(record)
+    } else {
+        Err(issues)
+    }
+}
+
 fn unreadable(error: &JsonError, fields: &[Field]) -> Issue {
     let JsonError::Syntax(syntax) = error else {
         return Issue::new("record", error.to_string());

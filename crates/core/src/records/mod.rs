@@ -17,7 +17,7 @@ mod target;
 mod trigger;
 
 pub use executable::{BuildReport, ExecutableAdmission};
-pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read};
+pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read, read_on};
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
     is_admitted_name, name_difference,
@@ -31,6 +31,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::values::digest::Digest;
+use crate::values::time::Utc;
 
 /// The five kinds of record, and what each is called.
 #[derive(
@@ -96,9 +97,9 @@ pub enum Found<T> {
 }
 
 impl<T: Record> Found<T> {
-    /// Reads the bytes of a file.
-    pub fn of(path: &str, bytes: &[u8]) -> Self {
-        match read(bytes) {
+    /// Reads the bytes of a file, as of a moment.
+    pub fn of(path: &str, bytes: &[u8], now: Utc) -> Self {
+        match read_on(bytes, now) {
             Ok(record) => Self::Known(Box::new(Recorded {
                 record,
                 path: path.to_owned(),

@@ -463,3 +463,36 @@ fn names_are_compared_byte_by_byte_and_the_difference_is_named() {
     );
     assert!(!is_admitted_name(&admission, "Qwen") && !is_admitted_name(&admission, ""));
 }
+
+#[test]
+fn no_record_speaks_of_a_day_that_has_not_come() {
+    let now = Utc::from_rfc3339("2026-06-15T12:00:00Z").unwrap();
+    let lies_ahead = |text: &str| {
+        let mut value = model();
+        value["admission_timestamp"] = json!(text);
+        match read_on::<ModelAdmission>(&bytes(&value), now) {
+            Ok(_) => false,
+            Err(issues) => {
+                assert_eq!(issues.len(), 1, "{issues:?}");
+                assert_eq!(issues[0].field, "admission_timestamp");
+                true
+            }
+        }
+    };
+    for (text, want) in [
+        ("2026-06-15", false),
+        ("2026-06-16", false),
+        ("2026-06-17", true),
+        ("2099-01-01", true),
+        ("2026-06-15T12:04:00Z", false),
+        ("2026-06-15T12:06:00Z", true),
+        ("2026-06-15T22:00:00+10:00", false),
+        ("2026-06-15T12:00:00-01:00", true),
+    ] {
+        assert_eq!(lies_ahead(text), want, "{text}");
+    }
+    let mut value = executable();
+    value["build_timestamp"] = json!("2030-01-01");
+    let found = read_on::<ExecutableAdmission>(&bytes(&value), now).unwrap_err();
+    assert_eq!(found[0].field, "build_timestamp");
+}

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
 use crate::run::rules::RulesNumber;
@@ -115,6 +116,19 @@ pub struct PlanUpdated {
     /// What protects the workspace; absent in bundles of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guard: Option<GuardPlan>,
+    /// The git that ran outside every jail; absent in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitUse>,
+}
+
+/// A git that the harness itself ran, as the operator.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct GitUse {
+    /// The kind of place it lies in.
+    pub place: PlaceClass,
+    /// What it says of itself.
+    pub version: String,
+    pub sha256: Digest,
 }
 
 /// A program outside the system directories that the run was allowed to see, read-only.

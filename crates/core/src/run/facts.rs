@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::containment::{Containment, GuardPlan};
 use crate::run::event::{
-    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, GateBlocked, Outcome,
-    PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
+    Approval, ContractCreated, DiffChecked, EngineEnded, EngineReview, Event, GateBlocked, GitUse,
+    Outcome, PatchApplied, RunCompleted, Toolchain, VerificationCompleted,
 };
 use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;
@@ -23,6 +23,8 @@ pub struct Facts {
     pub containment: Option<Containment>,
     pub guard: Option<GuardPlan>,
     pub toolchains: Vec<Toolchain>,
+    /// The git that ran outside every jail.
+    pub git: Option<GitUse>,
     pub approval: ApprovalFact,
     /// Engine events seen, by type.
     pub engine_events: BTreeSet<EventType>,
@@ -69,6 +71,7 @@ impl Folded {
                 facts.containment = Some(plan.containment);
                 facts.toolchains.clone_from(&plan.toolchains);
                 facts.guard.clone_from(&plan.guard);
+                facts.git.clone_from(&plan.git);
             }
             Event::BackendGateBlocked(block) => facts.gate_blocks.push(block.clone()),
             Event::ApprovalRequested(approval) => {

@@ -259,6 +259,13 @@ impl Verifier<'_> {
                 "workspace_guard is not what the evidence says",
             );
         }
+        if documents.report.git != facts.git {
+            self.problem(
+                "report",
+                bundle::REPORT,
+                "git is not what the evidence says",
+            );
+        }
         if documents.report.toolchains != facts.toolchains {
             self.problem(
                 "report",

@@ -244,6 +244,11 @@ pub fn main() -> ExitCode {
         cto_jail::enter_main();
     }
     let argv: Vec<OsString> = std::env::args_os().collect();
+    // Its environment may hold keys from the first line on. Doubles play engines, which hold none.
+    let dumps = match argv.get(1).and_then(|arg| arg.to_str()) {
+        Some(word) if word.starts_with("__") && word != "__gateway" => Ok(()),
+        _ => crate::host::dumps::forbid(),
+    };
     let entry = work::exec::start_entry(&argv);
     let (
         Cli {
@@ -286,8 +291,17 @@ pub fn main() -> ExitCode {
         config: cto_core::operator::settings::Config::default(),
     };
     let is_exec = matches!(command, Command::Exec(_));
-    let answer =
-        configure(&mut context, &command).and_then(|()| dispatch(&context, command, entry));
+    let answer = dumps
+        .map_err(|error| {
+            Failure::internal(
+                "core_dumps",
+                "core dumps of this program cannot be forbidden",
+            )
+            .because(&error)
+            .so("nothing ran")
+        })
+        .and_then(|()| configure(&mut context, &command))
+        .and_then(|()| dispatch(&context, command, entry));
     let answer = answer.and_then(|code| context.output.check_arrival().map(|()| code));
     ExitCode::from(answer.unwrap_or_else(|failure| {
         let failure = if is_exec {
@@ -308,6 +322,8 @@ fn configure(context: &mut Context, command: &Command) -> Result<(), Failure> {
     );
     if !about_itself {
         context.config = crate::host::settings::load(&context.env)?.config;
+        let git = context.config.get("git");
+        context.env.settled.git_setting = git.map(|given| PathBuf::from(&given.value));
     }
     chosen_color(context.color, &context.env, &context.config)
         .1

@@ -118,6 +118,15 @@ impl KeyStore {
         &self.dir
     }
 
+    /// The state home it lies in.
+    pub fn home(&self) -> Home {
+        let root = self.dir.parent().unwrap_or(&self.dir).to_owned();
+        Home {
+            runs: root.join("harness-runs"),
+            root,
+        }
+    }
+
     fn prepare(&self) -> Result<(), KeysError> {
         let known = self.dir.join(KNOWN);
         host::make_private_dir(&known).map_err(|error| KeysError::Write(known, error))

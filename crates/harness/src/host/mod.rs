@@ -3,19 +3,23 @@
 //!
 //! - `mod.rs` time, random names, `Env`, `Home`, the program itself
 //! - `files.rs` reading, hashing and removing files; `digest_cache.rs` digests of programs, kept
-//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown
+//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown;
+//!   `programs.rs` which may run outside one; `way.rs` who could have written what a path leads to
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
-//! - `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
+//! - `dumps.rs` keeps secrets out of core dumps; `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
 //!
 //! Imports no other room. Imported by every room.
 
 pub mod accounts;
 pub mod digest_cache;
+pub mod dumps;
 pub mod failure;
 pub mod files;
 pub mod probes;
+pub mod programs;
 pub mod settings;
 pub mod toolchains;
+pub mod way;
 pub mod workers;
 
 use std::collections::BTreeMap;
@@ -99,17 +103,21 @@ pub fn run_suffix(started: Utc) -> Result<String, Failure> {
 
 /// The operator's environment, read once at the start.
 #[derive(Clone, Default)]
-pub struct Env(BTreeMap<OsString, OsString>);
+pub struct Env {
+    variables: BTreeMap<OsString, OsString>,
+    /// Which programs were settled on, once for the whole process.
+    pub settled: programs::Settled,
+}
 
 impl Env {
     pub fn of_process() -> Self {
-        Self(std::env::vars_os().collect())
+        Self::of(std::env::vars_os().collect())
     }
 
     /// An environment made by hand.
     #[cfg(test)]
     pub fn from_pairs(pairs: &[(&str, &str)]) -> Self {
-        Self(
+        Self::of(
             pairs
                 .iter()
                 .map(|(name, value)| (OsString::from(name), OsString::from(value)))
@@ -117,8 +125,15 @@ impl Env {
         )
     }
 
+    fn of(variables: BTreeMap<OsString, OsString>) -> Self {
+        Self {
+            variables,
+            settled: programs::Settled::default(),
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0
+        self.variables
             .get(OsStr::new(name))
             .map(OsString::as_os_str)
             .filter(|value| !value.is_empty())
@@ -129,19 +144,20 @@ impl Env {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.0
+        self.variables
             .iter()
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// A gate variable is open at `1` or `true`, closed at anything else.
+    /// A gate variable is open at `1`, closed at anything else.
     pub fn is_on(&self, name: &str) -> bool {
         self.get(name)
             .and_then(OsStr::to_str)
-            .is_some_and(|value| matches!(value, "1" | "true" | "yes"))
+            .is_some_and(|value| value == "1")
     }
 
-    /// Where a program is, by PATH: a regular file someone may execute.
+    /// Where a program that runs in a jail is, by PATH: a regular file someone may execute. What
+    /// runs outside one comes from `programs.rs`.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         std::env::split_paths(self.get("PATH")?)
             .filter(|dir| dir.is_absolute())
@@ -393,8 +409,12 @@ mod tests {
     fn gates_open_only_on_clear_words() {
         for (value, want) in [
             ("1", true),
-            ("true", true),
-            ("yes", true),
+            ("true", false),
+            ("yes", false),
+            (" 1", false),
+            ("1 ", false),
+            ("01", false),
+            ("11", false),
             ("0", false),
             ("", false),
             ("on", false),

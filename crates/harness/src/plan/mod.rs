@@ -38,14 +38,17 @@ use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
+use crate::host::failure;
 use crate::host::probes;
+use crate::host::programs::NoProgram;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::{self, Env, Home, OwnProgram};
+use crate::host::{self, Env, Home, OwnProgram, programs};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
 use crate::task::request::{Request, SourceRequest};
 use crate::workspace::checkout::Checkout;
+use crate::workspace::git;
 use crate::workspace::overlay;
 
 /// What planning came to.
@@ -235,7 +238,7 @@ pub fn plan(
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
-                answer = MaybeKnown::Known(ask_the_model(&mut planned, request, env));
+                answer = MaybeKnown::Known(ask_the_model(&mut planned, request, env, home));
             }
             // Asked for what was just supplied: an empty gate list judges as a missing event, never
             // as a pass.
@@ -245,7 +248,7 @@ pub fn plan(
 }
 
 /// Makes the way to the model and sends one real request over it.
-fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer {
+fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Home) -> Answer {
     let could_not = |code, why: &str| Answer::CouldNotAsk(code, why.to_owned());
     let (Some(facts), Some(contract)) = (planned.lane.known(), planned.contract.valid()) else {
         return could_not(Code::ModelNotAdmitted, "nothing is known of this lane");
@@ -278,7 +281,10 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
         aliases: admission.aliases.clone().unwrap_or_default(),
         request_fields: admission.request_fields.clone().unwrap_or_default(),
         base_url,
-        credential: class_of(way),
+        credential: match class_of(way, env, home) {
+            Ok(class) => class,
+            Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+        },
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
@@ -293,15 +299,19 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env) -> Answer 
     }
 }
 
-fn class_of(way: &CredentialWay) -> Option<CredentialClass> {
-    match way {
+fn class_of(
+    way: &CredentialWay,
+    env: &Env,
+    home: &Home,
+) -> Result<Option<CredentialClass>, NoProgram> {
+    Ok(match way {
         CredentialWay::None => None,
         CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
         CredentialWay::File(path) => Some(CredentialClass::File(path.into())),
-        CredentialWay::Command(words) => Some(CredentialClass::Command(
-            words.iter().map(Into::into).collect(),
-        )),
-    }
+        CredentialWay::Command(words) => Some(CredentialClass::Command(programs::to_start(
+            words, env, home,
+        )?)),
+    })
 }
 
 /// The program of an engine that is not this binary. What is missing of it is missing of the lane.
@@ -404,20 +414,18 @@ fn forced_files(env: &Env) -> Option<u64> {
 }
 
 /// What the harness starts by itself, whatever the contract says.
-fn lane_missing(env: &Env) -> Vec<String> {
+fn lane_missing(env: &Env, home: &Home) -> Vec<String> {
     let shell = Path::new(host::SHELL);
-    let found = [
-        (
-            env.find_program("git").is_some(),
-            "git was not found on PATH".to_owned(),
-        ),
-        (shell.is_file(), format!("{} is not there", shell.display())),
-    ];
-    found
-        .into_iter()
-        .filter(|(there, _)| !there)
-        .map(|(_, what)| what)
-        .collect()
+    let no_git = match programs::git(env, home) {
+        Err(none) => Some(none.to_string()),
+        Ok(git) => match git::own_programs(&git) {
+            Err(error) => Some(failure::chain(&error)),
+            Ok(dir) => programs::unclean(&dir, env, home)
+                .map(|why| format!("git's own programs in {}: {why}", dir.display())),
+        },
+    };
+    let no_shell = (!shell.is_file()).then(|| format!("{} is not there", shell.display()));
+    [no_git, no_shell].into_iter().flatten().collect()
 }
 
 fn look_at_host(
@@ -428,7 +436,7 @@ fn look_at_host(
 ) -> HostFacts {
     let mut facts = HostFacts {
         jail_missing: probes::missing_containment(home),
-        lane_missing: lane_missing(env),
+        lane_missing: lane_missing(env, home),
         ..HostFacts::default()
     };
     // Only a repository is ever put below an overlay.

@@ -7,7 +7,7 @@ use cto_core::task::source::{Looked, SourceLook};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::Tree;
 
-use crate::host::{Env, Home};
+use crate::host::{Env, Home, programs};
 use crate::workspace::git::{SourceRepo, operators_excludes};
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
@@ -21,7 +21,7 @@ pub struct SourceView {
 
 /// Opens and looks. Only reads; whatever keeps it from being copied comes back as words.
 pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
-    let git = env.find_program("git").ok_or("git was not found on PATH")?;
+    let git = programs::git(env, home).map_err(|none| none.to_string())?;
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
     let repo = SourceRepo::open(&git, path, ours.path())

@@ -15,7 +15,7 @@ use cto_core::wire::endpoint;
 use super::{RecordStore, find};
 use crate::host::digest_cache;
 use crate::host::files;
-use crate::host::{self, Env, Home};
+use crate::host::{self, Env, Home, programs};
 use crate::task::lane::{LaneOptions, variable};
 
 /// A base URL is short.
@@ -94,7 +94,7 @@ pub fn gather(
                     Endpoint::Given(endpoint.facts())
                 }),
         },
-        credential: credential(engine, asked, env, model.known()),
+        credential: credential(engine, asked, env, home, model.known()),
         proofs: super::proofs(engine, home, by),
         now: host::now(),
         model,
@@ -224,6 +224,7 @@ fn credential(
     engine: &EngineId,
     asked: &LaneOptions,
     env: &Env,
+    home: &Home,
     model: Option<&ModelAdmission>,
 ) -> Credential {
     let way = match credential_way(engine, asked, env, model) {
@@ -239,9 +240,10 @@ fn credential(
         CredentialWay::None => true,
         CredentialWay::Variable(name) => env.get(name).is_some(),
         CredentialWay::File(path) => is_file(path, 0o444),
-        CredentialWay::Command(words) => {
-            words.first().is_some_and(|program| is_file(program, 0o111))
-        }
+        CredentialWay::Command(words) => match programs::to_start(words, env, home) {
+            Ok(_) => true,
+            Err(none) => return Credential::Refused(none.to_string()),
+        },
     };
     if there {
         Credential::Ready(way)
@@ -302,7 +304,8 @@ mod tests {
                 credential: flag.map(str::to_owned),
                 ..LaneOptions::default()
             };
-            credential(&engine, &asked, env, Some(&record(class)))
+            let home = home(Path::new("/nonexistent"));
+            credential(&engine, &asked, env, &home, Some(&record(class)))
         };
         let none = Env::default();
         let ready = |name: &str| Credential::Ready(CredentialWay::Variable(name.into()));

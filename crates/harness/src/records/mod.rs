@@ -14,9 +14,10 @@ mod proofs;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
@@ -25,7 +26,7 @@ pub use proofs::proofs;
 
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::host::{self, Home};
+use crate::host::{self, Home, way};
 
 const HISTORY: &str = "history";
 const LOCK: &str = ".lock";
@@ -125,34 +126,54 @@ impl RecordStore {
 }
 
 /// Reads a record. A file that is not there is no record; one that cannot be read, or that anybody
-/// may change, is one that cannot be believed.
+/// but root and the operator could have written, is one that cannot be believed. It is opened once:
+/// what is looked at is what is read.
 pub fn find<T: Record>(path: &Path) -> Found<T> {
     let invalid = |problem: String| Found::Invalid(vec![Issue::new("record", problem)]);
-    let real = match path.canonicalize() {
-        Ok(real) => real,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Found::Missing;
-        }
-        Err(error) => return invalid(format!("cannot be read: {error}")),
+    match believed(path) {
+        Ok(bytes) => Found::of(&path.display().to_string(), &bytes, host::now()),
+        Err(NotBelieved::Missing) => Found::Missing,
+        Err(NotBelieved::Because(why)) => invalid(why),
+    }
+}
+
+enum NotBelieved {
+    Missing,
+    Because(String),
+}
+
+fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
+    let because = |why: String| NotBelieved::Because(why);
+    let unreadable = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => NotBelieved::Missing,
+        ErrorKind::FileTooLarge => because(format!("is larger than {MAX_RECORD} bytes")),
+        _ => because(format!("cannot be read: {error}")),
     };
-    match real.metadata() {
-        Ok(meta) if meta.permissions().mode() & 0o002 != 0 => {
-            return invalid("anybody may change its file (chmod o-w)".into());
-        }
-        Ok(_) => {}
-        Err(error) => return invalid(format!("cannot be read: {error}")),
+    let path = std::path::absolute(path).map_err(unreadable)?;
+    if path.symlink_metadata().map_err(unreadable)?.is_symlink() {
+        return Err(because("is a link; a record is a file of its own".into()));
     }
-    match files::read_limited(&real, MAX_RECORD as u64) {
-        Ok(bytes) => Found::of(&path.display().to_string(), &bytes),
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-            invalid(format!("is larger than {MAX_RECORD} bytes"))
-        }
-        Err(error) => invalid(format!("cannot be read: {error}")),
+    let mut steps = way::walk(&path).map_err(unreadable)?;
+    let Some(last) = steps.pop() else {
+        return Err(NotBelieved::Missing);
+    };
+    // The directories hold still, so this is the file that was named; what counts are its own
+    // owner and mode, once it is open.
+    let file = files::open_regular(&last.path).map_err(unreadable)?;
+    let meta = file.metadata().map_err(unreadable)?;
+    steps.push(way::open_step(&last.path, &meta));
+    if let Some(stranger) = ownership::stranger(&steps) {
+        return Err(because(format!(
+            "could have been written by someone else: {stranger}"
+        )));
     }
+    files::read_open(file, MAX_RECORD as u64).map_err(unreadable)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
     use super::*;
 
     #[test]
@@ -211,5 +232,61 @@ mod tests {
             find::<ModelDecision>(dir.path()),
             Found::Invalid(_)
         ));
+    }
+
+    #[test]
+    fn a_record_someone_else_could_have_written_is_not_believed() {
+        use cto_core::records::ModelDecision;
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let put = |name: &str| {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), br#"{"decision_status":"not_decided"}"#).unwrap();
+        };
+        let mode = |name: &str, mode| {
+            fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let said = |name: &str| match find::<ModelDecision>(&at(name)) {
+            Found::Known(_) => "believed".to_owned(),
+            Found::Missing => "missing".to_owned(),
+            Found::Invalid(issues) => issues[0].to_string(),
+        };
+        for name in [
+            "good/d",
+            "open/d",
+            "sticky/d",
+            "upper/in/d",
+            "group/d",
+            "shared/d",
+        ] {
+            put(name);
+            assert_eq!(said(name), "believed", "{name}");
+        }
+        mode("open", 0o777);
+        assert!(said("open/d").contains("everybody may write"));
+        mode("sticky", 0o1777);
+        assert!(said("sticky/d").contains("everybody may write"));
+        mode("upper", 0o777);
+        assert!(said("upper/in/d").contains("everybody may write"));
+        symlink(at("good/d"), at("good/link")).unwrap();
+        assert!(said("good/link").contains("is a link"));
+        symlink(at("good"), at("way")).unwrap();
+        assert_eq!(said("way/d"), "believed", "a directory may have two names");
+        symlink(at("open"), at("good/out")).unwrap();
+        assert!(said("good/out/d").contains("everybody may write"));
+        if rustix::process::geteuid().is_root() {
+            mode("group/d", 0o660);
+            chown(at("group/d"), None, Some(4242)).unwrap();
+            assert!(said("group/d").contains("its group may write"));
+            mode("shared", 0o770);
+            chown(at("shared"), None, Some(4242)).unwrap();
+            assert!(said("shared/d").contains("its group may write"));
+            put("theirs/d");
+            chown(at("theirs/d"), Some(4242), None).unwrap();
+            assert!(said("theirs/d").contains("belongs to user 4242"));
+            put("house/d");
+            chown(at("house"), Some(4242), None).unwrap();
+            assert!(said("house/d").contains("belongs to user 4242"));
+        }
     }
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
-use cto_core::gate::ladder::{Candidate, LaneKey, Stage1Proof, StageProof, proof_of};
+use cto_core::gate::ladder::{Candidate, LaneKey, RefusedRun, Stage1Proof, StageProof, proof_of};
 use cto_core::run::event::Origin;
 use cto_core::task::contract::{Contract, ContractDocument, Stage};
-use cto_core::values::ids::EngineId;
+use cto_core::values::ids::{EngineId, RunId};
 use cto_core::values::json;
 use cto_core::verify::Standing;
 
@@ -34,7 +34,7 @@ pub fn proofs(engine: &EngineId, home: &Home, by: Origin) -> Vec<StageProof> {
             .iter()
             .any(|proof| proof.stage == stage && proof.lane == lane)
         {
-            found.extend(proof_at(&dir, &trust, by));
+            found.extend(proof_at(&dir, home, &trust, by));
         }
     }
     found
@@ -59,7 +59,24 @@ fn contract_of(bytes: &[u8]) -> Option<Box<Contract>> {
     }
 }
 
-fn proof_at(dir: &Path, trust: &Trust, by: Origin) -> Option<StageProof> {
+/// A run that a gate refused, as it lies there: verified, with its only blocker.
+fn refused_run(run_id: &RunId, home: &Home, trust: &Trust) -> Option<RefusedRun> {
+    let (found, verification) = verifier::examine(&home.runs.join(run_id.as_str()), trust).ok()?;
+    if verification.standing != Standing::Good {
+        return None;
+    }
+    let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
+    match report.blockers.as_slice() {
+        [only] if report.run_id == *run_id => Some(RefusedRun {
+            run_id: run_id.clone(),
+            sums_sha256: found.files.get(bundle::SUMS)?.sha256,
+            blocker: only.code,
+        }),
+        _ => None,
+    }
+}
+
+fn proof_at(dir: &Path, home: &Home, trust: &Trust, by: Origin) -> Option<StageProof> {
     let (found, verification) = verifier::examine(dir, trust).ok()?;
     if verification.standing != Standing::Good {
         return None;
@@ -75,12 +92,16 @@ fn proof_at(dir: &Path, trust: &Trust, by: Origin) -> Option<StageProof> {
         .documents
         .get(bundle::STAGE1_PROOF)
         .and_then(|bytes| json::read(bytes).ok());
+    let refused = stage1
+        .as_ref()
+        .and_then(|proof| refused_run(&proof.refused_by_default.run_id, home, trust));
     proof_of(
         &Candidate {
             report: &report,
             contract: &contract,
             artifacts: &artifacts,
             stage1: stage1.as_ref(),
+            refused: refused.as_ref(),
         },
         by,
     )

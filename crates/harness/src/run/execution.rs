@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use cto_core::containment::Containment;
 use cto_core::gate::plan::Plan;
+use cto_core::run::event::GitUse;
 use cto_core::values::blocker::Code;
 
 use crate::evidence::EvidenceError;
+use crate::host::digest_cache;
+use crate::host::programs::Program;
 use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
@@ -17,7 +20,7 @@ use crate::supervise::launch::{self, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git::{GitError, SourceRepo};
+use crate::workspace::git::{self, GitError, SourceRepo};
 use crate::workspace::of_run::MadeFrom;
 use crate::workspace::private_copy::PrivateCopy;
 
@@ -34,7 +37,7 @@ pub struct Execution<'a> {
     pub checkout: Option<Arc<Checkout>>,
     pub home: &'a Home,
     pub work: PathBuf,
-    pub git: PathBuf,
+    pub git: Program,
 }
 
 impl Execution<'_> {
@@ -49,6 +52,21 @@ impl Execution<'_> {
             work: &self.work,
             git: &self.git,
         }
+    }
+
+    /// Which git this run uses, for its evidence.
+    pub fn git_use(&self) -> Result<GitUse, Stop> {
+        let unreadable = |error: io::Error| {
+            Stop::Finding(
+                format!("git cannot be read: {error}"),
+                Code::ProviderUnavailable,
+            )
+        };
+        Ok(GitUse {
+            place: self.git.class(),
+            version: git::version(&self.git)?,
+            sha256: digest_cache::digest(self.home, self.git.path()).map_err(unreadable)?,
+        })
     }
 
     /// Where a process of this run works: a copy, handed over, and a scratch directory.

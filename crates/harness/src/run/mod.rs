@@ -33,7 +33,7 @@ use cto_core::values::blocker::Finding;
 
 use crate::evidence::{OpenBundle, SealedBundle};
 use crate::host::failure::Failure;
-use crate::host::{Env, Home, OwnProgram};
+use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::execution::{Execution, Stop};
@@ -130,8 +130,8 @@ fn perform(
     let Some(plan) = &planned.plan else {
         return Ok((Reached::Gates, record::blocks(bundle, request)?));
     };
-    record::plan(bundle, plan)?;
     let execution = asked.execution(plan, work)?;
+    record::plan(bundle, plan, execution.git_use()?)?;
     let answer = asked.approvals.answer(request.origin);
     let executed =
         approvals::settle(bundle, &plan.contract, answer).and_then(|settled| match settled {
@@ -149,9 +149,8 @@ fn perform(
 
 impl<'a> Asked<'a> {
     fn execution(&self, plan: &'a Plan, work: &Path) -> Result<Execution<'a>, Stop> {
-        let missing = || "git was not found on PATH".to_owned();
-        let git = self.env.find_program("git");
-        let git = git.ok_or_else(|| Stop::Finding(missing(), Code::ProviderUnavailable))?;
+        let git = programs::git(self.env, self.home)
+            .map_err(|none| Stop::Finding(none.to_string(), Code::ProviderUnavailable))?;
         Ok(Execution {
             env: self.env,
             cancel: self.cancel,

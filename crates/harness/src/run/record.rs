@@ -8,7 +8,9 @@ use cto_core::bundle::report::EngineFacts;
 use cto_core::engine::manifest::{Invocation, Program};
 use cto_core::gate::plan::Plan;
 use cto_core::gate::{GateReport, GateResult, GateVerdict};
-use cto_core::run::event::{ContractCreated, Event, GateBlocked, Kind, PlanUpdated, RunStarted};
+use cto_core::run::event::{
+    ContractCreated, Event, GateBlocked, GitUse, Kind, PlanUpdated, RunStarted,
+};
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
@@ -125,7 +127,7 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
 }
 
 /// The plan, once every gate let it through.
-pub fn plan(bundle: &mut OpenBundle, plan: &Plan) -> Result<(), Stop> {
+pub fn plan(bundle: &mut OpenBundle, plan: &Plan, git: GitUse) -> Result<(), Stop> {
     bundle.emit(Event::PlanUpdated(PlanUpdated {
         summary: plan.summary(),
         containment: plan.containment,
@@ -136,6 +138,7 @@ pub fn plan(bundle: &mut OpenBundle, plan: &Plan) -> Result<(), Stop> {
             .map(|toolchain| toolchain.record.clone())
             .collect(),
         guard: plan.guard_plan(),
+        git: Some(git),
     }))?;
     Ok(())
 }

@@ -14,6 +14,7 @@ use cto_core::workspace::tree::{Entry, FileKind, Tree};
 
 use crate::host;
 use crate::host::files;
+use crate::host::programs::Program;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::git::{GitError, HarnessRepo, SourceError, SourceRepo};
 use crate::workspace::on_disk;
@@ -63,7 +64,7 @@ pub struct Ready {
 
 /// What to apply, and where.
 pub struct Order<'a> {
-    pub git: &'a Path,
+    pub git: &'a Program,
     pub repository: &'a Path,
     /// The tree the run started from, as git names it.
     pub tree: &'a str,
@@ -445,9 +446,11 @@ mod tests {
         git(&["checkout", "-q", "."]);
         fs::set_permissions(top.join("a"), Permissions::from_mode(0o600)).unwrap();
         let tree = git(&["rev-parse", "HEAD^{tree}"]);
-        let program = std::env::split_paths(&std::env::var_os("PATH").unwrap())
-            .map(|dir| dir.join("git"))
-            .find(|git| git.is_file());
+        let home = host::Home {
+            root: dir.join("state"),
+            runs: dir.join("runs"),
+        };
+        let program = host::programs::git(&host::Env::default(), &home);
         let paths = ["a", "b"].map(TreePath::new).into();
         let order = Order {
             git: &program.unwrap(),

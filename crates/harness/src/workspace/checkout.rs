@@ -16,6 +16,7 @@ use cto_core::workspace::tree::{self, Tree};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::host::files;
+use crate::host::programs::Program;
 use crate::host::{self, Home};
 use crate::workspace::WorkspaceError;
 use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo, Submodule};
@@ -95,7 +96,7 @@ impl Checkout {
     /// Finds the checkout, or makes it; `true` when it had to be made.
     pub fn find_or_make(
         home: &Home,
-        git: &Path,
+        git: &Program,
         source: &SourceRepo,
         wanted: &Wanted<'_>,
     ) -> Result<(Self, bool), WorkspaceError> {
@@ -270,7 +271,7 @@ fn kept(root: &Path) -> Vec<Kept> {
 /// Everything of a checkout, written and synced; it counts once it has its name.
 fn lay_out(
     dir: &Path,
-    git: &Path,
+    git: &Program,
     source: &SourceRepo,
     wanted: &Wanted<'_>,
 ) -> Result<(), WorkspaceError> {

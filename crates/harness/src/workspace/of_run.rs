@@ -12,6 +12,7 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
 use cto_core::workspace::tree::Tree;
 
+use crate::host::programs::Program;
 use crate::host::{self, Home};
 use crate::task::cases::{Case, FixtureFile};
 use crate::workspace::WorkspaceError;
@@ -74,7 +75,7 @@ pub struct MadeFrom<'a> {
     pub home: &'a Home,
     /// The run's directory below `work/`.
     pub work: &'a Path,
-    pub git: &'a Path,
+    pub git: &'a Program,
 }
 
 impl Workspace {

@@ -54,6 +54,7 @@ pub fn build_report(
         containment: facts.containment.unwrap_or(Containment::None),
         workspace_guard: facts.guard.clone(),
         toolchains: facts.toolchains.clone(),
+        git: facts.git.clone(),
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,
         run_finished_at: sealing.finished_at,

@@ -14,7 +14,7 @@ use crate::bundle;
 use crate::bundle::report_md::RendererNumber;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
-use crate::run::event::{CheckKind, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
+use crate::run::event::{CheckKind, GitUse, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::task::contract::{Label, Stage};
 use crate::values::blocker::Blocker;
@@ -56,6 +56,9 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_guard: Option<GuardPlan>,
     pub toolchains: Vec<Toolchain>,
+    /// The git that ran outside every jail; absent where none did, and in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git: Option<GitUse>,
     pub harness_version: String,
     pub run_started_at: Utc,
     pub run_finished_at: Utc,

@@ -154,7 +154,7 @@ pub enum Lanes {
 pub enum Fault {
     /// No file of the harness may grow past [`SMALL_FILE`].
     SmallFiles,
-    /// PATH leads to nothing.
+    /// The config file names a git that is not there.
     NoGit,
     /// The run is cancelled at the engine's first output.
     Interrupt,

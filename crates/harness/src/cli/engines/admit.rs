@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cto_core::gate::Binary;
 use cto_core::records::{
     BuildReport, ExecutableAdmission, Field, Issue, MAX_RECORD, ModelAdmission, ModelDecision,
-    Record, RecordKind, SourceAdmissionRecord, Takes, TargetAdmission, read,
+    Record, RecordKind, SourceAdmissionRecord, Takes, TargetAdmission, read, read_on,
 };
 use cto_core::values::ids::EngineId;
 use serde_json::{Map, Value, json};
@@ -163,8 +163,8 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
     let bytes = serde_json::to_vec(&map).map_err(|error| {
         Failure::internal("unwritable_record", "the record cannot be written").because(&error)
     })?;
-    let record: T =
-        read(&bytes).map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
+    let record: T = read_on(&bytes, host::now())
+        .map_err(|issues| refused(T::KIND, "the flags of this command", &issues))?;
     let bytes = cto_core::values::json::pretty(&record).map_err(|error| {
         Failure::internal("unwritable_record", "the record cannot be written").because(&error)
     })?;
@@ -193,7 +193,7 @@ fn new<T: Record>(context: &Context, args: &NewArgs) -> Result<u8, Failure> {
 }
 
 fn issues_of<T: Record>(bytes: &[u8]) -> Vec<Issue> {
-    read::<T>(bytes).err().unwrap_or_default()
+    read_on::<T>(bytes, host::now()).err().unwrap_or_default()
 }
 
 /// What the file itself says: path, digest, identity, and what its build says.

@@ -143,7 +143,7 @@ fn choose(context: &Context, store: &KeyStore, args: UseArgs) -> Result<u8, Fail
             let key = keys::read_public(&public)
                 .map_err(|error| error.failure().at(public.display().to_string()))?;
             Choice::Command {
-                argv: args.program,
+                argv: by_path(args.program)?,
                 public_key: key.to_pem(),
             }
         }
@@ -163,6 +163,22 @@ fn choose(context: &Context, store: &KeyStore, args: UseArgs) -> Result<u8, Fail
         &[&record],
         "it signs what is sealed here from now on",
     )
+}
+
+/// The program by its absolute path: a name would be searched for again whenever it signs.
+fn by_path(mut argv: Vec<String>) -> Result<Vec<String>, Failure> {
+    let Some(program) = argv.first_mut() else {
+        return Ok(argv);
+    };
+    let named = Failure::usage("bad_signer", "the signer cannot be used");
+    if !program.contains('/') {
+        return Err(named
+            .reason(format!("{program:?} is a name, not a path"))
+            .hint("name the program by its absolute path"));
+    }
+    let path = std::path::absolute(&*program).map_err(|error| named.because(&error))?;
+    *program = path.display().to_string();
+    Ok(argv)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {

@@ -32,11 +32,15 @@ enum Action {
 
 /// What a config file may hold, for the help.
 pub fn keys() -> String {
-    let mut text = "Keys of the config file, each beaten by its flag:\n".to_owned();
+    let mut text =
+        "Keys of the config file, each beaten by its flag where it has one:\n".to_owned();
     for knob in KNOBS {
+        let flag = knob.flag.map(|flag| format!(" ({flag})"));
         text.push_str(&format!(
-            "  {:<9} {} ({})\n",
-            knob.key, knob.what, knob.flag
+            "  {:<9} {}{}\n",
+            knob.key,
+            knob.what,
+            flag.unwrap_or_default()
         ));
     }
     text.push_str(

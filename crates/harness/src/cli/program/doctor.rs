@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::cli::Context;
 use crate::host::Home;
 use crate::host::failure::Failure;
+use crate::host::programs;
 use crate::host::toolchains::{self, Resolved};
 use crate::plan::doctor;
 use crate::screen::output::{dim, tame};
@@ -22,10 +23,11 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let probe = probe::probe();
     let signs = doctor::look(&probe);
     let advice = advice::advise_host(&signs);
-    let programs: Vec<(&str, Resolved)> = doctor::PROGRAMS
+    let shown: Vec<(&str, Resolved)> = doctor::PROGRAMS
         .iter()
         .map(|name| (*name, toolchains::resolve(name, &context.env, &home)))
         .collect();
+    let git = programs::git(&context.env, &home);
     let unused: Vec<&str> = doctor::UNUSED_VARIABLES
         .into_iter()
         .filter(|name| context.env.get(name).is_some())
@@ -48,7 +50,11 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             "missing": probe.missing,
             "advice": advice,
             "reachable_stages": stages,
-            "programs": programs.iter().map(|(name, found)| json!({"program": name, "found": describe(found)})).collect::<Vec<_>>(),
+            "programs": shown.iter().map(|(name, found)| json!({"program": name, "found": describe(found)})).collect::<Vec<_>>(),
+            "git": match &git {
+                Ok(git) => json!({"path": git.path().display().to_string(), "place": git.class()}),
+                Err(none) => json!({"refused": none.to_string()}),
+            },
             "unused_variables": unused,
             "checkouts": {"count": kept.0, "bytes": kept.1},
             "state_home": home.root.display().to_string(),
@@ -57,9 +63,14 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     }
     print_layers(context, &probe, &signs.kernel);
     context.output.line("");
-    for (name, found) in &programs {
+    for (name, found) in &shown {
         context.output.row(name, &tame(&describe(found)));
     }
+    let outside = match &git {
+        Ok(git) => format!("git is {}", git.path().display()),
+        Err(none) => none.to_string(),
+    };
+    context.output.row("outside", &tame(&outside));
     context
         .output
         .row("state", &home.root.display().to_string());

@@ -114,8 +114,15 @@ fn main_sections() -> Roff {
         settings::VARIABLE
     ))]);
     for knob in KNOBS {
-        let what =
-            format!("{} ({}); default: {}", knob.what, knob.flag, knob.default).replace('`', "");
+        let what = format!(
+            "{}{}; default: {}",
+            knob.what,
+            knob.flag
+                .map(|flag| format!(" ({flag})"))
+                .unwrap_or_default(),
+            knob.default
+        )
+        .replace('`', "");
         roff.control("TP", [])
             .text([bold(knob.key)])
             .text([roman(what)]);

@@ -17,6 +17,7 @@ use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
 use crate::host::failure::Failure;
+use crate::host::programs;
 use crate::screen::output::dim;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
@@ -150,9 +151,11 @@ fn prepare(
     repository: &Path,
     aside: &Path,
 ) -> Result<Ready, Failure> {
-    let git = context.env.find_program("git").ok_or_else(|| {
-        Failure::blocked("toolchain_unavailable", "git was not found on PATH")
+    let git = programs::git(&context.env, &context.home()?).map_err(|none| {
+        Failure::blocked("toolchain_unavailable", "there is no git to apply it with")
+            .because(&none)
             .so("nothing was changed")
+            .hint("install git with the system, or name one with `git` in the config file")
     })?;
     // A file of our own, where no jail can reach it: git reads patches from files.
     let patch = aside.join(bundle::PATCH);

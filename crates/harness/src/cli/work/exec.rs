@@ -94,7 +94,10 @@ fn execute(context: &Context, args: Args, entry: Option<Entry>) -> Result<u8, Fa
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
-    let running = if args.layers.is_some() {
+    let running = if let Some(layers) = &args.layers {
+        context.output.note(&format!(
+            "note: --layers {layers}: this command is not contained; nothing is proven and nothing counts"
+        ));
         supervise::start_unproven(entry, &launch)
     } else {
         supervise::start_in(entry, &launch)

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use cto_core::bundle::attest::dsse;
-use cto_gateway::operator_program::{self, Limits};
+use cto_gateway::operator_program::{self, Limits, OperatorProgram};
 
 use super::SignError;
 
@@ -15,17 +15,21 @@ const LIMITS: Limits = Limits {
     output_bytes: 4096,
 };
 
-pub fn sign(argv: &[String], message: &[u8]) -> Result<Vec<u8>, SignError> {
-    sign_within(argv, message, LIMITS)
+pub fn sign(program: &OperatorProgram, message: &[u8]) -> Result<Vec<u8>, SignError> {
+    sign_within(program, message, LIMITS)
 }
 
-fn sign_within(argv: &[String], message: &[u8], limits: Limits) -> Result<Vec<u8>, SignError> {
+fn sign_within(
+    program: &OperatorProgram,
+    message: &[u8],
+    limits: Limits,
+) -> Result<Vec<u8>, SignError> {
     let failed = |what: String| SignError::Command {
-        program: argv.first().cloned().unwrap_or_default(),
+        program: program.path.display().to_string(),
         what,
     };
-    let answer =
-        operator_program::run(argv, message, limits).map_err(|error| failed(error.to_string()))?;
+    let answer = operator_program::run(program, message, limits)
+        .map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8_lossy(&answer);
     let text: String = text.split_ascii_whitespace().collect();
     dsse::decode(&text).ok_or_else(|| failed("did not print base64".into()))
@@ -36,11 +40,15 @@ mod tests {
     use super::*;
 
     fn ask(script: &str) -> Result<Vec<u8>, String> {
-        sign(
-            &["/bin/sh".to_owned(), "-c".to_owned(), script.to_owned()],
-            b"message",
-        )
-        .map_err(|error| error.to_string())
+        sign(&shell(script), b"message").map_err(|error| error.to_string())
+    }
+
+    fn shell(script: &str) -> OperatorProgram {
+        OperatorProgram {
+            path: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        }
     }
 
     #[test]
@@ -60,11 +68,12 @@ mod tests {
                 .contains("did not print base64")
         );
         assert!(ask("exit 3").unwrap_err().contains("ended with"));
-        let missing = sign(&["/nonexistent/signer".to_owned()], b"")
-            .unwrap_err()
-            .to_string();
+        let missing = OperatorProgram {
+            path: "/nonexistent/signer".into(),
+            ..shell("")
+        };
+        let missing = sign(&missing, b"").unwrap_err().to_string();
         assert!(missing.contains("could not be started"), "{missing}");
-        assert!(sign(&[], b"").is_err());
     }
 
     #[test]
@@ -74,12 +83,11 @@ mod tests {
         let script = format!(
             "trap '' TERM; sleep 60 & echo $! >{here}/child; echo $$ >{here}/program; wait"
         );
-        let argv = ["/bin/sh", "-c", &script].map(str::to_owned);
         let limits = Limits {
             time: Duration::from_millis(500),
             ..LIMITS
         };
-        let error = sign_within(&argv, b"message", limits).unwrap_err();
+        let error = sign_within(&shell(&script), b"message", limits).unwrap_err();
         assert!(error.to_string().contains("gave no answer within 0.5 s"));
         for file in ["child", "program"] {
             let pid = std::fs::read_to_string(dir.path().join(file)).unwrap();

@@ -19,7 +19,11 @@ use cto_core::values::json::{self, JsonError};
 use cto_core::values::time::Utc;
 use ed25519_dalek::{Signer as _, SigningKey};
 
+use cto_gateway::operator_program::OperatorProgram;
+
 use crate::evidence::keys::{self, Choice, KeyStore, KeysError, MACHINE_LABEL};
+use crate::host::Env;
+use crate::host::programs::{self, NoProgram};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
@@ -29,6 +33,8 @@ pub enum SignError {
     NotOpenSsh(std::path::PathBuf),
     #[error("the signing command {program:?} {what}")]
     Command { program: String, what: String },
+    #[error("the signing command may not run")]
+    Program(#[from] NoProgram),
     #[error("the signature made is not one of key {0}")]
     Wrong(String),
     #[error(transparent)]
@@ -37,7 +43,7 @@ pub enum SignError {
 
 enum Means {
     Held(Box<SigningKey>),
-    Program(Vec<String>),
+    Program(OperatorProgram),
 }
 
 /// A key that can sign now.
@@ -74,7 +80,11 @@ impl Signer {
                 );
                 (
                     Self {
-                        means: Means::Program(argv.clone()),
+                        means: Means::Program(programs::to_start(
+                            argv,
+                            &Env::of_process(),
+                            &store.home(),
+                        )?),
                         key,
                     },
                     label,
@@ -99,7 +109,7 @@ impl Signer {
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         let signature = match &self.means {
             Means::Held(secret) => secret.sign(message).to_bytes().to_vec(),
-            Means::Program(argv) => command::sign(argv, message)?,
+            Means::Program(program) => command::sign(program, message)?,
         };
         match self.key.signed(message, &signature) {
             true => Ok(signature),

@@ -32,7 +32,7 @@ use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
-use crate::host::{self, Env, workers};
+use crate::host::{self, Env, programs, workers};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Limits};
@@ -231,11 +231,11 @@ impl MatrixRun<'_> {
         cancel: &Cancel,
     ) -> io::Result<RowOutcome> {
         let place = Place::make(dir.to_owned())?;
+        if row.fault == Some(Fault::NoGit) {
+            place.configure("git = \"/nonexistent/git\"\n")?;
+        }
         if let Some(source) = &row.source {
-            let git = self
-                .env
-                .find_program("git")
-                .ok_or_else(|| io::Error::other("git was not found on PATH"))?;
+            let git = programs::git(self.env, &place.home()).map_err(io::Error::other)?;
             place.make_source(&git, &files_of(&self.order.fixture, row), &source.dirt)?;
         }
         let honeypot = row
@@ -328,12 +328,7 @@ impl MatrixRun<'_> {
 
     /// The program itself, told to run one row: nothing of the operator's environment but PATH.
     fn launch(&self, row: &Row, manifest: &Manifest, place: &Place, words: &Words) -> Launch {
-        let path = match row.fault {
-            Some(Fault::NoGit) => place.at("nothing").into_os_string(),
-            Some(Fault::SmallFiles | Fault::Interrupt | Fault::SourceEdited) | None => {
-                self.env.get("PATH").unwrap_or_default().to_owned()
-            }
-        };
+        let path = self.env.get("PATH").unwrap_or_default().to_owned();
         let mut env: BTreeMap<OsString, OsString> = BTreeMap::from([
             ("PATH".into(), path),
             ("HOME".into(), place.at("home").into_os_string()),

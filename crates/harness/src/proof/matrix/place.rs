@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use cto_core::values::digest::Digest;
 
-use crate::host;
 use crate::host::files;
+use crate::host::programs::Program;
+use crate::host::{self, Home};
 use crate::task::cases::FixtureFile;
 use crate::workspace::git::{Edit, HarnessRepo};
 use crate::workspace::on_disk;
@@ -52,7 +53,7 @@ impl Place {
     /// A repository with these files in one commit, and then some that are in none.
     pub fn make_source(
         &self,
-        git: &Path,
+        git: &Program,
         committed: &[FixtureFile],
         dirt: &BTreeMap<String, String>,
     ) -> io::Result<()> {
@@ -68,6 +69,21 @@ impl Place {
         files::remove_tree(&bare)?;
         dirt.iter()
             .try_for_each(|(name, text)| fs::write(source.join(name), text))
+    }
+
+    /// The config file of whoever runs the row.
+    pub fn configure(&self, text: &str) -> io::Result<()> {
+        let dir = self.at("home/.config/cto");
+        host::make_private_dir(&dir)?;
+        fs::write(dir.join("config.toml"), text)
+    }
+
+    /// The state home of the row.
+    pub fn home(&self) -> Home {
+        Home {
+            root: self.at("state"),
+            runs: self.at("state/harness-runs"),
+        }
     }
 
     pub fn at(&self, name: &str) -> PathBuf {

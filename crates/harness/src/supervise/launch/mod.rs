@@ -20,7 +20,7 @@ use cto_jail::{Guarded, JailLimits, JailPlan, Mount, STAND_IN_DIR};
 pub use exec::ExecOrder;
 
 use crate::host::toolchains::{self, SYSTEM_PATH};
-use crate::host::{self, Env};
+use crate::host::{self, Env, programs};
 use crate::supervise::Limits;
 
 /// Where a jail shows the private copy, and where the process begins.
@@ -138,12 +138,8 @@ impl<'a> RunPlace<'a> {
     }
 
     fn bare_env(&self) -> BTreeMap<OsString, OsString> {
-        let path = self.env.get("PATH").map(|path| {
-            let absolute = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-            std::env::join_paths(absolute).unwrap_or_else(|_| OsString::from(SYSTEM_PATH))
-        });
         environment(
-            path.unwrap_or_else(|| SYSTEM_PATH.into()),
+            programs::clean_path_of_run(self.env),
             self.scratch.join("home"),
             self.scratch.join("tmp"),
         )

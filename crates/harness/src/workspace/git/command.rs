@@ -2,13 +2,12 @@
 //! so.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use cto_core::values::paths::TreePath;
 
 use super::GitError;
-use crate::host::toolchains::SYSTEM_PATH;
+use crate::host::programs::{self, Program};
 
 /// Runs a command that reads paths and may answer while it reads.
 pub(super) fn told(
@@ -39,11 +38,11 @@ pub(super) fn told(
     output.map_err(|source| GitError::Pipe { operation, source })
 }
 
-pub(super) fn scrubbed(git: &Path) -> Command {
-    let mut command = Command::new(git);
+pub(super) fn scrubbed(git: &Program) -> Command {
+    let mut command = Command::new(git.path());
     command
         .env_clear()
-        .env("PATH", SYSTEM_PATH)
+        .env("PATH", programs::system_path())
         .env("LC_ALL", "C")
         .env("HOME", "/nonexistent")
         .env("GIT_CONFIG_NOSYSTEM", "1")

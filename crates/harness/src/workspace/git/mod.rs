@@ -18,12 +18,14 @@ pub use tree_files::{Submodule, Visit, Wanted};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
+use crate::host::programs::Program;
 use command::{finish, last_line, scrubbed, told};
 use import::{Base, quoted, write_commit};
 
@@ -84,7 +86,7 @@ const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding !me
 
 /// A repository of the harness's own.
 pub struct HarnessRepo {
-    git: PathBuf,
+    git: Program,
     dir: PathBuf,
 }
 
@@ -100,9 +102,9 @@ impl<'a> Edit<'a> {
 }
 
 impl HarnessRepo {
-    pub fn init(git: &Path, dir: &Path) -> Result<Self, GitError> {
+    pub fn init(git: &Program, dir: &Path) -> Result<Self, GitError> {
         let repo = Self {
-            git: git.to_owned(),
+            git: git.clone(),
             dir: dir.to_owned(),
         };
         let mut command = scrubbed(git);
@@ -123,7 +125,7 @@ impl HarnessRepo {
     }
 
     /// One that starts with another's objects, which are only ever read.
-    pub fn beside(git: &Path, dir: &Path, objects: &Path) -> Result<Self, GitError> {
+    pub fn beside(git: &Program, dir: &Path, objects: &Path) -> Result<Self, GitError> {
         let write = || -> io::Result<()> {
             for below in ["objects/info", "refs", "info"] {
                 fs::create_dir_all(dir.join(below))?;
@@ -139,7 +141,7 @@ impl HarnessRepo {
         };
         write().map_err(|source| GitError::Layout { source })?;
         Ok(Self {
-            git: git.to_owned(),
+            git: git.clone(),
             dir: dir.to_owned(),
         })
     }
@@ -340,6 +342,30 @@ impl HarnessRepo {
             }),
         }
     }
+}
+
+/// What a git says of itself, in a few plain characters.
+pub fn version(git: &Program) -> Result<String, GitError> {
+    let mut command = scrubbed(git);
+    command.current_dir("/").arg("--version");
+    let answer = source::asked("--version", command)?;
+    let text = String::from_utf8_lossy(&answer);
+    let line = text.lines().next().unwrap_or_default();
+    let plain = line.strip_prefix("git version ").unwrap_or(line);
+    Ok(plain
+        .chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .take(100)
+        .collect())
+}
+
+/// Where a git keeps programs that it starts itself.
+pub fn own_programs(git: &Program) -> Result<PathBuf, GitError> {
+    let mut command = scrubbed(git);
+    command.current_dir("/").arg("--exec-path");
+    let mut answer = source::asked("--exec-path", command)?;
+    answer.truncate(answer.trim_ascii_end().len());
+    Ok(PathBuf::from(std::ffi::OsString::from_vec(answer)))
 }
 
 /// Is this name a git directory or pointer, in any spelling git would accept?

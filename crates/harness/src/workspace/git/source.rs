@@ -14,6 +14,7 @@ use cto_core::values::paths::TreePath;
 
 use super::tree_files::{self, Submodule, Visit, Wanted};
 use super::{GitError, last_line, scrubbed};
+use crate::host::programs::Program;
 
 /// What git leaves in its directory while something is unfinished.
 pub const UNFINISHED: [&str; 9] = [
@@ -31,7 +32,7 @@ pub const UNFINISHED: [&str; 9] = [
 /// An opened source: where it is, and which commit HEAD named.
 #[derive(Debug)]
 pub struct SourceRepo {
-    git: PathBuf,
+    git: Program,
     /// Our own git directory, with a copy of the source's index.
     ours: PathBuf,
     /// The top of the work tree.
@@ -58,7 +59,7 @@ pub enum SourceError {
 
 impl SourceRepo {
     /// Finds the repository around `dir`. `ours` is a fresh directory for our side of it.
-    pub fn open(git: &Path, dir: &Path, ours: &Path) -> Result<Self, SourceError> {
+    pub fn open(git: &Program, dir: &Path, ours: &Path) -> Result<Self, SourceError> {
         if !dir.is_dir() {
             return Err(SourceError::NoRepository(
                 "there is no such directory".into(),
@@ -91,7 +92,7 @@ impl SourceRepo {
             ));
         }
         let mut repo = Self {
-            git: git.to_owned(),
+            git: git.clone(),
             ours: ours.to_owned(),
             top: path(top),
             git_dir: path(git_dir),
@@ -368,7 +369,7 @@ fn no_repository(error: GitError) -> SourceError {
     }
 }
 
-fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitError> {
+pub(super) fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitError> {
     command.stdout(Stdio::piped());
     let child = command
         .spawn()
@@ -386,7 +387,7 @@ fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitEr
 }
 
 /// The ignore file of the operator's own git, where one is named.
-pub fn operators_excludes(git: &Path, home: &Path) -> Option<PathBuf> {
+pub fn operators_excludes(git: &Program, home: &Path) -> Option<PathBuf> {
     let mut command = scrubbed(git);
     command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
     command.args([

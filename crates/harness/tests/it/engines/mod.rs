@@ -1,6 +1,7 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
 //! gateway to a model, and the real Pi with a scripted model.
 
+pub mod belief;
 pub mod gateway;
 pub mod list;
 pub mod matrix;

@@ -11,6 +11,7 @@ use cto_testkit::{is_root, skip};
 
 use crate::fixtures::people::{Person, people};
 use crate::fixtures::targets::Targets;
+use crate::house;
 
 const BEGIN: &str = "<!-- table: begin -->\n";
 const END: &str = "<!-- table: end -->\n";
@@ -160,4 +161,21 @@ fn compare(table: &str) {
         old, table,
         "docs/threat-model.md is stale: `just docs` writes it anew"
     );
+}
+
+#[test]
+fn a_jail_with_layers_left_out_says_that_it_contains_nothing() {
+    let house = house();
+    for layers in ["none", "seccomp"] {
+        let answer = house.cto(&["exec", "--layers", layers, "--", "true"]);
+        let said = format!("note: --layers {layers}: this command is not contained");
+        let lines: Vec<&str> = answer.stderr.lines().collect();
+        assert!(
+            matches!(lines.as_slice(), [only] if only.starts_with(&said)),
+            "{answer:?}"
+        );
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+    }
+    let plain = house.cto(&["exec", "--", "true"]);
+    assert!(!plain.stderr.contains("not contained"), "{plain:?}");
 }

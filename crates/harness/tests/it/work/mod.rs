@@ -9,6 +9,7 @@ pub mod killed;
 pub mod limits;
 pub mod measure;
 pub mod overlay;
+pub mod programs;
 pub mod run;
 pub mod run_all;
 pub mod try_real;

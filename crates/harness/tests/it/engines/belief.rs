@@ -1,0 +1,144 @@
+//! Which records are believed: only what root and the operator alone could have written, of days
+//! that have come, and proofs whose own evidence is still there.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::Path;
+
+use cto_testkit::{House, is_root};
+use serde_json::json;
+
+use crate::fixtures::admission::{ENGINE, admitted, file, model};
+use crate::house;
+
+/// What a run at stage 2 says about its model, with this record.
+fn said(house: &House, record: &Path) -> String {
+    let url = house.root().join("elsewhere/url");
+    fs::write(&url, "http://127.0.0.1:9/v1\n").unwrap();
+    let (answer, bundle) = house.run_args(&[
+        "run",
+        "--base-url-file",
+        url.to_str().unwrap(),
+        "--engine",
+        ENGINE,
+        "--allow-engine",
+        ENGINE,
+        "--stage",
+        "2",
+        "--model-admission",
+        record.to_str().unwrap(),
+        "--json",
+    ]);
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    bundle.report()["blockers"].to_string()
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_record_that_someone_else_could_have_written_admits_nothing() {
+    let house = house();
+    admitted(&house);
+    let bytes = serde_json::to_vec(&model()).unwrap();
+    let put = |name: &str| {
+        let path = house.root().join("elsewhere").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        path
+    };
+    const REFUSED: &str = "model_not_admitted";
+    assert!(!said(&house, &put("good/model.json")).contains(REFUSED));
+    let open = put("open/model.json");
+    mode(open.parent().unwrap(), 0o777);
+    let sticky = put("sticky/model.json");
+    mode(sticky.parent().unwrap(), 0o1777);
+    let anybody = put("anybody/model.json");
+    mode(&anybody, 0o666);
+    let linked = house.root().join("elsewhere/linked.json");
+    symlink(put("good/model.json"), &linked).unwrap();
+    let mut refused = vec![open, sticky, anybody, linked];
+    if is_root() {
+        let group = put("group/model.json");
+        mode(&group, 0o664);
+        chown(&group, None, Some(4242)).unwrap();
+        let theirs = put("theirs/model.json");
+        chown(&theirs, Some(4242), None).unwrap();
+        let house_of_another = put("another/model.json");
+        chown(house_of_another.parent().unwrap(), Some(4242), None).unwrap();
+        refused.extend([group, theirs, house_of_another]);
+    }
+    for record in refused {
+        let said = said(&house, &record);
+        assert!(said.contains(REFUSED), "{}: {said}", record.display());
+    }
+}
+
+#[test]
+fn a_record_of_a_day_to_come_admits_nothing() {
+    let house = house();
+    admitted(&house);
+    for when in [
+        "2099-01-01",
+        "2999-12-31T23:59:59Z",
+        "9000-01-01T00:00:00+14:00",
+    ] {
+        let mut record = model();
+        record["admission_timestamp"] = json!(when);
+        let path = file(&house, "to-come.json", &record);
+        let said = said(&house, Path::new(&path));
+        assert!(said.contains("model_not_admitted"), "{when}: {said}");
+        assert!(said.contains("lies in the future"), "{when}: {said}");
+        let checked = house.cto(&["admit", "model", "check", &path, "--json"]);
+        assert_ne!(checked.code, Some(0), "{checked:?}");
+    }
+}
+
+#[test]
+fn only_one_word_opens_an_engine() {
+    for (word, opens) in [
+        ("1", true),
+        ("true", false),
+        ("yes", false),
+        ("TRUE", false),
+        ("01", false),
+    ] {
+        let house = house().with("CTO_HARNESS_ALLOW_PI", word);
+        let (_, bundle) = house.run_args(&["run", "--engine", "pi", "--json"]);
+        let closed = bundle.codes().contains(&"engine_gate_closed".to_owned());
+        assert_eq!(!closed, opens, "{word}: {:?}", bundle.codes());
+    }
+}
+
+#[test]
+fn a_proof_of_stage_one_does_not_outlive_the_run_it_names() {
+    let house = house();
+    admitted(&house);
+    let proven = house.cto(&["validate", "stage1", "--engine", ENGINE, "--json"]);
+    let proof = proven.json()["proof_paths"][0].as_str().unwrap().to_owned();
+    let written: serde_json::Value = serde_json::from_slice(&fs::read(&proof).unwrap()).unwrap();
+    let refused = written["refused_by_default"]["run_id"].as_str().unwrap();
+    let dir = house.runs_dir().join(refused);
+    let is_proven = || {
+        let model = house.root().join("elsewhere/model.json");
+        !said(&house, &model).contains("no proof of stage 1")
+    };
+    assert!(is_proven());
+    let aside = house.root().join("elsewhere/aside");
+    fs::rename(&dir, &aside).unwrap();
+    assert!(!is_proven(), "the run is gone");
+    fs::rename(&aside, &dir).unwrap();
+    assert!(is_proven());
+    let report = dir.join("report.json");
+    let bytes = fs::read(&report).unwrap();
+    fs::write(&report, [&bytes[..], b"\n"].concat()).unwrap();
+    assert!(!is_proven(), "the run was touched");
+    fs::write(&report, &bytes).unwrap();
+    // Another run in its place, whole and signed.
+    let (_, other) = house.run_args(&["run", "--engine", ENGINE, "--json"]);
+    let other = house.runs_dir().join(other.run_id());
+    fs::rename(&dir, &aside).unwrap();
+    fs::rename(&other, &dir).unwrap();
+    assert!(!is_proven(), "another run has its name");
+}
