@@ -168,11 +168,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
         .reseal();
     let found = crate::verdict(&old.bundle());
     assert_eq!(found.standing, Standing::Good, "{found:?}");
-    assert_eq!(
-        said(&found),
-        ["gates.json", "eligibility.json"],
-        "{found:?}"
-    );
+    assert_eq!(said(&found), ["gates.json"], "{found:?}");
     let answer = house.cto(&["verify", &old.dir.display().to_string()]);
     assert!(answer.stdout.contains("not re-derived"), "{answer:?}");
     // A number of later: nothing is said about the verdict, and nothing else is overlooked.
