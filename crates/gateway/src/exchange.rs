@@ -8,6 +8,7 @@ use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::calls::{CallRecord, Outcome, RefusalReason};
 use cto_core::wire::http::{ResponseHead, response_head};
 use cto_core::wire::mask::SecretPatterns;
+use cto_core::wire::needles::Needles;
 
 use super::Route;
 use super::call_context::{Broken, CallContext, PIECE, micros};
@@ -29,13 +30,22 @@ pub struct Outbound<'a> {
 /// What the calls of a run share.
 pub struct Exchange {
     pub pool: Pool,
-    /// What is masked in answers, and what is masked in errors.
-    in_answers: SecretPatterns,
-    in_errors: SecretPatterns,
+    known: Known,
 }
 
-/// A shorter credential could be a common word and is masked in errors only.
-const MIN_MASKED_KEY: usize = 8;
+/// What is looked for in answers.
+pub struct Known {
+    /// In a good answer: the credential. A short one could be any word, and is not looked for there.
+    pub in_answers: Needles,
+    /// In an error: the credential, and what is private of the endpoint.
+    pub in_errors: Needles,
+    pub private: Needles,
+    /// What no record holds.
+    pub patterns: SecretPatterns,
+}
+
+const MIN_IN_ANSWERS: usize = 8;
+const MIN_IN_ERRORS: usize = 4;
 
 impl Exchange {
     pub fn new(route: &Route) -> Self {
@@ -44,21 +54,21 @@ impl Exchange {
             .as_ref()
             .map(|credential| credential.reveal().as_bytes().to_vec())
             .unwrap_or_default();
-        let identifying: Vec<Vec<u8>> = route
+        let private: Vec<Vec<u8>> = route
             .endpoint
-            .identifying_strings()
+            .private_strings()
             .into_iter()
             .map(String::into_bytes)
             .collect();
-        let key_in_answers = if key.len() >= MIN_MASKED_KEY {
-            key.clone()
-        } else {
-            Vec::new()
-        };
+        let at_least = |length| Some(&key[..]).filter(|key| key.len() >= length);
         Self {
             pool: Pool::default(),
-            in_answers: SecretPatterns::new(identifying.iter().cloned().chain([key_in_answers])),
-            in_errors: SecretPatterns::new(identifying.into_iter().chain([key])),
+            known: Known {
+                in_answers: Needles::exact(at_least(MIN_IN_ANSWERS)),
+                in_errors: Needles::exact(at_least(MIN_IN_ERRORS)),
+                private: Needles::of_names(private.iter().map(Vec::as_slice)),
+                patterns: SecretPatterns::new(private.iter().cloned().chain([key.clone()])),
+            },
         }
     }
 
@@ -136,15 +146,10 @@ impl Exchange {
             return Err(RefusalReason::EncodedAnswer.into());
         }
         let is_success = (200..300).contains(&head.status);
-        let patterns = if is_success {
-            &self.in_answers
-        } else {
-            &self.in_errors
-        };
         let mut forwarder =
-            ResponseForwarder::new(context.route, call.path, head, is_success, patterns);
+            ResponseForwarder::new(context.route, call.path, head, is_success, &self.known);
         let done = forwarder.carry(context, call, &mut upstream, rest);
-        forwarder.into_record(call, patterns);
+        forwarder.into_record(call);
         let whole = done?;
         if whole.may_be_used_again && head.keeps_alive() {
             self.pool.put(upstream);

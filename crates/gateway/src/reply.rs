@@ -10,6 +10,9 @@ use cto_core::wire::calls::{Outcome, RefusalReason};
 use cto_core::wire::http::{Version, reason};
 use serde_json::json;
 
+/// Stands for the words of an error that are not passed on.
+const WITHHELD: &str = "the model endpoint answered with an error whose words are not passed on";
+
 /// An answer on its way to the engine; without a socket it goes nowhere, for a probe.
 pub struct Reply<'a> {
     socket: Option<&'a TcpStream>,
@@ -122,6 +125,21 @@ impl<'a> Reply<'a> {
         self.explain(status_of(outcome, why), outcome, why, message)
     }
 
+    /// Answers with the status of an error and, instead of its words, a sentence of ours.
+    pub fn withheld(
+        &mut self,
+        status: u16,
+        headers: &[(String, String)],
+        outcome: Outcome,
+    ) -> bool {
+        let json = [("content-type".to_owned(), "application/json".to_owned())];
+        let kept = headers.iter().filter(|(name, _)| name != "content-type");
+        let headers: Vec<_> = kept.cloned().chain(json).collect();
+        self.begin(status, &headers);
+        self.data(error_body(self.protocol, status, outcome, None, WITHHELD).as_bytes());
+        self.end()
+    }
+
     /// Says why a request is not passed on and, where one is to blame, by which field of it.
     pub fn refuse(&mut self, outcome: Outcome, why: RefusalReason, field: Option<&str>) -> bool {
         let message = match field {
@@ -139,7 +157,8 @@ impl<'a> Reply<'a> {
         message: &str,
     ) -> bool {
         let body = error_body(self.protocol, status, outcome, why, message);
-        self.document(status, &body, !retry_helps(outcome))
+        let again = retry_helps(outcome) && why != Some(RefusalReason::CredentialInAnswer);
+        self.document(status, &body, !again)
     }
 
     /// Writes a short JSON document. A final one tells the engine not to try again.

@@ -1,5 +1,6 @@
-//! The body of an answer on its way to the engine: checked, masked and passed on as it comes, held
-//! only until the answering model has said its name.
+//! The body of an answer on its way to the engine: checked and passed on byte for byte as it comes,
+//! held only until the answering model has said its name. One that holds the credential is cut. The
+//! body of an error waits until all of it was looked at.
 
 use std::io;
 
@@ -10,15 +11,16 @@ use cto_core::wire::calls::{CallRecord, Outcome, RefusalReason};
 use cto_core::wire::http::headers::passes_down;
 use cto_core::wire::http::path::PathClass;
 use cto_core::wire::http::{BodyReader, ResponseHead};
-use cto_core::wire::mask::{Masker, SecretPatterns};
+use cto_core::wire::watch::Watch;
 
 use super::Route;
 use super::call_context::{Broken, CallContext, PIECE};
+use super::exchange::Known;
 use super::spill_buffer::SpillBuffer;
 use super::upstream::Upstream;
 
 /// How much of the body of an error is passed on.
-const MAX_ERROR_BODY: u64 = 1 << 20;
+const MAX_ERROR_BODY: usize = 1 << 20;
 
 pub struct Whole {
     pub keep_alive: bool,
@@ -32,7 +34,10 @@ pub struct ResponseForwarder<'a> {
     headers: Vec<(String, String)>,
     body: BodyReader,
     reader: AnswerReader,
-    masker: Masker<'a>,
+    known: &'a Known,
+    watch: Watch<'a>,
+    /// The body of an error, as far as it may be passed on.
+    error: Vec<u8>,
     hasher: Hasher,
     bytes: u64,
     is_success: bool,
@@ -48,19 +53,25 @@ impl<'a> ResponseForwarder<'a> {
         path: PathClass,
         head: &ResponseHead,
         is_success: bool,
-        patterns: &'a SecretPatterns,
+        known: &'a Known,
     ) -> Self {
         let needs_model = is_success && path == PathClass::Generate;
-        let pass = head.headers.iter().filter(|(name, _)| passes_down(name));
+        let holds_none = |value: &str| !is_known(known, value.as_bytes());
+        let pass = head
+            .headers
+            .iter()
+            .filter(|(name, value)| passes_down(name) && holds_none(value));
         Self {
             route,
             status: head.status,
             headers: pass
-                .map(|(name, value)| (name.to_owned(), patterns.masked(value)))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .collect(),
             body: BodyReader::new(head.body),
             reader: AnswerReader::new(route.protocol, head.is_event_stream()),
-            masker: Masker::new(patterns),
+            known,
+            watch: Watch::new(&known.in_answers),
+            error: Vec::new(),
             hasher: Hasher::default(),
             bytes: 0,
             is_success,
@@ -76,7 +87,7 @@ impl<'a> ResponseForwarder<'a> {
         upstream: &mut Upstream,
         rest: Vec<u8>,
     ) -> Result<Whole, Broken> {
-        if self.held.is_none() {
+        if self.held.is_none() && self.is_success {
             context.reply.begin(self.status, &self.headers);
         }
         let mut buffer = rest;
@@ -87,13 +98,21 @@ impl<'a> ResponseForwarder<'a> {
                 let used = self.take(context, &buffer[..filled])?;
                 left_over = used < filled;
             }
-            if self.body.is_done() {
+            // Of an error no more is read than may be passed on.
+            if self.body.is_done() || self.error.len() > MAX_ERROR_BODY {
                 break;
             }
             buffer.resize(PIECE, 0);
-            filled = match self.read(context, upstream, &mut buffer)? {
-                0 => break,
-                n => n,
+            filled = match self.read(context, upstream, &mut buffer) {
+                Ok(0) => break,
+                Ok(n) => n,
+                // What is missing of an error changes nothing of its status.
+                Err(Broken(Outcome::Truncated | Outcome::Transport | Outcome::Stalled, _))
+                    if !self.is_success =>
+                {
+                    break;
+                }
+                Err(broken) => return Err(broken),
             };
         }
         let is_done = self.body.is_done();
@@ -126,19 +145,30 @@ impl<'a> ResponseForwarder<'a> {
             body,
             reader,
             hasher,
-            masker,
+            watch,
+            error,
+            is_success,
             bytes: total,
             ..
         } = self;
+        let mut leaked = false;
         let mut out = Vec::with_capacity(bytes.len() + 16);
         let mut fresh = 0u64;
         let used = body.push(bytes, &mut |piece| {
             hasher.update(piece);
             reader.push(piece);
-            masker.push(piece, &mut out);
+            if *is_success {
+                leaked |= watch.push(piece, &mut out);
+            } else {
+                let room = MAX_ERROR_BODY + 1 - error.len();
+                error.extend_from_slice(&piece[..piece.len().min(room)]);
+            }
             fresh += piece.len() as u64;
         });
         *total += fresh;
+        if leaked {
+            return Err(RefusalReason::CredentialInAnswer.into());
+        }
         if self.is_success
             && self
                 .reader
@@ -155,13 +185,9 @@ impl<'a> ResponseForwarder<'a> {
             .ledger
             .moved(fresh)
             .map_err(|why| Broken(Outcome::Budget, Some(why)))?;
-        if !self.is_success && self.bytes > MAX_ERROR_BODY {
-            return Err(Broken(
-                outcome_of(self.status, &self.reader.answer, false, false).0,
-                None,
-            ));
+        if self.is_success {
+            self.pass(context, &out)?;
         }
-        self.pass(context, &out)?;
         Ok(used)
     }
 
@@ -217,6 +243,9 @@ impl<'a> ResponseForwarder<'a> {
         }
         let (outcome, why) = outcome_of(self.status, answer, whole, self.needs_model);
         call.ended(outcome, why);
+        if !self.is_success {
+            return Ok(self.pass_error(context, call, whole));
+        }
         // An error inside an answer that names no model is the engine's to read; anything else
         // unnamed is not.
         let named = !answer.models.is_empty();
@@ -224,12 +253,12 @@ impl<'a> ResponseForwarder<'a> {
             && !answer.content
             && !answer.reasoning
             && answer.tool_calls == 0;
-        if self.held.is_some() && !named && !only_an_error {
+        if self.held.is_some() && !named && !(only_an_error && !self.held_is_private()) {
             return Err(Broken(outcome, why));
         }
         self.release(context)?;
         let mut out = Vec::new();
-        self.masker.finish(&mut out);
+        self.watch.finish(&mut out);
         context.reply.data(&out);
         if !whole || matches!(outcome, Outcome::Truncated | Outcome::Transport) {
             return Err(Broken(outcome, why));
@@ -237,7 +266,44 @@ impl<'a> ResponseForwarder<'a> {
         Ok(context.reply.end())
     }
 
-    pub fn into_record(self, call: &mut CallRecord, patterns: &SecretPatterns) {
+    /// An error keeps its status. Its body passes as it came, unless something in it is not the
+    /// engine's to know.
+    fn pass_error(
+        &mut self,
+        context: &mut CallContext<'_, '_>,
+        call: &mut CallRecord,
+        whole: bool,
+    ) -> bool {
+        let body = std::mem::take(&mut self.error);
+        if Watch::sees(&self.known.in_errors, &body) {
+            call.why = Some(RefusalReason::CredentialInAnswer);
+        }
+        let may_pass = whole && body.len() <= MAX_ERROR_BODY && !is_known(self.known, &body);
+        if may_pass {
+            context.reply.begin(self.status, &self.headers);
+            context.reply.data(&body);
+            return context.reply.end();
+        }
+        context
+            .reply
+            .withheld(self.status, &self.headers, call.outcome)
+    }
+
+    /// Does what waits say where the endpoint is? Read again: it is short, or in a file.
+    fn held_is_private(&mut self) -> bool {
+        let mut watch = Watch::new(&self.known.private);
+        let mut found = false;
+        let read = self.held.as_mut().map_or(Ok(()), |held| {
+            held.each(&mut |piece| {
+                found |= watch.push(piece, &mut Vec::new());
+                Ok(())
+            })
+        });
+        found || read.is_err()
+    }
+
+    pub fn into_record(self, call: &mut CallRecord) {
+        let patterns = &self.known.patterns;
         let answer = self.reader.answer;
         call.response_bytes = self.bytes;
         call.response_sha256 = MaybeKnown::Known(self.hasher.finish());
@@ -259,6 +325,11 @@ impl<'a> ResponseForwarder<'a> {
             .or(answer.models.first())
             .map_or(MaybeKnown::NotLookedAt, |name| told(name));
     }
+}
+
+/// Does a text hold the credential, or what is private of the endpoint?
+fn is_known(known: &Known, text: &[u8]) -> bool {
+    Watch::sees(&known.in_errors, text) || Watch::sees(&known.private, text)
 }
 
 /// Large enough to be sent by itself: it comes from the file of a buffer.

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -38,6 +38,8 @@ pub enum JailError {
 #[derive(Clone, Debug)]
 pub struct JailPlan {
     pub mounts: Vec<Mount>,
+    /// Files that look empty although what they lie in is shown.
+    pub hidden: Vec<PathBuf>,
     pub limits: JailLimits,
     pub door: bool,
     /// What of a writable directory is kept as it is.
@@ -55,6 +57,7 @@ impl JailPlan {
         let layers = Layer::ALL.to_vec();
         Self {
             mounts,
+            hidden: Vec::new(),
             limits: JailLimits::default(),
             door: false,
             guard: None,
@@ -163,6 +166,7 @@ fn order(
         outside: canary::outside(),
         uid: jail_uid(),
         mounts: plan.mounts.clone(),
+        hidden: plan.hidden.clone(),
         cwd: cwd.to_owned(),
         program: program.as_os_str().as_bytes().to_vec(),
         args: args.iter().map(bytes).collect(),

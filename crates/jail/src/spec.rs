@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use cto_core::containment::guard::Guard;
+use cto_core::containment::mounts::{Granted, Id};
 use cto_core::containment::{JailReport, Layer};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,8 @@ pub struct JailSpec {
     /// The uid the process gets when the harness is root.
     pub uid: u32,
     pub mounts: Vec<Mount>,
+    /// Files that look empty although what they lie in is shown.
+    pub hidden: Vec<PathBuf>,
     pub cwd: PathBuf,
     pub program: Vec<u8>,
     pub args: Vec<Vec<u8>>,
@@ -38,10 +41,14 @@ pub struct Guarded {
     pub places: Guard,
 }
 
-/// A directory or file of the host, visible inside.
+/// A directory or file of the host, visible inside. Made of leave that core gave, and of nothing
+/// else.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Mount {
     pub source: PathBuf,
+    /// What it was when leave was given: whatever else is found there is not mounted.
+    pub id: Id,
     pub target: PathBuf,
     pub writable: bool,
     /// Shown as owned by the jail's uid, for a directory that is not ours to give away.
@@ -51,28 +58,37 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// A path of the host under its own name, read-only.
-    pub fn read_only(path: impl Into<PathBuf>) -> Self {
-        let path = path.into();
-        Self::read_only_at(path.clone(), path)
+    /// A place of the host under the name it was found by.
+    pub fn in_place(granted: &Granted) -> Self {
+        Self::at(granted, granted.target())
     }
 
-    /// A path of the host under another name, read-only.
-    pub fn read_only_at(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+    /// A place of the host under another name.
+    pub fn at(granted: &Granted, target: impl Into<PathBuf>) -> Self {
         Self {
-            source: source.into(),
+            source: granted.path().to_owned(),
+            id: granted.id(),
             target: target.into(),
-            writable: false,
+            writable: granted.writable(),
             mapped: false,
             over: None,
         }
     }
 
-    /// A directory that was handed over, to be written in.
-    pub fn writable(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
+    /// As owned by the jail's uid. A file cannot be; it keeps the owner it has.
+    pub fn owned(self, granted: &Granted) -> Self {
+        Self {
+            mapped: granted.writable() && granted.is_dir(),
+            ..self
+        }
+    }
+
+    /// Below an overlay.
+    pub fn below(self, over: Over) -> Self {
         Self {
             writable: true,
-            ..Self::read_only_at(source, target)
+            over: Some(over),
+            ..self
         }
     }
 }

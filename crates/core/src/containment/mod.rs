@@ -2,6 +2,7 @@
 //!
 //! - this file: layers, canaries, what a process reported, what is not proven
 //! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
+//! - `mounts/` which places of the host a jail is shown
 //! - `advice.rs` a host that cannot contain: the exact fix
 //! - `outside.rs` which programs may run outside a jail; `ownership.rs` who could have written what
 //!   a path leads to
@@ -11,6 +12,7 @@
 pub mod advice;
 pub mod guard;
 pub mod masks;
+pub mod mounts;
 pub mod outside;
 pub mod ownership;
 
@@ -19,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::containment::mounts::HostPlace;
 use crate::values::paths::TreePath;
 
 /// How strongly a process is confined. `none` is said out loud wherever it appears.
@@ -151,6 +154,9 @@ pub struct GuardPlan {
     pub shown: Vec<TreePath>,
     /// Why the containment is less than what was asked for.
     pub fallback: Option<String>,
+    /// What of the host is shown beyond the system, read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown_of_host: Vec<HostPlace>,
 }
 
 /// What one jailed process measured about its jail before it became what it was started for.
@@ -242,6 +248,9 @@ pub struct ContainmentReport {
     pub survivors: Option<u64>,
     pub memory_meter: String,
     pub notes: Vec<String>,
+    /// What of the host processes were shown beyond the system, read-only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown_of_host: Vec<HostPlace>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -329,6 +338,9 @@ impl ContainmentReport {
             memory_meter: "sampled".to_owned(),
             processes,
             notes,
+            shown_of_host: guard
+                .map(|guard| guard.shown_of_host.clone())
+                .unwrap_or_default(),
         }
     }
 }

@@ -27,6 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::containment::guard::Decision;
+use crate::containment::mounts::Granted;
 use crate::engine::manifest::Manifest;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
@@ -105,7 +106,7 @@ pub struct EngineUse {
     /// As its own files name it; it was not asked.
     pub version: Option<String>,
     /// Directories and files to mount read-only, each at its own path.
-    pub mounts: Vec<String>,
+    pub mounts: Vec<Granted>,
     /// What it is written for; shown to the engine alone.
     pub interpreter: Option<ToolchainUse>,
 }
@@ -114,7 +115,7 @@ pub struct EngineUse {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InputUse {
     /// Where it is on the host.
-    pub source: String,
+    pub source: Granted,
     /// Its place in the workspace, relative.
     pub path: String,
 }
@@ -126,7 +127,7 @@ pub struct ToolchainUse {
     /// The directory to search for it; none for a program of the system.
     pub bin: Option<String>,
     /// Directories and files to mount read-only, each at its own path.
-    pub mounts: Vec<String>,
+    pub mounts: Vec<Granted>,
     /// Variables it needs to find them.
     pub env: BTreeMap<String, String>,
 }

@@ -2,6 +2,7 @@
 //! the first phase that has any.
 
 use crate::containment::guard::Guard;
+use crate::containment::mounts::{Granted, HostPlace};
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
 use crate::gate::{
@@ -42,8 +43,24 @@ impl Plan {
             masked: self.guard.masked.clone(),
             shown: self.guard.shown.clone(),
             fallback: self.fallback.clone(),
+            shown_of_host: self.shown_of_host(),
         };
         (self.containment != Containment::None).then(plan)
+    }
+
+    /// What of the host processes of the run are shown beyond the system.
+    fn shown_of_host(&self) -> Vec<HostPlace> {
+        let engine = self.engine.iter();
+        let interpreters = engine.clone().flat_map(|engine| &engine.interpreter);
+        let toolchains = self.toolchains.iter().chain(interpreters);
+        let granted = toolchains
+            .flat_map(|toolchain| &toolchain.mounts)
+            .chain(engine.flat_map(|engine| &engine.mounts))
+            .chain(self.inputs.iter().map(|input| &input.source));
+        let mut shown: Vec<HostPlace> = granted.map(Granted::shown).collect();
+        shown.sort();
+        shown.dedup();
+        shown
     }
 
     /// One line for the event and the terminal.

@@ -22,7 +22,7 @@ pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
     is_admitted_name, name_difference,
 };
-pub use secret_shape::{secret_key, secret_shape};
+pub use secret_shape::{secret_key, secret_shape, secret_variable};
 pub use source_admission::{ExecutionMode, LicenseStatus, SourceAdmissionRecord};
 pub use target::{MUST_FORBID, RiskClassification, TargetAdmission};
 pub use trigger::{Circumstance, ReviewTrigger, Trigger};

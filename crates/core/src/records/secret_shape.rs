@@ -79,12 +79,40 @@ pub fn secret_shape(text: &str) -> Option<&'static str> {
 
 /// Does the name of a key say that its value is secret?
 pub fn secret_key(name: &str) -> bool {
-    let plain: String = name
-        .to_lowercase()
+    KEYS.iter().any(|word| plain(name).contains(word)) || secret_shape(name).is_some()
+}
+
+fn plain(name: &str) -> String {
+    name.to_lowercase()
         .chars()
         .filter(|c| c.is_alphanumeric())
-        .collect();
-    KEYS.iter().any(|word| plain.contains(word)) || secret_shape(name).is_some()
+        .collect()
+}
+
+/// Parts of a variable's name that say the same.
+const VARIABLE_PARTS: &[&str] = &[
+    "KEY",
+    "KEYS",
+    "PASS",
+    "PASSWD",
+    "PAT",
+    "AUTH",
+    "CRED",
+    "CREDS",
+    "CREDENTIAL",
+    "CREDENTIALS",
+];
+
+/// Why a variable of the operator's looks like a secret; none where it does not.
+pub fn secret_variable(name: &str, value: &str) -> Option<&'static str> {
+    let upper = name.to_uppercase();
+    let named = upper
+        .split(|c: char| !c.is_alphanumeric())
+        .any(|part| VARIABLE_PARTS.contains(&part));
+    let tells = named || KEYS.iter().any(|word| plain(name).contains(word));
+    tells
+        .then_some("has the name of one")
+        .or_else(|| secret_shape(value))
 }
 
 fn begins_word(text: &str, at: usize) -> bool {
@@ -193,6 +221,20 @@ mod tests {
             "sk-abcdefghijklmnopqrstuvwx",
         ] {
             assert!(secret_key(key), "{key}");
+        }
+        for (name, value) in [
+            ("OPENAI_API_KEY", "x"),
+            ("DEPLOY_KEY", "x"),
+            ("github_token", "x"),
+            ("PGPASSWORD", "x"),
+            ("REGISTRY_AUTH", "x"),
+            ("PLAIN", "ghp_0123456789abcdefghij0123"),
+            ("DATABASE_URL", "postgres://me:word@host/db"),
+        ] {
+            assert!(secret_variable(name, value).is_some(), "{name}");
+        }
+        for (name, value) in [("TERM", "xterm"), ("KEYBOARD", "us"), ("RUST_LOG", "debug")] {
+            assert_eq!(secret_variable(name, value), None, "{name}");
         }
         assert!(!secret_key("credential_source_class") && !secret_key("review_trigger"));
     }

@@ -312,6 +312,14 @@ pub struct ModelUse {
     /// The call that the engine ended with, where a field of it was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_refused: Option<String>,
+    /// Answers that held the credential and were cut.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub credential_in_answer: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

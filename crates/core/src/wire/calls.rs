@@ -121,6 +121,8 @@ pub enum RefusalReason {
     Reset,
     Garbled,
     EncodedAnswer,
+    /// The answer held the operator's credential, and was cut.
+    CredentialInAnswer,
     // wrong model
     OtherName,
     NoName,
@@ -171,6 +173,7 @@ impl RefusalReason {
             Self::Reset => "the model endpoint closed the connection",
             Self::Garbled => "the model endpoint did not speak its protocol",
             Self::EncodedAnswer => "a compressed answer cannot be checked",
+            Self::CredentialInAnswer => "the answer held the credential, and was cut",
             Self::OtherName => "another model answered",
             Self::NoName => "the answer does not say which model gave it",
             Self::Calls => "the run has made as many model calls as it may",
@@ -383,6 +386,12 @@ impl GatewayReport {
             }
         }
         told
+    }
+
+    /// Answers that held the credential; none of it reached the engine.
+    pub fn credential_in_answer(&self) -> u64 {
+        let held = |call: &&CallRecord| call.why == Some(RefusalReason::CredentialInAnswer);
+        self.calls.iter().filter(held).count() as u64
     }
 
     /// Requests that were not passed on, budget aside.

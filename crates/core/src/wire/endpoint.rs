@@ -13,8 +13,45 @@ use crate::values::address::AddressKind;
 use crate::values::digest::Digest;
 
 const MAX_URL: usize = 2048;
-/// A shorter host name is too common a word to be taken out of texts.
-const MIN_IDENTIFYING_HOST: usize = 8;
+/// A shorter host name or path is too common a word to be taken out of texts.
+const MIN_TELLING: usize = 8;
+/// Hosts that everybody who uses a provider has, in lower case: they say nothing of an operator.
+const PUBLIC_HOSTS: [&str; 18] = [
+    "api.anthropic.com",
+    "api.cerebras.ai",
+    "api.deepseek.com",
+    "api.fireworks.ai",
+    "api.groq.com",
+    "api.minimax.io",
+    "api.mistral.ai",
+    "api.moonshot.ai",
+    "api.openai.com",
+    "api.together.xyz",
+    "api.x.ai",
+    "api.z.ai",
+    "chatgpt.com",
+    "dashscope-intl.aliyuncs.com",
+    "dashscope.aliyuncs.com",
+    "generativelanguage.googleapis.com",
+    "integrate.api.nvidia.com",
+    "openrouter.ai",
+];
+/// Paths that servers have by themselves.
+const USUAL_PATHS: [&str; 13] = [
+    "",
+    "/anthropic",
+    "/api",
+    "/api/anthropic",
+    "/api/paas/v4",
+    "/api/v1",
+    "/compatible-mode/v1",
+    "/inference/v1",
+    "/openai",
+    "/openai/v1",
+    "/v1",
+    "/v1beta",
+    "/v1beta/openai",
+];
 
 /// How far away an endpoint is, in the words of admission records.
 #[derive(
@@ -224,14 +261,34 @@ impl Endpoint {
         }
     }
 
-    /// The texts by which somebody could recognise the endpoint, longest first.
-    pub fn identifying_strings(&self) -> Vec<String> {
-        let with_port = format!("{}:{}", self.bracketed(), self.port);
-        let mut found = vec![self.text.clone(), self.text.replace('/', "\\/"), with_port];
-        let is_telling = self.host.len() >= MIN_IDENTIFYING_HOST && self.host.contains(['.', ':']);
-        if is_telling && self.class != EndpointClass::Loopback {
-            found.push(self.host.clone());
+    /// This machine by its address or as `localhost`, with any port, and the hosts of well-known
+    /// providers. Every program and its tests say these.
+    fn host_is_public(&self) -> bool {
+        let is_loopback = ip_of(&self.host)
+            .is_some_and(|address| AddressKind::of(address) == AddressKind::ThisHost);
+        is_loopback || self.host == "localhost" || PUBLIC_HOSTS.contains(&self.host.as_str())
+    }
+
+    /// The texts by which somebody could recognise the endpoint of this operator, longest first: host
+    /// and path, unless they are everybody's. See `docs/decisions/0028-what-is-private-of-an-endpoint.md`.
+    pub fn private_strings(&self) -> Vec<String> {
+        let public_path = USUAL_PATHS.contains(&self.base.as_str());
+        let mut found = Vec::new();
+        if !self.host_is_public() {
+            found.push(format!("{}:{}", self.bracketed(), self.port));
+            if self.host.len() >= MIN_TELLING && self.host.contains(['.', ':']) {
+                found.push(self.host.clone());
+            }
         }
+        if !public_path && self.base.len() > MIN_TELLING {
+            // Without its first slash: what is joined to another base is the same path.
+            found.push(self.base[1..].to_owned());
+        }
+        if !found.is_empty() || !public_path {
+            found.push(self.text.clone());
+        }
+        let escaped: Vec<String> = found.iter().map(|text| text.replace('/', "\\/")).collect();
+        found.extend(escaped);
         found.sort_by_key(|text| std::cmp::Reverse(text.len()));
         found.dedup();
         found

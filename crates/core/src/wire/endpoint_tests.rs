@@ -186,7 +186,7 @@ fn plain_http_stays_in_the_network_its_name_promised() {
 fn it_shows_nothing_and_knows_what_would() {
     let endpoint = Endpoint::parse("https://api.example.com/v1").unwrap();
     assert_eq!(format!("{endpoint:?}"), "Endpoint");
-    let strings = endpoint.identifying_strings();
+    let strings = endpoint.private_strings();
     for text in [
         "https://api.example.com/v1",
         "https:\\/\\/api.example.com\\/v1",
@@ -197,10 +197,79 @@ fn it_shows_nothing_and_knows_what_would() {
     }
     let near = Endpoint::parse(" http://gpu:8000/v1/\n").unwrap();
     assert!(
-        !near.identifying_strings().contains(&"gpu".to_owned()),
+        !near.private_strings().contains(&"gpu".to_owned()),
         "a short word is not taken out of every text"
     );
     assert_eq!(near.sha256(), Digest::of(b"http://gpu:8000/v1"));
+}
+
+#[test]
+fn what_is_everybodys_is_not_private() {
+    let private = |url: &str| Endpoint::parse(url).unwrap().private_strings();
+    for url in [
+        "http://127.0.0.1:18482/v1",
+        "http://127.0.0.1",
+        "http://127.8.9.10:1/v1",
+        "http://localhost:8000/v1",
+        "http://LOCALHOST:8000",
+        "http://[::1]:8000/v1",
+        "http://0.0.0.0:11434/v1",
+        "https://api.openai.com/v1",
+        "https://API.anthropic.com",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "https://openrouter.ai/api/v1/",
+    ] {
+        assert_eq!(private(url), Vec::<String>::new(), "{url}");
+    }
+    for (url, telling) in [
+        (
+            "http://10.1.2.30:8000/v1",
+            &["10.1.2.30:8000", "10.1.2.30", "http://10.1.2.30:8000/v1"][..],
+        ),
+        ("http://gpu:8000/v1", &["gpu:8000", "http://gpu:8000/v1"]),
+        (
+            "http://box.localhost:8000/v1",
+            &["box.localhost:8000", "box.localhost"],
+        ),
+        (
+            "https://api.openai.com.corp.example/v1",
+            &["api.openai.com.corp.example"],
+        ),
+        (
+            "https://[2001:db8::7]/v1",
+            &["2001:db8::7", "[2001:db8::7]:443"],
+        ),
+        (
+            "http://localhost:8000/tenants/acme/v1",
+            &[
+                "tenants/acme/v1",
+                "tenants\\/acme\\/v1",
+                "http://localhost:8000/tenants/acme/v1",
+            ],
+        ),
+        (
+            "https://api.openai.com/deployments/acme-7",
+            &["deployments/acme-7"],
+        ),
+        (
+            "http://localhost:8000/x/v1",
+            &["http://localhost:8000/x/v1"],
+        ),
+    ] {
+        let strings = private(url);
+        for text in telling {
+            assert!(
+                strings.iter().any(|string| string == text),
+                "{text} of {url}: {strings:?}"
+            );
+        }
+        for public in ["localhost:8000", "api.openai.com", "v1", "127.0.0.1"] {
+            assert!(
+                !strings.iter().any(|string| string == public),
+                "{public} of {url}"
+            );
+        }
+    }
 }
 
 proptest! {

@@ -1,5 +1,5 @@
-//! Masks known values in a stream, also where one lies across two pieces. Only bytes that may begin
-//! a value wait for the next piece.
+//! Masks known values in what is recorded of a call, also where one lies across two pieces. Only bytes
+//! that may begin a value wait for the next piece. What goes to an engine is not masked: see `watch`.
 
 use memchr::memmem::Finder;
 

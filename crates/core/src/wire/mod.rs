@@ -8,8 +8,10 @@ pub mod endpoint;
 pub mod http;
 pub mod json_scan;
 pub mod mask;
+pub mod needles;
 pub mod request;
 pub mod scenario;
+pub mod watch;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

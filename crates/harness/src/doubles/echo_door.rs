@@ -4,8 +4,11 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 
+use cto_core::operator::settings::Config;
 use cto_jail::Door;
 
+use crate::host::places::Places;
+use crate::host::{Env, Home};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, SuperviseError};
@@ -27,6 +30,12 @@ fn run(command: &[OsString]) -> Result<u8, SuperviseError> {
         return Ok(125);
     };
     let own = std::env::current_exe().map_err(watch)?;
+    let env = Env::of_process();
+    let home = Home::find(None, None, &env, &Config::default())
+        .map_err(|failure| watch(io::Error::other(failure.what)))?;
+    let own = Places::of(&env, &home)
+        .file(&own)
+        .map_err(|refused| watch(io::Error::other(refused.to_string())))?;
     let launch = Launch::with_door(&own, program, args);
     let mut running = supervise::start(&launch)?;
     let door = running

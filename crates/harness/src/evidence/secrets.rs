@@ -1,15 +1,20 @@
-//! Secrets: which values are known, what tokens look like, and taking both out of a byte stream
-//! before it reaches disk or a hash.
+//! Secrets: which values are known, what tokens look like, what is private of an endpoint, and taking
+//! all of it out of a byte stream before it reaches disk or a hash.
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::LazyLock;
 
+use cto_core::wire::endpoint::Endpoint;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::host::Env;
 
 const KNOWN_MARK: &[u8] = b"[redacted:known-value]";
 const SHAPE_MARK: &[u8] = b"[redacted:token]";
+const PRIVATE_MARK: &[u8] = b"[redacted:endpoint]";
+/// A shorter part of an endpoint is a word like any other.
+const MIN_PRIVATE: usize = 8;
 /// Longest unfinished match held back while waiting for its end.
 const MAX_HELD: usize = 64 * 1024;
 /// Longer than any token of one line is likely to be; whole lines do not wait for it.
@@ -39,18 +44,40 @@ static SHAPES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 #[derive(Clone, Default)]
 pub struct Secrets {
     known: Vec<Vec<u8>>,
+    /// By which an endpoint of the operator's could be recognised. It is taken out like a secret, but
+    /// a repository that names it itself leaks nothing.
+    private: Vec<Vec<u8>>,
 }
 
 impl Secrets {
     /// Environment variables whose names look secret, when their values could be.
     pub fn from_env(env: &Env) -> Self {
-        let known = env
-            .iter()
-            .filter(|(name, _)| name_looks_secret(&name.to_string_lossy()))
-            .map(|(_, value)| value.as_bytes().to_vec())
-            .filter(|value| could_be_secret(value))
-            .collect();
-        Self { known }
+        let mut secrets = Self::default();
+        for (name, value) in env.iter() {
+            let name = name.to_string_lossy();
+            let endpoint = value.to_str().and_then(|text| Endpoint::parse(text).ok());
+            match endpoint {
+                // An address is as private as its parts are, whatever its variable is called.
+                Some(endpoint) if name_looks_secret(&name) || names_endpoint(&name) => {
+                    secrets.add_private(&endpoint);
+                }
+                None if name_looks_secret(&name) || names_endpoint(&name) => {
+                    secrets.add([value.as_bytes().to_vec()]);
+                }
+                _ => {}
+            }
+        }
+        secrets
+    }
+
+    /// What is private of an endpoint; nothing, if all of it is everybody's.
+    pub fn add_private(&mut self, endpoint: &Endpoint) {
+        let strings = endpoint.private_strings().into_iter();
+        self.private.extend(
+            strings
+                .map(String::into_bytes)
+                .filter(|value| value.len() >= MIN_PRIVATE),
+        );
     }
 
     /// Values learned after the start: an endpoint, a credential. Short and common ones are not
@@ -83,31 +110,36 @@ impl Secrets {
     }
 
     fn longest(&self) -> usize {
-        self.known.iter().map(Vec::len).max().unwrap_or(0)
+        let values = self.known.iter().chain(&self.private);
+        values.map(Vec::len).max().unwrap_or(0)
     }
 
     /// Non-overlapping hits in order of position.
     fn find(&self, text: &[u8]) -> Vec<Hit> {
         let mut hits: Vec<Hit> = Vec::new();
-        for value in &self.known {
-            let mut from = 0;
-            while let Some(at) = find_bytes(&text[from..], value) {
-                hits.push(Hit {
-                    start: from + at,
-                    end: from + at + value.len(),
-                    known: true,
-                });
-                from += at + value.len();
+        let values = |all: &[Vec<u8>], what, hits: &mut Vec<Hit>| {
+            for value in all {
+                let mut from = 0;
+                while let Some(at) = find_bytes(&text[from..], value) {
+                    hits.push(Hit {
+                        start: from + at,
+                        end: from + at + value.len(),
+                        what,
+                    });
+                    from += at + value.len();
+                }
             }
-        }
+        };
+        values(&self.known, What::Known, &mut hits);
+        values(&self.private, What::Private, &mut hits);
         if let Some(shapes) = SHAPES.as_ref() {
             hits.extend(shapes.find_iter(text).map(|m| Hit {
                 start: m.start(),
                 end: m.end(),
-                known: false,
+                what: What::Shape,
             }));
         }
-        hits.sort_by_key(|hit| (hit.start, !hit.known));
+        hits.sort_by_key(|hit| (hit.start, hit.what));
         let mut end = 0;
         // Overlapping hits are joined, so that no part of either stays.
         let mut joined: Vec<Hit> = Vec::with_capacity(hits.len());
@@ -115,7 +147,7 @@ impl Secrets {
             match joined.last_mut() {
                 Some(last) if hit.start < end => {
                     last.end = last.end.max(hit.end);
-                    last.known |= hit.known;
+                    last.what = last.what.min(hit.what);
                 }
                 _ => joined.push(hit),
             }
@@ -124,12 +156,14 @@ impl Secrets {
         joined
     }
 
-    /// What a finished patch holds: known values anywhere, token shapes in added lines.
+    /// What a finished patch holds: known values anywhere, token shapes and private values in added
+    /// lines.
     pub fn scan_patch(&self) -> PatchScan<'_> {
         PatchScan {
             secrets: self,
             tail: Vec::new(),
             hits: Hits::default(),
+            private: BTreeSet::new(),
         }
     }
 }
@@ -137,7 +171,15 @@ impl Secrets {
 struct Hit {
     start: usize,
     end: usize,
-    known: bool,
+    what: What,
+}
+
+/// What was found, the worst first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Known,
+    Shape,
+    Private,
 }
 
 fn find_bytes(text: &[u8], value: &[u8]) -> Option<usize> {
@@ -159,11 +201,16 @@ fn name_looks_secret(name: &str) -> bool {
         "PASSWD",
         "CREDENTIAL",
         "AUTH",
-        "BASE_URL",
-        "ENDPOINT",
     ]
     .iter()
     .any(|word| name.contains(word))
+}
+
+fn names_endpoint(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["BASE_URL", "ENDPOINT"]
+        .iter()
+        .any(|word| name.contains(word))
 }
 
 /// Short or monotonous values and plain paths are not alarms.
@@ -178,11 +225,12 @@ fn could_be_secret(value: &[u8]) -> bool {
 pub struct Hits {
     pub known: u64,
     pub shapes: u64,
+    pub private: u64,
 }
 
 impl Hits {
     pub fn total(self) -> u64 {
-        self.known + self.shapes
+        self.known + self.shapes + self.private
     }
 }
 
@@ -266,10 +314,19 @@ impl Redactor<'_> {
                 break;
             }
             out(&held[from..hit.start]);
-            out(if hit.known { KNOWN_MARK } else { SHAPE_MARK });
-            match hit.known {
-                true => self.hits.known += 1,
-                false => self.hits.shapes += 1,
+            match hit.what {
+                What::Known => {
+                    self.hits.known += 1;
+                    out(KNOWN_MARK);
+                }
+                What::Shape => {
+                    self.hits.shapes += 1;
+                    out(SHAPE_MARK);
+                }
+                What::Private => {
+                    self.hits.private += 1;
+                    out(PRIVATE_MARK);
+                }
             }
             from = hit.end;
             cut = cut.max(from);
@@ -284,9 +341,18 @@ pub struct PatchScan<'a> {
     secrets: &'a Secrets,
     tail: Vec<u8>,
     hits: Hits,
+    /// Private values that a line adds.
+    private: BTreeSet<&'a [u8]>,
 }
 
-impl PatchScan<'_> {
+/// What was found in a patch.
+pub struct PatchHits<'a> {
+    pub hits: Hits,
+    /// Private values that a line adds: a leak, unless the repository names them itself.
+    pub private: BTreeSet<&'a [u8]>,
+}
+
+impl<'a> PatchScan<'a> {
     pub fn push(&mut self, chunk: &[u8]) {
         self.tail.extend_from_slice(chunk);
         // Whole lines only; one line of unreasonable length is looked at in pieces.
@@ -300,153 +366,39 @@ impl PatchScan<'_> {
         self.look(&lines);
     }
 
-    pub fn finish(mut self) -> Hits {
+    pub fn finish(mut self) -> PatchHits<'a> {
         let lines = std::mem::take(&mut self.tail);
         self.look(&lines);
-        self.hits
+        PatchHits {
+            hits: self.hits,
+            private: self.private,
+        }
     }
 
     fn look(&mut self, lines: &[u8]) {
-        for hit in self.secrets.find(lines) {
-            if hit.known {
+        let secrets = self.secrets;
+        for hit in secrets.find(lines) {
+            if hit.what == What::Known {
                 self.hits.known += 1;
                 continue;
             }
-            let line_start = lines[..hit.start]
-                .iter()
-                .rposition(|b| *b == b'\n')
-                .map_or(0, |at| at + 1);
-            if lines.get(line_start) == Some(&b'+') {
-                self.hits.shapes += 1;
+            let line_start = memchr::memrchr(b'\n', &lines[..hit.start]).map_or(0, |at| at + 1);
+            if lines.get(line_start) != Some(&b'+') {
+                continue;
+            }
+            match hit.what {
+                What::Private => {
+                    let found = &lines[hit.start..hit.end];
+                    let inside = |value: &&Vec<u8>| find_bytes(found, value).is_some();
+                    let values = secrets.private.iter().filter(inside);
+                    self.private.extend(values.map(Vec::as_slice));
+                }
+                _ => self.hits.shapes += 1,
             }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn secrets(values: &[&str]) -> Secrets {
-        Secrets {
-            known: values.iter().map(|v| v.as_bytes().to_vec()).collect(),
-        }
-    }
-
-    // Assembled at run time: no token shape stands in this file.
-    fn token() -> String {
-        format!("gh{}_{}", "p", "a1B2".repeat(10))
-    }
-
-    #[test]
-    fn known_values_and_shapes_are_taken_out() {
-        assert!(SHAPES.is_some());
-        let text = format!("a {} b hunter2-hunter2 c", token());
-        let (out, hits) = secrets(&["hunter2-hunter2"]).redact(text.as_bytes());
-        assert_eq!(
-            String::from_utf8(out).unwrap(),
-            "a [redacted:token] b [redacted:known-value] c"
-        );
-        assert_eq!(
-            hits,
-            Hits {
-                known: 1,
-                shapes: 1
-            }
-        );
-    }
-
-    #[test]
-    fn ordinary_text_is_left_alone() {
-        let text = b"task-sk-1 https://example.com/x?key=1 AKIA short ghp_short eyJ.eyJ";
-        assert_eq!(secrets(&[]).redact(text).0, text);
-    }
-
-    #[test]
-    fn whole_lines_do_not_wait_and_keys_do() {
-        let s = secrets(&[]);
-        let mut redactor = s.redactor();
-        let mut out = Vec::new();
-        redactor.push(b"said\nhalf", &mut |b| out.extend_from_slice(b));
-        assert_eq!(out, b"said\n");
-        let header = format!("-----BEGIN {} KEY-----\n", "PRIVATE");
-        let mut redactor = s.redactor();
-        let mut out = Vec::new();
-        redactor.push(header.as_bytes(), &mut |b| out.extend_from_slice(b));
-        redactor.push(b"c2VjcmV0\n", &mut |b| out.extend_from_slice(b));
-        assert_eq!(redactor.finish(&mut |b| out.extend_from_slice(b)).shapes, 1);
-        assert_eq!(out, SHAPE_MARK);
-    }
-
-    #[test]
-    fn which_variables_count() {
-        for (name, value, want) in [
-            ("OPENAI_API_KEY", "abcdef123456xyz", true),
-            ("OPENAI_API_KEY", "short", false),
-            ("OPENAI_API_KEY", "aaaaaaaaaaaaaaaaaaaa", false),
-            ("SSH_AUTH_SOCK", "/tmp/ssh-abcdef/agent.1", false),
-            ("PATHS", "abcdef123456xyz", false),
-        ] {
-            assert_eq!(
-                name_looks_secret(name) && could_be_secret(value.as_bytes()),
-                want,
-                "{name}={value}"
-            );
-        }
-    }
-
-    #[test]
-    fn patches_count_added_tokens_and_any_known_value() {
-        let s = secrets(&["hunter2-hunter2"]);
-        let scan = |text: String| {
-            let mut scan = s.scan_patch();
-            for chunk in text.as_bytes().chunks(7) {
-                scan.push(chunk);
-            }
-            scan.finish()
-        };
-        assert_eq!(
-            scan(format!("+x = {}\n", token())),
-            Hits {
-                known: 0,
-                shapes: 1
-            }
-        );
-        assert_eq!(
-            scan(format!("-x = {}\n context {}\n", token(), token())),
-            Hits::default()
-        );
-        assert_eq!(
-            scan("-hunter2-hunter2\n".into()),
-            Hits {
-                known: 1,
-                shapes: 0
-            }
-        );
-    }
-
-    proptest! {
-        /// However a stream is cut, the same bytes come out and no secret survives.
-        #[test]
-        fn chunking_never_matters(before in "[a-z \n]{0,700}", after in "[a-z \n]{0,700}", cuts in proptest::collection::vec(1usize..200, 1..20)) {
-            let s = secrets(&["hunter2-hunter2"]);
-            let text = format!("{before}hunter2-hunter2{} {after}", token());
-            let whole = s.redact(text.as_bytes()).0;
-            let mut redactor = s.redactor();
-            let mut out = Vec::new();
-            let mut rest = text.as_bytes();
-            for cut in cuts.iter().cycle() {
-                if rest.is_empty() { break; }
-                let (head, tail) = rest.split_at((*cut).min(rest.len()));
-                redactor.push(head, &mut |b| out.extend_from_slice(b));
-                rest = tail;
-            }
-            redactor.finish(&mut |b| out.extend_from_slice(b));
-            prop_assert!(find_bytes(&out, b"hunter2-hunter2").is_none());
-            prop_assert!(find_bytes(&out, token().as_bytes()).is_none());
-            prop_assert_eq!(out.len() >= before.len() + after.len(), true);
-            prop_assert_eq!(out, whole);
-        }
-    }
-}
+#[path = "secrets_tests.rs"]
+mod tests;

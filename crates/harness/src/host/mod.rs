@@ -3,8 +3,9 @@
 //!
 //! - `mod.rs` time, random names, `Env`, `Home`, the program itself
 //! - `files.rs` reading, hashing and removing files; `digest_cache.rs` digests of programs, kept
-//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown;
-//!   `programs.rs` which may run outside one; `way.rs` who could have written what a path leads to
+//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown, `places.rs`
+//!   which places; `programs.rs` which may run outside one; `way.rs` who could have written what a
+//!   path leads to
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
 //! - `dumps.rs` keeps secrets out of core dumps; `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
 //!
@@ -15,6 +16,7 @@ pub mod digest_cache;
 pub mod dumps;
 pub mod failure;
 pub mod files;
+pub mod places;
 pub mod probes;
 pub mod programs;
 pub mod settings;

@@ -1,20 +1,19 @@
 //! Programs that live outside the system directories: resolved to what a jail must be shown of
 //! them, without running any of them. A jail without HOME would otherwise silently use another
-//! version (`docs/decisions/0003-toolchains-in-a-jail.md`).
+//! version (`docs/decisions/0003-toolchains-in-a-jail.md`); what may be shown is decided in core (0025).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cto_core::containment::mounts::{Granted, Refused, is_system};
 use cto_core::gate::ToolchainUse;
 use cto_core::run::event::Toolchain;
 
-use crate::host::digest_cache;
-use crate::host::{Env, Home};
+use crate::host::places::Places;
+use crate::host::{Env, Home, digest_cache, files};
 
 /// Where programs of the system are looked for, on the host as in a jail.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// Always visible in a jail.
-const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
 /// Where a jail looks for programs by itself.
 const SEARCHED: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
@@ -29,34 +28,35 @@ pub enum Resolved {
     Unusable(String),
 }
 
-/// Visible in a jail without being shown.
-pub fn is_system(path: &Path) -> bool {
-    SYSTEM.iter().any(|dir| path.starts_with(dir))
+/// Resolves a name by the operator's PATH.
+pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
+    resolve_beside(name, &[], &Places::of(env, home), env, home)
 }
 
-pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
+/// The same for a jail that is shown some places already.
+pub fn resolve_beside(
+    name: &str,
+    shown: &[Granted],
+    places: &Places,
+    env: &Env,
+    home: &Home,
+) -> Resolved {
     let Some(found) = env.find_program(name) else {
         return Resolved::Missing;
     };
-    let real = match behind_the_shim(name, &found, env) {
+    let named = match behind_the_shim(name, &found, env) {
         Ok(path) => path,
         Err(why) => return Resolved::Unusable(why),
     };
-    let named = real;
     let Ok(real) = named.canonicalize() else {
         return Resolved::Missing;
     };
     let unreadable = |error| Resolved::Unusable(format!("{name} cannot be read: {error}"));
-    let is_system = [&real, &found]
-        .into_iter()
-        .all(|path| SYSTEM.iter().any(|dir| path.starts_with(dir)));
+    let is_system = is_system(&real) && is_system(&found);
     let registry = cargo_registry(name, env);
-    let (program, bin, mut mounts) = match virtual_env(&named, env, home) {
-        Some((root, base)) => (
-            named.clone(),
-            named.parent().map(Path::to_owned),
-            [Some(root), base].into_iter().flatten().collect(),
-        ),
+    let (program, bin, mut mounts) = match virtual_env(&named, shown, places) {
+        Some(Ok(mounts)) => (named.clone(), named.parent().map(Path::to_owned), mounts),
+        Some(Err(why)) => return Resolved::Unusable(format!("{name}: {why}")),
         None if is_system => match (not_searched(&named), &registry) {
             (None, None) => {
                 return match std::fs::File::open(&real) {
@@ -66,11 +66,14 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
             }
             (bin, _) => (real.clone(), bin, Vec::new()),
         },
-        None => (
-            real.clone(),
-            real.parent().map(Path::to_owned),
-            vec![installation_root(&real, env, home)],
-        ),
+        None => match places.program(&named) {
+            Ok(granted) => (
+                real.clone(),
+                real.parent().map(Path::to_owned),
+                granted.into_iter().collect(),
+            ),
+            Err(refused) => return Resolved::Unusable(format!("{name}: {refused}")),
+        },
     };
     let sha256 = match digest_cache::digest(home, &real) {
         Ok(digest) => digest,
@@ -78,25 +81,24 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     };
     let own = mounts.len().min(1);
     let mut told = BTreeMap::new();
-    if let Some((cargo_home, registry)) = registry {
-        mounts.push(registry);
+    if let Some((cargo_home, registry)) = registry
+        && let Ok(granted) = places.named(&registry, false, &[])
+    {
+        mounts.push(granted.under(&registry));
         // No network in a jail: said at once, instead of after a time-out.
         told.insert("CARGO_NET_OFFLINE".to_owned(), "true".to_owned());
         told.insert("CARGO_HOME".to_owned(), cargo_home.display().to_string());
     }
-    let texts: Option<Vec<String>> = mounts
-        .iter()
-        .map(|path| path.to_str().map(str::to_owned))
-        .collect();
-    let (Some(texts), true) = (texts, bin.as_ref().is_none_or(|bin| bin.to_str().is_some())) else {
+    let readable = |path: &Path| path.to_str().is_some();
+    if !bin.iter().all(|bin| readable(bin)) || !mounts.iter().all(|found| readable(found.target()))
+    {
         return Resolved::Unusable(format!(
             "{name} lies below a directory whose name is not UTF-8"
         ));
-    };
-    let also = mounts
+    }
+    let also = mounts[own..]
         .iter()
-        .skip(own)
-        .map(|path| shorten(path, env))
+        .map(|granted| shorten(granted.target(), env))
         .collect();
     Resolved::Toolchain(ToolchainUse {
         record: Toolchain {
@@ -106,7 +108,7 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
             also,
         },
         bin: bin.map(|bin| bin.display().to_string()),
-        mounts: texts,
+        mounts,
         env: told,
     })
 }
@@ -121,25 +123,50 @@ fn not_searched(program: &Path) -> Option<PathBuf> {
 
 /// A program of a Python virtual environment: the environment, and the installation it is based on
 /// where that is not the system's. The link in `bin/` must not be followed: it is what makes the
-/// difference.
-fn virtual_env(program: &Path, env: &Env, home: &Home) -> Option<(PathBuf, Option<PathBuf>)> {
+/// difference. What its configuration names is a wish: a command in a jail could have written it.
+fn virtual_env(
+    program: &Path,
+    shown: &[Granted],
+    places: &Places,
+) -> Option<Result<Vec<Granted>, String>> {
     let root = program
         .parent()
         .filter(|dir| dir.ends_with("bin"))?
         .parent()?;
-    let config = std::fs::read_to_string(root.join("pyvenv.cfg")).ok()?;
-    let value = config
+    let config = root.join("pyvenv.cfg");
+    std::fs::symlink_metadata(&config).ok()?;
+    Some(based_on(root, &config, shown, places))
+}
+
+fn based_on(
+    root: &Path,
+    config: &Path,
+    shown: &[Granted],
+    places: &Places,
+) -> Result<Vec<Granted>, String> {
+    const MOST: u64 = 64 << 10;
+    let unusable = |why: &str| format!("{}: {why}", config.display());
+    let bytes = files::read_limited(config, MOST).map_err(|error| unusable(&error.to_string()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let key = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        let value = value.trim().to_owned();
+        key.trim().eq_ignore_ascii_case("home").then_some(value)
+    };
+    let base = text
         .lines()
-        .find_map(|line| line.strip_prefix("home")?.trim_start().strip_prefix('='))?;
-    let base = Path::new(value.trim())
-        .join("python3")
-        .canonicalize()
-        .ok()?;
-    let is_system = SYSTEM.iter().any(|dir| base.starts_with(dir));
-    Some((
-        root.to_owned(),
-        (!is_system).then(|| installation_root(&base, env, home)),
-    ))
+        .find_map(key)
+        .ok_or_else(|| unusable("it does not say on which Python the environment is based"))?;
+    let python = Path::new(&base).join("python3");
+    if !python.is_absolute() || !python.is_file() {
+        return Err(unusable(&format!("{base:?} has no Python in it")));
+    }
+    let refused = |refused: Refused| refused.to_string();
+    let environment = places.environment(root).map_err(refused)?;
+    let mut known = shown.to_vec();
+    known.push(environment.clone());
+    let base = places.wish(config, &python, &known).map_err(refused)?;
+    Ok([Some(environment), base].into_iter().flatten().collect())
 }
 
 /// Crates that were fetched before, for builds without a network: where cargo looks, and what it is
@@ -268,268 +295,6 @@ fn rustup(name: &str, env: &Env) -> Result<PathBuf, String> {
     Ok(dir.join("bin").join(name))
 }
 
-/// What a jail must be shown of a program that is named by its path; nothing of what it has anyway.
-pub fn shown_for(real: &Path, env: &Env, home: &Home) -> Option<PathBuf> {
-    let is_system = SYSTEM.iter().any(|dir| real.starts_with(dir));
-    (!is_system).then(|| package_root(real).unwrap_or_else(|| installation_root(real, env, home)))
-}
-
-/// A script of an npm package needs the modules it was installed with.
-fn package_root(real: &Path) -> Option<PathBuf> {
-    real.ancestors()
-        .filter(|dir| dir.ends_with("node_modules"))
-        .last()
-        .map(Path::to_owned)
-}
-
-/// `<root>/bin/<program>` shows `<root>`; anything that would show a home or our state shows one
-/// file.
-fn installation_root(real: &Path, env: &Env, home: &Home) -> PathBuf {
-    let in_bin = real
-        .parent()
-        .filter(|dir| dir.ends_with("bin"))
-        .and_then(Path::parent);
-    let too_wide = |root: &Path| {
-        let kept: [Option<PathBuf>; 3] = [
-            env.path("HOME"),
-            Some(home.root.clone()),
-            Some(home.runs.clone()),
-        ];
-        // Tools of a user share these with keyrings and registry tokens.
-        let personal = [".local", ".cargo", ".config"]
-            .map(|name| env.path("HOME").map(|home| home.join(name)));
-        let personal = personal
-            .into_iter()
-            .chain([env.path("CARGO_HOME")])
-            .flatten();
-        root == Path::new("/")
-            || personal
-                .into_iter()
-                .any(|dir| dir.canonicalize().is_ok_and(|dir| dir == root))
-            || kept.iter().flatten().any(|dir| dir.starts_with(root))
-    };
-    match in_bin {
-        Some(root) if !too_wide(root) => root.to_owned(),
-        _ => real.to_owned(),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    struct Lab {
-        dir: tempfile::TempDir,
-    }
-
-    impl Lab {
-        fn new() -> Self {
-            Self {
-                dir: tempfile::tempdir().unwrap(),
-            }
-        }
-
-        fn at(&self, path: &str) -> PathBuf {
-            self.dir.path().join(path)
-        }
-
-        fn program(&self, path: &str) {
-            std::fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
-            std::fs::write(self.at(path), "#!/bin/sh\n").unwrap();
-            std::fs::set_permissions(self.at(path), std::fs::Permissions::from_mode(0o755))
-                .unwrap();
-        }
-
-        fn resolve(&self, name: &str, path: &[&str]) -> Resolved {
-            let path = path
-                .iter()
-                .map(|p| self.at(p).display().to_string())
-                .collect::<Vec<_>>()
-                .join(":");
-            let home = self.dir.path().display().to_string();
-            let env =
-                Env::from_pairs(&[("HOME", &home), ("PATH", &format!("{path}:/usr/bin:/bin"))]);
-            let state = Home {
-                root: self.at(".local/state/cto"),
-                runs: self.at(".local/state/cto/harness-runs"),
-            };
-            resolve(name, &env, &state)
-        }
-    }
-
-    fn mount(resolved: Resolved) -> String {
-        match resolved {
-            Resolved::Toolchain(toolchain) => toolchain.mounts[0].clone(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_pyenv_shim_leads_to_its_version() {
-        let lab = Lab::new();
-        lab.program(".pyenv/shims/python3");
-        lab.program(".pyenv/versions/3.11.7/bin/python3");
-        std::fs::write(lab.at(".pyenv/version"), "3.11.7\n").unwrap();
-        assert_eq!(
-            mount(lab.resolve("python3", &[".pyenv/shims"])),
-            lab.at(".pyenv/versions/3.11.7")
-                .canonicalize()
-                .unwrap()
-                .display()
-                .to_string()
-        );
-        std::fs::write(lab.at(".pyenv/version"), "9.9\n").unwrap();
-        assert!(matches!(
-            lab.resolve("nosuch", &[".pyenv/shims"]),
-            Resolved::Missing
-        ));
-    }
-
-    #[test]
-    fn a_rustup_link_leads_to_its_toolchain() {
-        let lab = Lab::new();
-        lab.program(".cargo/bin/rustup");
-        symlink("rustup", lab.at(".cargo/bin/cargo")).unwrap();
-        lab.program(".rustup/toolchains/stable-x/bin/cargo");
-        std::fs::write(
-            lab.at(".rustup/settings.toml"),
-            "default_toolchain = \"stable\"\n",
-        )
-        .unwrap();
-        let want = lab
-            .at(".rustup/toolchains/stable-x")
-            .canonicalize()
-            .unwrap()
-            .display()
-            .to_string();
-        assert_eq!(mount(lab.resolve("cargo", &[".cargo/bin"])), want);
-        std::fs::write(
-            lab.at(".rustup/settings.toml"),
-            "default_toolchain = \"nightly\"\n",
-        )
-        .unwrap();
-        assert!(matches!(
-            lab.resolve("cargo", &[".cargo/bin"]),
-            Resolved::Unusable(_)
-        ));
-    }
-
-    #[test]
-    fn a_virtual_environment_keeps_its_link_and_brings_its_base() {
-        let lab = Lab::new();
-        lab.program("opt/python/bin/python3");
-        lab.program("project/.venv/bin/pytest");
-        symlink(
-            lab.at("opt/python/bin/python3"),
-            lab.at("project/.venv/bin/python3"),
-        )
-        .unwrap();
-        std::fs::write(
-            lab.at("project/.venv/pyvenv.cfg"),
-            format!("home = {}\n", lab.at("opt/python/bin").display()),
-        )
-        .unwrap();
-        for name in ["python3", "pytest"] {
-            let Resolved::Toolchain(found) = lab.resolve(name, &["project/.venv/bin"]) else {
-                panic!("{name}")
-            };
-            let want = |path: &str| lab.at(path).display().to_string();
-            assert_eq!(
-                found.mounts,
-                [
-                    want("project/.venv"),
-                    lab.at("opt/python")
-                        .canonicalize()
-                        .unwrap()
-                        .display()
-                        .to_string()
-                ]
-            );
-            assert_eq!(found.bin, Some(want("project/.venv/bin")));
-            assert_eq!(found.record.also.len(), 1);
-        }
-    }
-
-    #[test]
-    fn cargo_is_shown_fetched_crates_and_nothing_else_of_its_home() {
-        let lab = Lab::new();
-        lab.program("rust/bin/cargo");
-        std::fs::create_dir_all(lab.at(".cargo/registry")).unwrap();
-        std::fs::write(lab.at(".cargo/credentials.toml"), "secret").unwrap();
-        let Resolved::Toolchain(found) = lab.resolve("cargo", &["rust/bin"]) else {
-            panic!()
-        };
-        assert_eq!(
-            found.mounts[1..],
-            [lab.at(".cargo/registry").display().to_string()]
-        );
-        assert_eq!(
-            found.env["CARGO_HOME"],
-            lab.at(".cargo").display().to_string()
-        );
-        lab.program("rust/bin/other");
-        let Resolved::Toolchain(other) = lab.resolve("other", &["rust/bin"]) else {
-            panic!()
-        };
-        assert!(other.mounts.len() == 1 && other.env.is_empty());
-    }
-
-    #[test]
-    fn a_home_is_never_shown_whole() {
-        let lab = Lab::new();
-        lab.program("bin/tool");
-        lab.program(".local/bin/tool2");
-        lab.program(".nvm/v20/bin/node2");
-        lab.program(".cargo/bin/tool3");
-        let real = |path: &str| lab.at(path).canonicalize().unwrap().display().to_string();
-        assert_eq!(
-            mount(lab.resolve("tool", &["bin"])),
-            real("bin/tool"),
-            "root would be HOME"
-        );
-        assert_eq!(
-            mount(lab.resolve("tool2", &[".local/bin"])),
-            real(".local/bin/tool2"),
-            "root would hold our state"
-        );
-        assert_eq!(
-            mount(lab.resolve("tool3", &[".cargo/bin"])),
-            real(".cargo/bin/tool3"),
-            "root would hold registry tokens"
-        );
-        assert_eq!(
-            mount(lab.resolve("node2", &[".nvm/v20/bin"])),
-            real(".nvm/v20")
-        );
-    }
-
-    #[test]
-    fn a_program_below_usr_is_searched_for_where_it_lies() {
-        for (program, dir) in [
-            ("/usr/bin/python3", None),
-            ("/usr/local/bin/cargo", None),
-            (
-                "/usr/local/rustup/toolchains/stable-x/bin/cargo",
-                Some("/usr/local/rustup/toolchains/stable-x/bin"),
-            ),
-        ] {
-            assert_eq!(not_searched(Path::new(program)), dir.map(PathBuf::from));
-        }
-    }
-
-    #[test]
-    fn system_programs_need_nothing_and_homes_are_not_named() {
-        let lab = Lab::new();
-        assert!(matches!(lab.resolve("sh", &[]), Resolved::System(_)));
-        assert!(matches!(
-            lab.resolve("surely-not-there", &[]),
-            Resolved::Missing
-        ));
-        lab.program(".nvm/v20/bin/node2");
-        let Resolved::Toolchain(found) = lab.resolve("node2", &[".nvm/v20/bin"]) else {
-            panic!()
-        };
-        assert!(found.record.program.ends_with(".nvm/v20/bin/node2"));
-    }
-}
+#[path = "toolchains_tests.rs"]
+mod tests;

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use cto_core::containment::mounts::is_system;
 use cto_core::engine::manifest::Invocation;
 use cto_core::gate::EngineUse;
 
 use crate::host::files;
+use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home};
 
@@ -41,10 +43,15 @@ pub fn resolve(
         .packages
         .as_deref()
         .and_then(|name| outermost(&real, name));
-    let shown = packages.unwrap_or_else(|| real.clone());
-    if home.root.starts_with(&shown) || home.runs.starts_with(&shown) {
-        return Err("showing the engine its packages would show it the harness's own state".into());
-    }
+    let places = Places::of(env, home);
+    // A record names it: what counts is the file itself, whatever link led to it.
+    let shown = match packages {
+        Some(root) if is_system(&root) => None,
+        Some(root) => Some(places.packages(&real, &root)),
+        None if is_system(&real) => None,
+        None => Some(places.file(&real)),
+    };
+    let shown = shown.transpose().map_err(|refused| refused.to_string())?;
     let text = |path: &Path| {
         path.to_str()
             .map(str::to_owned)
@@ -56,11 +63,7 @@ pub fn resolve(
             .as_deref()
             .and_then(|name| version(&real, name)),
         program: text(&real)?,
-        mounts: if toolchains::is_system(&shown) {
-            Vec::new()
-        } else {
-            vec![text(&shown)?]
-        },
+        mounts: shown.into_iter().collect(),
         interpreter,
     })
 }
@@ -144,10 +147,8 @@ mod tests {
                 .display()
                 .to_string()
         );
-        assert_eq!(
-            found.mounts,
-            [real.join("opt/node_modules").display().to_string()]
-        );
+        assert_eq!(found.mounts.len(), 1);
+        assert_eq!(found.mounts[0].path(), real.join("opt/node_modules"));
         assert_eq!(found.version.as_deref(), Some("0.74.2"));
     }
 
@@ -157,13 +158,8 @@ mod tests {
         let alone = dir.path().join("pi");
         std::fs::write(&alone, "x").unwrap();
         let found = resolve(&alone, &invocation(), &Env::default(), &home).unwrap();
-        assert_eq!(
-            (found.mounts, found.version),
-            (
-                vec![alone.canonicalize().unwrap().display().to_string()],
-                None
-            )
-        );
+        assert_eq!((found.mounts.len(), found.version), (1, None));
+        assert_eq!(found.mounts[0].path(), alone.canonicalize().unwrap());
         assert!(
             resolve(
                 &dir.path().join("gone"),

@@ -39,6 +39,7 @@ use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
 use crate::host::failure;
+use crate::host::places::Places;
 use crate::host::probes;
 use crate::host::programs::NoProgram;
 use crate::host::toolchains::{self, Resolved};
@@ -468,16 +469,18 @@ fn look_at_host(
         .unwrap_or_default()
     {
         let path = rule.as_str().trim_end_matches('/');
-        match request
+        let found = request
             .case
             .inputs
             .as_deref()
-            .and_then(|dir| inputs::input_at(dir, path))
-        {
-            Some(source) => facts.inputs.push(InputUse {
-                source: source.display().to_string(),
-                path: path.to_owned(),
-            }),
+            .and_then(|dir| inputs::input_at(dir, path));
+        let granted = found.map(|found| Places::of(env, home).named(&found, false, &[]));
+        let path = path.to_owned();
+        match granted {
+            Some(Ok(source)) => facts.inputs.push(InputUse { source, path }),
+            Some(Err(refused)) => facts
+                .unusable
+                .push(format!("the input {path:?} cannot be shown: {refused}")),
             None => facts
                 .unusable
                 .push(format!("the input {path:?} is not there, or is a link")),

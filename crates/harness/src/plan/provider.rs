@@ -95,13 +95,7 @@ impl Provider {
 
     /// What the redactor of the run must know to take it out.
     pub fn add_to(&self, secrets: &mut Secrets) {
-        secrets.add(
-            self.route
-                .endpoint
-                .identifying_strings()
-                .into_iter()
-                .map(String::into_bytes),
-        );
+        secrets.add_private(&self.route.endpoint);
         secrets.add(self.route.credential.iter().map(Credential::known_value));
     }
 }
@@ -223,15 +217,22 @@ mod tests {
     #[test]
     fn the_endpoint_and_the_credential_are_known_to_the_redactor() {
         let mut secrets = Secrets::default();
-        prepared(&chosen()).ok().unwrap().add_to(&mut secrets);
-        let text = b"http://127.0.0.1:9/v1 and a-key-of-the-lab\n";
+        let private = Chosen {
+            base_url: "https://gate.corp.example/v1".into(),
+            ..chosen()
+        };
+        for chosen in [chosen(), private] {
+            prepared(&chosen).ok().unwrap().add_to(&mut secrets);
+        }
+        let text = b"https://gate.corp.example/v1 a-key-of-the-lab http://127.0.0.1:9/v1\n";
         let (clean, hits) = secrets.redact(text);
         let clean = String::from_utf8(clean).unwrap();
         assert!(
-            !clean.contains("127.0.0.1:9") && !clean.contains("a-key-of-the-lab"),
+            !clean.contains("gate.corp.example") && !clean.contains("a-key-of-the-lab"),
             "{clean}"
         );
-        assert!(hits.known >= 2);
+        assert!(clean.contains("http://127.0.0.1:9/v1"), "everybody's");
+        assert_eq!((hits.known, hits.private), (1, 1));
     }
 
     #[test]

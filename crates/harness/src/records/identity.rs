@@ -4,10 +4,11 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use cto_jail::Mount;
+use cto_core::containment::mounts::Granted;
 
 use crate::host::failure::Failure;
 use crate::host::files;
+use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved, SYSTEM_PATH};
 use crate::host::{self, Env, Home};
 use crate::supervise;
@@ -37,7 +38,9 @@ pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
     host::make_private_dir(&work.join("home"))
         .and_then(|()| cto_jail::hand_over(&work))
         .map_err(failed)?;
-    let one = |flag: &str| question(program, flag, &shown, &work);
+    let places = Places::of(env, home);
+    let scratch = places.made(&work, true).map_err(failed)?;
+    let one = |flag: &str| question(program, flag, &shown, &scratch, env);
     let answers = one("--help").and_then(|help| one("--version").map(|version| (help, version)));
     // Litter at most: nothing of ours was in it.
     let _ = files::remove_tree(&work);
@@ -54,24 +57,24 @@ pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
 
 /// What a jail must be shown, and where programs are then found.
 struct Shown {
-    mounts: Vec<Mount>,
+    mounts: Vec<Granted>,
     path: String,
 }
 
 fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
+    let granted = Places::of(env, home).program(program).map_err(|refused| {
+        Failure::usage(refused.code(), "a jail cannot be shown the program")
+            .reason(refused.to_string())
+            .so("nothing was admitted")
+    })?;
     let mut shown = Shown {
-        mounts: toolchains::shown_for(program, env, home)
-            .into_iter()
-            .map(Mount::read_only)
-            .collect(),
+        mounts: granted.into_iter().collect(),
         path: String::new(),
     };
     if let Some(name) = interpreter(program) {
         match toolchains::resolve(&name, env, home) {
             Resolved::Toolchain(found) => {
-                shown
-                    .mounts
-                    .extend(found.mounts.iter().map(Mount::read_only));
+                shown.mounts.extend(found.mounts);
                 shown
                     .path
                     .extend(found.bin.iter().map(|bin| format!("{bin}:")));
@@ -115,8 +118,14 @@ impl<R: BufRead> TakeLine for R {
     }
 }
 
-fn question(program: &Path, flag: &str, shown: &Shown, work: &Path) -> Result<String, Failure> {
-    let launch = Launch::question(program, flag, &shown.mounts, &shown.path, work);
+fn question(
+    program: &Path,
+    flag: &str,
+    shown: &Shown,
+    scratch: &Granted,
+    env: &Env,
+) -> Result<String, Failure> {
+    let launch = Launch::question((program, flag), &shown.mounts, &shown.path, scratch, env);
     let mut said = Vec::new();
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)

@@ -11,6 +11,7 @@ use cto_core::values::blocker::Code;
 
 use crate::evidence::EvidenceError;
 use crate::host::digest_cache;
+use crate::host::places::Places;
 use crate::host::programs::Program;
 use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
@@ -71,8 +72,10 @@ impl Execution<'_> {
 
     /// Where a process of this run works: a copy, handed over, and a scratch directory.
     pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
-        let mount = copy.mount(Path::new(launch::WORKSPACE));
-        let place = RunPlace::make(self.plan, self.env, (mount, copy.changed_dir()), scratch)
+        let places = Places::of(self.env, self.home);
+        let mount = copy.mount(&places, Path::new(launch::WORKSPACE));
+        let copied = (mount.map_err(Stop::Workspace)?, copy.changed_dir());
+        let place = RunPlace::make(self.plan, self.env, places, copied, scratch)
             .map_err(Stop::Workspace)?;
         if self.plan.containment != Containment::None {
             copy.hand_over().map_err(Stop::Workspace)?;

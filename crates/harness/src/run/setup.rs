@@ -28,7 +28,7 @@ pub fn run(
         let since = Instant::now();
         let mut output = Vec::new();
         let place = execution.place(workspace.copy(), &execution.new_scratch()?)?;
-        let launch = Launch::command(&place, command);
+        let launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
         let ended = supervise::run(&launch, execution.cancel, &mut |_, bytes| {
             output.extend_from_slice(bytes);
             let excess = output.len().saturating_sub(RECENT);

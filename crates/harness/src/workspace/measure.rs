@@ -19,6 +19,7 @@ use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::workspace::change::{Change, ChangeKind};
 use cto_core::workspace::tree::{self, Tree};
 
+use crate::evidence::secrets::PatchHits;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host::files;
 use crate::workspace::WorkspaceError;
@@ -223,7 +224,8 @@ impl Workspace {
         let mut scan = secrets.scan_patch();
         let found =
             files::scan_file(patch, |chunk| scan.push(chunk)).map_err(WorkspaceError::Io)?;
-        let hits = scan.finish();
+        let PatchHits { mut hits, private } = scan.finish();
+        hits.private = self.not_in_baseline(&private)?;
         let applied = PatchApplied {
             sha256: found.sha256,
             files,
@@ -232,10 +234,11 @@ impl Workspace {
         if hits.total() > 0 {
             bundle.write(bundle::PATCH, PATCH_TOMBSTONE)?;
             let detail = format!(
-                "{}: {} known value(s), {} token(s) in added lines",
+                "{}: {} known value(s), {} token(s) and {} private value(s) of the endpoint in added lines",
                 bundle::PATCH,
                 hits.known,
-                hits.shapes
+                hits.shapes,
+                hits.private
             );
             return Ok((
                 applied,
@@ -250,6 +253,30 @@ impl Workspace {
             fs::File::open(patch).and_then(|mut source| std::io::copy(&mut source, &mut target));
         copied.map_err(|error| EvidenceError::cannot_write(bundle::PATCH, &error))?;
         Ok((applied, None))
+    }
+
+    /// How many of these values no file of the baseline holds.
+    fn not_in_baseline(&self, private: &BTreeSet<&[u8]>) -> Result<u64, WorkspaceError> {
+        let mut missing = private.clone();
+        let Some(longest) = missing.iter().map(|value| value.len()).max() else {
+            return Ok(0);
+        };
+        self.repo
+            .each_file(&self.baseline_commit, &|_| true, &mut |_, _, content| {
+                // In pieces that overlap by the longest value: a file may be of any size.
+                let (mut window, mut piece) = (Vec::new(), vec![0; 1 << 16]);
+                while !missing.is_empty() {
+                    let read = match content.read(&mut piece)? {
+                        0 => break,
+                        read => read,
+                    };
+                    window.extend_from_slice(&piece[..read]);
+                    missing.retain(|value| memchr::memmem::find(&window, value).is_none());
+                    window.drain(..window.len().saturating_sub(longest));
+                }
+                Ok(())
+            })?;
+        Ok(missing.len() as u64)
     }
 
     /// Setup may only have made what the ignore rules cover: anything else would be taken for the

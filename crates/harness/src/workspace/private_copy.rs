@@ -9,6 +9,7 @@ use cto_core::workspace::tree::{Entry, FileKind};
 use cto_jail::Mount;
 
 use crate::host::files;
+use crate::host::places::Places;
 use crate::workspace::on_disk::{self, Walked};
 use crate::workspace::overlay::Overlay;
 
@@ -21,10 +22,10 @@ pub enum PrivateCopy {
 
 impl PrivateCopy {
     /// The copy as a jail mounts it.
-    pub fn mount(&self, target: &Path) -> Mount {
+    pub fn mount(&self, places: &Places, target: &Path) -> io::Result<Mount> {
         match self {
-            Self::Plain(dir) => Mount::writable(dir, target),
-            Self::Over(overlay) => overlay.mount(target),
+            Self::Plain(dir) => Ok(Mount::at(&places.made(dir, true)?, target)),
+            Self::Over(overlay) => overlay.mount(places, target),
         }
     }
 

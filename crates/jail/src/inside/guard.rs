@@ -2,6 +2,7 @@
 //! so that no link on the way leads to the host; and tried one by one before the engine starts.
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,18 @@ use crate::sys;
 /// What a masked directory or file shows.
 pub const EMPTY_DIR: &str = "/run/empty";
 pub const EMPTY_FILE: &str = "/run/empty-file";
+
+/// Shows nothing in files that hold tokens.
+pub fn hide(files: &[PathBuf]) -> Step<()> {
+    for file in files {
+        match sys::bind(Path::new(EMPTY_FILE), file, sys::ATTR_RDONLY) {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            hidden => hidden.step(format!("hide {}", file.display()))?,
+        }
+    }
+    Ok(())
+}
 
 /// Mounts every protected place over itself, and an empty place over every masked one.
 pub fn put_up(guarded: &Guarded) -> Step<()> {

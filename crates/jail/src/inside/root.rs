@@ -1,5 +1,6 @@
 //! The private root: a read-only system, devices, a masked /proc, and what the order declares.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -7,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cto_core::run::attempt::STAND_INS;
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::inside::enter::{Named, Step};
@@ -72,22 +73,36 @@ impl Root {
         Ok(place)
     }
 
-    /// An empty file to mount over. One of the workspace that is there already stays as it is.
-    fn spot(&self, path: &Path) -> Step<PathBuf> {
-        let place = self.at(path);
-        let made = match make_empty_file(&place) {
-            Err(Errno::NOENT) => {
-                place
-                    .parent()
-                    .map_or(Ok(()), fs::create_dir_all)
-                    .step(making(path))?;
-                make_empty_file(&place)
-            }
-            made => made,
-        };
-        match made {
-            Ok(()) | Err(Errno::EXIST) => Ok(place),
-            Err(error) => Err(io::Error::from(error)).step(making(path)),
+    /// A place to mount at, made where it is missing: one of the workspace that is there already
+    /// stays as it is. No link on the way is followed: it would lead through the host's root.
+    fn hold(&self, path: &Path, is_dir: bool) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut held = rustix::fs::open(&self.base, flags | OFlags::DIRECTORY, Mode::empty())?;
+        let mut parts = path
+            .strip_prefix("/")
+            .unwrap_or(path)
+            .components()
+            .peekable();
+        while let Some(part) = parts.next() {
+            let (name, last) = (part.as_os_str(), parts.peek().is_none());
+            let into = is_dir || !last;
+            let wanted = if into {
+                flags | OFlags::DIRECTORY
+            } else {
+                flags
+            };
+            let found = match rustix::fs::openat(&held, name, wanted, Mode::empty()) {
+                Err(Errno::NOENT) => {
+                    make_empty(&held, name, into)?;
+                    rustix::fs::openat(&held, name, wanted, Mode::empty())?
+                }
+                found => found?,
+            };
+            held = found;
+        }
+        match FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) {
+            FileType::Symlink => Err(io::Error::other("a link is in its place")),
+            _ => Ok(held),
         }
     }
 
@@ -99,14 +114,11 @@ impl Root {
         attributes: u64,
         map: Option<&OwnedFd>,
     ) -> Step<()> {
-        let is_dir = tree.is_dir().step(format!("bind {}", target.display()))?;
-        let place = if is_dir {
-            self.dir(target)?
-        } else {
-            self.spot(target)?
-        };
-        tree.attach(&place, attributes, map.map(AsFd::as_fd))
-            .step(format!("bind {}", target.display()))
+        let bind = || format!("bind {}", target.display());
+        let is_dir = tree.is_dir().step(bind())?;
+        let place = self.hold(target, is_dir).step(making(target))?;
+        tree.attach_at(place.as_fd(), attributes, map.map(AsFd::as_fd))
+            .step(bind())
     }
 
     /// Shows a path of the host at the same path inside, if the host has it.
@@ -127,9 +139,36 @@ fn making(path: &Path) -> String {
     format!("make {}", path.display())
 }
 
-fn make_empty_file(place: &Path) -> Result<(), Errno> {
-    let mode = Mode::from_raw_mode(0o666);
-    rustix::fs::mknodat(rustix::fs::CWD, place, FileType::RegularFile, mode, 0)
+/// Makes a directory, or an empty file; that somebody else was faster is as good.
+fn make_empty(dir: &OwnedFd, name: &OsStr, is_dir: bool) -> io::Result<()> {
+    let made = if is_dir {
+        rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777))
+    } else {
+        let mode = Mode::from_raw_mode(0o666);
+        rustix::fs::mknodat(dir, name, FileType::RegularFile, mode, 0)
+    };
+    match made {
+        Err(Errno::EXIST) => Ok(()),
+        made => Ok(made?),
+    }
+}
+
+/// A way to what is held that nothing can come to cover.
+fn held_path(held: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()))
+}
+
+/// Holds on to what leave was given for. The way to it has no link, and what is found there must be
+/// what was looked at: anything else came there since.
+fn pin_source(mount: &Mount) -> io::Result<OwnedFd> {
+    let (flags, mode) = (OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let place = rustix::fs::openat2(rustix::fs::CWD, &mount.source, flags, mode, no_links)?;
+    let found = rustix::fs::fstat(&place)?;
+    match (found.st_dev, found.st_ino) == (mount.id.device, mount.id.inode) {
+        true => Ok(place),
+        false => Err(io::Error::other("another one came to its place")),
+    }
 }
 
 /// Holds on to a place, whatever will cover the way to it.
@@ -147,12 +186,13 @@ enum Held {
 impl Held {
     fn take(mount: &Mount) -> Step<Self> {
         let find = || format!("find {}", mount.target.display());
+        let source = pin_source(mount).step(find())?;
         match &mount.over {
-            None => DetachedTree::copy(&mount.source)
+            None => DetachedTree::copy_held(source.as_fd())
                 .step(find())
                 .map(Self::Tree),
             Some(over) => Ok(Self::Overlay {
-                lower: pin(&mount.source).step(find())?,
+                lower: source,
                 layers: Layers::pin(over)?,
             }),
         }
@@ -167,7 +207,7 @@ impl Held {
         match self {
             Self::Tree(tree) => base.show(tree, &mount.target, attributes, map),
             Self::Overlay { lower, layers } => {
-                let lower = PathBuf::from(format!("/proc/self/fd/{}", lower.as_raw_fd()));
+                let lower = held_path(&lower);
                 let (stage, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
                 overlay::mount(&lower, &stage, &layers, &place, map)
             }
@@ -206,6 +246,7 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
     proc(&base)?;
     std::env::set_current_dir(&base.base).step("enter the new root")?;
     sys::pivot_here().step("pivot")?;
+    guard::hide(&spec.hidden)?;
     if let Some(guarded) = &spec.guard {
         guard::put_up(guarded)?;
     }

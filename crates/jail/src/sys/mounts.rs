@@ -31,6 +31,7 @@ pub const ATTR_NODEV: u64 = 4;
 const AT_RECURSIVE: i32 = 0x8000;
 const OPEN_TREE_CLONE: i32 = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: u32 = 4;
+const MOVE_MOUNT_T_EMPTY_PATH: u32 = 0x40;
 
 /// A copy of a tree of mounts that is attached nowhere yet: what it shows stays the same, whatever
 /// comes to cover the path it was taken from.
@@ -40,6 +41,11 @@ impl DetachedTree {
     /// Copies what is mounted at and below a path.
     pub fn copy(source: &Path) -> io::Result<Self> {
         copy_tree(&c_path(source)?, 0)
+    }
+
+    /// Copies what is mounted at and below a place that is held.
+    pub fn copy_held(place: BorrowedFd<'_>) -> io::Result<Self> {
+        copy_tree_at(place.as_raw_fd(), c"", libc::AT_EMPTY_PATH)
     }
 
     pub fn is_dir(&self) -> io::Result<bool> {
@@ -55,7 +61,17 @@ impl DetachedTree {
         attributes: u64,
         map: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
-        attach(&self, &c_path(target)?, attributes, map)
+        attach(&self, (libc::AT_FDCWD, &c_path(target)?), attributes, map)
+    }
+
+    /// The same at a place that is held.
+    pub fn attach_at(
+        self,
+        place: BorrowedFd<'_>,
+        attributes: u64,
+        map: Option<BorrowedFd<'_>>,
+    ) -> io::Result<()> {
+        attach(&self, (place.as_raw_fd(), c""), attributes, map)
     }
 }
 
@@ -84,22 +100,24 @@ pub fn bind_unchanged(source: &Path, target: &Path) -> io::Result<()> {
 pub fn bind_over_itself(place: &Path, attributes: u64) -> io::Result<()> {
     let place = c_path(place)?;
     let tree = copy_tree(&place, libc::AT_SYMLINK_NOFOLLOW)?;
-    attach(&tree, &place, attributes, None)
+    attach(&tree, (libc::AT_FDCWD, &place), attributes, None)
 }
 
 fn copy_tree(source: &CStr, follow: i32) -> io::Result<DetachedTree> {
+    copy_tree_at(libc::AT_FDCWD, source, follow)
+}
+
+fn copy_tree_at(from: RawFd, source: &CStr, follow: i32) -> io::Result<DetachedTree> {
     let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | follow;
     // SAFETY: the path is a valid C string; the result is a new descriptor or an error.
-    let tree = check(unsafe {
-        libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, source.as_ptr(), flags)
-    })?;
+    let tree = check(unsafe { libc::syscall(libc::SYS_open_tree, from, source.as_ptr(), flags) })?;
     // SAFETY: the kernel just gave us this descriptor and nobody else has it.
     Ok(DetachedTree(unsafe { OwnedFd::from_raw_fd(tree as RawFd) }))
 }
 
 fn attach(
     DetachedTree(tree): &DetachedTree,
-    target: &CStr,
+    (at, target): (RawFd, &CStr),
     attributes: u64,
     map: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
@@ -116,9 +134,9 @@ fn attach(
             libc::SYS_move_mount,
             tree.as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_FDCWD,
+            at,
             target.as_ptr(),
-            MOVE_MOUNT_F_EMPTY_PATH,
+            MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH,
         )
     };
     check(moved).map(drop)

@@ -11,7 +11,7 @@ use cto_jail::Entry;
 use crate::cli::Context;
 use crate::host::failure::Failure;
 use crate::supervise::cancel::Cancel;
-use crate::supervise::launch::{ExecOrder, Launch};
+use crate::supervise::launch::{ExecLaunch, ExecOrder, Launch};
 use crate::supervise::{self, SuperviseError};
 
 const OWN_FAILURE: u8 = 125;
@@ -27,9 +27,15 @@ pub struct Args {
     /// A path it may read
     #[arg(long, value_name = "PATH")]
     ro: Vec<PathBuf>,
+    /// A directory it has as its /tmp, kept from call to call
+    #[arg(long, value_name = "DIR")]
+    tmp: Option<PathBuf>,
     /// A variable of ours it may see
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
+    /// The same for a variable that looks like a secret
+    #[arg(long, value_name = "NAME")]
+    env_secret: Vec<String>,
     /// The network it has
     #[arg(long, value_enum, default_value_t = Net::None)]
     net: Net,
@@ -86,11 +92,17 @@ fn execute(context: &Context, args: Args, entry: Option<Entry>) -> Result<u8, Fa
         workspace: args.workspace.as_deref().unwrap_or(Path::new(".")),
         writable: &args.allow,
         read_only: &args.ro,
+        tmp: args.tmp.as_deref(),
         variables: &args.env,
+        secrets: &args.env_secret,
         layers: args.layers.as_deref(),
         command: &args.command,
     };
-    let launch = Launch::exec(&order, &context.env, &home)?;
+    let ExecLaunch { launch, shown } = Launch::exec(&order, &context.env, &home)?;
+    for place in shown {
+        let line = format!("shown read-only: {}, {}", place.path, place.what);
+        context.output.note(&line);
+    }
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;

@@ -49,7 +49,7 @@ fn shell_job(
         test_names::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
     }
     let place = execution.place(copy, &scratch)?;
-    let mut launch = Launch::command(&place, command);
+    let mut launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
     if let Some(runner) = runner {
         test_names::announce(&mut launch, &place.scratch(), runner);
     }

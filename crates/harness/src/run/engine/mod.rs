@@ -49,7 +49,7 @@ pub fn run(
         env: outfit.env(),
         door: outfit.needs_a_door(),
     };
-    let launch = Launch::engine(&place, start);
+    let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
     let limit = plan.limits.output_bytes;
     let mut stdout = Capture::new(

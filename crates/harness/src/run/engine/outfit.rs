@@ -179,6 +179,12 @@ pub fn record_calls(
     if let Some(warning) = refused_warning(&found) {
         bundle.warn(warning);
     }
+    if found.credential_in_answer > 0 {
+        let count = found.credential_in_answer;
+        bundle.warn(format!(
+            "answers of the model that held the credential: {count}; each was cut"
+        ));
+    }
     let mut lines = Vec::new();
     for (at, mut call) in report.calls.into_iter().enumerate() {
         // Names come from the engine or the endpoint: whatever they are, they are made harmless.
@@ -234,6 +240,7 @@ fn model_use(report: &GatewayReport) -> ModelUse {
         over_budget: report.budget_exceeded.map(|why| why.sentence().to_owned()),
         refused_fields: report.refused_fields(),
         ended_refused: ended_refused(&report.calls).map(told),
+        credential_in_answer: report.credential_in_answer(),
     }
 }
 

@@ -7,12 +7,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Layer;
-use cto_jail::{JailPlan, Mount};
+use cto_core::containment::mounts::{Granted, HostPlace, Refused, is_system};
+use cto_core::records::secret_variable;
+use cto_jail::Mount;
 
-use super::Launch;
+use super::{Launch, with_tokens_hidden};
 use crate::host::failure::Failure;
+use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved, SYSTEM_PATH};
-use crate::host::{Env, Home};
+use crate::host::{self, Env, Home};
 use crate::supervise::Limits;
 
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -23,42 +26,37 @@ pub struct ExecOrder<'a> {
     pub workspace: &'a Path,
     pub writable: &'a [PathBuf],
     pub read_only: &'a [PathBuf],
+    /// Kept as its `/tmp` from call to call.
+    pub tmp: Option<&'a Path>,
     /// Variables of ours it may see.
     pub variables: &'a [String],
+    /// The same, although they look like secrets.
+    pub secrets: &'a [String],
     /// For experiments: the only layers to put up, or `none`.
     pub layers: Option<&'a str>,
     pub command: &'a [OsString],
 }
 
+/// What a command is started with, and what it is shown that nobody typed.
+pub struct ExecLaunch {
+    pub launch: Launch,
+    pub shown: Vec<HostPlace>,
+}
+
 impl Launch {
     /// A command of the operator in a jail of its own, on our own output.
-    pub fn exec(order: &ExecOrder<'_>, env: &Env, home: &Home) -> Result<Self, Failure> {
-        let workspace = real_dir(order.workspace)?;
-        refuse_state(home, &workspace)?;
-        let mut mounts = vec![Mount {
-            mapped: true,
-            ..Mount::writable(&workspace, &workspace)
-        }];
-        for (paths, writable) in [(order.read_only, false), (order.writable, true)] {
-            for path in paths {
-                let real = real_path(path)?;
-                refuse_state(home, &real)?;
-                if is_shown_anyway(&real)? {
-                    continue;
-                }
-                // A file cannot be shown under another owner; it keeps the one it has.
-                mounts.push(Mount {
-                    writable,
-                    mapped: writable && real.is_dir(),
-                    ..Mount::read_only(real)
-                });
-            }
-        }
-        let (path, toolchain) = search_path(order.command, env, home)?;
-        mounts.extend(toolchain);
-        let mut jail = JailPlan::new(mounts);
+    pub fn exec(order: &ExecOrder<'_>, env: &Env, home: &Home) -> Result<ExecLaunch, Failure> {
+        let mut places = Places::of(env, home);
+        let Typed {
+            workspace,
+            mut mounts,
+            granted,
+        } = typed(order, &mut places)?;
+        let (path, toolchain) = search_path(order.command, &granted, &places, env, home)?;
+        mounts.extend(toolchain.iter().map(Mount::in_place));
+        let mut jail = with_tokens_hidden(mounts, env);
         jail.stdin = true;
-        let variables = variables(path, order.variables, env)?;
+        let variables = variables(path, order, env)?;
         if let Some(names) = order.layers {
             let names = names.split(',').filter(|name| *name != "none");
             let layers = names
@@ -70,7 +68,7 @@ impl Launch {
         let (program, args) = order.command.split_first().ok_or_else(|| {
             Failure::usage("missing_command", "no command was given").so("nothing ran")
         })?;
-        Ok(Self {
+        let launch = Self {
             program: program.into(),
             args: args.to_vec(),
             cwd: workspace,
@@ -78,14 +76,111 @@ impl Launch {
             limits: Limits::of_time(FOREVER),
             jail: Some(jail),
             inherit_output: true,
-        })
+        };
+        let shown = toolchain.iter().map(Granted::shown).collect();
+        Ok(ExecLaunch { launch, shown })
+    }
+}
+
+/// What the operator typed, as it was granted.
+struct Typed {
+    workspace: PathBuf,
+    mounts: Vec<Mount>,
+    granted: Vec<Granted>,
+}
+
+fn typed(order: &ExecOrder<'_>, places: &mut Places) -> Result<Typed, Failure> {
+    let grant = |places: &Places, path: &Path, writable: bool, shown: &[Granted]| {
+        places
+            .named(path, writable, shown)
+            .map_err(|refused| refuse(path, &refused))
+    };
+    let workspace = grant(places, order.workspace, true, &[])?;
+    must_be_dir(
+        &workspace,
+        "bad_workspace",
+        "the workspace must be a directory",
+    )?;
+    let cwd = workspace.path().to_owned();
+    places.add_reach(cwd.clone());
+    let mut mounts = vec![Mount::in_place(&workspace).owned(&workspace)];
+    let mut granted = vec![workspace];
+    for (paths, writable) in [(order.read_only, false), (order.writable, true)] {
+        for path in paths {
+            let found = grant(places, path, writable, &granted)?;
+            // What every jail has anyway needs no mount.
+            if writable || !is_system(found.path()) {
+                mounts.push(Mount::in_place(&found).owned(&found));
+            }
+            if writable {
+                places.add_reach(found.path().to_owned());
+            }
+            granted.push(found);
+        }
+    }
+    if let Some(dir) = order.tmp {
+        let _ = host::make_private_dir(dir);
+        let found = grant(places, dir, true, &granted)?;
+        must_be_dir(
+            &found,
+            "bad_path",
+            "what is kept as /tmp must be a directory",
+        )?;
+        places.add_reach(found.path().to_owned());
+        let below = |granted: &&Granted| granted.target().starts_with("/tmp");
+        if let Some(other) = granted.iter().find(below) {
+            return Err(Failure::usage(
+                "bad_path",
+                "what is shown below /tmp and a /tmp of the command's own cannot be had together",
+            )
+            .at(other.path().display().to_string())
+            .so("nothing ran")
+            .hint("work in a directory that is not below /tmp"));
+        }
+        mounts.insert(0, Mount::at(&found, "/tmp").owned(&found));
+        granted.push(found);
+    }
+    Ok(Typed {
+        workspace: cwd,
+        mounts,
+        granted,
+    })
+}
+
+fn must_be_dir(granted: &Granted, code: &'static str, what: &str) -> Result<(), Failure> {
+    match granted.is_dir() {
+        true => Ok(()),
+        false => Err(Failure::usage(code, what)
+            .at(granted.path().display().to_string())
+            .so("nothing ran")),
+    }
+}
+
+/// A path that was typed and is not shown.
+fn refuse(typed: &Path, refused: &Refused) -> Failure {
+    let hint = match refused {
+        Refused::Exposes(..) => {
+            "choose a directory of its own with --workspace, or move the state with --home"
+        }
+        Refused::Wish { .. } => "type the place it leads to, if that is what you mean",
+        Refused::JailsOwn(_) => {
+            "choose a directory below it; `--tmp DIR` keeps a /tmp between calls"
+        }
+        _ => "",
+    };
+    let failure = Failure::usage(refused.code(), refused.to_string())
+        .at(typed.display().to_string())
+        .so("nothing ran");
+    match hint {
+        "" => failure,
+        hint => failure.hint(hint),
     }
 }
 
 /// The whole environment of the command.
 fn variables(
     path: OsString,
-    named: &[String],
+    order: &ExecOrder<'_>,
     env: &Env,
 ) -> Result<BTreeMap<OsString, OsString>, Failure> {
     let term = env.get("TERM").unwrap_or("dumb".as_ref()).to_owned();
@@ -96,79 +191,34 @@ fn variables(
         ("LANG".into(), "C.UTF-8".into()),
         ("TERM".into(), term),
     ]);
-    for name in named {
-        let value = env.get(name).ok_or_else(|| {
-            Failure::usage("no_such_variable", format!("{name} is not set")).so("nothing ran")
-        })?;
-        variables.insert(name.into(), value.to_owned());
+    for (names, may_be_secret) in [(order.variables, false), (order.secrets, true)] {
+        for name in names {
+            let value = env.get(name).ok_or_else(|| {
+                Failure::usage("no_such_variable", format!("{name} is not set")).so("nothing ran")
+            })?;
+            let looks = secret_variable(name, &value.to_string_lossy());
+            if let (Some(why), false) = (looks, may_be_secret) {
+                return Err(Failure::usage(
+                    "secret_variable",
+                    format!("the command would be handed a secret: {name} {why}"),
+                )
+                .so("nothing ran")
+                .hint(format!("if it is meant to have it: --env-secret {name}")));
+            }
+            variables.insert(name.into(), value.to_owned());
+        }
     }
     Ok(variables)
-}
-
-fn real_path(path: &Path) -> Result<PathBuf, Failure> {
-    path.canonicalize().map_err(|error| {
-        Failure::usage("bad_path", "a path cannot be used")
-            .at(path.display().to_string())
-            .because(&error)
-            .so("nothing ran")
-    })
-}
-
-fn real_dir(path: &Path) -> Result<PathBuf, Failure> {
-    let real = real_path(path)?;
-    match real.is_dir() && real != Path::new("/") {
-        true => Ok(real),
-        false => Err(
-            Failure::usage("bad_workspace", "the workspace must be a directory below /")
-                .at(real.display().to_string())
-                .so("nothing ran"),
-        ),
-    }
-}
-
-/// What every jail has anyway needs no mount; what it makes for itself cannot be replaced.
-fn is_shown_anyway(path: &Path) -> Result<bool, Failure> {
-    let own = ["/proc", "/dev", "/sys"]
-        .iter()
-        .any(|dir| path.starts_with(dir))
-        || ["/", "/etc", "/tmp"]
-            .iter()
-            .any(|dir| path == Path::new(dir));
-    match own {
-        true => Err(Failure::usage(
-            "bad_path",
-            "cannot mount this path: a jail provides its own /proc, /dev, /sys, /etc and /tmp",
-        )
-        .at(path.display().to_string())
-        .so("nothing ran")),
-        false => Ok(toolchains::is_system(path)),
-    }
-}
-
-/// Evidence, keys and approvals are never shown to anything in a jail.
-fn refuse_state(home: &Home, path: &Path) -> Result<(), Failure> {
-    let near = |dir: &Path| {
-        dir.canonicalize()
-            .is_ok_and(|dir| dir.starts_with(path) || path.starts_with(&dir))
-    };
-    match near(&home.root) || near(&home.runs) {
-        false => Ok(()),
-        true => Err(Failure::usage(
-            "state_exposed",
-            "this path would show the harness's own state to the command",
-        )
-        .at(path.display().to_string())
-        .so("nothing ran")
-        .hint("choose another one with --workspace, or move the state with --home")),
-    }
 }
 
 /// The program's own directory first, where it lives outside the system.
 fn search_path(
     command: &[OsString],
+    shown: &[Granted],
+    places: &Places,
     env: &Env,
     home: &Home,
-) -> Result<(OsString, Vec<Mount>), Failure> {
+) -> Result<(OsString, Vec<Granted>), Failure> {
     let name = command
         .first()
         .and_then(|word| word.to_str())
@@ -176,17 +226,14 @@ fn search_path(
     let Some(name) = name else {
         return Ok((SYSTEM_PATH.into(), Vec::new()));
     };
-    match toolchains::resolve(name, env, home) {
+    match toolchains::resolve_beside(name, shown, places, env, home) {
         Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), Vec::new())),
         Resolved::Toolchain(found) => {
             let path = found.bin.as_ref().map_or_else(
                 || SYSTEM_PATH.to_owned(),
                 |bin| format!("{bin}:{SYSTEM_PATH}"),
             );
-            Ok((
-                path.into(),
-                found.mounts.iter().map(Mount::read_only).collect(),
-            ))
+            Ok((path.into(), found.mounts))
         }
         Resolved::Unusable(why) => Err(Failure::usage("toolchain_unavailable", why)
             .so("nothing ran")

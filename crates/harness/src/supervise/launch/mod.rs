@@ -6,20 +6,22 @@
 
 mod exec;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
+use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
 use cto_jail::{Guarded, JailLimits, JailPlan, Mount, STAND_IN_DIR};
 
-pub use exec::ExecOrder;
+pub use exec::{ExecLaunch, ExecOrder};
 
-use crate::host::toolchains::{self, SYSTEM_PATH};
+use crate::host::places::{self, Places};
+use crate::host::toolchains::SYSTEM_PATH;
 use crate::host::{self, Env, programs};
 use crate::supervise::Limits;
 
@@ -62,7 +64,8 @@ pub struct RunPlace<'a> {
     copy: Mount,
     /// The copy as it lies on the host.
     copy_on_host: PathBuf,
-    scratch: PathBuf,
+    scratch: Granted,
+    places: Places,
 }
 
 impl<'a> RunPlace<'a> {
@@ -71,6 +74,7 @@ impl<'a> RunPlace<'a> {
     pub fn make(
         plan: &'a Plan,
         env: &'a Env,
+        places: Places,
         (copy, copy_on_host): (Mount, PathBuf),
         scratch: &Path,
     ) -> io::Result<Self> {
@@ -85,7 +89,8 @@ impl<'a> RunPlace<'a> {
             env,
             copy,
             copy_on_host,
-            scratch: scratch.to_owned(),
+            scratch: places.made(scratch, true)?,
+            places,
         })
     }
 
@@ -94,27 +99,28 @@ impl<'a> RunPlace<'a> {
         if is_contained(self.plan) {
             SCRATCH.into()
         } else {
-            self.scratch.clone()
+            self.scratch.path().to_owned()
         }
     }
 
     /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
-    fn mounts(&self, also: &[&String]) -> Vec<Mount> {
-        let mut mounts = vec![
-            self.copy.clone(),
-            Mount::writable(self.scratch.clone(), SCRATCH),
-        ];
-        let shown: BTreeSet<&String> = self
+    fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
+        let mut mounts = vec![self.copy.clone(), Mount::at(&self.scratch, SCRATCH)];
+        let shown: BTreeMap<&Path, &Granted> = self
             .plan
             .toolchains
             .iter()
             .flat_map(|toolchain| &toolchain.mounts)
             .chain(also.iter().copied())
+            .map(|granted| (granted.target(), granted))
             .collect();
-        mounts.extend(shown.into_iter().map(Mount::read_only));
-        mounts.extend(self.plan.inputs.iter().map(|input| {
-            Mount::read_only_at(&input.source, Path::new(WORKSPACE).join(&input.path))
-        }));
+        mounts.extend(shown.into_values().map(Mount::in_place));
+        mounts.extend(
+            self.plan
+                .inputs
+                .iter()
+                .map(|input| Mount::at(&input.source, Path::new(WORKSPACE).join(&input.path))),
+        );
         mounts
     }
 
@@ -140,8 +146,8 @@ impl<'a> RunPlace<'a> {
     fn bare_env(&self) -> BTreeMap<OsString, OsString> {
         environment(
             programs::clean_path_of_run(self.env),
-            self.scratch.join("home"),
-            self.scratch.join("tmp"),
+            self.scratch.path().join("home"),
+            self.scratch.path().join("tmp"),
         )
     }
 }
@@ -159,11 +165,11 @@ impl Launch {
     /// The engine. What its workspace holds outside the contract's scope, and what of git would run
     /// code, is protected by the kernel; what it attempts is seen, and programs that are not
     /// installed have stand-ins.
-    pub fn engine(place: &RunPlace<'_>, start: EngineStart<'_>) -> Self {
+    pub fn engine(place: &RunPlace<'_>, start: EngineStart<'_>) -> io::Result<Self> {
         let plan = place.plan;
         let own = plan.engine.as_ref();
         let interpreter = own.and_then(|engine| engine.interpreter.as_ref());
-        let also: Vec<&String> = own
+        let also: Vec<&Granted> = own
             .into_iter()
             .flat_map(|engine| &engine.mounts)
             .chain(interpreter.into_iter().flat_map(|found| &found.mounts))
@@ -173,7 +179,7 @@ impl Launch {
             plan.limits.engine_wall_seconds,
             plan.limits.engine_idle_seconds,
         );
-        let mut launch = Self::in_run(place, start.program, start.args, limits, &also);
+        let mut launch = Self::in_run(place, start.program, start.args, limits, &also)?;
         if let Some(bin) = interpreter.and_then(|found| found.bin.as_deref())
             && let Some(path) = launch.env.get_mut(OsStr::new("PATH"))
         {
@@ -197,11 +203,11 @@ impl Launch {
             path.push(":");
             path.push(STAND_IN_DIR);
         }
-        launch
+        Ok(launch)
     }
 
     /// A shell command of the contract: a check, or setup.
-    pub fn command(place: &RunPlace<'_>, command: &str) -> Self {
+    pub fn command(place: &RunPlace<'_>, command: &str) -> io::Result<Self> {
         let plan = place.plan;
         let limits = limits(
             plan,
@@ -209,10 +215,10 @@ impl Launch {
             plan.limits.verification_idle_seconds,
         );
         let args = vec!["-c".into(), OsString::from(command)];
-        let mut launch = Self::in_run(place, Path::new(host::SHELL), args, limits, &[]);
+        let mut launch = Self::in_run(place, Path::new(host::SHELL), args, limits, &[])?;
         // The home is empty; this says that nothing put there counts either.
         launch.env.insert("PYTHONNOUSERSITE".into(), "1".into());
-        launch
+        Ok(launch)
     }
 
     fn in_run(
@@ -220,29 +226,32 @@ impl Launch {
         program: &Path,
         args: Vec<OsString>,
         limits: Limits,
-        also: &[&String],
-    ) -> Self {
+        also: &[&Granted],
+    ) -> io::Result<Self> {
         if !is_contained(place.plan) {
             // Only a plain copy is ever planned without a jail.
             let cwd = place.copy_on_host.clone();
-            return Self::without_jail(program, args, cwd, place.bare_env(), limits);
+            let env = place.bare_env();
+            return Ok(Self::without_jail(program, args, cwd, env, limits));
         }
         let mut mounts = place.mounts(also);
-        let inside = if toolchains::is_system(program) || shown_at_its_place(&mounts, program) {
+        let inside = if is_system(program) || shown_at_its_place(&mounts, program) {
             program.to_owned()
         } else {
             let target = Path::new(ENGINE).join(program.file_name().unwrap_or_default());
-            mounts.push(Mount::read_only_at(program, &target));
+            let own = place.places.file(program);
+            let own = own.map_err(|refused| io::Error::other(refused.to_string()))?;
+            mounts.push(Mount::at(&own, &target));
             target
         };
-        let mut jail = JailPlan::new(mounts);
+        let mut jail = with_tokens_hidden(mounts, place.env);
         let asked = &place.plan.limits;
         jail.limits = JailLimits {
             processes: asked.processes.into(),
             data_bytes: u64::from(asked.memory_mib) << 20,
             ..JailLimits::default()
         };
-        Self {
+        Ok(Self {
             program: inside,
             args,
             cwd: WORKSPACE.into(),
@@ -250,22 +259,23 @@ impl Launch {
             limits,
             jail: Some(jail),
             inherit_output: false,
-        }
+        })
     }
 
     /// A program asked about itself with one flag. `scratch` is all it may write, and holds its
     /// home.
     pub fn question(
-        program: &Path,
-        flag: &str,
-        shown: &[Mount],
+        (program, flag): (&Path, &str),
+        shown: &[Granted],
         path: &str,
-        scratch: &Path,
+        scratch: &Granted,
+        env: &Env,
     ) -> Self {
         const LONGEST: Duration = Duration::from_secs(30);
         const MEMORY_KIB: u64 = 2 << 20;
-        let mut mounts = vec![Mount::writable(scratch, SCRATCH)];
-        mounts.extend_from_slice(shown);
+        let mut mounts = vec![Mount::at(scratch, SCRATCH)];
+        mounts.extend(shown.iter().map(Mount::in_place));
+        let jail = with_tokens_hidden(mounts, env);
         let env = [
             ("PATH", path),
             ("HOME", "/scratch/home"),
@@ -283,14 +293,14 @@ impl Launch {
                 idle: LONGEST,
                 memory_kib: MEMORY_KIB,
             },
-            jail: Some(JailPlan::new(mounts)),
+            jail: Some(jail),
             inherit_output: false,
         }
     }
 
     /// A command of a double in a jail with a door; it finds `own` as `/engine/cto`.
-    pub fn with_door(own: &Path, program: &OsStr, args: &[OsString]) -> Self {
-        let own = Mount::read_only_at(own, Path::new(ENGINE).join("cto"));
+    pub fn with_door(own: &Granted, program: &OsStr, args: &[OsString]) -> Self {
+        let own = Mount::at(own, Path::new(ENGINE).join("cto"));
         let mut jail = JailPlan::new(vec![own]);
         jail.door = true;
         Self {
@@ -322,6 +332,15 @@ impl Launch {
             inherit_output: false,
         }
     }
+}
+
+/// A jail with these mounts, in which files that hold tokens look empty.
+fn with_tokens_hidden(mounts: Vec<Mount>, env: &Env) -> JailPlan {
+    let shown = mounts.iter().filter(|mount| !mount.writable);
+    let hidden = places::tokens_in(shown.map(|mount| mount.target.as_path()), env);
+    let mut jail = JailPlan::new(mounts);
+    jail.hidden = hidden;
+    jail
 }
 
 fn is_contained(plan: &Plan) -> bool {

@@ -19,6 +19,7 @@ use cto_core::workspace::tree::Tree;
 use cto_jail::{Mount, Over};
 
 use crate::host;
+use crate::host::places::Places;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git;
 use crate::workspace::on_disk::{self, Walked};
@@ -85,18 +86,13 @@ impl Overlay {
         &self.checkout.manifest.tree
     }
 
-    pub fn mount(&self, target: &Path) -> Mount {
+    pub fn mount(&self, places: &Places, target: &Path) -> io::Result<Mount> {
         let over = Over {
             upper: self.upper(),
             work: self.work(),
         };
-        Mount {
-            source: self.lower(),
-            target: target.to_owned(),
-            writable: true,
-            mapped: false,
-            over: Some(over),
-        }
+        let lower = places.made(&self.lower(), false)?;
+        Ok(Mount::at(&lower, target).below(over))
     }
 
     /// What a walk over the merged view would find, from the changes alone.

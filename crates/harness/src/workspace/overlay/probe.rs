@@ -10,8 +10,9 @@ use cto_jail::probe::line_in;
 use cto_jail::{Mount, Over};
 
 use super::{make_opaque, make_whiteout, read};
-use crate::host::Home;
+use crate::host::places::Places;
 use crate::host::probes::remembered;
+use crate::host::{Env, Home};
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
 
@@ -44,13 +45,8 @@ fn try_one(home: &Home) -> io::Result<bool> {
         upper: upper.clone(),
         work,
     };
-    let mount = Mount {
-        source: lower.clone(),
-        target: "/workspace".into(),
-        writable: true,
-        mapped: false,
-        over: Some(over),
-    };
+    let granted = Places::of(&Env::default(), home).made(&lower, false)?;
+    let mount = Mount::at(&granted, "/workspace").below(over);
     if !line_in(vec![mount], LINE).unwrap_or(false) {
         return Ok(false);
     }

@@ -118,7 +118,7 @@ fn declared_paths_are_there_and_no_more() {
         assert!(output.status.success(), "{}: {output:?}", person.name);
         let env = person.cto(&[
             "exec",
-            "--env",
+            "--env-secret",
             "SECRET_THING",
             "--",
             "sh",

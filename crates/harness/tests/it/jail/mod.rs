@@ -4,7 +4,9 @@
 pub mod attacks;
 pub mod attempts;
 pub mod contained;
+pub mod exec_flags;
 pub mod hostile;
 pub mod layers;
 pub mod masks;
+pub mod shown;
 pub mod strict;

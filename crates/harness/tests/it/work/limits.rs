@@ -261,6 +261,50 @@ fn a_known_value_in_the_output_is_redacted_and_fails_the_run() {
 }
 
 #[test]
+fn an_address_that_is_everybodys_is_no_secret_and_a_private_one_is() {
+    let house = house()
+        .with("OPENAI_BASE_URL", "http://localhost:18482/v1")
+        .with("LAB_BASE_URL", "https://api.openai.com/v1")
+        .with("MY_ENDPOINT", "https://gate.corp.example/tenants/acme/v1");
+    let plain = house.case(&Case::new("quick"));
+    let names_it =
+        house.case(&Case::new("named").file("workspace/notes.txt", "at gate.corp.example\n"));
+    let adds = |text: &str| {
+        script(&[
+            write("answer.txt", "right\n"),
+            print(&format!("{text}\n")),
+            append("answer.txt", &format!("{text}\n")),
+        ])
+    };
+    for (case, text, codes) in [
+        (&plain, "localhost:18482 http://localhost:18482/v1", &[][..]),
+        (&plain, "https://api.openai.com/v1/responses", &[]),
+        (&plain, "127.0.0.1:18482", &[]),
+        (&plain, "gate.corp.example", &["secret_leak"]),
+        (&plain, "a/tenants/acme/v1/b", &["secret_leak"]),
+        (&names_it, "gate.corp.example", &[]),
+        (
+            &names_it,
+            "https://gate.corp.example/tenants/acme/v1",
+            &["secret_leak"],
+        ),
+    ] {
+        let (answer, bundle) = house.run(case, &adds(text), &[]);
+        assert_eq!(bundle.codes(), codes, "{text}: {answer:?}");
+        assert_eq!(
+            answer.code,
+            Some(u8::from(!codes.is_empty()).into()),
+            "{text}"
+        );
+        let private = text.contains("gate.corp") || text.contains("tenants");
+        let log = bundle.text("backend/stdout.log");
+        assert_eq!(log.contains("[redacted:endpoint]"), private, "{log}");
+        assert_eq!(log.contains(text), !private, "{log}");
+        assert_good(&bundle);
+    }
+}
+
+#[test]
 fn engines_and_checks_do_not_inherit_the_environment() {
     let house = house().with("MY_API_KEY", SECRET);
     let case = house.case(&Case::new("quick").commands(

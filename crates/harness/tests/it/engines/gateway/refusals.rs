@@ -1,6 +1,6 @@
 //! What the gateway refuses: requests that may not pass, and answers of another model.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::Protocol;
@@ -336,8 +336,19 @@ fn a_refusal_can_be_followed_by_a_request() {
     socket
         .write_all(format!("{wrong}{right}{right}").as_bytes())
         .unwrap();
-    for status in [400, 200, 200] {
-        assert_eq!(read_answer(&mut socket).unwrap().head.status, status);
+    // Answers may come together; two of them are chunked and say where they end.
+    let mut seen = String::new();
+    let mut piece = [0u8; 8192];
+    while seen.matches("\r\n0\r\n\r\n").count() < 2 {
+        let read = socket.read(&mut piece).unwrap();
+        assert!(read > 0, "{seen}");
+        seen.push_str(&String::from_utf8_lossy(&piece[..read]));
     }
+    let statuses: Vec<&str> = seen
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|answer| &answer[..3])
+        .collect();
+    assert_eq!(statuses, ["400", "200", "200"]);
     assert_eq!(lab.finish().calls.len(), 3);
 }

@@ -271,6 +271,31 @@ const ONE_PLACE: &[OnePlace] = &[
         places: &["crates/harness/src/task/request.rs"],
     },
     OnePlace {
+        what: "a place of the host is looked at for a jail",
+        signs: &[
+            "mounts::decide",
+            "By::Operator",
+            "By::Program",
+            "By::Wish",
+            "By::Harness",
+        ],
+        in_strings: false,
+        places: &[
+            "crates/harness/src/host/places.rs",
+            "crates/core/src/containment/mounts/",
+        ],
+    },
+    OnePlace {
+        what: "a mount is made",
+        signs: &["Mount::at", "Mount::in_place"],
+        in_strings: false,
+        places: &[
+            "crates/harness/src/supervise/launch",
+            "crates/harness/src/workspace/",
+            "crates/jail/",
+        ],
+    },
+    OnePlace {
         what: "a jail is shaped",
         signs: &["JailPlan {"],
         in_strings: false,

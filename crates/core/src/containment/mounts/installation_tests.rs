@@ -1,0 +1,107 @@
+use super::*;
+
+#[test]
+fn installations_are_known_by_their_own_files() {
+    const PYTHON_MARKS: [&str; 3] = ["bin/python3", "lib/python3.*/os.py", "bin"];
+    type Row = (
+        &'static str,
+        &'static [&'static str],
+        &'static [&'static str],
+        Option<&'static str>,
+    );
+    let rows: [Row; 16] = [
+        (
+            "/home/me/.pyenv/versions/3.12",
+            &PYTHON_MARKS,
+            &[],
+            Some("a pyenv version"),
+        ),
+        (
+            "/home/me/.local/share/uv/python/cpython-3.12",
+            &PYTHON_MARKS,
+            &[],
+            Some("a uv Python"),
+        ),
+        ("/opt/python", &PYTHON_MARKS, &[], Some("a Python")),
+        (
+            "/home/me/conda",
+            &["conda-meta/history", "bin"],
+            &[".condarc"],
+            Some("a conda installation"),
+        ),
+        (
+            "/home/me/p/.venv",
+            &["pyvenv.cfg", "bin", "lib/python3.*/site-packages"],
+            &[".gitignore"],
+            Some("a Python environment"),
+        ),
+        (
+            "/home/me/.rustup/toolchains/stable",
+            &["bin/cargo", "lib/rustlib"],
+            &[],
+            Some("a rustup toolchain"),
+        ),
+        (
+            "/home/me/.nvm/versions/node/v20",
+            &["bin/node"],
+            &[],
+            Some("an nvm version"),
+        ),
+        (
+            "/home/me/.asdf/installs/lua/5.4",
+            &["bin", "../../../shims"],
+            &[],
+            Some("a version of asdf or mise"),
+        ),
+        (
+            "/home/linuxbrew/.linuxbrew/Cellar/jq/1.7",
+            &["INSTALL_RECEIPT.json"],
+            &[".brew"],
+            Some("a Homebrew keg"),
+        ),
+        (
+            "/nix/store/0123456789abcdef0123456789abcdef-python3",
+            &[],
+            &[],
+            Some("a Nix store path"),
+        ),
+        ("/nix/store", &[], &[], None),
+        (
+            "/opt/go",
+            &["VERSION", "bin/go", "src/runtime"],
+            &[],
+            Some("a Go"),
+        ),
+        (
+            "/srv/p/node_modules",
+            &[],
+            &[".bin"],
+            Some("packages of npm"),
+        ),
+        ("/home/me/Documents", &["bin"], &[], None),
+        ("/home/me", &PYTHON_MARKS, &[".ssh"], None),
+        (
+            "/home/me/p",
+            &["pyvenv.cfg", "bin", "lib/python3.*/site-packages"],
+            &[".env"],
+            None,
+        ),
+    ];
+    for (root, marks, hidden, want) in rows {
+        let signs = Signs {
+            root: root.into(),
+            marks: marks.iter().copied().collect(),
+            hidden: Some(hidden.iter().map(|name| (*name).to_owned()).collect()),
+        };
+        assert_eq!(recognise(&signs).map(|found| found.kind), want, "{root}");
+        let unread = Signs {
+            hidden: None,
+            ..signs
+        };
+        let known = root.starts_with("/nix/store/") || root.ends_with("node_modules");
+        assert_eq!(recognise(&unread).is_some(), known, "{root}");
+    }
+    let found = candidates(Path::new("/p/lib/node_modules/x/node_modules/y/bin/y.js"));
+    assert_eq!(found.last().unwrap(), Path::new("/p/lib/node_modules"));
+    assert!(!found.iter().any(|dir| dir == Path::new("/")));
+}

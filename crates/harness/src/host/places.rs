@@ -1,0 +1,484 @@
+//! Places of the host that a jail may be shown: looked at here, decided in core. What is handed to
+//! a jail is always a [`Granted`] that came through here.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use cto_core::containment::mounts::installation::{self, Installation, MARKS, Signs, TOKENS};
+use cto_core::containment::mounts::{
+    self, Asked, By, Granted, House, Id, Kept, KeptPlace, Link, Mounted, Place, PlaceKind, Refused,
+    Step,
+};
+
+use crate::host::{Env, Home, settings};
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+/// A directory with more names than this is no installation.
+const MOST_NAMES: usize = 4096;
+/// Users of people; the last is nobody's.
+const FIRST_PERSON: u32 = 1000;
+const NOBODY: u32 = 65534;
+/// Where images of Rust keep cargo's home: below `/usr`, which every jail sees.
+const CARGO_OF_IMAGES: &str = "/usr/local/cargo";
+
+/// One name, as the file system has it.
+#[derive(Clone)]
+enum Seen {
+    Missing,
+    Link(PathBuf),
+    Real(PlaceKind, Step),
+}
+
+/// The host as it was found; each name is looked at once.
+pub struct Places {
+    house: House,
+    seen: RefCell<BTreeMap<PathBuf, Seen>>,
+}
+
+impl Places {
+    /// Looks at what must be kept from jails.
+    pub fn of(env: &Env, home: &Home) -> Self {
+        let mut places = Self {
+            house: House {
+                operator: rustix::process::geteuid().as_raw(),
+                mounted: mount_table(),
+                ..House::default()
+            },
+            seen: RefCell::default(),
+        };
+        let user = env.path("HOME").filter(|dir| dir.is_absolute());
+        places.house.home = user.as_ref().map(|dir| places.look(dir).path);
+        // What a refusal names first is what the operator knows best.
+        let mut kept: Vec<(Kept, PathBuf)> = vec![(Kept::Runtime, "/var/run".into())];
+        kept.extend(user.map(|dir| (Kept::Home, dir)));
+        kept.extend(state_places(env, home).map(|dir| (Kept::State, dir)));
+        kept.extend(config_place(env).map(|path| (Kept::Config, path)));
+        kept.extend(homes_of_people().map(|dir| (Kept::OtherHome, dir)));
+        for (what, path) in kept {
+            let place = places.look(&path);
+            let known = |kept: &KeptPlace| kept.what == what && kept.place.path == place.path;
+            if !places.house.kept.iter().any(known) {
+                places.house.kept.push(KeptPlace { what, place });
+            }
+        }
+        places.house.workshop = [home.work(), home.cache()]
+            .map(|dir| places.look(&dir).path)
+            .into();
+        places.house.runs = Some(places.look(&home.runs).path);
+        if let Ok(here) = std::env::current_dir() {
+            places.add_reach(here);
+        }
+        places
+    }
+
+    /// A directory that jails write to. A home never is one.
+    pub fn add_reach(&mut self, dir: PathBuf) {
+        let home = self.house.home.as_ref();
+        if !home.is_some_and(|home| home.starts_with(&dir)) {
+            self.house.reach.push(dir);
+        }
+    }
+
+    /// What the harness made for a jail.
+    pub fn made(&self, path: &Path, writable: bool) -> io::Result<Granted> {
+        let asked = asked(By::Harness, writable);
+        mounts::decide(&asked, &self.look(path), &self.house)
+            .map_err(|refused| io::Error::other(refused.to_string()))
+    }
+
+    /// What the operator named. `shown` is what the same jail was granted before.
+    pub fn named(
+        &self,
+        path: &Path,
+        writable: bool,
+        shown: &[Granted],
+    ) -> Result<Granted, Refused> {
+        let place = self.look(path);
+        // Only a link could make it a wish.
+        let known = match place.links.is_empty() {
+            true => None,
+            false => installation::recognise(&self.signs(&place.path)),
+        };
+        let repositories = self.repositories(&place.path);
+        let asked = Asked {
+            installation: known.as_ref(),
+            repositories: known.as_ref().map(|_| repositories.as_slice()),
+            ..asked(By::Operator { shown }, writable)
+        };
+        mounts::decide(&asked, &place, &self.house)
+    }
+
+    /// What a jail needs of a program: its installation, or where there is none the file alone;
+    /// nothing of what it sees anyway.
+    pub fn program(&self, named: &Path) -> Result<Option<Granted>, Refused> {
+        let real = self.look(named);
+        if mounts::is_system(&real.path) {
+            return Ok(None);
+        }
+        let by = By::Program { links: &real.links };
+        if let Some(known) = self.installation_of(&real.path) {
+            match self.decide(by, &known) {
+                // Then it is not shown whole.
+                Err(Refused::Exposes(..)) => {}
+                decided => return decided.map(Some),
+            }
+        }
+        self.file(named).map(Some)
+    }
+
+    /// A program without what it was installed with.
+    pub fn file(&self, named: &Path) -> Result<Granted, Refused> {
+        let real = self.look(named);
+        let by = By::Program { links: &real.links };
+        mounts::decide(&asked(by, false), &real, &self.house)
+    }
+
+    /// A directory of packages that a program lies in.
+    pub fn packages(&self, named: &Path, root: &Path) -> Result<Granted, Refused> {
+        let (real, links) = (self.look(root), self.look(named).links);
+        let known = installation::recognise(&self.signs(&real.path));
+        match known {
+            Some(known) => self.decide(By::Program { links: &links }, &known),
+            None => Err(Refused::NoInstallation(real.path)),
+        }
+    }
+
+    /// An environment that a program lies in, under the name it was found by.
+    pub fn environment(&self, root: &Path) -> Result<Granted, Refused> {
+        let place = self.look(root);
+        let known = installation::recognise(&self.signs(&place.path));
+        let Some(known) = known else {
+            return Err(Refused::NoInstallation(place.path));
+        };
+        let by = By::Program {
+            links: &place.links,
+        };
+        let granted = match self.decide(by, &known) {
+            // A link to an environment is followed where the environment lies beside it.
+            Err(Refused::Wish { .. }) if self.same_repository(root, &place.path) => {
+                self.decide(By::Program { links: &[] }, &known)
+            }
+            decided => decided,
+        };
+        granted.map(|granted| granted.under(root))
+    }
+
+    fn same_repository(&self, one: &Path, other: &Path) -> bool {
+        let (one, other) = (self.repositories(one), self.repositories(other));
+        !one.is_empty() && one.first() == other.first()
+    }
+
+    /// What a file in a jail's reach wants to be shown for a program: its installation, where that
+    /// is one; nothing of what is shown already.
+    pub fn wish(
+        &self,
+        file: &Path,
+        program: &Path,
+        shown: &[Granted],
+    ) -> Result<Option<Granted>, Refused> {
+        let real = self.look(program);
+        if mounts::is_system(&real.path) {
+            return Ok(None);
+        }
+        let by = By::Wish { file, shown };
+        match self.installation_of(&real.path) {
+            Some(known) => self.decide(by, &known).map(Some),
+            None => mounts::decide(&asked(by, false), &real, &self.house).map(Some),
+        }
+    }
+
+    fn decide(&self, by: By<'_>, known: &Installation) -> Result<Granted, Refused> {
+        let repositories = self.repositories(&known.root);
+        let asked = Asked {
+            installation: Some(known),
+            repositories: Some(&repositories),
+            ..asked(by, false)
+        };
+        mounts::decide(&asked, &self.look(&known.root), &self.house)
+    }
+
+    fn installation_of(&self, program: &Path) -> Option<Installation> {
+        let candidates = installation::candidates(program);
+        candidates
+            .iter()
+            .find_map(|root| installation::recognise(&self.signs(root)))
+    }
+
+    /// The operator's home as `~`: a bundle goes to strangers.
+    pub fn shorten(&self, path: &Path) -> String {
+        self.house.shorten(path)
+    }
+
+    /// Follows every link, and says which. What does not exist is named all the same.
+    pub fn look(&self, path: &Path) -> Place {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let mut rest: VecDeque<OsString> = parts_of(&absolute).collect();
+        let (mut at, mut links, mut missing) = (PathBuf::from("/"), Vec::new(), false);
+        while let Some(part) = rest.pop_front() {
+            if part == ".." {
+                at.pop();
+                continue;
+            }
+            let next = at.join(&part);
+            match self.see(&next) {
+                _ if missing => at = next,
+                Seen::Real(..) => at = next,
+                Seen::Link(target) if links.len() < MOST_LINKS => {
+                    links.extend(self.link(next, &at));
+                    if target.is_absolute() {
+                        at = PathBuf::from("/");
+                    }
+                    for part in parts_of(&target).collect::<Vec<_>>().into_iter().rev() {
+                        rest.push_front(part);
+                    }
+                }
+                Seen::Missing | Seen::Link(_) => {
+                    missing = true;
+                    at = next;
+                }
+            }
+        }
+        let kind = match self.see(&at) {
+            Seen::Real(kind, _) if !missing => kind,
+            _ => PlaceKind::Missing,
+        };
+        let chain = at.ancestors().filter_map(|dir| self.step(dir)).collect();
+        Place {
+            path: at,
+            kind,
+            links,
+            chain,
+        }
+    }
+
+    fn step(&self, path: &Path) -> Option<Step> {
+        match self.see(path) {
+            Seen::Real(_, step) => Some(step),
+            Seen::Missing | Seen::Link(_) => None,
+        }
+    }
+
+    fn link(&self, at: PathBuf, dir: &Path) -> Option<Link> {
+        Some(Link {
+            at,
+            dir: self.step(dir)?,
+            in_repository: !self.repositories(dir).is_empty(),
+        })
+    }
+
+    /// Directories from a path upward that hold a `.git`, but no home: homes that are repositories
+    /// are nobody's workspace.
+    fn repositories(&self, path: &Path) -> Vec<PathBuf> {
+        let home = self.house.home.as_ref();
+        let of_home = |dir: &&Path| home.is_some_and(|home| home.starts_with(dir));
+        path.ancestors()
+            .take_while(|dir| !of_home(dir))
+            .filter(|dir| !matches!(self.see(&dir.join(".git")), Seen::Missing))
+            .map(Path::to_owned)
+            .collect()
+    }
+
+    fn see(&self, path: &Path) -> Seen {
+        if let Some(seen) = self.seen.borrow().get(path) {
+            return seen.clone();
+        }
+        let seen = see(path);
+        self.seen.borrow_mut().insert(path.to_owned(), seen.clone());
+        seen
+    }
+
+    fn signs(&self, root: &Path) -> Signs {
+        let hidden = names_in(root).map(|names| {
+            let hidden = names.into_iter().filter(|name| name.as_bytes()[0] == b'.');
+            hidden
+                .map(|name| name.to_string_lossy().into_owned())
+                .collect()
+        });
+        Signs {
+            root: root.to_owned(),
+            marks: MARKS.into_iter().filter(|mark| holds(root, mark)).collect(),
+            hidden,
+        }
+    }
+}
+
+fn asked(by: By<'_>, writable: bool) -> Asked<'_> {
+    Asked {
+        by,
+        writable,
+        installation: None,
+        repositories: None,
+    }
+}
+
+fn parts_of(path: &Path) -> impl Iterator<Item = OsString> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+fn see(path: &Path) -> Seen {
+    let Ok(meta) = fs::symlink_metadata(path) else {
+        return Seen::Missing;
+    };
+    if meta.is_symlink() {
+        return fs::read_link(path).map_or(Seen::Missing, Seen::Link);
+    }
+    let kind = match meta.is_dir() {
+        true => PlaceKind::Directory,
+        false => PlaceKind::File,
+    };
+    // Of a sticky directory nobody takes what is another's; a group named like its owner is theirs.
+    let mode = meta.mode();
+    let sticky = meta.is_dir() && mode & 0o1000 != 0;
+    let by_group = mode & 0o020 != 0 && meta.gid() != meta.uid();
+    let step = Step {
+        path: path.to_owned(),
+        id: Id {
+            device: meta.dev(),
+            inode: meta.ino(),
+        },
+        owner: meta.uid(),
+        open: !sticky && (by_group || mode & 0o002 != 0),
+    };
+    Seen::Real(kind, step)
+}
+
+/// The names in a directory; none where there are too many, or they cannot be read.
+fn names_in(dir: &Path) -> Option<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir).ok()? {
+        names.push(entry.ok()?.file_name());
+        if names.len() > MOST_NAMES {
+            return None;
+        }
+    }
+    Some(names)
+}
+
+/// Does something below a directory match a mark?
+fn holds(root: &Path, mark: &str) -> bool {
+    let there = |path: &Path| fs::symlink_metadata(path).is_ok();
+    let Some((before, after)) = mark.split_once('*') else {
+        return there(&root.join(mark));
+    };
+    let (dir, start) = before.rsplit_once('/').unwrap_or(("", before));
+    let (dir, rest) = (root.join(dir), after.trim_start_matches('/'));
+    names_in(&dir)
+        .unwrap_or_default()
+        .iter()
+        .filter(|name| name.as_bytes().starts_with(start.as_bytes()))
+        .any(|name| there(&dir.join(name).join(rest)))
+}
+
+/// Files with tokens in what a jail is shown: below these directories, and below a cargo home that
+/// is part of the system.
+pub fn tokens_in<'p>(shown: impl Iterator<Item = &'p Path>, env: &Env) -> Vec<PathBuf> {
+    let cargo = env.path("CARGO_HOME").filter(|dir| mounts::is_system(dir));
+    let system = [Some(PathBuf::from(CARGO_OF_IMAGES)), cargo];
+    let dirs: BTreeSet<PathBuf> = shown
+        .map(Path::to_owned)
+        .chain(system.into_iter().flatten())
+        .filter(|dir| dir.is_dir())
+        .collect();
+    let files = dirs
+        .iter()
+        .flat_map(|dir| TOKENS.iter().map(move |name| dir.join(name)));
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// Where evidence, keys and approvals are, and everywhere the next command could look for them.
+fn state_places(env: &Env, home: &Home) -> impl Iterator<Item = PathBuf> {
+    let user = env.path("HOME");
+    let below = |dir: &str| user.as_ref().map(|home| home.join(dir));
+    let variables = ["CTO_STATE_DIR", "CTO_HOME", "CTO_RUNS_DIR"];
+    let state = env.path("XDG_STATE_HOME").or_else(|| below(".local/state"));
+    let profiles = env.path("HERMES_HOME").or_else(|| below(".hermes"));
+    [home.root.clone(), home.runs.clone()]
+        .into_iter()
+        .chain(variables.into_iter().filter_map(|name| env.path(name)))
+        .chain(state.map(|dir| dir.join("cto")))
+        .chain(profiles.map(|dir| dir.join("profiles/cto-planb")))
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// The config file; where nobody named another one, with the directory that is ours.
+fn config_place(env: &Env) -> Option<PathBuf> {
+    let path = settings::path(env).ok()??;
+    match env.get(settings::VARIABLE) {
+        Some(_) => Some(path),
+        None => path.parent().map(Path::to_owned),
+    }
+}
+
+/// Homes of root and of people, as this host lists them.
+fn homes_of_people() -> impl Iterator<Item = PathBuf> {
+    let table = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let home = |line: &str| {
+        let mut fields = line.split(':').skip(2);
+        let uid: u32 = fields.next()?.parse().ok()?;
+        let dir = PathBuf::from(fields.nth(2)?);
+        let person = uid == 0 || (uid >= FIRST_PERSON && uid != NOBODY);
+        (person && dir.is_absolute() && dir != Path::new("/")).then_some(dir)
+    };
+    let homes: BTreeSet<PathBuf> = table.lines().filter_map(home).collect();
+    homes.into_iter()
+}
+
+/// What is mounted where. Without a list nothing is known of bind mounts; names and numbers of
+/// files are compared all the same.
+fn mount_table() -> Vec<Mounted> {
+    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let mount = |line: &[u8]| {
+        let mut fields = line.split(|byte| *byte == b' ');
+        let device = std::str::from_utf8(fields.nth(2)?).ok()?;
+        let (major, minor) = device.split_once(':')?;
+        let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
+        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+        Some(Mounted {
+            point,
+            device: (major.parse().ok()?, minor.parse().ok()?),
+            root,
+            kind: String::from_utf8_lossy(kind).into_owned(),
+        })
+    };
+    table
+        .split(|byte| *byte == b'\n')
+        .filter_map(mount)
+        .collect()
+}
+
+/// A path of the kernel's table, in which some bytes are three octal digits after a backslash.
+fn unescaped(field: &[u8]) -> PathBuf {
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| *first == b'\\');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+#[path = "places_tests.rs"]
+mod tests;
