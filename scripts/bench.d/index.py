@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+import seal
+
 CASES = 40
 CODES = {"fail": ["verification_failed", "no_diff"], "blocked": ["timeout", "engine_gate_closed"]}
 # Sentences as the program writes them, so that rows are as long as real ones.
@@ -29,7 +31,8 @@ def stamp(seconds, shape):
 
 
 def generate(like, root, count):
-    """Directories with the report and the sums of a real bundle, under other ids, one a minute."""
+    """Directories with the report, the sums and the seal of a real bundle, under other ids, one a minute."""
+    sealer = seal.Sealer(like.parent.parent, like)
     report = json.loads((like / "report.json").read_text())
     fields = ["run_id", "case_id", "status", "failure_reason", "blockers", "run_started_at", "run_finished_at"]
     report.update((field, f"@{field}@") for field in fields)
@@ -52,7 +55,10 @@ def generate(like, root, count):
             text = text.replace(f'"@{field}@"', json.dumps(value))
         place = f"{root}/{run_id}"
         os.mkdir(place)
-        for name, content in (("report.json", text.encode()), ("SHA256SUMS", sums)):
+        changed = {"run_id": run_id, "case_id": case, "status": status, "blockers": codes}
+        changed.update(zip(("run_started_at", "run_finished_at", "signed_at"), [*times, times[1]]))
+        signed = sealer.seal(text.encode(), changed)
+        for name, content in (("report.json", text.encode()), ("SHA256SUMS", sums), ("attestation.json", signed)):
             file = os.open(f"{place}/{name}", os.O_CREAT | os.O_WRONLY, 0o600)
             os.write(file, content)
             os.close(file)
@@ -96,6 +102,8 @@ def measure(cto, work, count=100_000, times=30):
         newest = generate(like, root, count)
         generation = time.perf_counter() - began
         home.mkdir()
+        # The same machine: its key is what makes a sealed status one that is shown.
+        shutil.copytree(work / "index-one" / "keys", home / "keys")
         place = ["--home", home, "--runs-dir", root]
         runs = [cto, "runs", *place]
 

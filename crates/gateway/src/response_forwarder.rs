@@ -253,7 +253,7 @@ impl<'a> ResponseForwarder<'a> {
             && !answer.content
             && !answer.reasoning
             && answer.tool_calls == 0;
-        if self.held.is_some() && !named && !(only_an_error && !self.held_is_private()) {
+        if self.held.is_some() && !named && (!only_an_error || self.held_is_private()) {
             return Err(Broken(outcome, why));
         }
         self.release(context)?;

@@ -20,11 +20,11 @@ mod survivors;
 mod sys;
 mod witness;
 
-pub use control::{go, last_word, sever, terminate};
+pub use control::{Word, go, last_word, next_word, resume, sever, suspend, terminate};
 pub use inside::enter::main as enter_main;
 pub use owner::{hand_over, jail_uid};
-pub use prepare::{Door, Entry, JailError, JailPlan, Ready, prepare};
+pub use prepare::{Door, Entry, Given, JailError, JailPlan, Ready, prepare};
 pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, STAND_IN_DIR};
 pub use survivors::{Census, Tally};
-pub use sys::is_root;
+pub use sys::{is_root, stop_with_group};
 pub use witness::Witness;

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,8 +16,8 @@ use cto_core::containment::{JailReport, Layer};
 
 use crate::control::receive;
 use crate::inside::canary;
-use crate::owner::jail_uid;
-use crate::spec::{self, FromJail, Guarded, JailLimits, JailSpec, Mount};
+use crate::owner::{self, jail_uid};
+use crate::spec::{self, Descriptor, FromJail, Guarded, JailLimits, JailSpec, Mount};
 use crate::survivors::Census;
 use crate::sys;
 use crate::witness::Witness;
@@ -44,8 +45,6 @@ pub struct JailPlan {
     pub door: bool,
     /// What of a writable directory is kept as it is.
     pub guard: Option<Guarded>,
-    /// Pass on our own standard input.
-    pub stdin: bool,
     /// All of them, but for experiments.
     pub layers: Vec<Layer>,
     /// See what it attempts.
@@ -61,7 +60,6 @@ impl JailPlan {
             limits: JailLimits::default(),
             door: false,
             guard: None,
-            stdin: false,
             layers,
             watched: false,
         }
@@ -76,6 +74,8 @@ pub struct Ready {
     pub census: Census,
     /// The listening socket inside the network namespace, when one was asked for.
     pub door: Option<Door>,
+    /// The other side of its terminal, when it has one.
+    pub terminal: Option<OwnedFd>,
     /// Who sees what is attempted inside, or why nobody does.
     pub witness: Result<Witness, String>,
 }
@@ -85,28 +85,70 @@ pub struct Door {
     pub port: u16,
 }
 
+/// What a process in a jail is given as descriptor 0, 1 or 2.
+pub enum Given {
+    /// Nothing to read, and nobody to write to.
+    Null,
+    /// An end of a pipe that nobody else has.
+    Pipe(OwnedFd),
+    /// A terminal of its own.
+    Terminal,
+}
+
+impl Given {
+    fn kind(&self) -> Descriptor {
+        match self {
+            Self::Null => Descriptor::Null,
+            Self::Pipe(_) => Descriptor::Pipe,
+            Self::Terminal => Descriptor::Terminal,
+        }
+    }
+
+    /// What an entry begins with; a terminal is made on the way in.
+    fn at_first(self) -> Stdio {
+        match self {
+            Self::Pipe(end) => Stdio::from(end),
+            Self::Null | Self::Terminal => Stdio::null(),
+        }
+    }
+}
+
 /// A process that will enter a jail: started, and waiting for its order. Dropping it ends it.
 pub struct Entry {
     child: Guard,
     control: UnixStream,
+    /// Follows the order: until then the control socket is in its place.
+    input: Option<OwnedFd>,
+    descriptors: [Descriptor; 3],
+    keys_at_once: bool,
 }
 
 impl Entry {
-    /// Starts one on this output. It may come before anything else is known: until the order is
-    /// there it only gets ready to read it.
-    pub fn start(output: (Stdio, Stdio)) -> Result<Self, JailError> {
+    /// Starts one with these descriptors. It may come before anything else is known: until the
+    /// order is there it only gets ready to read it. It is in a process group of its own: a key of
+    /// a terminal ends or stops the harness, and that ends or stops the jail.
+    pub fn start(given: [Given; 3], keys_at_once: bool) -> Result<Self, JailError> {
         let (control, theirs) = UnixStream::pair().map_err(JailError::Spawn)?;
+        let descriptors = given.each_ref().map(Given::kind);
+        let [input, output, error] = given;
         let child = Command::new("/proc/self/exe")
             .arg("__jail")
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(output.0)
-            .stderr(output.1)
+            .stdout(output.at_first())
+            .stderr(error.at_first())
+            .process_group(0)
             .spawn()
             .map_err(JailError::Spawn)?;
         Ok(Self {
             child: Guard(Some(child)),
             control,
+            input: match input {
+                Given::Pipe(end) => Some(end),
+                Given::Null | Given::Terminal => None,
+            },
+            descriptors,
+            keys_at_once,
         })
     }
 }
@@ -120,18 +162,21 @@ pub fn prepare(
     cwd: &Path,
     env: &BTreeMap<OsString, OsString>,
 ) -> Result<Ready, JailError> {
-    let spec = order(plan, program, args, cwd, env);
+    let spec = order(&entry, plan, program, args, cwd, env);
     let Entry {
         mut child,
         control: ours,
+        input,
+        ..
     } = entry;
     ours.set_read_timeout(Some(ENTRY_LIMIT))
         .map_err(JailError::Spawn)?;
     // An entry that failed early closes the socket; its own words come with the next read.
-    let sent = spec::send(&ours, &spec).and_then(|()| match plan.stdin {
-        true => sys::send_descriptor(ours.as_fd(), &[0], io::stdin().as_fd()),
-        false => Ok(()),
+    let sent = spec::send(&ours, &spec).and_then(|()| match &input {
+        Some(end) => sys::send_descriptor(ours.as_fd(), &[0], end.as_fd()),
+        None => Ok(()),
     });
+    drop(input);
     let entered = await_report(&ours, sent)?;
     ours.set_read_timeout(None).map_err(JailError::Spawn)?;
     // From its first start of a program on, somebody must answer.
@@ -149,11 +194,13 @@ pub fn prepare(
         report: entered.report,
         census: entered.census,
         door: entered.door,
+        terminal: entered.terminal,
         witness,
     })
 }
 
 fn order(
+    entry: &Entry,
     plan: &JailPlan,
     program: &Path,
     args: &[OsString],
@@ -165,6 +212,7 @@ fn order(
         layers: plan.layers.iter().copied().collect(),
         outside: canary::outside(),
         uid: jail_uid(),
+        share: owner::share(),
         mounts: plan.mounts.clone(),
         hidden: plan.hidden.clone(),
         cwd: cwd.to_owned(),
@@ -175,7 +223,8 @@ fn order(
             .map(|(name, value)| (bytes(name), bytes(value)))
             .collect(),
         door: plan.door,
-        stdin: plan.stdin,
+        descriptors: entry.descriptors,
+        keys_at_once: entry.keys_at_once,
         limits: plan.limits,
         watched: plan.watched,
         guard: plan.guard.clone(),
@@ -187,12 +236,13 @@ struct Entered {
     report: JailReport,
     census: Census,
     door: Option<Door>,
+    terminal: Option<OwnedFd>,
     listener: Result<OwnedFd, String>,
 }
 
 /// Reads until the report is there. `sent` tells how the order left: its error is the better one.
 fn await_report(control: &UnixStream, sent: io::Result<()>) -> Result<Entered, JailError> {
-    let mut door = None;
+    let (mut door, mut terminal) = (None, None);
     let mut listener = Err("nobody asked to see them".to_owned());
     loop {
         let (message, fd) = receive(control).map_err(|error| {
@@ -209,6 +259,7 @@ fn await_report(control: &UnixStream, sent: io::Result<()>) -> Result<Entered, J
                     port,
                 })
             }
+            FromJail::Terminal => terminal = fd,
             FromJail::Listener => {
                 listener = fd.ok_or_else(|| "the listener did not arrive".to_owned())
             }
@@ -219,11 +270,12 @@ fn await_report(control: &UnixStream, sent: io::Result<()>) -> Result<Entered, J
                     report,
                     census,
                     door,
+                    terminal,
                     listener,
                 });
             }
             FromJail::Failed { step, error } => return Err(JailError::Entry { step, error }),
-            FromJail::Ended { .. } => {
+            FromJail::Asked | FromJail::Stopped | FromJail::Ended { .. } => {
                 return Err(JailError::Silent(io::Error::other(
                     "it ended before it began",
                 )));

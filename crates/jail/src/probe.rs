@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Stdio;
 
 use cto_core::containment::{JailReport, unproven_layers};
 
-use crate::{Entry, JailError, JailPlan, Mount, go, prepare, sever};
+use crate::{Entry, Given, JailError, JailPlan, Mount, go, prepare, sever};
 
 /// What a probe found.
 #[derive(Clone, Debug)]
@@ -39,7 +38,7 @@ pub fn probe() -> Probe {
 fn try_probe() -> Result<JailReport, JailError> {
     let plan = JailPlan::new(Vec::new());
     let mut ready = prepare(
-        Entry::start((Stdio::null(), Stdio::null()))?,
+        Entry::start([Given::Null, Given::Null, Given::Null], false)?,
         &plan,
         Path::new("/bin/true"),
         &[],
@@ -55,7 +54,7 @@ fn try_probe() -> Result<JailReport, JailError> {
 pub fn line_in(mounts: Vec<Mount>, line: &str) -> Result<bool, JailError> {
     let args = ["-c".into(), line.into()];
     let mut ready = prepare(
-        Entry::start((Stdio::null(), Stdio::null()))?,
+        Entry::start([Given::Null, Given::Null, Given::Null], false)?,
         &JailPlan::new(mounts),
         Path::new("/bin/sh"),
         &args,

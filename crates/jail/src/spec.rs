@@ -17,6 +17,8 @@ pub struct JailSpec {
     pub outside: Outside,
     /// The uid the process gets when the harness is root.
     pub uid: u32,
+    /// Where it keeps the operator's uid: what it may use of what is counted per user.
+    pub share: Share,
     pub mounts: Vec<Mount>,
     /// Files that look empty although what they lie in is shown.
     pub hidden: Vec<PathBuf>,
@@ -25,13 +27,27 @@ pub struct JailSpec {
     pub args: Vec<Vec<u8>>,
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub door: bool,
-    /// A descriptor for standard input follows this order.
-    pub stdin: bool,
+    /// Descriptors 0–2. A pipe for standard input follows this order; those of output are there.
+    pub descriptors: [Descriptor; 3],
+    /// The process has the keys of its terminal from the start; otherwise once it asks for them.
+    pub keys_at_once: bool,
     pub limits: JailLimits,
     /// Tell the harness of programs started and connections made, and put stand-ins where none is
     /// installed.
     pub watched: bool,
     pub guard: Option<Guarded>,
+}
+
+/// What descriptor 0, 1 or 2 inside is. It is never one that anybody outside uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Descriptor {
+    /// The jail's own `/dev/null`.
+    Null,
+    /// A pipe that the harness made.
+    Pipe,
+    /// A terminal that is made inside; its other side is passed out.
+    Terminal,
 }
 
 /// A directory whose protected places are mounts of their own.
@@ -110,6 +126,18 @@ pub struct Outside {
     pub pid: u32,
 }
 
+/// A part of what the host counts for all processes of one user together.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Share {
+    pub inotify_instances: u64,
+    pub inotify_watches: u64,
+}
+
+impl Share {
+    /// One of how many: the operator and a few other jails keep theirs.
+    pub const OF: u64 = 4;
+}
+
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct JailLimits {
     pub processes: u64,
@@ -135,6 +163,8 @@ impl Default for JailLimits {
 pub enum FromJail {
     /// A listening socket inside the network namespace rides along with this message.
     Door { port: u16 },
+    /// The harness's side of the jail's terminal rides along with this message.
+    Terminal,
     /// The listener rides along with this message.
     Listener,
     /// There is none: a sense is missing, not a layer.
@@ -143,6 +173,10 @@ pub enum FromJail {
     Ready(JailReport),
     /// Entry failed at a step; nothing of the contract was started.
     Failed { step: String, error: String },
+    /// Something inside asked for keys of its terminal for the first time.
+    Asked,
+    /// The main process was stopped; it goes on when the harness says so.
+    Stopped,
     /// The main process is gone and so is everything it left.
     Ended {
         status: ExitWord,
@@ -160,6 +194,9 @@ pub enum ExitWord {
 /// From the harness to the jail, one byte each.
 pub const GO: u8 = b'g';
 pub const TERMINATE: u8 = b't';
+/// Stop, as Ctrl-Z does; and go on after a stop.
+pub const SUSPEND: u8 = b's';
+pub const CONTINUE: u8 = b'c';
 
 /// Where stand-ins of programs that are not installed lie in a watched jail.
 pub const STAND_IN_DIR: &str = "/refused";

@@ -10,6 +10,7 @@
 
 mod bundle;
 mod case;
+mod desk;
 mod forger;
 mod house;
 mod repo;
@@ -18,6 +19,7 @@ mod terminal;
 
 pub use bundle::{Bundle, copy_dir, files_below, sha256_hex};
 pub use case::{Case, ORACLE, append, exit, print, script, shell, sleep, write};
+pub use desk::Desk;
 pub use forger::{FORGER, Forged, canonical, chain_start, chained};
 pub use house::{Answer, House, is_root, skip, wait_until};
 pub use repo::Repo;

@@ -4,12 +4,14 @@
 //! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
 //! - `mounts/` which places of the host a jail is shown
 //! - `advice.rs` a host that cannot contain: the exact fix
+//! - `descriptors.rs` what descriptors 0–2 inside are, and whose keys are read
 //! - `outside.rs` which programs may run outside a jail; `ownership.rs` who could have written what
 //!   a path leads to
 //!
 //! Imports: values, workspace. The shell that enforces all this is the crate `cto-jail`.
 
 pub mod advice;
+pub mod descriptors;
 pub mod guard;
 pub mod masks;
 pub mod mounts;

@@ -26,13 +26,13 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
 use cto_core::operator::settings::{Layers, Source};
 use cto_core::task::contract::LimitChanges;
-use cto_jail::Entry;
 
 use crate::doubles;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
 use crate::screen::output::{Color, Output};
+use crate::supervise::Entrance;
 
 /// The gate between coding agents and the repositories people own.
 #[derive(Parser)]
@@ -249,7 +249,7 @@ pub fn main() -> ExitCode {
         Some(word) if word.starts_with("__") && word != "__gateway" => Ok(()),
         _ => crate::host::dumps::forbid(),
     };
-    let entry = work::exec::start_entry(&argv);
+    let entrance = work::exec::start_entrance(&argv);
     let (
         Cli {
             global,
@@ -301,7 +301,7 @@ pub fn main() -> ExitCode {
             .so("nothing ran")
         })
         .and_then(|()| configure(&mut context, &command))
-        .and_then(|()| dispatch(&context, command, entry));
+        .and_then(|()| dispatch(&context, command, entrance));
     let answer = answer.and_then(|code| context.output.check_arrival().map(|()| code));
     ExitCode::from(answer.unwrap_or_else(|failure| {
         let failure = if is_exec {
@@ -362,8 +362,12 @@ fn chosen_color(
         .unwrap_or((Source::Default, Color::Auto))
 }
 
-/// `entry` is the way into a jail, where it was started before the words were read.
-fn dispatch(context: &Context, command: Command, entry: Option<Entry>) -> Result<u8, Failure> {
+/// `entrance` is the way into a jail, where it was started before the words were read.
+fn dispatch(
+    context: &Context,
+    command: Command,
+    entrance: Option<Entrance>,
+) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => work::run::run(context, args),
         Command::Try(args) => work::try_run::run(context, args),
@@ -382,7 +386,7 @@ fn dispatch(context: &Context, command: Command, entry: Option<Entry>) -> Result
         Command::Admit(args) => engines::admit::run(context, args),
         Command::Eligibility(args) => engines::eligibility::run(context, args),
         Command::Validate(args) => engines::validate::run(context, args),
-        Command::Exec(args) => Ok(work::exec::run(context, args, entry)),
+        Command::Exec(args) => Ok(work::exec::run(context, args, entrance)),
         Command::Doctor(args) => program::doctor::run(context, &args),
         Command::Matrix(args) => engines::matrix::run(context, args),
         Command::Row(args) => engines::matrix_row::run(context, &args),

@@ -23,11 +23,25 @@ impl Cancel {
     pub fn on_signals() -> io::Result<Self> {
         let cancel = Self::never()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let number = usize::try_from(signal).unwrap_or(usize::MAX);
-            signal_hook::flag::register_usize(signal, Arc::clone(&cancel.signal), number)?;
-            signal_hook::low_level::pipe::register(signal, cancel._other.try_clone()?)?;
+            cancel.also_on(signal)?;
         }
         Ok(cancel)
+    }
+
+    /// Listens to another signal, too.
+    pub fn also_on(&self, signal: i32) -> io::Result<()> {
+        let number = usize::try_from(signal).unwrap_or(usize::MAX);
+        signal_hook::flag::register_usize(signal, Arc::clone(&self.signal), number)?;
+        signal_hook::low_level::pipe::register(signal, self._other.try_clone()?)?;
+        Ok(())
+    }
+
+    /// For whoever finds out by other ways than a signal.
+    pub fn asker(&self) -> io::Result<Asker> {
+        Ok(Asker {
+            signal: Arc::clone(&self.signal),
+            wake: self._other.try_clone()?,
+        })
     }
 
     /// A cancel nobody can send.
@@ -59,8 +73,22 @@ impl Cancel {
 
     /// As if this signal had come.
     #[cfg(test)]
-    pub fn pretend(&self, signal: usize) -> io::Result<()> {
-        self.signal.store(signal, Ordering::SeqCst);
-        io::Write::write_all(&mut &self._other, b"x")
+    pub fn pretend(&self, signal: i32) -> io::Result<()> {
+        self.asker().map(|asker| asker.ask(signal))
+    }
+}
+
+/// Asks for the end as a signal would.
+pub struct Asker {
+    signal: Arc<AtomicUsize>,
+    wake: UnixStream,
+}
+
+impl Asker {
+    pub fn ask(&self, signal: i32) {
+        let number = usize::try_from(signal).unwrap_or(usize::MAX);
+        self.signal.store(number, Ordering::SeqCst);
+        // A socket that is full wakes as well.
+        let _ = io::Write::write(&mut &self.wake, b"x");
     }
 }

@@ -2,8 +2,9 @@
 //! room starts what a contract names.
 //!
 //! - `launch/` what a process is started with: mounts, environment, limits
-//! - `mod.rs` start and watch; `pipes.rs` its output; `capture.rs` the same into a file, without
+//! - `mod.rs` start and end; `watch.rs` what lies between; `pipes.rs` its output; `capture.rs` the same into a file, without
 //!   secrets
+//! - `descriptors/` descriptors 0–2 of a process in a jail, and the operator's terminal
 //! - `limits.rs` when to wait, ask or kill; `cancel.rs` signals to us
 //!
 //! Imports host and evidence. Imported by workspace, records, run, doubles, proof and cli.
@@ -12,26 +13,28 @@ pub mod cancel;
 pub mod launch;
 
 mod capture;
+mod descriptors;
 mod limits;
 mod pipes;
+mod watch;
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cto_core::containment::{JailReport, ProcessReport, unproven_layers};
 use cto_core::run::attempt::Log;
 use cto_core::run::event::ProcessEnd;
-use cto_jail::{Census, Door, Entry, ExitWord, JailError, Witness};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use cto_jail::{Census, Door, ExitWord, JailError, Witness};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 pub use capture::Capture;
+pub use descriptors::Entrance;
+use descriptors::{Ours, StandIns};
 pub use limits::Limits;
-use limits::{Decision, Input, Watch};
-use pipes::{Pipes, Ready};
 
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
@@ -77,6 +80,8 @@ impl Contained {
 pub enum SuperviseError {
     #[error("{program} could not be started")]
     Spawn { program: String, source: io::Error },
+    #[error("what it wrote could not be passed on")]
+    Output { source: io::Error },
     #[error("the process could not be watched")]
     Watch { source: io::Error },
     #[error(transparent)]
@@ -95,15 +100,23 @@ struct Jailed {
     report: JailReport,
     census: Census,
     witness: Result<Witness, String>,
+    /// What pid 1 said at the end, if that was heard already.
+    ended: Option<(ExitWord, u64)>,
 }
 
 /// A process that was started and must be watched to its end. Dropping it ends it.
 pub struct Running {
     child: Child,
+    /// The child was reaped: its number may be another's.
+    is_reaped: bool,
     limits: Limits,
     started: Instant,
     jail: Option<Jailed>,
     door: Option<Door>,
+    /// Output that is ours to take.
+    output: (Option<OwnedFd>, Option<OwnedFd>),
+    /// The operator's descriptors, stood in for, and the other side of its terminal.
+    stand_ins: Option<(StandIns, Option<OwnedFd>)>,
 }
 
 /// Starts a process. A jailed one is proven contained here, and waits inside for
@@ -113,8 +126,8 @@ pub fn start(launch: &Launch) -> Result<Running, SuperviseError> {
 }
 
 /// The same, with the way into its jail started before the launch was decided.
-pub fn start_in(entry: Option<Entry>, launch: &Launch) -> Result<Running, SuperviseError> {
-    let running = start_unproven(entry, launch)?;
+pub fn start_in(entrance: Option<Entrance>, launch: &Launch) -> Result<Running, SuperviseError> {
+    let running = start_unproven(entrance, launch)?;
     let mut missing = running
         .jail
         .as_ref()
@@ -143,41 +156,18 @@ pub fn start_in(entry: Option<Entry>, launch: &Launch) -> Result<Running, Superv
 }
 
 /// For experiments with single layers: no run ever starts this way.
-pub fn start_unproven(entry: Option<Entry>, launch: &Launch) -> Result<Running, SuperviseError> {
+pub fn start_unproven(
+    entrance: Option<Entrance>,
+    launch: &Launch,
+) -> Result<Running, SuperviseError> {
     let started = Instant::now();
-    let output = || {
-        if launch.inherit_output {
-            Stdio::inherit()
-        } else {
-            Stdio::piped()
-        }
-    };
     let Some(plan) = &launch.jail else {
-        let child = Command::new(&launch.program)
-            .args(&launch.args)
-            .current_dir(&launch.cwd)
-            .env_clear()
-            .envs(&launch.env)
-            .stdin(Stdio::null())
-            .stdout(output())
-            .stderr(output())
-            .process_group(0)
-            .spawn()
-            .map_err(|source| SuperviseError::Spawn {
-                program: launch.program.display().to_string(),
-                source,
-            })?;
-        return Ok(Running {
-            child,
-            limits: launch.limits,
-            started,
-            jail: None,
-            door: None,
-        });
+        return start_bare(launch, started);
     };
-    let entry = match entry {
-        Some(entry) => entry,
-        None => Entry::start((output(), output()))?,
+    let Entrance { entry, ours } = match entrance {
+        Some(entrance) => entrance,
+        None if launch.stands_in => Entrance::stood_in()?,
+        None => Entrance::captured()?,
     };
     let ready = cto_jail::prepare(
         entry,
@@ -192,13 +182,51 @@ pub fn start_unproven(entry: Option<Entry>, launch: &Launch) -> Result<Running, 
         report: ready.report,
         census: ready.census,
         witness: ready.witness,
+        ended: None,
+    };
+    let (output, stand_ins) = match ours {
+        Ours::Captured { stdout, stderr } => ((Some(stdout), Some(stderr)), None),
+        Ours::StoodIn(stand_ins) => ((None, None), Some((stand_ins, ready.terminal))),
     };
     Ok(Running {
         child: ready.child,
+        is_reaped: false,
         limits: launch.limits,
         started,
         jail: Some(jail),
         door: ready.door,
+        output,
+        stand_ins,
+    })
+}
+
+fn start_bare(launch: &Launch, started: Instant) -> Result<Running, SuperviseError> {
+    let mut child = Command::new(&launch.program)
+        .args(&launch.args)
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(&launch.env)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|source| SuperviseError::Spawn {
+            program: launch.program.display().to_string(),
+            source,
+        })?;
+    Ok(Running {
+        output: (
+            child.stdout.take().map(OwnedFd::from),
+            child.stderr.take().map(OwnedFd::from),
+        ),
+        child,
+        is_reaped: false,
+        limits: launch.limits,
+        started,
+        jail: None,
+        door: None,
+        stand_ins: None,
     })
 }
 
@@ -223,16 +251,29 @@ impl Running {
         output: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<Ended, SuperviseError> {
         let watched = |source| SuperviseError::Watch { source };
+        let passing = match self.stand_ins.take() {
+            Some((stand_ins, terminal)) => {
+                Some(stand_ins.begin(terminal, cancel).map_err(watched)?)
+            }
+            None => None,
+        };
         if let Some(jail) = &self.jail {
             cto_jail::go(&jail.control).map_err(watched)?;
         }
-        let (end, peak) = watch(&mut self, cancel, output).map_err(watched)?;
+        let (end, peak) =
+            watch::watch(&mut self, cancel, passing.as_ref(), output).map_err(watched)?;
+        if let Some(passing) = passing {
+            passing
+                .finish(cancel)
+                .map_err(|source| SuperviseError::Output { source })?;
+        }
         let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let Some(Jailed {
             control,
             report,
             census,
             witness,
+            ended,
         }) = self.jail.take()
         else {
             return Ok(Ended {
@@ -242,11 +283,15 @@ impl Running {
                 attempts: Err("it ran without containment".into()),
             });
         };
-        // The outer process was reaped, so pid 1 is gone, and the kernel ended the rest before
-        // that.
-        let word = cto_jail::last_word(&control);
+        // The outer process was reaped. With pid 1's last word, pid 1 is gone, and the kernel ended
+        // the rest before that. Without it the outer process may have gone first, whoever ended it.
+        let word = ended.or_else(|| cto_jail::last_word(&control));
+        cto_jail::sever(&control);
         drop(control);
-        let survivors = census.tally().map_err(watched)?.alive;
+        let survivors = match word {
+            Some(_) => census.tally().map_err(watched)?.alive,
+            None => settled(&census).map_err(watched)?,
+        };
         let end = match (end, word) {
             (
                 ProcessEnd::Exited { .. } | ProcessEnd::Signalled { .. } | ProcessEnd::Lost,
@@ -277,6 +322,19 @@ impl Running {
     }
 }
 
+/// How many live in a jail that is being ended, once none do or too long has passed.
+fn settled(census: &Census) -> io::Result<u64> {
+    const STEP: Duration = Duration::from_millis(5);
+    const STEPS: u32 = 1000;
+    for _ in 1..STEPS {
+        if census.tally()?.alive == 0 {
+            return Ok(0);
+        }
+        std::thread::sleep(STEP);
+    }
+    Ok(census.tally()?.alive)
+}
+
 fn from_word(word: ExitWord) -> ProcessEnd {
     match word {
         ExitWord::Exited(code) => {
@@ -292,6 +350,8 @@ impl Drop for Running {
         match self.jail.take() {
             // Pid 1 ends the namespace when its lifeline is cut.
             Some(jail) => cto_jail::sever(&jail.control),
+            // Once it is reaped, its number and its group's may be somebody else's.
+            None if self.is_reaped => {}
             None => {
                 let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
                 let _ = self.child.kill();
@@ -299,142 +359,6 @@ impl Drop for Running {
         }
         let _ = self.child.wait();
     }
-}
-
-/// How a process is told to end: its group when it runs bare, its pid 1 when it is jailed.
-struct Reach<'a> {
-    pid: Pid,
-    control: Option<&'a UnixStream>,
-}
-
-impl Reach<'_> {
-    fn terminate(&self) {
-        // Gone already is what we want.
-        let _ = match self.control {
-            Some(control) => cto_jail::terminate(control),
-            None => kill_process_group(self.pid, Signal::TERM).map_err(io::Error::from),
-        };
-    }
-
-    fn kill(&self) {
-        match self.control {
-            Some(control) => cto_jail::sever(control),
-            None => {
-                let _ = kill_process_group(self.pid, Signal::KILL);
-            }
-        }
-    }
-}
-
-/// How often the memory of a jail is looked at.
-const SAMPLE: Duration = Duration::from_millis(250);
-
-/// Looks at the memory of a jail's tree now and then.
-struct Sampler<'a> {
-    census: Option<&'a Census>,
-    last: Instant,
-    peak_kib: Option<u64>,
-}
-
-impl Sampler<'_> {
-    /// Memory now, when it is time to look.
-    fn look(&mut self, now: Instant) -> Option<u64> {
-        let census = self.census.filter(|_| now - self.last >= SAMPLE)?;
-        self.last = now;
-        // A look that failed is made again at the next sample.
-        let memory = census.tally().ok()?.memory_kib;
-        self.peak_kib = self.peak_kib.max(Some(memory));
-        Some(memory)
-    }
-
-    fn bound(&self, wait: Duration) -> Duration {
-        if self.census.is_some() {
-            wait.min(SAMPLE)
-        } else {
-            wait
-        }
-    }
-}
-
-/// Watches a process to its end; also tells the most memory that was seen.
-fn watch(
-    running: &mut Running,
-    cancel: &Cancel,
-    output: &mut dyn FnMut(Stream, &[u8]),
-) -> io::Result<(ProcessEnd, Option<u64>)> {
-    let Running {
-        child,
-        limits,
-        jail,
-        ..
-    } = running;
-    let mut pipes = Pipes::of(child)?;
-    let pid = Pid::from_child(child);
-    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-    let reach = Reach {
-        pid,
-        control: jail.as_ref().map(|jail| &jail.control),
-    };
-    let mut sampler = Sampler {
-        census: jail.as_ref().map(|jail| &jail.census),
-        last: Instant::now(),
-        peak_kib: None,
-    };
-    let mut watch = Watch::new(*limits, Instant::now());
-    let mut status: Option<ExitStatus> = None;
-    loop {
-        let now = Instant::now();
-        let too_much = status.is_none()
-            && sampler
-                .look(now)
-                .is_some_and(|memory| memory > limits.memory_kib);
-        let input = match (cancel.requested(), too_much) {
-            (true, _) => Input::Cancelled,
-            (false, true) => Input::MemoryExceeded,
-            (false, false) => Input::Tick,
-        };
-        let wait = match watch.decide(now, input) {
-            Decision::Wait(wait) => sampler.bound(wait),
-            Decision::Terminate => {
-                reach.terminate();
-                Duration::ZERO
-            }
-            Decision::Kill => {
-                reach.kill();
-                Duration::ZERO
-            }
-            Decision::Finish => break,
-        };
-        let process = [(Ready::Exit, pidfd.as_fd()), (Ready::Cancel, cancel.fd())];
-        let awaited = match (status, input) {
-            (Some(_), _) => &[],
-            // It stays readable: waiting on it again would not be waiting.
-            (None, Input::Cancelled) => &process[..1],
-            (None, _) => &process[..],
-        };
-        for ready in pipes.wait(awaited, wait)? {
-            match ready {
-                Ready::Output(stream) => pipes.drain(stream, output, &mut watch)?,
-                Ready::Cancel => {}
-                Ready::Exit => {
-                    status = child.try_wait()?;
-                    if status.is_some() {
-                        // What a bare process left in its group holds the pipes open and must not
-                        // outlive it.
-                        if reach.control.is_none() {
-                            reach.kill();
-                        }
-                        watch.decide(Instant::now(), Input::Exited);
-                    }
-                }
-            }
-        }
-        if pipes.closed() {
-            watch.decide(Instant::now(), Input::OutputClosed);
-        }
-    }
-    let end = watch.verdict(status.map(|status| (status.code(), status.signal())));
-    Ok((end, sampler.peak_kib))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! The two output pipes of a process: waited for together with its end, drained without blocking.
 
-use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::process::{Child, ChildStderr, ChildStdout};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,8 +13,8 @@ use super::limits::Watch;
 const BUFFER: usize = 256 * 1024;
 
 pub struct Pipes {
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
     buffer: Vec<u8>,
 }
 
@@ -25,13 +24,17 @@ pub enum Ready {
     Output(Stream),
     Exit,
     Cancel,
+    /// Pid 1 of a jail said something.
+    Word,
+    /// Somebody asked us to stop.
+    Stop,
 }
 
 impl Pipes {
-    pub fn of(child: &mut Child) -> io::Result<Self> {
+    pub fn new(stdout: Option<OwnedFd>, stderr: Option<OwnedFd>) -> io::Result<Self> {
         let mut pipes = Self {
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
+            stdout,
+            stderr,
             buffer: Vec::new(),
         };
         if !pipes.closed() {
@@ -96,10 +99,13 @@ impl Pipes {
         output: &mut dyn FnMut(Stream, &[u8]),
         watch: &mut Watch,
     ) -> io::Result<()> {
-        let read = match stream {
-            Stream::Stdout => self.stdout.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
-            Stream::Stderr => self.stderr.as_mut().map(|pipe| pipe.read(&mut self.buffer)),
+        let pipe = match stream {
+            Stream::Stdout => &self.stdout,
+            Stream::Stderr => &self.stderr,
         };
+        let read = pipe
+            .as_ref()
+            .map(|pipe| rustix::io::read(pipe, &mut self.buffer).map_err(io::Error::from));
         match read {
             None => {}
             Some(Ok(0)) => match stream {

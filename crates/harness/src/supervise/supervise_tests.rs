@@ -15,7 +15,7 @@ fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) 
             memory_kib: u64::MAX,
         },
         jail: None,
-        inherit_output: false,
+        stands_in: false,
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = run(
@@ -113,7 +113,7 @@ fn a_missing_program_is_said_so() {
             memory_kib: u64::MAX,
         },
         jail: None,
-        inherit_output: false,
+        stands_in: false,
     };
     assert!(matches!(
         run(&job, &Cancel::never().unwrap(), &mut |_, _| {}),
@@ -140,7 +140,7 @@ fn one_cancel_ends_every_run_of_the_process() {
                     memory_kib: u64::MAX,
                 },
                 jail: None,
-                inherit_output: false,
+                stands_in: false,
             };
             tell.send(run(&job, &cancel, &mut |_, _| {}).unwrap().end)
                 .unwrap();

@@ -5,7 +5,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
@@ -13,11 +13,13 @@ use std::path::Path;
 
 use cto_core::containment::Layer;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, getrlimit};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::inside::first::First;
 use crate::inside::root::build_root;
-use crate::inside::{canary, landlock, seccomp};
-use crate::spec::{self, ExitWord, FromJail, GO, JailSpec, TERMINATE};
+use crate::inside::{canary, descriptors, landlock, seccomp};
+use crate::spec::{self, Descriptor, FromJail, GO, JailSpec, Share};
 use crate::sys;
 
 /// A step of the entry that failed.
@@ -41,7 +43,7 @@ impl<T> Named<T> for io::Result<T> {
     }
 }
 
-const FAILED: i32 = 125;
+pub const FAILED: i32 = 125;
 
 /// Too small for any file; and where the host hands core dumps to a program of its own, which no
 /// other limit keeps from being started, the kernel takes this one as a no.
@@ -73,11 +75,11 @@ fn give_up(control: &File, failed: Failed) -> ! {
 
 fn enter(control: &File) -> Step<i32> {
     let spec: JailSpec = spec::receive(control).step("read the order")?;
-    if spec.stdin {
+    if spec.descriptors[0] == Descriptor::Pipe {
         let (_, input) =
             sys::receive_descriptor(control.as_fd(), &mut [0u8]).step("receive standard input")?;
         input
-            .map_or(Ok(()), sys::become_stdin)
+            .map_or(Ok(()), |input| sys::become_descriptor(input.as_fd(), 0))
             .step("take standard input")?;
     }
     // Nothing the harness had open goes any further.
@@ -120,12 +122,12 @@ fn enter(control: &File) -> Step<i32> {
         }
         sys::Forked::Parent(first) => {
             drop(from_outer);
+            sys::let_go_of_descriptors().step("let go of descriptors")?;
             if network {
                 let made = sys::new_network().step("make a network")?;
                 sys::send_descriptor(to_first.as_fd(), &[0], made.as_fd())
                     .step("pass the network on")?;
             }
-            sys::let_go_of_output().step("let go of output")?;
             end_with_harness(control, first).step("watch the first process")?;
             Ok(wait_for(first))
         }
@@ -158,7 +160,10 @@ fn wait_for(first: i32) -> i32 {
             sys::Reaped::Exited(pid, code) if pid == first => return code,
             sys::Reaped::Signalled(pid, signal) if pid == first => return 128 + signal,
             // Those that only held a map.
-            sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) | sys::Reaped::NoneYet => {}
+            sys::Reaped::Exited(..)
+            | sys::Reaped::Signalled(..)
+            | sys::Reaped::Stopped(..)
+            | sys::Reaped::NoneYet => {}
             sys::Reaped::NoChildren => return FAILED,
         }
     }
@@ -179,7 +184,7 @@ fn owner_maps(spec: &JailSpec, root: bool) -> Step<Vec<Option<OwnedFd>>> {
     spec.mounts.iter().map(map).collect()
 }
 
-enum Never {}
+pub enum Never {}
 
 /// Pid 1: builds the world, drops everything, starts the engine, reaps, and ends all with itself.
 fn first_process(
@@ -216,7 +221,11 @@ fn first_process(
     // While still root the engine cannot lower it; otherwise pid 1 keeps it, being closed to the
     // engine.
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
+    let terminal = descriptors::put_in_place(control, spec, root)?;
     drop_privilege(spec, root)?;
+    // The harness waits for the outer process: with it gone, nothing in here may go on. A change of
+    // uid would have undone this.
+    sys::die_with_parent().step("tie to the outer process")?;
     let watch = sys::child_watch().step("watch children")?;
     if spec.layers.contains(&Layer::UnprivilegedUid) {
         // Others of this uid may not look into pid 1; `exec` of the engine sets it back for the
@@ -226,14 +235,20 @@ fn first_process(
     // Closed by the engine's `exec`, or its end: from then on the harness's words are for pid 1.
     let (started, starting) = io::pipe().step("watch the start")?;
     match sys::fork().step("fork the engine")? {
-        sys::Forked::Child => match become_engine(control, spec, port) {
+        sys::Forked::Child => match become_engine(control, spec, port, terminal.as_ref()) {
             Ok(never) => match never {},
             Err(failed) => give_up(control, failed),
         },
         sys::Forked::Parent(engine) => {
-            sys::let_go_of_output().step("let go of output")?;
+            sys::let_go_of_descriptors().step("let go of descriptors")?;
             drop(starting);
-            reap_until_end(control, &watch, started.as_fd(), engine)
+            let first = First {
+                control,
+                children: &watch,
+                engine,
+                terminal: terminal.as_ref(),
+            };
+            first.watch(started.as_fd())
         }
     }
 }
@@ -254,16 +269,14 @@ fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
             .step("forbid core dumps")?;
         sys::limit(libc::RLIMIT_NOFILE, spec.limits.open_files).step("limit open files")?;
         sys::limit(libc::RLIMIT_DATA, spec.limits.data_bytes).step("limit memory")?;
+        if !root {
+            limit_shares().step("limit what is counted per user")?;
+        }
     }
     if spec.layers.contains(&Layer::NoCapabilities) {
         sys::drop_capabilities().step("empty the bounding set")?;
     }
     if root && spec.layers.contains(&Layer::UnprivilegedUid) {
-        for output in [1, 2] {
-            // So that /dev/stdout can be opened by the new uid; a terminal or file of the
-            // operator's is left alone.
-            let _ = chown_if_pipe(output, spec.uid);
-        }
         sys::become_uid(spec.uid).step("become an unprivileged uid")?;
     }
     if spec.layers.contains(&Layer::ResourceLimits) {
@@ -279,12 +292,19 @@ fn drop_privilege(spec: &JailSpec, root: bool) -> Step<()> {
     Ok(())
 }
 
-fn chown_if_pipe(fd: i32, uid: u32) -> io::Result<()> {
-    let target = fs::read_link(format!("/proc/self/fd/{fd}"))?;
-    match target.as_os_str().as_bytes().starts_with(b"pipe:") {
-        true => sys::chown_descriptor(fd, uid),
-        false => Ok(()),
+/// Signals that wait, message queues and locked memory are counted for the operator, whose uid this
+/// is: a jail leaves some of them.
+fn limit_shares() -> io::Result<()> {
+    for (resource, number) in [
+        (Resource::Sigpending, libc::RLIMIT_SIGPENDING),
+        (Resource::Msgqueue, libc::RLIMIT_MSGQUEUE),
+        (Resource::Memlock, libc::RLIMIT_MEMLOCK),
+    ] {
+        if let Some(all) = getrlimit(resource).current {
+            sys::limit(number, all / Share::OF)?;
+        }
     }
+    Ok(())
 }
 
 fn open_door(control: &File) -> Step<u16> {
@@ -296,10 +316,20 @@ fn open_door(control: &File) -> Step<u16> {
 }
 
 /// The engine's own process: restricted, measured, and then the engine.
-fn become_engine(control: &File, spec: &JailSpec, door: Option<u16>) -> Step<Never> {
+fn become_engine(
+    control: &File,
+    spec: &JailSpec,
+    door: Option<u16>,
+    terminal: Option<&OwnedFd>,
+) -> Step<Never> {
     sys::die_with_parent().step("tie to pid 1")?;
+    match terminal {
+        None => sys::new_session().step("start a session")?,
+        Some(terminal) => {
+            descriptors::begin_as_a_job(terminal, spec.keys_at_once).step("become a job")?;
+        }
+    }
     sys::reset_signals().step("reset signals")?;
-    sys::new_session().step("start a session")?;
     let mut notes = Vec::new();
     if spec.layers.contains(&Layer::Landlock) {
         notes.push((
@@ -385,101 +415,4 @@ fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
         )
         .envs(door.map(|port| ("CTO_DOOR", format!("127.0.0.1:{port}"))))
         .exec()
-}
-
-/// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
-fn reap_until_end(
-    control: &File,
-    watch: &OwnedFd,
-    started: BorrowedFd<'_>,
-    engine: i32,
-) -> Step<Never> {
-    let (mut waiting, mut listening) = (true, false);
-    loop {
-        let words = if listening {
-            PollFlags::IN
-        } else {
-            PollFlags::empty()
-        };
-        let mut fds = [
-            PollFd::new(watch, PollFlags::IN),
-            PollFd::new(control, words),
-            PollFd::new(&started, PollFlags::IN),
-        ];
-        match poll(if waiting { &mut fds } else { &mut fds[..2] }, None) {
-            Ok(_) => {}
-            Err(rustix::io::Errno::INTR) => continue,
-            // Something inside took from us what waiting needs: nothing can be supervised any more.
-            Err(_) => {
-                sys::signal_everyone(libc::SIGKILL);
-                sys::exit_now(FAILED);
-            }
-        }
-        let (children, harness) = (fds[0].revents(), fds[1].revents());
-        if waiting && !fds[2].revents().is_empty() {
-            (waiting, listening) = (false, true);
-        }
-        if harness.intersects(PollFlags::HUP | PollFlags::ERR) {
-            // The exit of pid 1 is the kernel's word to end the namespace.
-            sys::signal_everyone(libc::SIGKILL);
-            sys::exit_now(FAILED);
-        }
-        if harness.contains(PollFlags::IN) {
-            listening = hear(control);
-        }
-        if !children.is_empty() {
-            let mut sink = [0u8; 128];
-            let _ = rustix::io::read(watch, &mut sink);
-            if let Some(status) = reap_ready(engine) {
-                finish(control, status);
-            }
-        }
-    }
-}
-
-/// One word of the harness's. The engine's word to go was read by the engine before it started.
-fn hear(control: &File) -> bool {
-    let mut word = [0u8];
-    match rustix::net::recv(control, &mut word, rustix::net::RecvFlags::DONTWAIT) {
-        Ok((1, _)) => {
-            if word == [TERMINATE] {
-                sys::signal_everyone(libc::SIGTERM);
-            }
-            true
-        }
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => true,
-        _ => false,
-    }
-}
-
-fn reap_ready(engine: i32) -> Option<ExitWord> {
-    loop {
-        match sys::reap(false) {
-            sys::Reaped::Exited(pid, code) if pid == engine => return Some(ExitWord::Exited(code)),
-            sys::Reaped::Signalled(pid, signal) if pid == engine => {
-                return Some(ExitWord::Signalled(signal));
-            }
-            sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) => {}
-            sys::Reaped::NoneYet | sys::Reaped::NoChildren => return None,
-        }
-    }
-}
-
-fn finish(control: &File, status: ExitWord) -> ! {
-    sys::signal_everyone(libc::SIGKILL);
-    let mut ended_with_it = 0;
-    while !matches!(sys::reap(true), sys::Reaped::NoChildren) {
-        ended_with_it += 1;
-    }
-    let _ = spec::send(
-        control,
-        &FromJail::Ended {
-            status,
-            ended_with_it,
-        },
-    );
-    sys::exit_now(match status {
-        ExitWord::Exited(code) => code,
-        ExitWord::Signalled(signal) => 128 + signal,
-    })
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use cto_core::containment::Layer;
 use cto_core::run::attempt::STAND_INS;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 use crate::inside::enter::{Named, Step};
 use crate::inside::guard;
 use crate::inside::overlay::{self, Layers};
-use crate::spec::{JailSpec, Mount, STAND_IN_DIR};
+use crate::spec::{JailSpec, Mount, STAND_IN_DIR, Share};
 use crate::sys::{self, DetachedTree};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
@@ -243,7 +244,8 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
     if spec.watched {
         stand_ins(&base)?;
     }
-    proc(&base)?;
+    let limited = !root && spec.layers.contains(&Layer::ResourceLimits);
+    proc(&base, limited.then_some(&spec.share))?;
     std::env::set_current_dir(&base.base).step("enter the new root")?;
     sys::pivot_here().step("pivot")?;
     guard::hide(&spec.hidden)?;
@@ -325,10 +327,20 @@ fn devices(base: &Root) -> Step<()> {
     .step("mount /dev/pts")
 }
 
-fn proc(base: &Root) -> Step<()> {
+fn proc(base: &Root, share: Option<&Share>) -> Step<()> {
     let place = base.dir("/proc")?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     sys::mount("proc", &place, "proc", flags, "").step("mount /proc")?;
+    if let Some(share) = share {
+        // Of this user namespace alone; what is used here still counts for the operator.
+        for (name, most) in [
+            ("max_inotify_instances", share.inotify_instances),
+            ("max_inotify_watches", share.inotify_watches),
+        ] {
+            fs::write(place.join("sys/user").join(name), most.to_string())
+                .step(format!("set {name}"))?;
+        }
+    }
     let empty = base.dir(guard::EMPTY_DIR)?;
     let empty_file = base.file(guard::EMPTY_FILE, "")?;
     // Open modes on a root that becomes read-only: what refuses a write is then the mount, which

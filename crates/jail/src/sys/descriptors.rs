@@ -34,25 +34,26 @@ pub fn chown_descriptor(fd: RawFd, uid: u32) -> io::Result<()> {
     check(unsafe { libc::fchown(fd, uid, uid) }).map(drop)
 }
 
-/// Points standard output and error at nothing, so that this process holds no pipe open.
-pub fn let_go_of_output() -> io::Result<()> {
-    // SAFETY: duplicates a fresh descriptor over 1 and 2.
+/// Points descriptors 0–2 at nothing, so that this process holds no end of what they were.
+pub fn let_go_of_descriptors() -> io::Result<()> {
+    // SAFETY: duplicates a fresh descriptor over 0, 1 and 2.
     unsafe {
         let null = check(libc::open(
             c"/dev/null".as_ptr(),
-            libc::O_WRONLY | libc::O_CLOEXEC,
+            libc::O_RDWR | libc::O_CLOEXEC,
         ))? as RawFd;
-        check(libc::dup2(null, 1))?;
-        check(libc::dup2(null, 2))?;
+        for number in 0..=2 {
+            check(libc::dup2(null, number))?;
+        }
         libc::close(null);
     }
     Ok(())
 }
 
-/// Makes a descriptor standard input.
-pub fn become_stdin(fd: OwnedFd) -> io::Result<()> {
-    // SAFETY: duplicates an open descriptor over 0.
-    check(unsafe { libc::dup2(fd.as_raw_fd(), 0) }).map(drop)
+/// Makes a descriptor number 0, 1 or 2.
+pub fn become_descriptor(fd: BorrowedFd<'_>, number: RawFd) -> io::Result<()> {
+    // SAFETY: duplicates an open descriptor over one of the first three.
+    check(unsafe { libc::dup2(fd.as_raw_fd(), number) }).map(drop)
 }
 
 /// Sends bytes with one descriptor along.

@@ -105,33 +105,86 @@ pub fn kill_child(pid: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
 }
 
-/// The next program starts with no signal blocked or ignored.
+/// The next program starts with no signal blocked, and with none ignored that a shell or this
+/// program may have ignored.
 pub fn reset_signals() -> io::Result<()> {
     // SAFETY: an empty set and default actions.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         check(libc::sigprocmask(libc::SIG_SETMASK, &set, ptr::null_mut()))?;
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        for signal in [
+            libc::SIGPIPE,
+            libc::SIGHUP,
+            libc::SIGINT,
+            libc::SIGQUIT,
+            libc::SIGTSTP,
+            libc::SIGTTIN,
+            libc::SIGTTOU,
+        ] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
     }
     Ok(())
+}
+
+/// Lets this process say whose turn it is at a terminal, also when it is not its own.
+pub fn ignore_terminal_output_stop() {
+    // SAFETY: ignoring a signal runs no code.
+    unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+}
+
+/// Stops this process and everyone in its group, as Ctrl-Z would; returns when it goes on. Where
+/// nobody could let it go on, the kernel does not stop it, and this returns at once.
+pub fn stop_with_group() -> io::Result<()> {
+    // SAFETY: the default action stops the process; then the action of before is put back.
+    unsafe {
+        let mut default: libc::sigaction = std::mem::zeroed();
+        let mut before: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        check(libc::sigaction(libc::SIGTSTP, &default, &mut before))?;
+        let stopped = check(libc::kill(0, libc::SIGTSTP));
+        check(libc::sigaction(libc::SIGTSTP, &before, ptr::null_mut()))?;
+        stopped.map(drop)
+    }
+}
+
+/// Signals a child that was not reaped yet, and its process group.
+pub fn signal_group_of(child: i32, signal: i32) {
+    // SAFETY: plain integers; the child is ours, so the number is not another's.
+    unsafe {
+        let group = libc::getpgid(child);
+        libc::kill(if group > 1 { -group } else { child }, signal);
+    }
 }
 
 /// One child that has ended, if any.
 pub enum Reaped {
     Exited(i32, i32),
     Signalled(i32, i32),
+    /// Not ended: stopped by a signal.
+    Stopped(i32, i32),
     NoneYet,
     NoChildren,
 }
 
+/// The next child that ended; waited for, or only one that is there.
 pub fn reap(wait: bool) -> Reaped {
+    reap_with(if wait { 0 } else { libc::WNOHANG })
+}
+
+/// The same for a child that is there, told also of one that was stopped.
+pub fn reap_or_stopped() -> Reaped {
+    reap_with(libc::WNOHANG | libc::WUNTRACED)
+}
+
+fn reap_with(flags: i32) -> Reaped {
     let mut status = 0;
-    let flags = if wait { 0 } else { libc::WNOHANG };
     // SAFETY: the status pointer is valid.
     match unsafe { libc::waitpid(-1, &mut status, flags) } {
         0 => Reaped::NoneYet,
         pid if pid > 0 && libc::WIFEXITED(status) => Reaped::Exited(pid, libc::WEXITSTATUS(status)),
+        pid if pid > 0 && libc::WIFSTOPPED(status) => Reaped::Stopped(pid, libc::WSTOPSIG(status)),
         pid if pid > 0 => Reaped::Signalled(pid, libc::WTERMSIG(status)),
         _ => Reaped::NoChildren,
     }

@@ -2,17 +2,15 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use clap::ValueEnum;
 use cto_core::run::event::ProcessEnd;
-use cto_jail::Entry;
 
 use crate::cli::Context;
 use crate::host::failure::Failure;
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::{ExecLaunch, ExecOrder, Launch};
-use crate::supervise::{self, SuperviseError};
+use crate::supervise::{self, Entrance, SuperviseError};
 
 const OWN_FAILURE: u8 = 125;
 
@@ -60,15 +58,15 @@ enum Net {
 
 /// Starts the way into the jail where the first word asks for one: it comes up while the other
 /// words are read. A start that fails is tried again when they are, and says why.
-pub fn start_entry(argv: &[OsString]) -> Option<Entry> {
+pub fn start_entrance(argv: &[OsString]) -> Option<Entrance> {
     match argv.get(1)?.to_str()? {
-        "exec" => Entry::start((Stdio::inherit(), Stdio::inherit())).ok(),
+        "exec" => Entrance::stood_in().ok(),
         _ => None,
     }
 }
 
-pub fn run(context: &Context, args: Args, entry: Option<Entry>) -> u8 {
-    match execute(context, args, entry) {
+pub fn run(context: &Context, args: Args, entrance: Option<Entrance>) -> u8 {
+    match execute(context, args, entrance) {
         Ok(code) => code,
         Err(failure) => {
             context.output.failure(&own(failure));
@@ -85,7 +83,7 @@ pub fn own(failure: Failure) -> Failure {
     }
 }
 
-fn execute(context: &Context, args: Args, entry: Option<Entry>) -> Result<u8, Failure> {
+fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<u8, Failure> {
     let Net::None = args.net;
     let home = context.home()?;
     let order = ExecOrder {
@@ -110,9 +108,9 @@ fn execute(context: &Context, args: Args, entry: Option<Entry>) -> Result<u8, Fa
         context.output.note(&format!(
             "note: --layers {layers}: this command is not contained; nothing is proven and nothing counts"
         ));
-        supervise::start_unproven(entry, &launch)
+        supervise::start_unproven(entrance, &launch)
     } else {
-        supervise::start_in(entry, &launch)
+        supervise::start_in(entrance, &launch)
     };
     let ended = running
         .and_then(|running| running.finish(&cancel, &mut |_, _| {}))
@@ -128,6 +126,14 @@ fn execute(context: &Context, args: Args, entry: Option<Entry>) -> Result<u8, Fa
 }
 
 fn not_contained(error: &SuperviseError) -> Failure {
+    if let SuperviseError::Output { source } = error {
+        return Failure::internal(
+            "output_lost",
+            "what the command wrote could not be passed on",
+        )
+        .because(source)
+        .so("the command ended without its output");
+    }
     Failure::internal(
         "containment_unavailable",
         "the command cannot be contained on this host",

@@ -55,7 +55,6 @@ impl Launch {
         let (path, toolchain) = search_path(order.command, &granted, &places, env, home)?;
         mounts.extend(toolchain.iter().map(Mount::in_place));
         let mut jail = with_tokens_hidden(mounts, env);
-        jail.stdin = true;
         let variables = variables(path, order, env)?;
         if let Some(names) = order.layers {
             let names = names.split(',').filter(|name| *name != "none");
@@ -75,7 +74,7 @@ impl Launch {
             env: variables,
             limits: Limits::of_time(FOREVER),
             jail: Some(jail),
-            inherit_output: true,
+            stands_in: true,
         };
         let shown = toolchain.iter().map(Granted::shown).collect();
         Ok(ExecLaunch { launch, shown })

@@ -51,8 +51,8 @@ pub struct Launch {
     pub limits: Limits,
     /// The jail to run it in; without one it runs as the operator, and the plan says so.
     pub jail: Option<JailPlan>,
-    /// Let it write to our own output instead of through us.
-    pub inherit_output: bool,
+    /// Our own descriptors 0–2 are stood in for; otherwise it has no input, and its output is taken.
+    pub stands_in: bool,
 }
 
 /// A private copy and a scratch directory of a run, as a process will know them.
@@ -258,7 +258,7 @@ impl Launch {
             env: place.jail_env(),
             limits,
             jail: Some(jail),
-            inherit_output: false,
+            stands_in: false,
         })
     }
 
@@ -294,7 +294,7 @@ impl Launch {
                 memory_kib: MEMORY_KIB,
             },
             jail: Some(jail),
-            inherit_output: false,
+            stands_in: false,
         }
     }
 
@@ -310,7 +310,7 @@ impl Launch {
             env: BTreeMap::from([("PATH".into(), SYSTEM_PATH.into())]),
             limits: Limits::of_time(Duration::from_secs(60)),
             jail: Some(jail),
-            inherit_output: true,
+            stands_in: true,
         }
     }
 
@@ -329,7 +329,7 @@ impl Launch {
             env,
             limits,
             jail: None,
-            inherit_output: false,
+            stands_in: false,
         }
     }
 }

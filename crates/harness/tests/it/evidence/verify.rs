@@ -155,6 +155,22 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
         (Standing::Good, Some(1)),
         "{found:?}"
     );
+    // Nobody asked then: what does not fit is said, and changes nothing.
+    let said = |found: &cto_core::verify::Verification| {
+        let told = found.not_re_derived.iter();
+        told.map(|one| one.artifact.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&found), ["report.md"], "{found:?}");
+    old.edit_report(|report| report["report_renderer"] = 2.into())
+        .edit("gates.json", |gates| {
+            drop(gates["gates"].as_array_mut().unwrap().remove(14));
+        })
+        .reseal();
+    let found = crate::verdict(&old.bundle());
+    assert_eq!(found.standing, Standing::Good, "{found:?}");
+    assert_eq!(said(&found), ["gates.json"], "{found:?}");
+    let answer = house.cto(&["verify", &old.dir.display().to_string()]);
+    assert!(answer.stdout.contains("not re-derived"), "{answer:?}");
     // A number of later: nothing is said about the verdict, and nothing else is overlooked.
     let newer = Forged::copy_of(&bundle);
     newer

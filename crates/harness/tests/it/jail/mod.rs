@@ -4,9 +4,12 @@
 pub mod attacks;
 pub mod attempts;
 pub mod contained;
+pub mod descriptors;
 pub mod exec_flags;
 pub mod hostile;
 pub mod layers;
 pub mod masks;
 pub mod shown;
 pub mod strict;
+pub mod supervision;
+pub mod terminal;
