@@ -13,3 +13,4 @@ pub mod shown;
 pub mod strict;
 pub mod supervision;
 pub mod terminal;
+pub mod unmapped;
