@@ -6,6 +6,7 @@ pub mod attempts;
 pub mod contained;
 pub mod descriptors;
 pub mod exec_flags;
+pub mod exec_guard;
 pub mod hostile;
 pub mod layers;
 pub mod masks;

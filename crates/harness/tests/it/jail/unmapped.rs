@@ -20,7 +20,7 @@ const OVERLAYS: [&str; 2] = [
      mount -t overlay overlay -o lowerdir=layers/l,upperdir=layers/u,workdir=layers/w odd",
 ];
 /// A workspace, one of another user's, and something to be kept in each.
-const FILES: &str = "mkdir odd/ws odd/theirs odd/home && echo before > odd/ws/file && \
+const FILES: &str = "mkdir odd/ws odd/theirs odd/home && git init -q odd/ws && echo before > odd/ws/file && \
                      chown -R 65534:65534 odd/theirs && chmod 755 odd";
 
 /// Root, and a place for mounts that is not below `/tmp`.
@@ -98,7 +98,7 @@ fn a_directory_that_cannot_be_a_jails_own_is_refused_by_name() {
             // The command would leave a mark wherever it may write.
             let run = format!(
                 "({flags} -- sh -c 'touch ran /tmp/ran {odd}/ran; true'); code=$?; \
-                 find {odd} {plain} -name ran -o -name file ! -user 0; cat {odd}/file; exit $code",
+                 find {odd} {plain} -name ran -o -name commondir -o -name file ! -user 0; cat {odd}/file; exit $code",
                 odd = at("odd/ws"),
                 plain = at("plain"),
             );
