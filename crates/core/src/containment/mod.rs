@@ -5,6 +5,7 @@
 //! - `mounts/` which places of the host a jail is shown; `orders.rs` what of a directory of the
 //!   operator's own gives orders to other programs
 //! - `advice.rs` a host that cannot contain: the exact fix
+//! - `mapping.rs` a directory whose file system cannot show it as a jail's own: why, and what to do
 //! - `descriptors.rs` what descriptors 0–2 inside are, and whose keys are read
 //! - `outside.rs` which programs may run outside a jail; `ownership.rs` who could have written what
 //!   a path leads to
@@ -14,6 +15,7 @@
 pub mod advice;
 pub mod descriptors;
 pub mod guard;
+pub mod mapping;
 pub mod masks;
 pub mod mounts;
 pub mod orders;

@@ -139,7 +139,11 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     })
 }
 
-fn not_contained(error: &SuperviseError) -> Failure {
+/// Why nothing ran, or what of it was lost.
+pub fn not_contained(error: &SuperviseError) -> Failure {
+    if let Some(failure) = error.unmapped() {
+        return failure;
+    }
     if let SuperviseError::Output { source } = error {
         return Failure::internal(
             "output_lost",

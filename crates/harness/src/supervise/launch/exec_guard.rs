@@ -124,7 +124,6 @@ impl ExecGuard {
                 held.push(what);
             }
         }
-        self.remove_stand_ins();
         Ok(told)
     }
 
@@ -157,11 +156,14 @@ impl ExecGuard {
         }
         Ok(())
     }
+}
 
-    /// Takes our stand-ins away again, but for those that another command relies on.
-    fn remove_stand_ins(self) {
-        for (path, file) in self.stand_ins {
-            if file.try_lock().is_ok() && is_same(&path, &file) {
+/// Takes our stand-ins away again, also where nothing ran, but for those that another command relies
+/// on.
+impl Drop for ExecGuard {
+    fn drop(&mut self) {
+        for (path, file) in &self.stand_ins {
+            if file.try_lock().is_ok() && is_same(path, file) {
                 // What stays behind is read by git as if it were not there.
                 let _ = fs::remove_file(path);
             }

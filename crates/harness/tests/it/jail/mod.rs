@@ -14,3 +14,4 @@ pub mod shown;
 pub mod strict;
 pub mod supervision;
 pub mod terminal;
+pub mod unmapped;

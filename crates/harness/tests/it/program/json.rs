@@ -69,6 +69,7 @@ const DOCUMENTS: &[Row<'_>] = &[
             "checkouts",
             "containment",
             "git",
+            "here",
             "jail",
             "kernel",
             "missing",
