@@ -37,18 +37,24 @@ const PUBLIC_HOSTS: [&str; 18] = [
     "openrouter.ai",
 ];
 /// Paths that servers have by themselves.
-const USUAL_PATHS: [&str; 13] = [
+const USUAL_PATHS: [&str; 19] = [
     "",
     "/anthropic",
     "/api",
     "/api/anthropic",
+    "/api/coding/paas/v4",
     "/api/paas/v4",
     "/api/v1",
+    "/backend-api/codex",
     "/compatible-mode/v1",
+    "/engines/llama.cpp/v1",
+    "/engines/v1",
     "/inference/v1",
     "/openai",
     "/openai/v1",
+    "/serving-endpoints",
     "/v1",
+    "/v1/openai",
     "/v1beta",
     "/v1beta/openai",
 ];

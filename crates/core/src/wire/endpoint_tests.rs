@@ -218,6 +218,7 @@ fn what_is_everybodys_is_not_private() {
         "https://API.anthropic.com",
         "https://generativelanguage.googleapis.com/v1beta",
         "https://openrouter.ai/api/v1/",
+        "http://127.0.0.1:12434/engines/v1",
     ] {
         assert_eq!(private(url), Vec::<String>::new(), "{url}");
     }
