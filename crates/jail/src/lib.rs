@@ -24,7 +24,7 @@ pub use control::{Word, go, last_word, next_word, resume, sever, suspend, termin
 pub use inside::enter::main as enter_main;
 pub use owner::{hand_over, jail_uid};
 pub use prepare::{Door, Entry, Given, JailError, JailPlan, Ready, prepare};
-pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, STAND_IN_DIR};
+pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, RefusedMap, STAND_IN_DIR};
 pub use survivors::{Census, Tally};
 pub use sys::{is_root, stop_with_group};
 pub use witness::Witness;

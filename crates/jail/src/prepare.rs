@@ -17,7 +17,7 @@ use cto_core::containment::{JailReport, Layer};
 use crate::control::receive;
 use crate::inside::canary;
 use crate::owner::{self, jail_uid};
-use crate::spec::{self, Descriptor, FromJail, Guarded, JailLimits, JailSpec, Mount};
+use crate::spec::{self, Descriptor, FromJail, Guarded, JailLimits, JailSpec, Mount, RefusedMap};
 use crate::survivors::Census;
 use crate::sys;
 use crate::witness::Witness;
@@ -31,6 +31,8 @@ pub enum JailError {
     Spawn(#[source] io::Error),
     #[error("the jail could not be entered: {step}: {error}")]
     Entry { step: String, error: String },
+    #[error("{} cannot be shown to a jail as its user's: {error}", refused.dir.display())]
+    Unmapped { refused: RefusedMap, error: String },
     #[error("the jail did not answer")]
     Silent(#[source] io::Error),
 }
@@ -274,7 +276,16 @@ fn await_report(control: &UnixStream, sent: io::Result<()>) -> Result<Entered, J
                     listener,
                 });
             }
-            FromJail::Failed { step, error } => return Err(JailError::Entry { step, error }),
+            FromJail::Failed {
+                step,
+                error,
+                refused,
+            } => {
+                return Err(match refused {
+                    Some(refused) => JailError::Unmapped { refused, error },
+                    None => JailError::Entry { step, error },
+                });
+            }
             FromJail::Asked | FromJail::Stopped | FromJail::Ended { .. } => {
                 return Err(JailError::Silent(io::Error::other(
                     "it ended before it began",

@@ -157,6 +157,14 @@ impl Default for JailLimits {
     }
 }
 
+/// A directory that cannot be shown as owned by the jail's uid.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct RefusedMap {
+    pub dir: PathBuf,
+    /// Its own file system has no objection; one that is mounted below it has.
+    pub is_below: bool,
+}
+
 /// From the jail to the harness.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -172,7 +180,11 @@ pub enum FromJail {
     /// Inside, restricted, canaries tried; waiting for the word to go.
     Ready(JailReport),
     /// Entry failed at a step; nothing of the contract was started.
-    Failed { step: String, error: String },
+    Failed {
+        step: String,
+        error: String,
+        refused: Option<RefusedMap>,
+    },
     /// Something inside asked for keys of its terminal for the first time.
     Asked,
     /// The main process was stopped; it goes on when the harness says so.

@@ -160,6 +160,15 @@ pub fn is_agent_config_at_top(path: &TreePath) -> bool {
     })
 }
 
+/// Whether programs that come by take orders from a file or directory of this name: agents, editors,
+/// and a shell that is told to enter environments.
+pub(super) fn gives_orders(path: &TreePath) -> bool {
+    let parts = parts(path);
+    parts
+        .split_last()
+        .is_some_and(|(name, dirs)| agent_file(dirs, name) || name.eq_ignore_ascii_case(b".envrc"))
+}
+
 /// Which of these new files may count as litter that no patch carries. Not what lies in a directory
 /// of the repository that is hidden, or would be if it were not asked for by name, and not what the
 /// contract spells out: it would be gone without a word.

@@ -2,8 +2,10 @@
 //!
 //! - this file: layers, canaries, what a process reported, what is not proven
 //! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
-//! - `mounts/` which places of the host a jail is shown
+//! - `mounts/` which places of the host a jail is shown; `orders.rs` what of a directory of the
+//!   operator's own gives orders to other programs
 //! - `advice.rs` a host that cannot contain: the exact fix
+//! - `mapping.rs` a directory whose file system cannot show it as a jail's own: why, and what to do
 //! - `descriptors.rs` what descriptors 0–2 inside are, and whose keys are read
 //! - `outside.rs` which programs may run outside a jail; `ownership.rs` who could have written what
 //!   a path leads to
@@ -13,8 +15,10 @@
 pub mod advice;
 pub mod descriptors;
 pub mod guard;
+pub mod mapping;
 pub mod masks;
 pub mod mounts;
+pub mod orders;
 pub mod outside;
 pub mod ownership;
 

@@ -438,7 +438,7 @@ fn homes_of_people(operator: u32) -> impl Iterator<Item = PathBuf> {
 
 /// What is mounted where. Without a list nothing is known of bind mounts; names and numbers of
 /// files are compared all the same.
-fn mount_table() -> Vec<Mounted> {
+pub fn mount_table() -> Vec<Mounted> {
     let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mount = |line: &[u8]| {
         let mut fields = line.split(|byte| *byte == b' ');

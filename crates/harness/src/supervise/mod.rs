@@ -5,6 +5,7 @@
 //! - `mod.rs` start and end; `watch.rs` what lies between; `pipes.rs` its output; `capture.rs` the same into a file, without
 //!   secrets
 //! - `descriptors/` descriptors 0–2 of a process in a jail, and the operator's terminal
+//! - `unmapped.rs` a directory whose file system stands in the way
 //! - `limits.rs` when to wait, ask or kill; `cancel.rs` signals to us
 //!
 //! Imports host and evidence. Imported by workspace, records, run, doubles, proof and cli.
@@ -16,6 +17,7 @@ mod capture;
 mod descriptors;
 mod limits;
 mod pipes;
+mod unmapped;
 mod watch;
 
 use std::io;

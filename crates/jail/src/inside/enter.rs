@@ -19,13 +19,15 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::inside::first::First;
 use crate::inside::root::build_root;
 use crate::inside::{canary, descriptors, landlock, seccomp};
-use crate::spec::{self, Descriptor, FromJail, GO, JailSpec, Share};
+use crate::spec::{self, Descriptor, FromJail, GO, JailSpec, RefusedMap, Share};
 use crate::sys;
 
 /// A step of the entry that failed.
 pub struct Failed {
     pub step: String,
     pub error: io::Error,
+    /// The reason, where it is the file system of a directory.
+    pub refused: Option<RefusedMap>,
 }
 
 pub type Step<T> = Result<T, Failed>;
@@ -39,6 +41,7 @@ impl<T> Named<T> for io::Result<T> {
         self.map_err(|error| Failed {
             step: name.into(),
             error,
+            refused: None,
         })
     }
 }
@@ -68,6 +71,7 @@ fn give_up(control: &File, failed: Failed) -> ! {
         &FromJail::Failed {
             step: failed.step,
             error: failed.error.to_string(),
+            refused: failed.refused,
         },
     );
     sys::exit_now(FAILED)

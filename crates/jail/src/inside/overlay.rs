@@ -59,7 +59,10 @@ pub fn mount(
         Some(map) => {
             let attributes = sys::ATTR_RDONLY | sys::ATTR_NOSUID | sys::ATTR_NODEV;
             DetachedTree::copy(lower)
-                .and_then(|tree| tree.attach(stage, attributes, Some(map.as_fd())))
+                .and_then(|tree| {
+                    tree.map_owners(map.as_fd())?;
+                    tree.attach(stage, attributes)
+                })
                 .step("show the checkout as its user's")?;
             stage.to_owned()
         }

@@ -12,10 +12,10 @@ use cto_core::run::attempt::STAND_INS;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::inside::enter::{Named, Step};
+use crate::inside::enter::{Failed, Named, Step};
 use crate::inside::guard;
 use crate::inside::overlay::{self, Layers};
-use crate::spec::{JailSpec, Mount, STAND_IN_DIR, Share};
+use crate::spec::{JailSpec, Mount, RefusedMap, STAND_IN_DIR, Share};
 use crate::sys::{self, DetachedTree};
 
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
@@ -108,18 +108,11 @@ impl Root {
     }
 
     /// Shows a tree of the host at a path inside.
-    fn show(
-        &self,
-        tree: DetachedTree,
-        target: &Path,
-        attributes: u64,
-        map: Option<&OwnedFd>,
-    ) -> Step<()> {
+    fn show(&self, tree: DetachedTree, target: &Path, attributes: u64) -> Step<()> {
         let bind = || format!("bind {}", target.display());
         let is_dir = tree.is_dir().step(bind())?;
         let place = self.hold(target, is_dir).step(making(target))?;
-        tree.attach_at(place.as_fd(), attributes, map.map(AsFd::as_fd))
-            .step(bind())
+        tree.attach_at(place.as_fd(), attributes).step(bind())
     }
 
     /// Shows a path of the host at the same path inside, if the host has it.
@@ -130,7 +123,6 @@ impl Root {
                 tree.step(format!("find {}", path.display()))?,
                 path,
                 attributes,
-                None,
             ),
         }
     }
@@ -206,7 +198,10 @@ impl Held {
             READ_ONLY
         };
         match self {
-            Self::Tree(tree) => base.show(tree, &mount.target, attributes, map),
+            Self::Tree(tree) => {
+                map.map_or(Ok(()), |map| as_its_users(&tree, map, mount))?;
+                base.show(tree, &mount.target, attributes)
+            }
             Self::Overlay { lower, layers } => {
                 let lower = held_path(&lower);
                 let (stage, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
@@ -214,6 +209,19 @@ impl Held {
             }
         }
     }
+}
+
+/// Shows a tree as owned by the jail's uid. Whether its file system has that is not known before it
+/// was tried; without it nobody in the jail could write there.
+fn as_its_users(tree: &DetachedTree, map: &OwnedFd, mount: &Mount) -> Step<()> {
+    tree.map_owners(map.as_fd()).map_err(|error| Failed {
+        step: format!("show {} as its user's", mount.source.display()),
+        error,
+        refused: Some(RefusedMap {
+            dir: mount.source.clone(),
+            is_below: tree.map_owners_of_first(map.as_fd()).is_ok(),
+        }),
+    })
 }
 
 /// Builds the new root and makes it the only one there is.

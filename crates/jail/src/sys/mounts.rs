@@ -53,31 +53,31 @@ impl DetachedTree {
         Ok(rustix::fs::FileType::from_raw_mode(mode).is_dir())
     }
 
-    /// Puts it in its place. Attributes are only added, so flags locked by the host never clash;
-    /// with a user namespace, owners are shown through that namespace's map.
-    pub fn attach(
-        self,
-        target: &Path,
-        attributes: u64,
-        map: Option<BorrowedFd<'_>>,
-    ) -> io::Result<()> {
-        attach(&self, (libc::AT_FDCWD, &c_path(target)?), attributes, map)
+    /// Shows owners through the map of a user namespace, in the whole tree or not at all.
+    pub fn map_owners(&self, map: BorrowedFd<'_>) -> io::Result<()> {
+        let flags = libc::AT_EMPTY_PATH | AT_RECURSIVE;
+        set_attributes(self.0.as_raw_fd(), c"", flags, 0, Some(map))
+    }
+
+    /// The same for its first mount alone: what is mounted below keeps its owners.
+    pub fn map_owners_of_first(&self, map: BorrowedFd<'_>) -> io::Result<()> {
+        set_attributes(self.0.as_raw_fd(), c"", libc::AT_EMPTY_PATH, 0, Some(map))
+    }
+
+    /// Puts it in its place. Attributes are only added, so flags locked by the host never clash.
+    pub fn attach(self, target: &Path, attributes: u64) -> io::Result<()> {
+        attach(&self, (libc::AT_FDCWD, &c_path(target)?), attributes)
     }
 
     /// The same at a place that is held.
-    pub fn attach_at(
-        self,
-        place: BorrowedFd<'_>,
-        attributes: u64,
-        map: Option<BorrowedFd<'_>>,
-    ) -> io::Result<()> {
-        attach(&self, (place.as_raw_fd(), c""), attributes, map)
+    pub fn attach_at(self, place: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
+        attach(&self, (place.as_raw_fd(), c""), attributes)
     }
 }
 
 /// Binds a tree elsewhere.
 pub fn bind(source: &Path, target: &Path, attributes: u64) -> io::Result<()> {
-    DetachedTree::copy(source)?.attach(target, attributes, None)
+    DetachedTree::copy(source)?.attach(target, attributes)
 }
 
 /// Binds one mount elsewhere, as it is: its attributes are those of the source.
@@ -100,7 +100,7 @@ pub fn bind_unchanged(source: &Path, target: &Path) -> io::Result<()> {
 pub fn bind_over_itself(place: &Path, attributes: u64) -> io::Result<()> {
     let place = c_path(place)?;
     let tree = copy_tree(&place, libc::AT_SYMLINK_NOFOLLOW)?;
-    attach(&tree, (libc::AT_FDCWD, &place), attributes, None)
+    attach(&tree, (libc::AT_FDCWD, &place), attributes)
 }
 
 fn copy_tree(source: &CStr, follow: i32) -> io::Result<DetachedTree> {
@@ -119,14 +119,13 @@ fn attach(
     DetachedTree(tree): &DetachedTree,
     (at, target): (RawFd, &CStr),
     attributes: u64,
-    map: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     set_attributes(
         tree.as_raw_fd(),
         c"",
         libc::AT_EMPTY_PATH | AT_RECURSIVE,
         attributes,
-        map,
+        None,
     )?;
     // SAFETY: valid descriptor and C strings.
     let moved = unsafe {

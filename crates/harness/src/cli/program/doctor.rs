@@ -1,18 +1,23 @@
 //! `cto doctor`: what this host can contain, what is missing, and the exact fix.
 
+use std::path::Path;
+
 use anstyle::AnsiColor;
 use cto_core::containment::advice::{self, Advice};
 use cto_core::operator::amounts::Size;
 use cto_jail::probe::{self, Probe};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::Context;
+use crate::cli::work::exec;
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::programs;
 use crate::host::toolchains::{self, Resolved};
 use crate::plan::doctor;
 use crate::screen::output::{dim, tame};
+use crate::supervise;
+use crate::supervise::launch::{ExecLaunch, ExecOrder, Launch};
 use crate::workspace::checkout;
 
 #[derive(clap::Args)]
@@ -22,7 +27,9 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let probe = probe::probe();
     let signs = doctor::look(&probe);
-    let advice = advice::advise_host(&signs);
+    let mut advice = advice::advise_host(&signs);
+    let here = Here::look(context, &home, &probe);
+    advice.extend(here.advice());
     let shown: Vec<(&str, Resolved)> = doctor::PROGRAMS
         .iter()
         .map(|name| (*name, toolchains::resolve(name, &context.env, &home)))
@@ -51,6 +58,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
             "advice": advice,
             "reachable_stages": stages,
             "programs": shown.iter().map(|(name, found)| json!({"program": name, "found": describe(found)})).collect::<Vec<_>>(),
+            "here": here.to_json(),
             "git": match &git {
                 Ok(git) => json!({"path": git.path().display().to_string(), "place": git.class()}),
                 Err(none) => json!({"refused": none.to_string()}),
@@ -61,7 +69,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
         }))?;
         return Ok(code);
     }
-    print_layers(context, &probe, &signs.kernel);
+    print_layers(context, &probe, &here, &signs.kernel);
     context.output.line("");
     for (name, found) in &shown {
         context.output.row(name, &tame(&describe(found)));
@@ -71,6 +79,7 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
         Err(none) => none.to_string(),
     };
     context.output.row("outside", &tame(&outside));
+    context.output.row("exec", &tame(&here.sentence()));
     context
         .output
         .row("state", &home.root.display().to_string());
@@ -89,17 +98,17 @@ pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
 }
 
 /// The verdict, and every layer and canary under it.
-fn print_layers(context: &Context, probe: &Probe, kernel: &str) {
+fn print_layers(context: &Context, probe: &Probe, here: &Here, kernel: &str) {
     let out = |text: &str| context.output.line(text);
     let dim = dim();
     let (green, red) = (
         AnsiColor::Green.on_default().bold(),
         AnsiColor::Red.on_default().bold(),
     );
-    let (word, style) = if probe.works() {
-        ("CONTAINED", green)
-    } else {
-        ("NOT CONTAINED", red)
+    let (word, style) = match (probe.works(), here) {
+        (true, Here::NoJail(_)) => ("CONTAINED EXCEPT HERE", red),
+        (true, _) => ("CONTAINED", green),
+        (false, _) => ("NOT CONTAINED", red),
     };
     out(&format!(
         "{style}{word}{style:#}  kernel {}, as {}",
@@ -149,6 +158,85 @@ fn print_layers(context: &Context, probe: &Probe, kernel: &str) {
                 .output
                 .hanging(&format!("  {red}MISSING{red:#} "), &tame(missing))
         });
+    }
+}
+
+/// What `cto exec` would do in the current directory. Runs work in the state home, wherever they
+/// are asked for.
+enum Here {
+    Works,
+    /// No jail around it could be entered.
+    NoJail(Failure),
+    /// It is no directory to be shown to a command.
+    Refused(Failure),
+    /// Nothing can be contained on this host.
+    NotTried,
+}
+
+impl Here {
+    /// Enters the jail that `cto exec` would, and starts nothing in it.
+    fn look(context: &Context, home: &Home, probe: &Probe) -> Self {
+        if !probe.works() {
+            return Self::NotTried;
+        }
+        let order = ExecOrder {
+            workspace: Path::new("."),
+            writable: &[],
+            read_only: &[],
+            tmp: None,
+            variables: &[],
+            secrets: &[],
+            // It would put stand-ins into git directories, and a look leaves nothing.
+            guarded: false,
+            layers: None,
+            command: &["/bin/true".into()],
+        };
+        match Launch::exec(&order, &context.env, home) {
+            Err(failure) => Self::Refused(exec::own(failure)),
+            Ok(ExecLaunch { mut launch, .. }) => {
+                launch.stands_in = false;
+                match supervise::start(&launch) {
+                    Ok(_) => Self::Works,
+                    Err(error) => Self::NoJail(exec::own(exec::not_contained(&error))),
+                }
+            }
+        }
+    }
+
+    fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::NoJail(failure) | Self::Refused(failure) => Some(failure),
+            Self::Works | Self::NotTried => None,
+        }
+    }
+
+    fn sentence(&self) -> String {
+        match (self, self.failure()) {
+            (_, Some(failure)) => format!("refused in this directory: {}", failure.what),
+            (Self::Works, _) => "works in this directory".into(),
+            _ => "cannot be contained".into(),
+        }
+    }
+
+    fn advice(&self) -> Option<Advice> {
+        let Self::NoJail(failure) = self else {
+            return None;
+        };
+        let mut problem = format!("`cto exec` is refused in this directory: {}", failure.what);
+        for reason in &failure.because {
+            problem = format!("{problem}; {reason}");
+        }
+        Some(Advice {
+            problem,
+            fix: failure.hint.clone().unwrap_or_default(),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "exec": if matches!(self, Self::Works) { "contained" } else { "refused" },
+            "error": self.failure().map(|failure| failure.to_json(None)["error"].clone()),
+        })
     }
 }
 

@@ -37,6 +37,10 @@ pub struct Args {
     /// The network it has
     #[arg(long, value_enum, default_value_t = Net::None)]
     net: Net,
+    /// Let it change what git, agents and editors take orders from: git's configuration and hooks,
+    /// `.mcp.json` and the like
+    #[arg(long)]
+    no_guard: bool,
     /// Put up only these layers (or `none`), to see what each of them stops
     #[arg(long, value_name = "LAYERS", hide = true)]
     layers: Option<String>,
@@ -93,10 +97,15 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
         tmp: args.tmp.as_deref(),
         variables: &args.env,
         secrets: &args.env_secret,
+        guarded: !args.no_guard,
         layers: args.layers.as_deref(),
         command: &args.command,
     };
-    let ExecLaunch { launch, shown } = Launch::exec(&order, &context.env, &home)?;
+    let ExecLaunch {
+        launch,
+        shown,
+        guard,
+    } = Launch::exec(&order, &context.env, &home)?;
     for place in shown {
         let line = format!("shown read-only: {}, {}", place.path, place.what);
         context.output.note(&line);
@@ -115,6 +124,11 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     let ended = running
         .and_then(|running| running.finish(&cancel, &mut |_, _| {}))
         .map_err(|error| not_contained(&error))?;
+    if let Some(guard) = guard {
+        for line in guard.hold_back()? {
+            context.output.note(&line);
+        }
+    }
     Ok(match ended.end {
         ProcessEnd::Exited { code } => code,
         ProcessEnd::Signalled { signal } => u8::try_from(128 + signal).unwrap_or(OWN_FAILURE),
@@ -125,7 +139,11 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     })
 }
 
-fn not_contained(error: &SuperviseError) -> Failure {
+/// Why nothing ran, or what of it was lost.
+pub fn not_contained(error: &SuperviseError) -> Failure {
+    if let Some(failure) = error.unmapped() {
+        return failure;
+    }
     if let SuperviseError::Output { source } = error {
         return Failure::internal(
             "output_lost",

@@ -11,7 +11,7 @@ use cto_core::containment::mounts::{Granted, HostPlace, Refused, is_system};
 use cto_core::records::secret_variable;
 use cto_jail::Mount;
 
-use super::{Launch, with_tokens_hidden};
+use super::{ExecGuard, Launch, with_tokens_hidden};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved, SYSTEM_PATH};
@@ -32,6 +32,8 @@ pub struct ExecOrder<'a> {
     pub variables: &'a [String],
     /// The same, although they look like secrets.
     pub secrets: &'a [String],
+    /// Protect what gives orders to other programs.
+    pub guarded: bool,
     /// For experiments: the only layers to put up, or `none`.
     pub layers: Option<&'a str>,
     pub command: &'a [OsString],
@@ -41,6 +43,8 @@ pub struct ExecOrder<'a> {
 pub struct ExecLaunch {
     pub launch: Launch,
     pub shown: Vec<HostPlace>,
+    /// What is to be looked at again when it ended.
+    pub guard: Option<ExecGuard>,
 }
 
 impl Launch {
@@ -56,6 +60,16 @@ impl Launch {
         mounts.extend(toolchain.iter().map(Mount::in_place));
         let mut jail = with_tokens_hidden(mounts, env);
         let variables = variables(path, order, env)?;
+        let guard = match order.guarded && order.layers.is_none() {
+            true => {
+                let writable = granted.iter().filter(|granted| granted.writable());
+                Some(ExecGuard::look(writable)?)
+            }
+            false => None,
+        };
+        if let Some(guard) = &guard {
+            jail.guard = guard.mounts()?;
+        }
         if let Some(names) = order.layers {
             let names = names.split(',').filter(|name| *name != "none");
             let layers = names
@@ -77,7 +91,11 @@ impl Launch {
             stands_in: true,
         };
         let shown = toolchain.iter().map(Granted::shown).collect();
-        Ok(ExecLaunch { launch, shown })
+        Ok(ExecLaunch {
+            launch,
+            shown,
+            guard,
+        })
     }
 }
 

@@ -2,9 +2,11 @@
 //! engine, a check, a setup command, `cto exec`, a program asked for its version and the doors of
 //! doubles are shaped here and nowhere else.
 //!
-//! - this file: `Launch`, a constructor per use; `exec.rs` what `cto exec` shows of the host
+//! - this file: `Launch`, a constructor per use; `exec.rs` what `cto exec` shows of the host;
+//!   `exec_guard.rs` what of its directory gives orders to other programs
 
 mod exec;
+mod exec_guard;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,6 +21,7 @@ use cto_core::values::paths::TreePath;
 use cto_jail::{Guarded, JailLimits, JailPlan, Mount, STAND_IN_DIR};
 
 pub use exec::{ExecLaunch, ExecOrder};
+pub use exec_guard::ExecGuard;
 
 use crate::host::places::{self, Places};
 use crate::host::toolchains::SYSTEM_PATH;

@@ -35,7 +35,8 @@ fn fake_is_open_and_all_others_closed() {
 fn a_variable_opens_one_gate_only() {
     for (value, want) in [
         ("1", "open"),
-        ("true", "open"),
+        ("true", "closed"),
+        ("yes", "closed"),
         ("0", "closed"),
         ("", "closed"),
         ("on", "closed"),

@@ -115,6 +115,8 @@ impl Shelf {
             ] {
                 r[field] = blocked[field].clone();
             }
+            // No plan, so nothing was done with git.
+            r.as_object_mut().unwrap().remove("git");
             r["kind"] = "settlement".into();
             r["run_id"] = id.into();
             r["artifacts_dir"] = id.into();

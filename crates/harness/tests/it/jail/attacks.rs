@@ -12,7 +12,10 @@ use crate::house;
 
 /// Takes from pid 1 what it needs for waiting, makes it wait anew, and stays.
 const HOBBLE: &str = "import os, resource, sys, time\n\
-    resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))\n\
+    try:\n\
+    \tresource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0))\n\
+    except PermissionError:\n\
+    \tpass\n\
     if os.fork() == 0:\n\
     \tif os.fork() == 0:\n\
     \t\ttime.sleep(0.1)\n\

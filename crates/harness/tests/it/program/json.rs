@@ -68,6 +68,8 @@ const DOCUMENTS: &[Row<'_>] = &[
             "as_root",
             "checkouts",
             "containment",
+            "git",
+            "here",
             "jail",
             "kernel",
             "missing",
