@@ -19,9 +19,8 @@ pub fn head(route: &Route, asked: &Asked, from_engine: &Headers, length: u64) ->
     for (name, value) in from_engine.iter().filter(|(name, _)| passes_up(name)) {
         line(&mut head, name, value);
     }
-    if !from_engine.has("content-type") {
-        line(&mut head, "content-type", "application/json");
-    }
+    // What the body was read as, whatever the engine called it.
+    line(&mut head, "content-type", "application/json");
     // A compressed answer could not be looked at on its way.
     line(&mut head, "accept-encoding", "identity");
     if let Some(credential) = &route.credential {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use cto_core::values::digest::Hasher;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, RefusalReason};
+use cto_core::wire::http::headers::is_json_type;
 use cto_core::wire::http::path::{self, Asked, PathClass};
 use cto_core::wire::http::{Framing, RequestHead, Version};
 use cto_core::wire::request::{Checked, RequestCheck};
@@ -317,6 +318,9 @@ fn admissible(shared: &Shared, head: &RequestHead) -> Result<Asked, RefusalReaso
         .all("content-encoding")
         .any(|value| !value.eq_ignore_ascii_case("identity"))
     {
+        return Err(RefusalReason::EncodedBody);
+    }
+    if !head.headers.all("content-type").all(is_json_type) {
         return Err(RefusalReason::EncodedBody);
     }
     match head.body {

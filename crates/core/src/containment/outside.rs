@@ -237,6 +237,54 @@ pub fn is_near_programs(path: &Path) -> bool {
     is_program_directory(path) || kept.chain(&["/nix/store"]).any(|dir| holds(&dir))
 }
 
+/// Variables that a program of the operator's is told: who and where they are, and how password
+/// stores and agents are reached. Interpreters read many others that load code; none of them is here.
+const TOLD: [&str; 24] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "GNUPGHOME",
+    "HOME",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NO_PROXY",
+    "PASSWORD_STORE_DIR",
+    "SHELL",
+    "SSH_AGENT_PID",
+    "SSH_AUTH_SOCK",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "http_proxy",
+    "https_proxy",
+];
+/// Families of such variables.
+const TOLD_FAMILIES: [&str; 10] = [
+    "AWS_",
+    "AZURE_",
+    "BW_",
+    "CLOUDSDK_",
+    "GOOGLE_",
+    "GPG_",
+    "LC_",
+    "OP_",
+    "VAULT_",
+    "XDG_",
+];
+
+/// Whether a program of the operator's is told a variable of this name, if its value leads nowhere
+/// it must not. Whoever needs another one names a script that sets it.
+pub fn is_told(name: &str) -> bool {
+    TOLD.contains(&name) || TOLD_FAMILIES.iter().any(|family| name.starts_with(family))
+}
+
 #[cfg(test)]
 #[path = "outside_tests.rs"]
 mod tests;

@@ -262,3 +262,39 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn programs_of_the_operator_are_told_names_of_a_list() {
+    for name in [
+        "HOME",
+        "LC_ALL",
+        "VAULT_ADDR",
+        "SSH_AUTH_SOCK",
+        "XDG_RUNTIME_DIR",
+    ] {
+        assert!(is_told(name), "{name}");
+    }
+    for name in [
+        "BASH_ENV",
+        "ENV",
+        "PERL5OPT",
+        "PERL5LIB",
+        "RUBYOPT",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "NODE_OPTIONS",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "JDK_JAVA_OPTIONS",
+        "GIT_DIR",
+        "PWD",
+        "OLDPWD",
+        "VIRTUAL_ENV",
+        "home",
+        "",
+        "OPENAI_API_KEY",
+        "SSH_ASKPASS",
+    ] {
+        assert!(!is_told(name), "{name}");
+    }
+}

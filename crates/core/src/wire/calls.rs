@@ -155,7 +155,9 @@ impl RefusalReason {
             Self::AbsoluteTarget => "a request to another host is not passed on",
             Self::Upgrade => "the connection cannot be upgraded",
             Self::Expectation => "this expectation cannot be met",
-            Self::EncodedBody => "a compressed request cannot be checked",
+            Self::EncodedBody => {
+                "a request that is compressed, or by its type not JSON in UTF-8, cannot be checked"
+            }
             Self::BodyTooLong => "the request body is too long",
             Self::NotStrictJson => "the request body is not one strict JSON object",
             Self::DuplicateKey => "the request body holds a key twice",

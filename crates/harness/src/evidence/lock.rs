@@ -1,15 +1,18 @@
 //! `run.lock`: held while a run is live. An open-file-description lock, so it dies with its holder.
+//! And the entry in `open/` by which a run is found whose holder died.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::bundle::owner::{self, Marks, ReportMark};
+use cto_core::bundle::owner::{self, EntryMark, Holds, LockMark, Marks, ReportMark};
+use cto_core::values::ids::RunId;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
+use crate::host::Home;
 use crate::host::files;
 
 /// Reports larger than this are not ours.
@@ -45,11 +48,7 @@ impl RunLock {
             return Ok(None);
         }
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let note = format!(
-            "{{\"boot_id\":\"{}\",\"pid\":{}}}\n",
-            boot.trim(),
-            std::process::id()
-        );
+        let note = owner::lock_note(boot.trim(), std::process::id());
         // In one write, and never empty on the way: the note is what makes the directory ours.
         file.write_all(note.as_bytes())?;
         file.set_len(note.len() as u64)?;
@@ -88,8 +87,8 @@ pub fn liveness(dir: &Path) -> Liveness {
     }
 }
 
-/// A lock says in a few bytes whose it is.
-const LONGEST_LOCK: u64 = 4096;
+/// A lock, and an entry in `open/`, say in a few bytes whose they are.
+const LONGEST_NOTE: u64 = 4096;
 
 /// Does this directory bear a mark of ours? Asked in the order of what the answers cost.
 fn is_ours(dir: &Path) -> bool {
@@ -110,9 +109,99 @@ fn is_ours(dir: &Path) -> bool {
 }
 
 /// Is there a lock that we wrote?
-pub fn holds_own_lock(dir: &Path) -> bool {
-    files::read_limited(&dir.join(bundle::LOCK), LONGEST_LOCK)
-        .is_ok_and(|note| owner::is_own_lock(&note))
+fn holds_own_lock(dir: &Path) -> bool {
+    match lock_mark(dir) {
+        // Looked into only where the answer hangs on it.
+        LockMark::Former => owner::is_own_lock(LockMark::Former, holds(dir)),
+        mark => owner::is_own_lock(mark, Holds::OtherNames),
+    }
+}
+
+fn lock_mark(dir: &Path) -> LockMark {
+    let lock = dir.join(bundle::LOCK);
+    match files::read_limited(&lock, LONGEST_NOTE) {
+        Ok(note) => owner::lock_mark(Some(&note)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => LockMark::Missing,
+        Err(_) => LockMark::Other,
+    }
+}
+
+/// What cannot be looked at counts as somebody else's.
+fn holds(dir: &Path) -> Holds {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Holds::OtherNames;
+    };
+    let mut found = Holds::Nothing;
+    for entry in entries {
+        let Ok(entry) = entry else {
+            return Holds::OtherNames;
+        };
+        let name = entry.file_name();
+        if !name.to_str().is_some_and(owner::is_name_at_top) {
+            return Holds::OtherNames;
+        }
+        let is_empty_lock = name == bundle::LOCK
+            && entry
+                .metadata()
+                .is_ok_and(|meta| meta.is_file() && meta.len() == 0);
+        if !is_empty_lock {
+            found = Holds::OnlyOurNames;
+        }
+    }
+    found
+}
+
+/// The entry of a run in `open/`: there while the run is open, so that it is found if it is killed.
+pub struct OpenEntry {
+    path: PathBuf,
+    run_id: RunId,
+}
+
+impl OpenEntry {
+    pub fn of(home: &Home, run_id: &RunId) -> Self {
+        Self {
+            path: home.open_runs().join(run_id.as_str()),
+            run_id: run_id.clone(),
+        }
+    }
+
+    /// Lists the run. An entry that is there already is not ours: the name of the run is new.
+    pub fn make(&self) -> io::Result<()> {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&self.path)?;
+        file.write_all(owner::entry_note(&self.run_id).as_bytes())
+    }
+
+    /// Was the run in this directory begun by us?
+    pub fn is_begun_here(&self, dir: &Path) -> bool {
+        owner::is_begun_here(self.mark(), lock_mark(dir), holds(dir))
+    }
+
+    /// Takes the run off the list, if it is us who put it there.
+    pub fn clear(&self, dir: &Path) {
+        let mark = self.mark();
+        let is_run_ours =
+            || std::fs::symlink_metadata(dir).is_ok_and(|it| it.is_dir()) && is_ours(dir);
+        if owner::is_own_entry(mark, mark == EntryMark::Empty && is_run_ours()) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    fn mark(&self) -> EntryMark {
+        // A link leads to what was not written here.
+        match std::fs::symlink_metadata(&self.path) {
+            Ok(meta) if meta.is_file() => {}
+            Ok(_) => return EntryMark::Other,
+            Err(_) => return EntryMark::Missing,
+        }
+        match files::read_limited(&self.path, LONGEST_NOTE) {
+            Ok(note) => owner::entry_mark(Some(&note), &self.run_id),
+            Err(_) => EntryMark::Other,
+        }
+    }
 }
 
 /// Has a writer of this run not let go of it yet?

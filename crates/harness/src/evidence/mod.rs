@@ -38,7 +38,7 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::json::JsonError;
 use cto_core::values::time::Utc;
 
-pub use lock::{Liveness, RunLock, holds_own_lock, is_held, liveness};
+pub use lock::{Liveness, OpenEntry, RunLock, is_held, liveness};
 pub use seal::SealedBundle;
 
 use crate::evidence::keys::KeyStore;
@@ -79,7 +79,7 @@ const RESERVE_BYTES: u64 = 1 << 20;
 /// A run being recorded.
 pub struct OpenBundle {
     dir: PathBuf,
-    open_entry: PathBuf,
+    open_entry: OpenEntry,
     pub identity: RunIdentity,
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
@@ -157,8 +157,8 @@ impl OpenBundle {
         let failed = |source| EvidenceError::Open { source };
         // Listed before there is anything in it: recovery closes what is listed, and nothing that
         // bears no mark of ours.
-        let open_entry = home.open_runs().join(opening.identity.run_id.as_str());
-        fs::write(&open_entry, b"").map_err(failed)?;
+        let open_entry = OpenEntry::of(home, &opening.identity.run_id);
+        open_entry.make().map_err(failed)?;
         let lock = RunLock::take(&dir)
             .map_err(failed)?
             .ok_or(EvidenceError::Live)?;
@@ -178,7 +178,7 @@ impl OpenBundle {
 
     fn attach(
         dir: PathBuf,
-        open_entry: PathBuf,
+        open_entry: OpenEntry,
         opening: Opening,
         lock: RunLock,
     ) -> Result<Self, EvidenceError> {
@@ -217,7 +217,7 @@ impl OpenBundle {
     /// Takes up a run whose writer is gone. Lines that were read back are replayed, not rewritten.
     pub fn resume(
         dir: PathBuf,
-        open_entry: PathBuf,
+        open_entry: OpenEntry,
         opening: Opening,
         lock: RunLock,
         lines: &[EventLine],

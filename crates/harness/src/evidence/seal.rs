@@ -321,7 +321,7 @@ impl OpenBundle {
         }
         // Only markers of life are left to clear away; the bundle is whole with or without them.
         let _ = fs::remove_file(self.dir.join(bundle::LOCK));
-        let _ = fs::remove_file(&self.open_entry);
+        self.open_entry.clear(&self.dir);
         let report: Report = cto_core::values::json::read(&bytes)?;
         Ok(SealedBundle {
             dir: self.dir,

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use cto_core::containment::outside::{
-    ALWAYS_SEARCHED, Named, PassedOver, PlaceClass, Surroundings, leads_into_work, may_be_searched,
-    may_run,
+    ALWAYS_SEARCHED, Named, PassedOver, PlaceClass, Surroundings, is_told, leads_into_work,
+    may_be_searched, may_run,
 };
 
 use cto_gateway::operator_program::OperatorProgram;
@@ -95,33 +95,35 @@ pub fn to_start(words: &[String], env: &Env, home: &Home) -> Result<OperatorProg
     })
 }
 
-/// The operator's variables for a program of theirs: `PATH` is clean, and none leads into a
-/// repository, an environment, the current directory or our state, from where code could be loaded
-/// (`PYTHONPATH`, `NODE_OPTIONS`, `LD_PRELOAD`, and whatever is thought of next).
+/// The operator's variables for a program of theirs: those of a list, as far as they do not lead
+/// into a repository, an environment, the current directory or our state; and a clean `PATH`.
 pub fn operators_variables(env: &Env, home: &Home) -> Vec<(OsString, OsString)> {
     let around = around(env, Some(home));
+    let may_be_told = |name: &OsStr| name.to_str().is_some_and(is_told);
     let mut told: Vec<(OsString, OsString)> = env
         .iter()
-        .filter(|(name, value)| *name != "PATH" && !names_work(value, &around))
+        .filter(|(name, value)| may_be_told(name) && !names_work(value, &around))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
     told.push(("PATH".into(), clean_path(env, home)));
     told
 }
 
-/// Does any absolute path in a value lead into work? Of one that is not there its nearest ancestor
-/// is asked.
+/// Does any absolute path in a value lead into work, wherever in it the path begins? Of one that is
+/// not there its nearest ancestor is asked. What a shell would have to spell out is not guessed at.
 fn names_work(value: &OsStr, around: &Surroundings) -> bool {
     let is_end = |byte: &u8| b":;,= \t\n\"'".contains(byte);
-    value
-        .as_bytes()
-        .split(is_end)
-        .filter(|word| word.starts_with(b"/"))
-        .any(|word| {
-            Path::new(OsStr::from_bytes(word))
-                .ancestors()
-                .find_map(|place| way::walk(place).ok())
-                .is_some_and(|way| leads_into_work(&way, around))
+    let leads = |path: &[u8]| {
+        Path::new(OsStr::from_bytes(path))
+            .ancestors()
+            .find_map(|place| way::walk(place).ok())
+            .is_some_and(|way| leads_into_work(&way, around))
+    };
+    let bytes = value.as_bytes();
+    bytes.iter().any(|byte| b"~$`".contains(byte))
+        || bytes.split(is_end).any(|word| {
+            let slashes = word.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+            slashes.into_iter().any(|(at, _)| leads(&word[at..]))
         })
 }
 
@@ -350,12 +352,16 @@ mod tests {
             ("LD_PRELOAD", &format!("{repo}/x.so")),
             ("PWD", &repo),
             ("PERL5LIB", &lib),
+            ("PERL5OPT", &format!("-I{repo}/lib -MEvil")),
+            ("BASH_ENV", "$HOME/repo/x.sh"),
+            ("XDG_CONFIG_HOME", &format!("-x{repo}/config")),
+            ("XDG_DATA_HOME", "~/repo"),
             ("TMPDIR", "/tmp"),
             ("VAULT_ADDR", "https://vault.example.invalid:8200/v1"),
         ]);
         let told = operators_variables(&env, &lab.home);
         let names: Vec<&str> = told.iter().filter_map(|(name, _)| name.to_str()).collect();
-        assert_eq!(names, ["HOME", "PERL5LIB", "TMPDIR", "VAULT_ADDR", "PATH"]);
+        assert_eq!(names, ["HOME", "TMPDIR", "VAULT_ADDR", "PATH"]);
         assert_eq!(told.last().unwrap().1, "/usr/bin");
     }
 

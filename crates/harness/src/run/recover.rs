@@ -23,7 +23,7 @@ use cto_core::values::maybe_known::MaybeKnown;
 
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
-use crate::evidence::{EvidenceError, OpenBundle, Opening, RunLock, holds_own_lock};
+use crate::evidence::{EvidenceError, OpenBundle, OpenEntry, Opening, RunLock};
 use crate::host::files;
 use crate::host::{self, Home};
 use crate::workspace::own_dir;
@@ -79,13 +79,15 @@ fn recover_names(home: &Home, list: &Path) -> Vec<Recovered> {
 /// `None` when there was nothing to do.
 fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> {
     let dir = home.runs.join(run_id.as_str());
-    let open_entry = home.open_runs().join(run_id.as_str());
+    let open_entry = OpenEntry::of(home, run_id);
     // A link leads to what lies elsewhere and was not begun here.
     let is_own_directory = fs::symlink_metadata(&dir).is_ok_and(|meta| meta.is_dir());
-    let is_begun_here = holds_own_lock(&dir) || is_listed(&open_entry);
-    if !is_own_directory || !is_begun_here || dir.join(bundle::REPORT).exists() {
-        // Sealed, but killed before the entry could be cleared.
-        let _ = fs::remove_file(&open_entry);
+    if !is_own_directory || dir.join(bundle::REPORT).exists() {
+        // Sealed, but killed before the entry could be cleared, or removed since.
+        open_entry.clear(&dir);
+        return Ok(None);
+    }
+    if !open_entry.is_begun_here(&dir) {
         return Ok(None);
     }
     let Some(lock) = RunLock::take(&dir)? else {
@@ -101,12 +103,6 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     Ok(Some(()))
 }
 
-/// Was this run begun here? A run is listed as soon as its directory was made, before anything is in
-/// it.
-fn is_listed(open_entry: &Path) -> bool {
-    fs::symlink_metadata(open_entry).is_ok_and(|meta| meta.is_file())
-}
-
 /// Rules the run was begun by, where this program does not know them: it could only judge it
 /// wrongly.
 fn newer_rules(dir: &Path) -> Option<RulesNumber> {
@@ -119,7 +115,7 @@ fn close(
     home: &Home,
     run_id: &RunId,
     dir: PathBuf,
-    open_entry: PathBuf,
+    open_entry: OpenEntry,
     lock: RunLock,
 ) -> Result<(), RecoverError> {
     let unsealed = [

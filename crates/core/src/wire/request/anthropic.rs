@@ -31,7 +31,7 @@ pub(super) static MESSAGES: Place = Keys(&[
         "messages",
         List(&Keys(&[("role", Scalar), ("content", At(&CONTENT))])),
     ),
-    ("metadata", Flat),
+    ("metadata", Keys(&[("user_id", Scalar)])),
     ("model", Scalar),
     (
         "output_config",

@@ -238,6 +238,19 @@ fn values_that_switch_something_off_pass() {
             r#""service_tier":"standard_only","container":null"#,
         ),
         (GeminiGenerate, r#""cachedContent":null"#),
+        (AnthropicMessages, r#""metadata":{"user_id":"u"}"#),
+        (
+            OpenaiChat,
+            r#""metadata":{"sessionId":"s","promptId":"p","channel":"c","user_id":7}"#,
+        ),
+        (
+            OpenaiResponses,
+            r#""metadata":{},"client_metadata":{"turn_id":"t"}"#,
+        ),
+        (
+            OpenaiResponses,
+            r#""input":[{"role":"user","content":[]},{"type":"message"},{"content":"x","id":"i","type":null,"role":"user"}]"#,
+        ),
     ] {
         assert_eq!(
             refused(protocol, &with(protocol, more)),

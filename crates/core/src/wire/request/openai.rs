@@ -1,7 +1,7 @@
 //! What a request to the two protocols of OpenAI may hold.
 
 use super::place::Place::{
-    self, At, Either, Encoded, Flat, Free, Inline, Keys, Kind, List, Null, Off, Scalar, Word,
+    self, At, Either, Encoded, Flat, Free, Inline, Keys, Kind, List, Null, Off, Scalar, Whole, Word,
 };
 
 /// The tiers that are not another contract with the provider.
@@ -23,7 +23,7 @@ pub(super) static CHAT: Place = Keys(&[
     ("max_completion_tokens", Scalar),
     ("max_tokens", Scalar),
     ("messages", List(&MESSAGE)),
-    ("metadata", Flat),
+    ("metadata", At(&METADATA)),
     ("min_p", Scalar),
     ("modalities", List(&Word(&["text"]))),
     ("model", Scalar),
@@ -81,6 +81,15 @@ pub(super) static CHAT: Place = Keys(&[
     ("user", Scalar),
     ("verbosity", Scalar),
     ("vl_high_resolution_images", Scalar),
+]);
+
+/// Whose request it is, and what `qwen` says of its own sessions. Routers take addresses to report to
+/// from other keys.
+static METADATA: Place = Keys(&[
+    ("user_id", Scalar),
+    ("channel", Scalar),
+    ("promptId", Scalar),
+    ("sessionId", Scalar),
 ]);
 
 static FUNCTION: Place = Keys(&[
@@ -170,7 +179,20 @@ static PICTURE: Place = Either(&[Inline, Keys(&[("url", Inline), ("detail", Scal
 
 pub(super) static RESPONSES: Place = Keys(&[
     ("background", Off),
-    ("client_metadata", Flat),
+    (
+        "client_metadata",
+        Keys(&[
+            ("root_turn_id", Scalar),
+            ("session_id", Scalar),
+            ("thread_id", Scalar),
+            ("turn_id", Scalar),
+            ("x-codex-installation-id", Scalar),
+            ("x-codex-parent-thread-id", Scalar),
+            ("x-codex-turn-metadata", Scalar),
+            ("x-codex-window-id", Scalar),
+            ("x-openai-subagent", Scalar),
+        ]),
+    ),
     ("conversation", Null),
     (
         "include",
@@ -183,7 +205,7 @@ pub(super) static RESPONSES: Place = Keys(&[
     ("instructions", Scalar),
     ("max_output_tokens", Scalar),
     ("max_tool_calls", Scalar),
-    ("metadata", Flat),
+    ("metadata", Keys(&[("user_id", Scalar)])),
     ("model", Scalar),
     ("parallel_tool_calls", Scalar),
     ("previous_response_id", Null),
@@ -227,72 +249,78 @@ pub(super) static RESPONSES: Place = Keys(&[
 ]);
 
 /// `shell` is not here: by another of its keys it runs in a container of the provider.
-static TOOL: Place = Keys(&[
-    (
-        "type",
-        Kind(&[
-            "function",
-            "custom",
-            "namespace",
-            "local_shell",
-            "apply_patch",
-        ]),
-    ),
-    ("name", Scalar),
-    ("description", Scalar),
-    ("parameters", Free),
-    ("strict", Scalar),
-    ("defer_loading", Scalar),
-    ("format", Free),
-    ("function", At(&FUNCTION)),
-    ("tools", List(&TOOL)),
-]);
+static TOOL: Place = Whole(
+    &[&["type"]],
+    &[
+        (
+            "type",
+            Kind(&[
+                "function",
+                "custom",
+                "namespace",
+                "local_shell",
+                "apply_patch",
+            ]),
+        ),
+        ("name", Scalar),
+        ("description", Scalar),
+        ("parameters", Free),
+        ("strict", Scalar),
+        ("defer_loading", Scalar),
+        ("format", Free),
+        ("function", At(&FUNCTION)),
+        ("tools", List(&TOOL)),
+    ],
+);
 
 /// A turn, a call or an answer to one. What refers to something that the provider keeps, or that
-/// the provider ran, has no kind here.
-static ITEM: Place = Keys(&[
-    (
-        "type",
-        Word(&[
-            "message",
-            "reasoning",
-            "function_call",
-            "function_call_output",
-            "custom_tool_call",
-            "custom_tool_call_output",
-            "local_shell_call",
-            "local_shell_call_output",
-            "apply_patch_call",
-            "apply_patch_call_output",
-            "compaction",
-        ]),
-    ),
-    ("id", Scalar),
-    ("status", Scalar),
-    ("role", Scalar),
-    ("phase", Scalar),
-    ("content", Either(&[Scalar, List(&PART)])),
-    ("summary", List(&PART)),
-    ("encrypted_content", Scalar),
-    ("name", Scalar),
-    ("namespace", Scalar),
-    ("arguments", Scalar),
-    ("call_id", Scalar),
-    ("input", Scalar),
-    ("output", Either(&[Scalar, List(&PART)])),
-    (
-        "action",
-        Keys(&[
-            ("type", Word(&["exec"])),
-            ("command", List(&Scalar)),
-            ("env", Flat),
-            ("timeout_ms", Scalar),
-            ("user", Scalar),
-            ("working_directory", Scalar),
-        ]),
-    ),
-    ("operation", Flat),
-]);
+/// the provider ran, has no kind here; an id alone would be such a reference.
+static ITEM: Place = Whole(
+    &[&["type"], &["role", "content"]],
+    &[
+        (
+            "type",
+            Word(&[
+                "message",
+                "reasoning",
+                "function_call",
+                "function_call_output",
+                "custom_tool_call",
+                "custom_tool_call_output",
+                "local_shell_call",
+                "local_shell_call_output",
+                "apply_patch_call",
+                "apply_patch_call_output",
+                "compaction",
+            ]),
+        ),
+        ("id", Scalar),
+        ("status", Scalar),
+        ("role", Scalar),
+        ("phase", Scalar),
+        ("content", Either(&[Scalar, List(&PART)])),
+        ("summary", List(&PART)),
+        ("encrypted_content", Scalar),
+        ("name", Scalar),
+        ("namespace", Scalar),
+        ("arguments", Scalar),
+        ("call_id", Scalar),
+        ("input", Scalar),
+        ("output", Either(&[Scalar, List(&PART)])),
+        (
+            "action",
+            Keys(&[
+                ("type", Word(&["exec"])),
+                ("command", List(&Scalar)),
+                ("env", Flat),
+                ("timeout_ms", Scalar),
+                ("user", Scalar),
+                ("working_directory", Scalar),
+            ]),
+        ),
+        ("operation", Flat),
+    ],
+);
 
 static PART: Place = Keys(&[
     (

@@ -30,6 +30,12 @@ pub(super) enum Place {
     Flat,
     /// An object of these keys and no others.
     Keys(&'static [(&'static str, Place)]),
+    /// As above, and in it every key of at least one of these sets, with more than `null`: without
+    /// them the provider would take it for something else.
+    Whole(
+        &'static [&'static [&'static str]],
+        &'static [(&'static str, Place)],
+    ),
     /// A tool whose kind is its key: these are the engine's, any other is the provider's.
     Tool(&'static [(&'static str, Place)]),
     List(&'static Place),
@@ -64,7 +70,9 @@ impl Place {
             Self::At(place) => place.settled(sort),
             Self::Either(several) => several.iter().find_map(|one| one.settled(sort)),
             Self::Free => Some(self),
-            Self::Flat | Self::Keys(_) | Self::Tool(_) => (sort == Sort::Object).then_some(self),
+            Self::Flat | Self::Keys(_) | Self::Whole(..) | Self::Tool(_) => {
+                (sort == Sort::Object).then_some(self)
+            }
             Self::List(_) => (sort == Sort::List).then_some(self),
             Self::Scalar
             | Self::Null
@@ -88,6 +96,13 @@ impl Place {
                 media::is_inline(text) || media::is_base64(text)
             }
             _ => false,
+        }
+    }
+
+    fn keys(&self) -> &'static [(&'static str, Self)] {
+        match self {
+            Self::Keys(keys) | Self::Whole(_, keys) | Self::Tool(keys) => keys,
+            _ => &[],
         }
     }
 
@@ -144,11 +159,39 @@ fn shown(path: &str) -> Cow<'_, str> {
     Cow::Owned(tame.take(MAX_FIELD).collect())
 }
 
+fn key_of(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// A container that is being read.
+struct Open {
+    place: &'static Place,
+    /// Which of its keys had a value, by their position in the list.
+    had: u64,
+}
+
+impl Open {
+    /// The key that an object should have had, and why it does not pass without.
+    fn lacks(&self) -> Option<(&'static str, RefusalReason)> {
+        let Place::Whole(sets, keys) = self.place else {
+            return None;
+        };
+        let place_of = |wanted: &str| keys.iter().position(|(name, _)| *name == wanted);
+        let has = |wanted: &&str| place_of(wanted).is_some_and(|at| self.had >> at & 1 == 1);
+        if sets.iter().any(|set| set.iter().all(has)) {
+            return None;
+        }
+        let first = sets.first()?.first()?;
+        let why = place_of(first).map_or(RefusalReason::RequestField, |at| keys[at].1.why());
+        Some((first, why))
+    }
+}
+
 /// Where in the places a document is being read.
 pub(super) struct Walk<'a> {
     /// Paths that the operator allows beyond the list, exactly as a refusal names them.
     further: &'a [String],
-    open: Vec<&'static Place>,
+    open: Vec<Open>,
     /// Containers open inside of what is free, or refused already.
     unjudged: usize,
 }
@@ -176,17 +219,33 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         if ends {
-            self.open.pop();
-            return Ok(());
+            let lacks = self.open.pop().and_then(|open| open.lacks());
+            return lacks.map_or(Ok(()), |(key, why)| {
+                Err(Refused::new(why, &format!("{path}.{key}")))
+            });
         }
+        self.note(path, value);
         let judged = self.judge(root, path, value);
         if begins {
             match &judged {
-                Ok(place) if !matches!(place, Place::Free) => self.open.push(place),
+                Ok(place) if !matches!(place, Place::Free) => {
+                    self.open.push(Open { place, had: 0 });
+                }
                 _ => self.unjudged = 1,
             }
         }
         judged.map(|_| ())
+    }
+
+    /// Keeps in mind which key of the open object has a value.
+    fn note(&mut self, path: &str, value: &Value<'_>) {
+        if let Some(open) = self.open.last_mut()
+            && *value != Value::Null
+            && let keys = open.place.keys()
+            && let Some(at) = keys.iter().position(|(name, _)| *name == key_of(path))
+        {
+            open.had |= 1 << at.min(63);
+        }
     }
 
     fn judge(
@@ -217,14 +276,14 @@ impl<'a> Walk<'a> {
         root: &'static Place,
         path: &str,
     ) -> Result<Option<&'static Place>, Refused> {
-        let Some(parent) = self.open.last() else {
+        let Some(Open { place: parent, .. }) = self.open.last() else {
             return Ok(Some(root));
         };
-        let key = path.rsplit('.').next().unwrap_or(path);
+        let key = key_of(path);
         match parent {
             Place::List(each) => Ok(Some(each)),
             Place::Flat => Ok(Some(&Place::Scalar)),
-            Place::Keys(keys) | Place::Tool(keys) => {
+            Place::Keys(keys) | Place::Whole(_, keys) | Place::Tool(keys) => {
                 match keys.iter().find(|(name, _)| *name == key) {
                     Some((_, place)) => Ok(Some(place)),
                     None if self.allows(path) => Ok(None),

@@ -137,6 +137,21 @@ fn tools_of_the_provider_do_not_pass() {
             false,
         ),
         (
+            OpenaiResponses,
+            r#"{"model":"lab-1","tools":[{"name":"web_search"}]}"#,
+            false,
+        ),
+        (
+            OpenaiResponses,
+            r#"{"model":"lab-1","tools":[{"type":null,"name":"web_search"}]}"#,
+            false,
+        ),
+        (
+            OpenaiResponses,
+            r#"{"model":"lab-1","tools":[{"type":"namespace","tools":[{}]}]}"#,
+            false,
+        ),
+        (
             OpenaiChat,
             r#"{"model":"lab-1","web_search_options":{}}"#,
             false,

@@ -14,7 +14,7 @@ use crate::house;
 
 /// Runs of another program under our names, oldest first: one that is done, one that is going on,
 /// one that nobody closed, one that holds a lock of its own, one that is empty.
-const THEIRS: [(&str, &[(&str, &str)]); 6] = [
+const THEIRS: [(&str, &[(&str, &str)]); 10] = [
     (
         "20200101T000000Z-theirs-aaaaaaaa",
         &[
@@ -64,10 +64,41 @@ const THEIRS: [(&str, &[(&str, &str)]); 6] = [
         ],
     ),
     ("20990103T000000Z-theirs-ffffffff", &[]),
+    // Listed in an `open/` of theirs, in three ways, and once with a lock like ours.
+    ("20990105T000000Z-theirs-hhhhhhhh", LIKE_OURS),
+    ("20990106T000000Z-theirs-iiiiiiii", LIKE_OURS),
+    (
+        "20990107T000000Z-theirs-jjjjjjjj",
+        &[
+            ("run.lock", "{\"pid\":1234,\"boot_id\":\"x\"}"),
+            ("report.md", "theirs\n"),
+            ("SHA256SUMS", "theirs\n"),
+            ("gates.json", "theirs\n"),
+        ],
+    ),
+    (
+        "20990108T000000Z-theirs-kkkkkkkk",
+        &[
+            (
+                "run.lock",
+                "{\"boot_id\":\"0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0\",\"pid\":7}\n",
+            ),
+            ("report.md", "theirs\n"),
+            ("notes.txt", "theirs\n"),
+        ],
+    ),
+];
+
+/// Names of ours, bytes of theirs.
+const LIKE_OURS: &[(&str, &str)] = &[
+    ("report.md", "theirs\n"),
+    ("SHA256SUMS", "theirs\n"),
+    ("gates.json", "theirs\n"),
+    ("backend/out.log", "theirs\n"),
 ];
 
 /// What else lies about in a profile that another program uses.
-const BESIDE: [(&str, &str); 6] = [
+const BESIDE: [(&str, &str); 14] = [
     (
         "cto.db",
         "SQLite format 3\0 of somebody else, and long enough to be looked at as one\n",
@@ -77,6 +108,15 @@ const BESIDE: [(&str, &str); 6] = [
     ("work/.pruned-theirs/file", "theirs"),
     ("harness-runs/.pruned-theirs/file", "theirs"),
     ("open/theirs.txt", "theirs"),
+    ("open/20990102T000000Z-theirs-eeeeeeee", "{}"),
+    ("open/20990105T000000Z-theirs-hhhhhhhh", "their own list\n"),
+    ("work/20990105T000000Z-theirs-hhhhhhhh/data", "theirs"),
+    ("open/20990106T000000Z-theirs-iiiiiiii", ""),
+    ("work/20990106T000000Z-theirs-iiiiiiii/data", "theirs"),
+    ("open/20990108T000000Z-theirs-kkkkkkkk", ""),
+    // Of runs that lie nowhere here.
+    ("open/20990109T000000Z-theirs-llllllll", "theirs\n"),
+    ("open/20990110T000000Z-theirs-mmmmmmmm", ""),
 ];
 
 fn put(path: &Path, text: &str) {

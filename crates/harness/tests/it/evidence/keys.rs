@@ -409,7 +409,7 @@ fn a_crash_around_the_signature_is_recovered() {
         .unwrap();
         fs::write(
             bundle.dir.join("run.lock"),
-            "{\"boot_id\":\"x\",\"pid\":1}\n",
+            "{\"boot_id\":\"\",\"pid\":1}\n",
         )
         .unwrap();
         cut(&bundle.dir);

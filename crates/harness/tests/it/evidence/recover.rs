@@ -12,6 +12,9 @@ use crate::assert_good;
 use crate::fixtures::bundles::{events, killed_run};
 use crate::house;
 
+/// As locks were before they named the program.
+const FORMER_LOCK: &str = "{\"boot_id\":\"0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0\",\"pid\":1}\n";
+
 #[test]
 fn an_interrupted_run_is_unknown_until_it_is_closed() {
     let house = house();
@@ -132,7 +135,7 @@ fn a_chain_cut_anywhere_is_closed_and_never_a_pass() {
         for sealed in ["report.json", "report.md", "SHA256SUMS"] {
             fs::remove_file(dir.join(sealed)).unwrap();
         }
-        fs::write(dir.join("run.lock"), "{\"boot_id\":\"x\",\"pid\":1}\n").unwrap();
+        fs::write(dir.join("run.lock"), FORMER_LOCK).unwrap();
         fs::write(dir.join("events.normalized.jsonl"), &chain[..length]).unwrap();
         let closed = recover_all(&home);
         assert!(
@@ -226,6 +229,49 @@ fn an_empty_run_directory_is_closed_where_it_is_listed_as_open() {
     let bundle = Bundle::at(&dir);
     assert_eq!(bundle.codes(), ["interrupted"]);
     assert_good(&bundle);
+}
+
+/// Locks and entries that do not name the program yet: closed where they can be nobody else's.
+#[test]
+fn a_run_that_a_former_version_began_is_closed_too() {
+    let house = house();
+    let dir = killed_run(&house);
+    let entry = house.state().join("open").join(dir.file_name().unwrap());
+    let told = fs::read_to_string(&entry).unwrap();
+    assert!(told.contains("cto-harness"), "{told}");
+    let saved = house.root().join("saved");
+    copy_dir(&dir, &saved);
+    for (listed, foreign, closed) in [
+        (true, false, true),
+        (false, false, true),
+        (true, true, false),
+        (false, true, false),
+    ] {
+        fs::remove_dir_all(&dir).unwrap();
+        copy_dir(&saved, &dir);
+        fs::write(dir.join("run.lock"), FORMER_LOCK).unwrap();
+        let _ = fs::remove_file(&entry);
+        if listed {
+            fs::write(&entry, "").unwrap();
+        }
+        if foreign {
+            fs::write(dir.join("notes.txt"), "theirs").unwrap();
+        }
+        let before = files_below(&dir);
+        let answer = house.cto(&["recover", "--json"]);
+        let count = answer.json()["recovered"].as_array().unwrap().len();
+        assert_eq!(count, usize::from(closed), "{listed} {foreign}: {answer:?}");
+        match closed {
+            true => {
+                assert_good(&Bundle::at(&dir));
+                assert!(!entry.exists());
+            }
+            false => {
+                assert_eq!(files_below(&dir), before);
+                assert_eq!(entry.exists(), listed);
+            }
+        }
+    }
 }
 
 #[test]

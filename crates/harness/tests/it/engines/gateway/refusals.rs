@@ -70,6 +70,13 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
         )
     };
     let auth = "Authorization: Bearer TOKEN\r\n";
+    let typed = |kind: &str| {
+        let length = good.len();
+        post(
+            &format!("{auth}Content-Type: {kind}\r\nContent-Length: {length}\r\n"),
+            good,
+        )
+    };
     for (request, why, status) in [
         (
             sized(r#"{"model":"lab-2"}"#),
@@ -152,6 +159,21 @@ fn requests_that_may_not_pass_are_refused_and_recorded() {
                 &format!("{auth}Content-Encoding: gzip\r\nContent-Length: 2\r\n"),
                 "xx",
             ),
+            RefusalReason::EncodedBody,
+            415,
+        ),
+        (
+            typed("application/json; charset=utf-7"),
+            RefusalReason::EncodedBody,
+            415,
+        ),
+        (
+            typed("application/json\r\nContent-Type: text/plain"),
+            RefusalReason::EncodedBody,
+            415,
+        ),
+        (
+            typed("application/x-www-form-urlencoded"),
             RefusalReason::EncodedBody,
             415,
         ),

@@ -254,7 +254,8 @@ fn the_model_gets_the_operators_key_and_no_accounts_of_the_engine() {
     ] {
         let lab = lab_with(protocol, TURN, |_| {});
         let extra = "Cookie: a=b\r\nOpenAI-Organization: org\r\nOpenAI-Project: p\r\nForwarded: for=x\r\nX-Forwarded-For: x\r\n\
-                     Proxy-Authorization: x\r\nX-Model: other\r\nAccept-Encoding: gzip\r\nTE: trailers\r\nAnthropic-Beta: b1\r\n";
+                     Proxy-Authorization: x\r\nX-Model: other\r\nAccept-Encoding: gzip\r\nTE: trailers\r\nAnthropic-Beta: b1\r\n\
+                     Content-Type: Application/JSON; charset=UTF-8\r\n";
         let answer = lab.raw(&lab.text(path_of(protocol), extra, &body_of(protocol).to_string()));
         assert_eq!(
             answer.head.status, 200,
@@ -281,6 +282,7 @@ fn the_model_gets_the_operators_key_and_no_accounts_of_the_engine() {
                 &json!(&lab.endpoint[7..lab.endpoint.len() - 3])
             )
         );
+        assert_eq!(headers["content-type"], json!("application/json"));
         assert!(!log[0].to_string().contains(&lab.token));
     }
 }
