@@ -229,6 +229,14 @@ fn is_program_directory(path: &Path) -> bool {
         || path.starts_with("/nix/store")
 }
 
+/// Does a place hold programs of the system, or lie among them? No command in a jail is given one
+/// to write.
+pub fn is_near_programs(path: &Path) -> bool {
+    let kept = PROGRAM_DIRECTORIES.iter().chain(&HOMEBREW);
+    let holds = |dir: &&str| Path::new(dir).starts_with(path);
+    is_program_directory(path) || kept.chain(&["/nix/store"]).any(|dir| holds(&dir))
+}
+
 /// Variables that a program of the operator's is told: who and where they are, and how password
 /// stores and agents are reached. Interpreters read many others that load code; none of them is here.
 const TOLD: [&str; 24] = [

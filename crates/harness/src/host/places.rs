@@ -16,7 +16,7 @@ use cto_core::containment::mounts::{
     Step,
 };
 
-use crate::host::{Env, Home, settings};
+use crate::host::{Env, Home, settings, way};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -60,7 +60,7 @@ impl Places {
         kept.extend(user.map(|dir| (Kept::Home, dir)));
         kept.extend(state_places(env, home).map(|dir| (Kept::State, dir)));
         kept.extend(config_place(env).map(|path| (Kept::Config, path)));
-        kept.extend(homes_of_people().map(|dir| (Kept::OtherHome, dir)));
+        kept.extend(homes_of_people(places.house.operator).map(|dir| (Kept::OtherHome, dir)));
         for (what, path) in kept {
             let place = places.look(&path);
             let known = |kept: &KeptPlace| kept.what == what && kept.place.path == place.path;
@@ -126,7 +126,7 @@ impl Places {
         if let Some(known) = self.installation_of(&real.path) {
             match self.decide(by, &known) {
                 // Then it is not shown whole.
-                Err(Refused::Exposes(..)) => {}
+                Err(Refused::Exposes(..) | Refused::NoInstallation(_)) => {}
                 decided => return decided.map(Some),
             }
         }
@@ -273,14 +273,15 @@ impl Places {
         })
     }
 
-    /// Directories from a path upward that hold a `.git`, but no home: homes that are repositories
-    /// are nobody's workspace.
+    /// Directories from a path upward that are repositories, but no home: homes that are
+    /// repositories are nobody's workspace.
     fn repositories(&self, path: &Path) -> Vec<PathBuf> {
         let home = self.house.home.as_ref();
         let of_home = |dir: &&Path| home.is_some_and(|home| home.starts_with(dir));
+        let holds = |dir: &Path, name: &str| !matches!(self.see(&dir.join(name)), Seen::Missing);
         path.ancestors()
             .take_while(|dir| !of_home(dir))
-            .filter(|dir| !matches!(self.see(&dir.join(".git")), Seen::Missing))
+            .filter(|dir| way::REPOSITORY.iter().any(|name| holds(dir, name)))
             .map(Path::to_owned)
             .collect()
     }
@@ -337,10 +338,10 @@ fn see(path: &Path) -> Seen {
         true => PlaceKind::Directory,
         false => PlaceKind::File,
     };
-    // Of a sticky directory nobody takes what is another's; a group named like its owner is theirs.
+    // Of a sticky directory nobody takes what is another's.
     let mode = meta.mode();
     let sticky = meta.is_dir() && mode & 0o1000 != 0;
-    let by_group = mode & 0o020 != 0 && meta.gid() != meta.uid();
+    let by_group = mode & 0o020 != 0 && !way::group_is_private(path, &meta);
     let step = Step {
         path: path.to_owned(),
         id: Id {
@@ -421,14 +422,14 @@ fn config_place(env: &Env) -> Option<PathBuf> {
     }
 }
 
-/// Homes of root and of people, as this host lists them.
-fn homes_of_people() -> impl Iterator<Item = PathBuf> {
+/// Homes of root, of the operator and of people, as this host lists them.
+fn homes_of_people(operator: u32) -> impl Iterator<Item = PathBuf> {
     let table = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let home = |line: &str| {
+    let home = move |line: &str| {
         let mut fields = line.split(':').skip(2);
         let uid: u32 = fields.next()?.parse().ok()?;
         let dir = PathBuf::from(fields.nth(2)?);
-        let person = uid == 0 || (uid >= FIRST_PERSON && uid != NOBODY);
+        let person = uid == 0 || uid == operator || (uid >= FIRST_PERSON && uid != NOBODY);
         (person && dir.is_absolute() && dir != Path::new("/")).then_some(dir)
     };
     let homes: BTreeSet<PathBuf> = table.lines().filter_map(home).collect();

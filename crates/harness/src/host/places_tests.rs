@@ -89,11 +89,11 @@ fn state_that_is_not_there_yet_is_kept_all_the_same() {
 #[test]
 fn a_link_in_a_workspace_is_a_wish() {
     let lab = Lab::new();
-    lab.python("home/opt/python");
+    lab.python("home/.pyenv/versions/3.11");
     for (name, target) in [
         ("ssh", "home/.ssh"),
         ("docs", "home/docs"),
-        ("python", "home/opt/python"),
+        ("python", "home/.pyenv/versions/3.11"),
         ("inside", "ws/sub"),
     ] {
         symlink(lab.at(target), lab.at("ws").join(name)).unwrap();
@@ -123,14 +123,21 @@ fn a_link_in_a_workspace_is_a_wish() {
 fn only_what_looks_like_an_installation_is_shown_whole() {
     let lab = Lab::new();
     lab.put("home/docs/bin/tool");
-    lab.python("home/opt/python");
+    lab.python("home/.pyenv/versions/3.11");
     lab.python("home/mixed");
+    lab.python("home/repo/tools");
+    lab.put("home/repo/tools/bin/mytool");
+    lab.put("home/repo/.hg/store");
     fs::create_dir(lab.at("home/mixed/.aws")).unwrap();
     let places = lab.places();
     for (program, shown) in [
         ("home/docs/bin/tool", "home/docs/bin/tool"),
-        ("home/opt/python/bin/python3", "home/opt/python"),
+        (
+            "home/.pyenv/versions/3.11/bin/python3",
+            "home/.pyenv/versions/3.11",
+        ),
         ("home/mixed/bin/python3", "home/mixed/bin/python3"),
+        ("home/repo/tools/bin/mytool", "home/repo/tools/bin/mytool"),
     ] {
         let granted = places.program(&lab.at(program)).unwrap().unwrap();
         assert_eq!(granted.path(), lab.at(shown), "{program}");
@@ -141,24 +148,40 @@ fn only_what_looks_like_an_installation_is_shown_whole() {
 fn a_wish_needs_an_installation_that_nobody_else_could_have_made() {
     let lab = Lab::new();
     for path in [
-        "home/good",
-        "home/open",
-        "home/repo/python",
+        "home/plain",
+        "home/uv/python/good",
+        "home/uv/python/open",
+        "home/repo/uv/python/3",
+        "home/hg/uv/python/3",
+        "home/jj/uv/python/3",
+        "home/svn/versions/3.12",
         "home/.pyenv/versions/3.12",
     ] {
         lab.python(path);
     }
-    fs::set_permissions(lab.at("home/open"), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(
+        lab.at("home/uv/python/open"),
+        fs::Permissions::from_mode(0o777),
+    )
+    .unwrap();
     lab.put("home/repo/.git/config");
+    lab.put("home/hg/.hg/store");
+    lab.put("home/jj/.jj/repo");
+    lab.put("home/svn/.svn/wc.db");
     // Managers are clones of their own.
     lab.put("home/.pyenv/.git/config");
     lab.put("home/docs/python3");
     let (places, config) = (lab.places(), lab.at("ws/.venv/pyvenv.cfg"));
     for (program, fine) in [
-        ("home/good/bin/python3", true),
+        ("home/uv/python/good/bin/python3", true),
         ("home/.pyenv/versions/3.12/bin/python3", true),
-        ("home/open/bin/python3", false),
-        ("home/repo/python/bin/python3", false),
+        ("home/uv/python/open/bin/python3", false),
+        ("home/repo/uv/python/3/bin/python3", false),
+        ("home/hg/uv/python/3/bin/python3", false),
+        ("home/jj/uv/python/3/bin/python3", false),
+        ("home/svn/versions/3.12/bin/python3", false),
+        // As an ordinary user's; what is root's is vouched for, but to root itself.
+        ("home/plain/bin/python3", false),
         ("home/docs/python3", false),
     ] {
         let granted = places.wish(&config, &lab.at(program), &[]);

@@ -104,17 +104,17 @@ fn a_rustup_link_leads_to_its_toolchain() {
 #[test]
 fn a_virtual_environment_keeps_its_link_and_brings_its_base() {
     let lab = Lab::new();
-    lab.python("opt/python");
+    lab.python(".pyenv/versions/3.11");
     lab.program("project/.venv/bin/pytest");
     lab.program("project/.venv/lib/python3.11/site-packages/x.py");
     symlink(
-        lab.at("opt/python/bin/python3"),
+        lab.at(".pyenv/versions/3.11/bin/python3"),
         lab.at("project/.venv/bin/python3"),
     )
     .unwrap();
     std::fs::write(
         lab.at("project/.venv/pyvenv.cfg"),
-        format!("home = {}\n", lab.at("opt/python/bin").display()),
+        format!("home = {}\n", lab.at(".pyenv/versions/3.11/bin").display()),
     )
     .unwrap();
     for name in ["python3", "pytest"] {
@@ -130,7 +130,7 @@ fn a_virtual_environment_keeps_its_link_and_brings_its_base() {
             targets.collect::<Vec<_>>(),
             [
                 want("project/.venv"),
-                lab.at("opt/python")
+                lab.at(".pyenv/versions/3.11")
                     .canonicalize()
                     .unwrap()
                     .display()

@@ -14,7 +14,7 @@ use cto_core::containment::ownership::{Owner, Step, StepKind};
 /// As many as the kernel follows.
 const MOST_LINKS: usize = 40;
 /// What makes a directory the top of a repository.
-const REPOSITORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
+pub const REPOSITORY: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 /// What makes a directory an environment somebody activates.
 const ENVIRONMENT: &str = "pyvenv.cfg";
 const MODULES: &str = "node_modules";
@@ -93,12 +93,15 @@ fn step(path: &Path, meta: &Metadata) -> Step {
         kind,
         owner: owner(meta.uid()),
         mode: meta.mode() & 0o7777,
-        group_is_private: meta.mode() & 0o020 != 0
-            && is_private_group(meta.gid())
-            && !has_access_list(path),
+        group_is_private: group_is_private(path, meta),
         is_repository: REPOSITORY.iter().any(|name| holds(name)),
         is_environment: holds(ENVIRONMENT) || path.file_name().is_some_and(|name| name == MODULES),
     }
+}
+
+/// May the group write, and is nobody in it but root and the operator?
+pub fn group_is_private(path: &Path, meta: &Metadata) -> bool {
+    meta.mode() & 0o020 != 0 && is_private_group(meta.gid()) && !has_access_list(path)
 }
 
 /// Facts about one entry that is already open.

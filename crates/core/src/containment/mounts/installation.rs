@@ -23,6 +23,8 @@ pub struct Installation {
     pub is_base: bool,
     /// The directory of the manager that put it there, which may be a clone of its own.
     pub manager: Option<PathBuf>,
+    /// Its path says so as well, not its files alone.
+    pub by_path: bool,
 }
 
 const CONDA: &str = "conda-meta/history";
@@ -78,7 +80,7 @@ pub const MARKS: [&str; 23] = [
 
 struct Row {
     kind: &'static str,
-    /// How its path ends; `*` is any name, and `x*` one that begins so.
+    /// How its path ends; `*` is any name.
     ends: &'static [&'static str],
     marks: &'static [&'static str],
     /// How many names above it its manager lies.
@@ -121,7 +123,12 @@ const TABLE: &[Row] = &[
         &[],
         &[ENVIRONMENT, BIN, PACKAGES],
     )),
-    row("a Homebrew keg", &["Cellar", "*", "*"], &[RECEIPT]),
+    managed(row("a Homebrew keg", &["Cellar", "*", "*"], &[RECEIPT]), 3),
+    row("a conda installation", &["miniconda3"], &[CONDA, BIN]),
+    row("a conda installation", &["miniforge3"], &[CONDA, BIN]),
+    row("a conda installation", &["mambaforge"], &[CONDA, BIN]),
+    row("a conda installation", &["anaconda3"], &[CONDA, BIN]),
+    row("a conda installation", &["envs", "*"], &[CONDA, BIN]),
     row("a conda installation", &[], &[CONDA, BIN]),
     managed(
         row(
@@ -163,6 +170,21 @@ const TABLE: &[Row] = &[
     row("a Ruby", &[], &[RUBY, RUBY_LIBRARY]),
 ];
 
+/// What managers that may be clones are called. Any other directory that holds `versions` is
+/// somebody's repository.
+const MANAGERS: [&str; 10] = [
+    ".pyenv",
+    "pyenv",
+    ".nvm",
+    "nvm",
+    ".asdf",
+    "asdf",
+    "mise",
+    ".linuxbrew",
+    "linuxbrew",
+    "homebrew",
+];
+
 /// Hidden names an installation has. One with any other is somebody's directory as well.
 const HIDDEN: [&str; 7] = [
     ".gitignore",
@@ -189,20 +211,21 @@ pub const TOKENS: [&str; 9] = [
 
 /// What a directory is, by its own files; none where they do not say.
 pub fn recognise(signs: &Signs) -> Option<Installation> {
-    let found = |kind, is_base, manager| {
+    let found = |kind, is_base, manager, by_path| {
         let root = signs.root.clone();
         Some(Installation {
             kind,
             root,
             is_base,
             manager,
+            by_path,
         })
     };
     if in_nix_store(&signs.root) {
-        return found("a Nix store path", true, None);
+        return found("a Nix store path", true, None, true);
     }
     if signs.root.ends_with("node_modules") {
-        return found("packages of npm", false, None);
+        return found("packages of npm", false, None, true);
     }
     let hidden = signs.hidden.as_ref()?;
     if hidden.iter().any(|name| !HIDDEN.contains(&name.as_str())) {
@@ -215,8 +238,9 @@ pub fn recognise(signs: &Signs) -> Option<Installation> {
     let manager = row
         .manager
         .and_then(|above| signs.root.ancestors().nth(above))
+        .filter(|dir| MANAGERS.iter().any(|name| dir.ends_with(name)))
         .map(Path::to_owned);
-    found(row.kind, row.is_base, manager)
+    found(row.kind, row.is_base, manager, !row.ends.is_empty())
 }
 
 /// Where the installation of a program may begin, nearest first; packages of npm come last, the

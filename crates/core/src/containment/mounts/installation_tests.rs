@@ -101,6 +101,21 @@ fn installations_are_known_by_their_own_files() {
         let known = root.starts_with("/nix/store/") || root.ends_with("node_modules");
         assert_eq!(recognise(&unread).is_some(), known, "{root}");
     }
+    // A manager that may be a clone is known by its name; any other is somebody's repository.
+    for (root, manager) in [
+        ("/home/me/.pyenv/versions/3.12", Some("/home/me/.pyenv")),
+        ("/srv/proj/versions/3.12", None),
+        ("/home/me/proj/.tools/versions/3.12", None),
+    ] {
+        let signs = Signs {
+            root: root.into(),
+            marks: PYTHON_MARKS.into_iter().collect(),
+            hidden: Some(vec![]),
+        };
+        let found = recognise(&signs).unwrap();
+        assert_eq!(found.manager.as_deref(), manager.map(Path::new), "{root}");
+        assert!(found.by_path);
+    }
     let found = candidates(Path::new("/p/lib/node_modules/x/node_modules/y/bin/y.js"));
     assert_eq!(found.last().unwrap(), Path::new("/p/lib/node_modules"));
     assert!(!found.iter().any(|dir| dir == Path::new("/")));

@@ -3,6 +3,7 @@
 //! - this file: the facts, what is kept from every jail, and `decide`
 //! - `installation.rs` what an installation is, by its own files
 //! - `same.rs` whether two places overlap, under whatever names
+//! - `system.rs` what every jail sees of the system, and what of it no command may write
 //! - `refusal.rs` why a place is not shown, in words
 //!
 //! A [`Granted`] is made here and nowhere else, and a mount is made of one and of nothing else. It
@@ -12,6 +13,7 @@
 pub mod installation;
 mod refusal;
 mod same;
+mod system;
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +21,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::refusal::{Flaw, Refused};
+pub use self::system::{SYSTEM, is_system};
 
 use self::installation::Installation;
 use self::same::holds_secrets;
+use self::system::is_hosts_own;
+use super::outside;
 
 /// What the kernel calls a file or directory, whatever its name is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
@@ -156,7 +161,7 @@ pub struct Asked<'a> {
     pub writable: bool,
     /// What its own files say it is.
     pub installation: Option<&'a Installation>,
-    /// Directories from the place upward that hold a `.git`; none where nobody looked.
+    /// Directories from the place upward that are repositories; none where nobody looked.
     pub repositories: Option<&'a [PathBuf]>,
 }
 
@@ -219,19 +224,9 @@ pub struct HostPlace {
     pub what: String,
 }
 
-/// Visible in every jail as it is.
-const SYSTEM: [&str; 5] = ["/usr", "/bin", "/sbin", "/lib", "/lib64"];
-/// What a jail makes for itself.
-const JAILS_OWN: [&str; 9] = [
-    "/", "/etc", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/dev/shm",
-];
 /// What the kernel and the host keep for their own processes; and what in it belongs to people.
 const RUNTIME: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 const NOT_RUNTIME: [&str; 2] = ["/run/media", "/dev/shm"];
-/// Is this visible in every jail?
-pub fn is_system(path: &Path) -> bool {
-    SYSTEM.iter().any(|dir| path.starts_with(dir))
-}
 
 /// May this place be shown to a jail?
 pub fn decide(asked: &Asked<'_>, place: &Place, house: &House) -> Result<Granted, Refused> {
@@ -263,7 +258,7 @@ pub fn decide(asked: &Asked<'_>, place: &Place, house: &House) -> Result<Granted
             house.keep_away(place)?;
             house.keep_the_jails_own(place, asked.writable)?;
             match house.first_wish(links, &place.path, false) {
-                None => of_a_program(asked, place)?,
+                None => house.of_a_program(asked, place)?,
                 Some(link) => house.grant_wish(asked, place, &link.at, &[])?,
             }
         }
@@ -284,16 +279,6 @@ pub fn decide(asked: &Asked<'_>, place: &Place, house: &House) -> Result<Granted
     })
 }
 
-/// A program brings its installation, or itself alone: a directory that is no installation holds
-/// other things.
-fn of_a_program(asked: &Asked<'_>, place: &Place) -> Result<&'static str, Refused> {
-    match (asked.installation, place.kind) {
-        (Some(known), _) if known.root == place.path => Ok(known.kind),
-        (_, PlaceKind::File) => Ok("a program"),
-        _ => Err(Refused::NoInstallation(place.path.clone())),
-    }
-}
-
 impl House {
     /// The operator's home as `~`: a bundle goes to strangers.
     pub fn shorten(&self, path: &Path) -> String {
@@ -307,12 +292,58 @@ impl House {
         }
     }
 
-    /// Could a directory ever be writable in a jail? Nobody but an operator who may write it
-    /// could show it, and not where it covers what is kept.
-    fn may_be_written(&self, dir: &Step) -> bool {
+    /// A program brings its installation, or itself alone: a directory that is no installation
+    /// holds other things, and where jails write, files say nothing about what else lies there.
+    fn of_a_program(&self, asked: &Asked<'_>, place: &Place) -> Result<&'static str, Refused> {
+        let nobodys_work = |known: &Installation| {
+            let looked = asked.repositories;
+            let outside = looked.is_some_and(|all| self.work_around(known, all).is_none());
+            outside && !self.in_reach(&place.path)
+        };
+        match (asked.installation, place.kind) {
+            (Some(known), _)
+                if known.root == place.path && (!known.is_base || nobodys_work(known)) =>
+            {
+                Ok(known.kind)
+            }
+            (_, PlaceKind::File) => Ok("a program"),
+            _ => Err(Refused::NoInstallation(place.path.clone())),
+        }
+    }
+
+    /// Is this where jails are known to write?
+    fn in_reach(&self, path: &Path) -> bool {
+        self.reach.iter().any(|dir| path.starts_with(dir))
+    }
+
+    /// The first of these repositories that is somebody's work: a home that is one is written by no
+    /// jail, and managers of versions are often clones of their own.
+    fn work_around<'r>(&self, known: &Installation, all: &'r [PathBuf]) -> Option<&'r PathBuf> {
+        let above_home = |dir: &PathBuf| {
+            let home = self.home.as_ref();
+            home.is_some_and(|home| home.starts_with(dir))
+        };
+        let of_manager = |dir: &PathBuf| known.manager.as_ref() == Some(dir);
+        all.iter().find(|dir| !above_home(dir) && !of_manager(dir))
+    }
+
+    /// Could a jail have made this link? What is known to be written in jails counts whatever lies
+    /// beside it. Anything else does where an operator may write it, but for the home and what is
+    /// above it: that alone is refused to every jail of every call. State and configuration lie
+    /// somewhere else with the next variable.
+    fn may_be_planted(&self, link: &Link) -> bool {
+        let dir = &link.dir;
+        if is_hosts_own(&dir.path) {
+            return false;
+        }
+        if link.in_repository || self.in_reach(&link.at) {
+            return self.operator == 0 || dir.owner != 0 || dir.open;
+        }
         let by_operator = self.operator == 0 || dir.owner == self.operator || dir.open;
-        let covers = |kept: &KeptPlace| self.covers(&dir.path, Some(dir.id), &kept.place);
-        by_operator && !is_system(&dir.path) && !self.kept.iter().any(covers)
+        let covers = |kept: &KeptPlace| {
+            kept.what == Kept::Home && self.covers(&dir.path, Some(dir.id), &kept.place)
+        };
+        by_operator && !self.kept.iter().any(covers)
     }
 
     /// The first link on the way that a jail could have made. Strictly, everything counts that
@@ -321,7 +352,7 @@ impl House {
     fn first_wish<'l>(&self, links: &'l [Link], target: &Path, strictly: bool) -> Option<&'l Link> {
         let known = |link: &Link| {
             link.in_repository
-                || self.reach.iter().any(|dir| link.at.starts_with(dir))
+                || self.in_reach(&link.at)
                 || link
                     .at
                     .components()
@@ -330,7 +361,15 @@ impl House {
         links
             .iter()
             .filter(|link| strictly || known(link) && !link.at.starts_with(target))
-            .find(|link| self.may_be_written(&link.dir))
+            .find(|link| self.may_be_planted(link))
+    }
+
+    /// Do its place and its owner say, and not its files alone, that it is an installation? A jail
+    /// leaves any file where it works.
+    fn is_vouched_for(&self, known: &Installation, place: &Place) -> bool {
+        let of_root = place.own_step().is_some_and(|own| own.owner == 0);
+        let of_others = self.operator != 0 || outside::class_of(&place.path).is_some();
+        known.by_path || (of_root && of_others)
     }
 
     /// A wish is granted where the place is shown anyway, or is by itself an installation that
@@ -356,6 +395,7 @@ impl House {
         let known = asked
             .installation
             .filter(|known| known.root == place.path && known.is_base && !asked.writable)
+            .filter(|known| self.is_vouched_for(known, place))
             .ok_or_else(|| refused(Flaw::NotKnown))?;
         let foreign = |step: &&Step| step.owner != 0 && step.owner != self.operator;
         if let Some(step) = place.chain.iter().find(foreign) {
@@ -367,28 +407,9 @@ impl House {
         let Some(repositories) = asked.repositories else {
             return Err(refused(Flaw::NotKnown));
         };
-        // A home that is a repository is one that no jail can write to; and managers of versions
-        // are often clones of their own.
-        let above_home = |dir: &&PathBuf| {
-            let home = self.home.as_ref();
-            home.is_some_and(|home| home.starts_with(dir))
-        };
-        let of_manager = |dir: &&PathBuf| known.manager.as_ref() == Some(*dir);
-        let mut repositories = repositories
-            .iter()
-            .filter(|dir| !above_home(dir) && !of_manager(dir));
-        match repositories.next() {
+        match self.work_around(known, repositories) {
             Some(dir) => Err(refused(Flaw::Repository(dir.clone()))),
             None => Ok(known.kind),
-        }
-    }
-
-    /// What a jail makes for itself cannot be replaced.
-    fn keep_the_jails_own(&self, place: &Place, writable: bool) -> Result<(), Refused> {
-        let own = JAILS_OWN.iter().any(|own| place.path == Path::new(own));
-        match own && (writable || !is_system(&place.path)) {
-            true => Err(Refused::JailsOwn(place.path.clone())),
-            false => Ok(()),
         }
     }
 

@@ -25,6 +25,8 @@ pub enum Refused {
     Exposes(Kept, PathBuf),
     /// Every jail makes its own.
     JailsOwn(PathBuf),
+    /// The host runs by it.
+    HostsOwn(PathBuf),
     /// A program's directory that is no installation.
     NoInstallation(PathBuf),
     /// A file that a jail could have written names it.
@@ -43,7 +45,9 @@ impl Refused {
         match self {
             Self::Exposes(..) => "state_exposed",
             Self::Wish { .. } | Self::NoInstallation(_) => "toolchain_unavailable",
-            Self::Missing(_) | Self::JailsOwn(_) | Self::NotOurs(_) => "bad_path",
+            Self::Missing(_) | Self::JailsOwn(_) | Self::HostsOwn(_) | Self::NotOurs(_) => {
+                "bad_path"
+            }
         }
     }
 }
@@ -56,6 +60,11 @@ impl fmt::Display for Refused {
             Self::JailsOwn(path) => write!(
                 out,
                 "{} cannot be shown: a jail provides its own /proc, /dev, /sys, /etc and /tmp",
+                path.display()
+            ),
+            Self::HostsOwn(path) => write!(
+                out,
+                "{} belongs to the system, which no command in a jail may write",
                 path.display()
             ),
             Self::NoInstallation(path) => write!(

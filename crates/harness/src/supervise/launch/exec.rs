@@ -183,6 +183,7 @@ fn refuse(typed: &Path, refused: &Refused) -> Failure {
         Refused::JailsOwn(_) => {
             "choose a directory below it; `--tmp DIR` keeps a /tmp between calls"
         }
+        Refused::HostsOwn(_) => "choose a directory of its own with --workspace",
         _ => "",
     };
     let failure = Failure::usage(refused.code(), refused.to_string())

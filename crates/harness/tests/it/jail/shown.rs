@@ -224,6 +224,77 @@ fn a_link_in_the_workspace_is_not_the_operators_word() {
 }
 
 #[test]
+fn state_beside_a_link_does_not_make_it_the_operators_word() {
+    for person in people() {
+        put(&person, "home/.ssh/id", SECRET);
+        put(&person, "home/proj/sub/x", "");
+        own(&person, "home");
+        let (ssh, link) = (person.at("home/.ssh"), person.at("home/proj/build"));
+        let planted = ["exec", "--", "ln", "-s", ssh.to_str().unwrap(), "build"];
+        let mut command = person.command(&planted);
+        let output = command.current_dir(person.at("home/proj")).output();
+        assert!(output.unwrap().status.success(), "{}", person.name);
+        let (link, secret) = (link.display().to_string(), ssh.join("id"));
+        for variable in [
+            "NOTHING",
+            "CTO_HOME",
+            "CTO_RUNS_DIR",
+            "CTO_STATE_DIR",
+            "XDG_STATE_HOME",
+            "XDG_CONFIG_HOME",
+            "HERMES_HOME",
+        ] {
+            for flag in ["--ro", "--allow"] {
+                let mut command = person.command(&["exec", flag, &link, "--", "cat"]);
+                command.arg(&secret).current_dir(person.at("home/proj/sub"));
+                command.env(variable, person.at("home/proj/.kept"));
+                let output = command.output().unwrap();
+                assert_refused(&person, &output, "toolchain_unavailable", "leads to");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_a_jail_left_do_not_make_a_directory_an_installation() {
+    for person in people() {
+        let repositories = [("git", ".git"), ("hg", ".hg"), ("jj", ".jj")];
+        let marks = "mkdir -p bin lib/python3.1; touch lib/python3.1/os.py; cp $0 bin/python3";
+        for (name, top) in repositories.into_iter().chain([("data", "plain")]) {
+            let dir = format!("home/{name}/tools");
+            let secret = person.at(&dir).join("secret").display().to_string();
+            put(&person, &format!("{dir}/secret"), SECRET);
+            put(&person, &format!("home/{name}/{top}/x"), "");
+            let tool = format!("#!/bin/sh\ncat {secret}\n");
+            put(&person, &format!("{dir}/bin/mytool"), &tool);
+            own(&person, "home");
+            let mut command = person.command(&["exec", "--", "sh", "-c", marks, "bin/mytool"]);
+            let output = command.current_dir(person.at(&dir)).output().unwrap();
+            assert!(output.status.success(), "{}", said(&output));
+            let base = person.at(&dir).join("bin").display().to_string();
+            // What an environment says it is based on.
+            let config = format!("home = {base}\n");
+            put(&person, "ws/.venv/pyvenv.cfg", &config);
+            put(&person, "ws/.venv/bin/python3", &tool);
+            put(&person, "ws/.venv/lib/python3.11/site-packages/x.py", "");
+            own(&person, "ws");
+            let mut command = person.command(&["exec", "--", "python3"]);
+            let path = format!("{}:/usr/bin:/bin", person.at("ws/.venv/bin").display());
+            let output = command.env("PATH", path).output().unwrap();
+            assert_refused(&person, &output, "toolchain_unavailable", "pyvenv.cfg");
+            // What PATH says of a repository.
+            if name != "data" {
+                let mut command = person.command(&["exec", "--", "mytool"]);
+                let path = format!("{base}:/usr/bin:/bin");
+                let text = said(&command.env("PATH", path).output().unwrap());
+                assert!(!text.contains(SECRET), "{}: {text}", person.name);
+                assert!(text.contains("bin/mytool, a program"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn homes_and_what_could_become_state_are_refused_from_the_first_use_on() {
     for person in people() {
         for dir in [
@@ -270,9 +341,27 @@ fn homes_and_what_could_become_state_are_refused_from_the_first_use_on() {
 fn what_a_jail_has_of_its_own_is_no_workspace() {
     for person in people() {
         for path in [
-            "/tmp", "/tmp/.", "/usr", "/etc", "/", "/proc", "/dev/shm", "/run", "/home",
+            "/tmp",
+            "/tmp/.",
+            "/usr",
+            "/etc",
+            "/",
+            "/proc",
+            "/dev/shm",
+            "/run",
+            "/home",
+            "/usr/bin",
+            "/usr/lib",
+            "/usr/local",
+            "/usr/local/bin",
+            "/etc/ssl",
+            "/boot",
+            "/var",
+            "/var/lib",
+            "/opt",
+            "/bin",
         ] {
-            for flag in ["--workspace", "--allow"] {
+            for flag in ["--workspace", "--allow", "--tmp"] {
                 let output = person.cto(&["exec", flag, path, "--", "true"]);
                 let text = said(&output);
                 assert_eq!(

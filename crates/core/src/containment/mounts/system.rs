@@ -1,0 +1,57 @@
+//! What belongs to the system: what every jail sees of it, what a jail makes for itself, and what
+//! no command may be given to write.
+
+use std::path::Path;
+
+use super::{House, Place, Refused};
+use crate::containment::outside;
+
+/// Visible in every jail as it is, with everything below.
+pub const SYSTEM: [&str; 7] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+];
+/// What a jail makes for itself.
+const JAILS_OWN: [&str; 9] = [
+    "/", "/etc", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/dev/shm",
+];
+/// Where people work although it is part of the system.
+const SOURCES: [&str; 2] = ["/usr/src", "/usr/local/src"];
+/// What the host starts, boots or installs by: who writes there needs no jail to leave.
+const HOSTS_OWN: [&str; 7] = [
+    "/etc",
+    "/boot",
+    "/var/spool",
+    "/var/lib/dpkg",
+    "/var/lib/apt",
+    "/var/lib/rpm",
+    "/var/lib/systemd",
+];
+
+/// Is this visible in every jail?
+pub fn is_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|dir| path.starts_with(dir))
+}
+
+/// Is this, or is something in it, what the host itself runs by? No jail ever writes there.
+pub(super) fn is_hosts_own(path: &Path) -> bool {
+    let near = |dir: &&str| path.starts_with(dir) || Path::new(dir).starts_with(path);
+    let below = |dir: &&str| path.starts_with(dir) && path != Path::new(dir);
+    let of_people = SOURCES.iter().any(|dir| below(&dir));
+    (is_system(path) && !of_people)
+        || HOSTS_OWN.iter().any(|dir| near(&dir))
+        || outside::is_near_programs(path)
+}
+
+impl House {
+    /// What a jail makes for itself cannot be replaced, and what the host runs by is not written.
+    pub(super) fn keep_the_jails_own(&self, place: &Place, writable: bool) -> Result<(), Refused> {
+        let own = JAILS_OWN.iter().any(|own| place.path == Path::new(own));
+        if own && (writable || !is_system(&place.path)) {
+            return Err(Refused::JailsOwn(place.path.clone()));
+        }
+        match writable && is_hosts_own(&place.path) {
+            true => Err(Refused::HostsOwn(place.path.clone())),
+            false => Ok(()),
+        }
+    }
+}
