@@ -29,16 +29,19 @@ pub enum Renderer {
     One,
     /// Shows nothing that moves, hides or reorders text.
     Two,
+    /// Says of what was shown no more than that it was.
+    Three,
 }
 
 impl Renderer {
-    pub const ALL: &[Self] = &[Self::One, Self::Two];
-    pub const NEWEST: Self = Self::Two;
+    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three];
+    pub const NEWEST: Self = Self::Three;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
             Self::One => 1,
             Self::Two => 2,
+            Self::Three => 3,
         })
     }
 
@@ -52,7 +55,9 @@ impl Renderer {
     /// The first line; a verifier checks that it names the report's status.
     pub fn title(self, status: Status, case: &str) -> String {
         match self {
-            Self::One | Self::Two => format!("# {}: {case}", status.as_str().to_uppercase()),
+            Self::One | Self::Two | Self::Three => {
+                format!("# {}: {case}", status.as_str().to_uppercase())
+            }
         }
     }
 }
@@ -63,21 +68,35 @@ impl Renderer {
     pub fn page(self, report: &Report) -> Option<String> {
         match self {
             Self::One => None,
-            Self::Two => Some(render_report(report)),
+            Self::Two | Self::Three => Some(self.render(report)),
+        }
+    }
+
+    fn render(self, report: &Report) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = write_all(&mut out, report, self);
+        // Reasons and messages stand outside of code spans and may quote an engine or a repository.
+        tame_lines(&out)
+    }
+
+    /// What is said before the names of hidden kinds that the engine saw.
+    fn words_for_shown(self) -> &'static str {
+        match self {
+            Self::One | Self::Two => {
+                "Agent configuration the contract allows changing, so the engine was shown it:"
+            }
+            Self::Three => "The engine was shown, although its name is of a kind that is hidden:",
         }
     }
 }
 
 pub fn render_report(report: &Report) -> String {
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write_all(&mut out, report);
-    // Reasons and messages stand outside of code spans and may quote an engine or a repository.
-    tame_lines(&out)
+    Renderer::NEWEST.render(report)
 }
 
-fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
-    header(out, report)?;
+fn write_all(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Result {
+    header(out, report, renderer)?;
     why(out, report)?;
     changed(out, report)?;
     verified(out, report)?;
@@ -140,11 +159,11 @@ fn where_to_look(out: &mut String, report: &Report) -> std::fmt::Result {
 }
 
 /// The verdict, how the run was confined, and what one should know before reading on.
-fn header(out: &mut String, report: &Report) -> std::fmt::Result {
+fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Result {
     writeln!(
         out,
         "{}\n",
-        Renderer::NEWEST.title(report.status, report.case_id.as_str())
+        renderer.title(report.status, report.case_id.as_str())
     )?;
     let containment = if report.process_started {
         report.containment.as_str()
@@ -172,10 +191,7 @@ fn header(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     for (words, paths) in [
         ("The engine was not shown", guard.map(|guard| &guard.masked)),
-        (
-            "Agent configuration the contract allows changing, so the engine was shown it:",
-            guard.map(|guard| &guard.shown),
-        ),
+        (renderer.words_for_shown(), guard.map(|guard| &guard.shown)),
     ] {
         if let Some(paths) = paths.filter(|paths| !paths.is_empty()) {
             let names: Vec<String> = paths.iter().map(|path| code(&path.to_string())).collect();

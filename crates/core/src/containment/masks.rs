@@ -2,7 +2,8 @@
 //! take orders from, and files whose name says that they hold secrets. One table, one decision.
 //!
 //! Hidden is the rule. A contract that allows changing everything, a directory or a pattern says
-//! nothing about these files; only one that spells a name out has it shown.
+//! nothing about these files; only one that spells a name out has it shown. Source in a folder that
+//! is named for secrets is shown without being asked for, file by file, and said.
 
 use std::collections::BTreeSet;
 
@@ -36,8 +37,11 @@ const AGENT_DIRS: [&[u8]; 23] = [
     b".roo",
 ];
 /// Files of that kind, at any depth.
-const AGENT_FILES: [&[u8]; 12] = [
+const AGENT_FILES: [&[u8]; 15] = [
     b".mcp.json",
+    b".claude.json",
+    b"crush.json",
+    b".crush.json",
     b"opencode.json",
     b"opencode.jsonc",
     b".aider.conf.yml",
@@ -55,8 +59,8 @@ const EDITOR_FILES: [&[u8]; 4] = [b"tasks.json", b"launch.json", b"settings.json
 /// Read by runtimes in their working directory, which is the top of the workspace.
 const TOP_FILES: [&[u8]; 1] = [b"bunfig.toml"];
 
-/// Directories kept for secrets, at any depth, unless they hold source.
-const SECRET_DIRS: [&[u8]; 9] = [
+/// Directories kept for secrets, at any depth.
+const SECRET_DIRS: [&[u8]; 10] = [
     b"secrets",
     b".secrets",
     b"credentials",
@@ -65,10 +69,11 @@ const SECRET_DIRS: [&[u8]; 9] = [
     b".envs",
     b".ssh",
     b".aws",
+    b".kube",
     b".gnupg",
 ];
-/// Files whose name says that they hold a secret, at any depth, beside the family of `.env`.
-const SECRET_FILES: [&[u8]; 25] = [
+/// Files whose name says that they hold a secret, at any depth, beside those below.
+const SECRET_FILES: [&[u8]; 28] = [
     b".netrc",
     b"_netrc",
     b".pgpass",
@@ -77,10 +82,12 @@ const SECRET_FILES: [&[u8]; 25] = [
     b".htpasswd",
     b".git-credentials",
     b".dockercfg",
-    b"id_rsa",
-    b"id_dsa",
-    b"id_ecdsa",
-    b"id_ed25519",
+    b"kubeconfig",
+    b"kubeconfig.yml",
+    b"kubeconfig.yaml",
+    b"service-account.json",
+    b"service_account.json",
+    b"serviceaccount.json",
     b"master.key",
     b"credentials.json",
     b"credentials.toml",
@@ -94,9 +101,37 @@ const SECRET_FILES: [&[u8]; 25] = [
     b"secrets.yml",
     b"secrets.yaml",
     b"secrets.ini",
+    b"secrets.txt",
 ];
-/// Stores of keys, by their ending.
-const SECRET_ENDINGS: [&[u8]; 5] = [b".p12", b".pfx", b".jks", b".keystore", b".kdbx"];
+/// Names that hold a secret whatever stands behind them after `.`, `-` or `_`, unless that says that
+/// it is an example or the public half.
+const SECRET_STEMS: [&[u8]; 11] = [
+    b".env",
+    b".envrc",
+    b".dev.vars",
+    b".vault_pass",
+    b".vault-pass",
+    b".vault_password",
+    b".vault-password",
+    b"id_rsa",
+    b"id_dsa",
+    b"id_ecdsa",
+    b"id_ed25519",
+];
+/// Files of secrets and stores of keys, by their ending.
+const SECRET_ENDINGS: [&[u8]; 9] = [
+    b".env",
+    b".tfvars",
+    b".tfvars.json",
+    b".kubeconfig",
+    b".p12",
+    b".pfx",
+    b".jks",
+    b".keystore",
+    b".kdbx",
+];
+/// What is put behind the name of a file that was kept when it was changed.
+const BACKUPS: [&[u8]; 6] = [b".bak", b".old", b".orig", b".save", b".backup", b"~"];
 /// How a file ends that shows people what theirs should look like.
 const EXAMPLES: [&[u8]; 8] = [
     b"example",
@@ -108,12 +143,17 @@ const EXAMPLES: [&[u8]; 8] = [
     b"default",
     b"defaults",
 ];
-/// What makes a directory one of source, whatever it is called.
-const SOURCE_ENDINGS: [&[u8]; 42] = [
-    b"c", b"cc", b"cpp", b"cs", b"cxx", b"clj", b"cljs", b"dart", b"ex", b"exs", b"erl", b"elm",
-    b"fs", b"go", b"h", b"hh", b"hpp", b"hs", b"java", b"jl", b"js", b"jsx", b"cjs", b"mjs", b"kt",
-    b"kts", b"lua", b"m", b"ml", b"nim", b"php", b"py", b"pyi", b"rb", b"rs", b"scala", b"svelte",
-    b"swift", b"ts", b"tsx", b"vue", b"zig",
+/// Folders of what a program says, by language.
+const TRANSLATIONS: [&[u8]; 4] = [b"locales", b"locale", b"i18n", b"translations"];
+/// What is source, and shown in a folder that is named for secrets. Everything else there may be one.
+const SOURCE_ENDINGS: [&[u8]; 72] = [
+    b"bash", b"c", b"cc", b"cjs", b"clj", b"cljs", b"cpp", b"cs", b"css", b"cxx", b"dart", b"ejs",
+    b"elm", b"erb", b"erl", b"ex", b"exs", b"fs", b"go", b"gradle", b"graphql", b"groovy", b"h",
+    b"haml", b"hbs", b"hh", b"hpp", b"hs", b"htm", b"html", b"j2", b"java", b"jinja", b"jinja2",
+    b"jl", b"js", b"jsx", b"kt", b"kts", b"less", b"lua", b"m", b"md", b"mdx", b"mjs", b"ml",
+    b"nim", b"php", b"pl", b"pm", b"proto", b"ps1", b"py", b"pyi", b"r", b"rb", b"rs", b"rst",
+    b"sass", b"scala", b"scss", b"sh", b"slim", b"sql", b"svelte", b"swift", b"tf", b"ts", b"tsx",
+    b"twig", b"vue", b"zig",
 ];
 
 /// What is hidden and what is shown although it would be, each by its highest place.
@@ -126,22 +166,26 @@ pub struct Masks {
 
 /// Decides for a whole tree.
 pub fn decide_masks(tree: &Tree, allowed: &[PathRule], forbidden: &[PathRule]) -> Masks {
-    let source_dirs = source_dirs(tree);
     let (mut hidden, mut visible) = (Vec::new(), Vec::new());
     for path in tree.keys() {
-        let places = places(path, &source_dirs);
-        let Some(highest) = places.first().copied() else {
+        let places = places(path);
+        let Some(highest) = places.first().map(|place| place.end) else {
             continue;
         };
-        let spelled_out = |place: &usize| {
+        let spelled_out = |place: &Place| {
             let within = |rule: &PathRule| {
                 let named = named(rule);
-                named.is_some_and(|named| at_or_below(named, &path.as_bytes()[..*place]))
+                named.is_some_and(|named| at_or_below(named, &path.as_bytes()[..place.end]))
             };
             allowed.iter().any(|rule| within(rule) && rule.covers(path))
         };
-        let shown = places.iter().all(spelled_out)
-            && path_standing(path, allowed, forbidden) != PathStanding::Forbidden;
+        let is_source = places.iter().all(|place| place.shows_source);
+        let is_asked_for = || {
+            let asked = |place: &Place| place.shows_source || spelled_out(place);
+            places.iter().all(asked)
+                && path_standing(path, allowed, forbidden) != PathStanding::Forbidden
+        };
+        let shown = is_source || is_asked_for();
         let list = if shown { &mut visible } else { &mut hidden };
         list.push((path, highest));
     }
@@ -181,9 +225,10 @@ pub fn litter(new: Vec<TreePath>, start: &Tree, allowed: &[PathRule]) -> Vec<Tre
     };
     let in_hidden_dir = |path: &TreePath| {
         let bytes = path.as_bytes();
-        places(path, &source_dirs)
+        let is_hidden = |dir: &[u8]| holds(dir) && !source_dirs.contains(dir);
+        places(path)
             .into_iter()
-            .any(|end| end < bytes.len() && holds(&bytes[..end]))
+            .any(|place| place.end < bytes.len() && is_hidden(&bytes[..place.end]))
     };
     let spelled_out = |path: &TreePath| {
         let is = |rule: &PathRule| named(rule) == Some(path.as_bytes()) && rule.covers(path);
@@ -230,9 +275,7 @@ pub fn telling_inputs(inputs: &[PathRule]) -> Vec<TreePath> {
     let paths = inputs
         .iter()
         .map(|input| TreePath::new(input.as_str().trim_end_matches('/')));
-    paths
-        .filter(|path| !places(path, &BTreeSet::new()).is_empty())
-        .collect()
+    paths.filter(|path| !places(path).is_empty()).collect()
 }
 
 /// The masked place an input would be put into, where it would not be seen.
@@ -274,42 +317,63 @@ fn ends(parts: &[&[u8]]) -> Vec<usize> {
     parts.iter().map(step).collect()
 }
 
-/// Where on this path something begins that is hidden: lengths of its prefixes, shortest first.
-fn places(path: &TreePath, source_dirs: &BTreeSet<&[u8]>) -> Vec<usize> {
+/// Where on a path something begins that is hidden.
+struct Place {
+    /// The length of that prefix.
+    end: usize,
+    /// A folder named for secrets, and this path is source in it.
+    shows_source: bool,
+}
+
+/// All of them, shortest first.
+fn places(path: &TreePath) -> Vec<Place> {
     let (bytes, parts) = (path.as_bytes(), parts(path));
     let ends = ends(&parts);
     let Some((name, dirs)) = parts.split_last() else {
         return Vec::new();
     };
+    let is_source = is_source(name);
     let hidden_dir = |(part, end): (&&[u8], &usize)| {
-        let secret = is_secret_dir(part) && !source_dirs.contains(&bytes[..*end]);
-        (is_agent_dir(part) || secret).then_some(*end)
+        (is_agent_dir(part) || is_secret_dir(part)).then(|| Place {
+            end: *end,
+            shows_source: is_source && may_hold_source(part),
+        })
     };
-    let mut found: Vec<usize> = dirs.iter().zip(&ends).filter_map(hidden_dir).collect();
+    let mut found: Vec<Place> = dirs.iter().zip(&ends).filter_map(hidden_dir).collect();
     // A link in the place of a directory is as good as the directory.
-    if agent_file(dirs, name) || is_secret_file(name) || is_secret_dir(name) {
-        found.push(bytes.len());
+    if agent_file(dirs, name) || is_secret_file(dirs, name) || is_secret_dir(name) {
+        found.push(Place {
+            end: bytes.len(),
+            shows_source: false,
+        });
     }
     found
 }
 
-/// The directories with a secret's name that hold source.
+/// `secrets` and `credentials` are words of programs, too; nobody keeps a package in `.ssh`.
+fn may_hold_source(dir: &[u8]) -> bool {
+    is_secret_dir(dir) && !dir.starts_with(b".")
+}
+
+fn is_source(name: &[u8]) -> bool {
+    let ending = name.iter().rposition(|byte| *byte == b'.');
+    ending.is_some_and(|dot| dot > 0 && is_one_of(&SOURCE_ENDINGS, &name[dot + 1..]))
+}
+
+/// The directories named for secrets in which source is shown.
 fn source_dirs(tree: &Tree) -> BTreeSet<&[u8]> {
-    let mut found = BTreeSet::new();
-    for path in tree.keys() {
-        let bytes = path.as_bytes();
-        let name = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or(bytes);
-        let ending = name.iter().rposition(|byte| *byte == b'.');
-        if !ending.is_some_and(|dot| dot > 0 && is_one_of(&SOURCE_ENDINGS, &name[dot + 1..])) {
-            continue;
-        }
-        found.extend(
-            directories(bytes).filter(|dir| {
-                is_secret_dir(dir.rsplit(|byte| *byte == b'/').next().unwrap_or(dir))
-            }),
-        );
-    }
-    found
+    let with_source = tree
+        .keys()
+        .map(TreePath::as_bytes)
+        .filter(|path| is_source(last_part(path)));
+    with_source
+        .flat_map(directories)
+        .filter(|dir| may_hold_source(last_part(dir)))
+        .collect()
+}
+
+fn last_part(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
 /// Names each of these by the highest place, not above where its hiding begins, that holds none of
@@ -360,23 +424,55 @@ fn agent_file(dirs: &[&[u8]], name: &[u8]) -> bool {
     of_editor || at_top || is_one_of(&AGENT_FILES, name) || is_agent_dir(name)
 }
 
-fn is_secret_file(name: &[u8]) -> bool {
+fn is_secret_file(dirs: &[&[u8]], name: &[u8]) -> bool {
     let folded = name.to_ascii_lowercase();
-    let ends = |ending: &&[u8]| folded.ends_with(ending);
-    is_one_of(&SECRET_FILES, name) || SECRET_ENDINGS.iter().any(ends) || is_environment(&folded)
+    let kept = BACKUPS
+        .iter()
+        .find_map(|backup| folded.strip_suffix(*backup))
+        .unwrap_or(&folded);
+    let of_docker = kept == b"config.json"
+        && dirs
+            .last()
+            .is_some_and(|dir| dir.eq_ignore_ascii_case(b".docker"));
+    let listed = is_one_of(&SECRET_FILES, kept) && !is_translation(dirs, kept);
+    of_docker || listed || ends_as_secret(kept) || begins_as_secret(kept)
 }
 
-/// `.env`, `.envrc`, and each with more behind it, but no example of one.
-fn is_environment(name: &[u8]) -> bool {
-    let Some(rest) = name
-        .strip_prefix(b".envrc")
-        .or_else(|| name.strip_prefix(b".env"))
-    else {
-        return false;
+fn is_between(byte: &u8) -> bool {
+    matches!(byte, b'.' | b'-' | b'_')
+}
+
+/// `prod.env`, `release.keystore`, but no `example.env`.
+fn ends_as_secret(name: &[u8]) -> bool {
+    let stem = SECRET_ENDINGS
+        .iter()
+        .find_map(|ending| name.strip_suffix(*ending));
+    let is_example = |stem: &[u8]| {
+        let mut words = stem.split(is_between);
+        words.any(|word| is_one_of(&EXAMPLES, word))
     };
-    let between = |byte: &u8| matches!(byte, b'.' | b'-' | b'_');
-    let last = rest.rsplit(between).next().unwrap_or_default();
-    rest.first().is_none_or(between) && !is_one_of(&EXAMPLES, last)
+    stem.is_some_and(|stem| !is_example(stem))
+}
+
+/// `.env`, `.envrc`, `id_rsa`, and each with more behind it.
+fn begins_as_secret(name: &[u8]) -> bool {
+    SECRET_STEMS.iter().any(|stem| {
+        let Some(rest) = name.strip_prefix(*stem) else {
+            return false;
+        };
+        let last = rest.rsplit(is_between).next().unwrap_or_default();
+        let is_key = stem.starts_with(b"id_");
+        rest.first().is_none_or(is_between)
+            && !is_one_of(&EXAMPLES, last)
+            && !(is_key && (last == b"pub" || is_source(name)))
+    })
+}
+
+/// Words of a program about credentials, in the languages it speaks.
+fn is_translation(dirs: &[&[u8]], name: &[u8]) -> bool {
+    let is_text = [&b".json"[..], b".yml", b".yaml"];
+    is_text.iter().any(|ending| name.ends_with(ending))
+        && dirs.iter().any(|dir| is_one_of(&TRANSLATIONS, dir))
 }
 
 #[cfg(test)]

@@ -164,6 +164,47 @@ fn names_of_secrets_and_names_that_only_look_like_them() {
         ("src/secrets.py", false),
         ("certs/test.pem", false),
         (".npmrc", false),
+        ("prod.env", true),
+        ("deploy/Staging.ENV", true),
+        ("example.env", false),
+        ("config.sample.env", false),
+        (".dev.vars", true),
+        (".dev.vars.local", true),
+        (".dev.vars.example", false),
+        ("id_rsa.bak", true),
+        ("id_rsa~", true),
+        ("id_ed25519_sk", true),
+        ("id_ecdsa.old", true),
+        ("id_rsa_deploy", true),
+        ("id_rsa_deploy.pub", false),
+        ("id_rsa.example", false),
+        ("src/id_rsa_reader.rs", false),
+        ("id_rsakit", false),
+        (".netrc.bak", true),
+        ("credentials.json.orig", true),
+        (".env.bak", true),
+        (".vault_pass", true),
+        (".vault_pass.txt", true),
+        (".vault-password", true),
+        (".docker/config.json", true),
+        ("docker/config.json", false),
+        ("terraform.tfvars", true),
+        ("prod.auto.tfvars.json", true),
+        ("example.tfvars", false),
+        ("terraform.tfvars.example", false),
+        ("gcp/service-account.json", true),
+        ("service-account.example.json", false),
+        ("kubeconfig", true),
+        ("dev.kubeconfig", true),
+        ("pkg/kubeconfig.go", false),
+        ("pkg/kubeconfig/load.go", false),
+        ("crush.json", true),
+        (".claude.json", true),
+        ("candy-crush.json", false),
+        ("locales/en/credentials.json", false),
+        ("i18n/secrets.yml", false),
+        ("locales/en/credentials.csv", true),
+        ("locales/.env", true),
     ] {
         let (masked, shown) = decided(&[path, "other"], &["*", "*/"], &[]);
         let want: Vec<String> = hidden.then(|| path.to_owned()).into_iter().collect();
@@ -172,18 +213,48 @@ fn names_of_secrets_and_names_that_only_look_like_them() {
 }
 
 #[test]
-fn a_folder_with_the_name_of_secrets_is_shown_when_it_holds_source() {
-    for (paths, want) in [
-        (&["credentials/a.json", "x"][..], &["credentials"][..]),
-        (&["credentials/a.json", "credentials/mod.rs"], &[]),
-        (&["src/secrets/store.go", "src/secrets/README.md"], &[]),
+fn source_in_a_folder_with_the_name_of_secrets_is_shown_and_nothing_beside_it() {
+    type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str]);
+    let rows: [Row<'_>; 15] = [
+        (&["credentials/a.json", "x"], &["credentials"], &[]),
         (
-            &["pkg/credentials/deep/a.ts", "pkg/credentials/package.json"],
+            &["credentials/a.json", "credentials/mod.rs"],
+            &["credentials/a.json"],
+            &["credentials/mod.rs"],
+        ),
+        (
+            &["src/secrets/store.go", "src/secrets/README.md"],
             &[],
+            &["src/secrets"],
+        ),
+        (
+            &["secrets/rotate.py", "secrets/prod.yaml", "secrets/live.key"],
+            &["secrets/live.key", "secrets/prod.yaml"],
+            &["secrets/rotate.py"],
+        ),
+        // However deep the source lies, what is beside its folder stays hidden whole.
+        (
+            &[
+                "credentials/a/b/c/lib.go",
+                "credentials/live/stripe",
+                "credentials/live/x.txt",
+            ],
+            &["credentials/live"],
+            &["credentials/a"],
+        ),
+        // No ending, an unknown one, and one that is all of the name.
+        (
+            &[
+                "secrets/a.py",
+                "secrets/token",
+                "secrets/x.blob",
+                "secrets/.py",
+            ],
+            &["secrets/.py", "secrets/token", "secrets/x.blob"],
+            &["secrets/a.py"],
         ),
         // Source beside it is not source in it.
-        (&["pkg/a.ts", "pkg/secrets/key.txt"], &["pkg/secrets"]),
-        // What is named for secrets in a folder of source stays hidden.
+        (&["pkg/a.ts", "pkg/secrets/key.txt"], &["pkg/secrets"], &[]),
         (
             &[
                 "credentials/mod.rs",
@@ -191,12 +262,51 @@ fn a_folder_with_the_name_of_secrets_is_shown_when_it_holds_source() {
                 "credentials/id_rsa",
             ],
             &["credentials/.env", "credentials/id_rsa"],
+            &["credentials/mod.rs"],
         ),
-        (&[".aws/config", ".ssh/known_hosts"], &[".aws", ".ssh"]),
-        (&["secrets/.py", "secrets/x"], &["secrets"]),
-    ] {
-        assert_eq!(decided(paths, &["*", "*/"], &[]).0, want, "{paths:?}");
+        // A name with a dot holds no source, wherever it stands.
+        (&[".aws/config", ".aws/x.js"], &[".aws"], &[]),
+        (&[".ssh/gen.py", ".ssh/deploy"], &[".ssh"], &[]),
+        (
+            &[".secrets/a.rs", ".env/b.py", ".gnupg/c.go"],
+            &[".env", ".gnupg", ".secrets"],
+            &[],
+        ),
+        (
+            &["secrets/.aws/x.js", "secrets/a.js"],
+            &["secrets/.aws"],
+            &["secrets/a.js"],
+        ),
+        (&[".claude/secrets/a.py"], &[".claude"], &[]),
+        (
+            &[
+                "app/views/secrets/x.html.erb",
+                "docs/secrets/README.md",
+                "modules/secrets/main.tf",
+                "proto/secrets/a.proto",
+                "templates/credentials/list.html",
+            ],
+            &[],
+            &[
+                "app/views/secrets",
+                "docs/secrets",
+                "modules/secrets",
+                "proto/secrets",
+                "templates/credentials",
+            ],
+        ),
+        (&["secrets/A.PY"], &[], &["secrets"]),
+    ];
+    for (paths, masked, shown) in rows {
+        for allowed in [&["*", "*/"][..], &["x"]] {
+            let found = decided(paths, allowed, &[]);
+            assert_eq!(found.0, masked, "{paths:?}");
+            assert_eq!(found.1, shown, "{paths:?}");
+        }
     }
+    // What may not be changed may be read.
+    let forbidden = decided(&["secrets/a.py"], &["*/"], &["secrets/"]);
+    assert_eq!(forbidden.1, ["secrets"]);
 }
 
 #[test]
@@ -285,18 +395,19 @@ proptest! {
         let allowed: Vec<PathRule> = allowed.iter().filter_map(|text| text.parse().ok()).collect();
         let tree = tree(paths.iter().copied());
         let found = decide_masks(&tree, &allowed, &[]);
-        let source = source_dirs(&tree);
         let over = |list: &[TreePath], path: &TreePath| {
             list.iter().filter(|place| at_or_below(path.as_bytes(), place.as_bytes())).count()
         };
         for path in tree.keys() {
-            let told = usize::from(!places(path, &source).is_empty());
+            let told = usize::from(!places(path).is_empty());
             let (masked, shown) = (over(&found.masked, path), over(&found.shown, path));
             prop_assert_eq!(masked + shown, told, "{}: {:?}", path, found);
             let named = allowed.iter().any(|rule| {
                 named(rule).is_some_and(|named| at_or_below(path.as_bytes(), named))
             });
-            prop_assert!(shown == 0 || named, "{}: {:?}", path, found);
+            let is_source = places(path).iter().all(|place| place.shows_source);
+            prop_assert!(shown == 0 || named || is_source, "{}: {:?}", path, found);
+            prop_assert!(!is_source || path.as_bytes().ends_with(b".rs") || told == 0);
         }
     }
 }

@@ -227,7 +227,7 @@ fn guarded(report: &Report, row: &dyn Fn(&str, &str)) {
         (
             "visible",
             &guard.shown,
-            "asked for by name; the engine saw them",
+            "asked for by name, or source; the engine saw them",
         ),
     ] {
         let listed: Vec<String> = paths

@@ -67,14 +67,29 @@ fn telling() -> Case {
         .file("workspace/secrets/prod.json", SECRET)
         .file("workspace/.env.example", "TOKEN=\n")
         .file("workspace/lib/credentials/store.py", "pass\n")
-        .file("workspace/lib/credentials/setup.cfg", "x\n")
+        .file("workspace/lib/credentials/list.html", "x\n")
+        .file("workspace/lib/credentials/live.key", SECRET)
+        .file("workspace/lib/credentials/live/prod", SECRET)
+        .file("workspace/.ssh/gen.py", SECRET)
+        .file("workspace/prod.env", SECRET)
 }
 
-const TOLD: [&str; 5] = [".env", ".pi", "secrets", "sub/.ENV", "sub/.env.local"];
+const TOLD: [&str; 9] = [
+    ".env",
+    ".pi",
+    ".ssh",
+    "lib/credentials/live",
+    "lib/credentials/live.key",
+    "prod.env",
+    "secrets",
+    "sub/.ENV",
+    "sub/.env.local",
+];
+const SOURCE: [&str; 2] = ["lib/credentials/list.html", "lib/credentials/store.py"];
 
 #[test]
 fn however_much_may_be_changed_secrets_and_orders_are_hidden() {
-    let shown = "cat .env.example lib/credentials/store.py lib/credentials/setup.cfg sub/plain.txt | tr '\\n' ' '; echo";
+    let shown = "cat .env.example lib/credentials/store.py lib/credentials/list.html sub/plain.txt | tr '\\n' ' '; echo";
     for person in people() {
         for allowed in [
             "[\"*\", \"*/\"]",
@@ -91,7 +106,7 @@ fn however_much_may_be_changed_secrets_and_orders_are_hidden() {
                 let guard = &bundle.report()["workspace_guard"];
                 assert_eq!(
                     (&guard["masked"], &guard["shown"]),
-                    (&json!(TOLD), &json!([])),
+                    (&json!(TOLD), &json!(SOURCE)),
                     "{who}"
                 );
             }
@@ -167,12 +182,13 @@ echo new > .pi/local.json; echo TOKEN > sub/.ENV; git status --porcelain";
             "{who}: {log}"
         );
         let guard = &bundle.report()["workspace_guard"];
-        assert_eq!(guard["shown"], json!([".pi", "sub/.ENV"]), "{who}");
-        assert_eq!(
-            guard["masked"],
-            json!([".env", "secrets", "sub/.env.local"]),
-            "{who}"
-        );
+        let shown = [".pi", SOURCE[0], SOURCE[1], "sub/.ENV"];
+        assert_eq!(guard["shown"], json!(shown), "{who}");
+        let masked: Vec<&str> = TOLD
+            .into_iter()
+            .filter(|place| !shown.contains(place))
+            .collect();
+        assert_eq!(guard["masked"], json!(masked), "{who}");
         assert_eq!(
             bundle.changed_files(),
             [".pi/local.json", "answer.txt", "sub/.ENV"],
@@ -184,7 +200,8 @@ echo new > .pi/local.json; echo TOKEN > sub/.ENV; git status --porcelain";
             .lines()
             .find(|line| line.trim_start().starts_with("visible"));
         assert!(
-            visible.is_some_and(|line| line.contains(".pi, sub/.ENV")),
+            visible.is_some_and(|line| line
+                .contains(".pi, lib/credentials/list.html, lib/credentials/store.py, sub/.ENV")),
             "{who}: {shown}"
         );
     }
