@@ -26,5 +26,5 @@ pub use owner::{hand_over, jail_uid};
 pub use prepare::{Door, Entry, Given, JailError, JailPlan, Ready, prepare};
 pub use spec::{ExitWord, Guarded, JailLimits, Mount, Over, RefusedMap, STAND_IN_DIR};
 pub use survivors::{Census, Tally};
-pub use sys::{is_root, stop_with_group};
+pub use sys::{is_root, stop_with_group, terminal_device};
 pub use witness::Witness;

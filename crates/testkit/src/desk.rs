@@ -157,6 +157,7 @@ impl Desk {
         let modes = tcgetattr(&*self.screen).unwrap();
         let usual = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         modes.local_modes.contains(usual)
+            && !modes.local_modes.contains(LocalModes::EXTPROC)
             && modes
                 .output_modes
                 .contains(OutputModes::OPOST | OutputModes::ONLCR)

@@ -31,14 +31,100 @@ pub struct Wiring {
     pub ends: [End; 3],
     /// Which of them stands for the operator's terminal, if one does.
     pub terminal: Option<usize>,
-    /// It has the keys from the start. Otherwise somebody else on the same terminal (a pager, say)
-    /// may want them: they are read once it asks.
-    pub keys_at_once: bool,
+    /// What it may have of the keys.
+    pub right: Right,
+}
+
+impl Wiring {
+    /// Which descriptor the terminal is drawn on, given the one that stands for it.
+    pub fn screen(&self, terminal: usize) -> usize {
+        let mut outputs = [1, 2].into_iter();
+        outputs
+            .find(|number| self.ends[*number] == End::Terminal)
+            .unwrap_or(terminal)
+    }
+}
+
+/// Where we stand at the terminal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing {
+    /// The terminal is our session's own.
+    pub is_of_our_session: bool,
+    /// We lead our process group: a shell with job control started us, as the first of a job.
+    pub leads_group: bool,
+}
+
+/// What a process inside may have of the operator's keys. That our group is in the foreground says
+/// too little: it is so for every process of a script or a pipeline, also for the one that asks for
+/// a password.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Right {
+    /// From the start: input and output are the terminal, whoever types sees whom it is for.
+    AtOnce,
+    /// Once something inside asks, and never while somebody else hides what is typed: others on
+    /// the same terminal (a pager, say) may want keys, too.
+    OnceAsked,
+    /// Never: input has ended.
+    Never(Because),
+}
+
+/// Why there are no keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Because {
+    InputIsNotTheTerminal,
+    AnotherSession,
+    PartOfAnotherJob,
+}
+
+impl Because {
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::InputIsNotTheTerminal => {
+                "standard input is not the terminal, so keys are not read for the command: its \
+                 input has ended"
+            }
+            Self::AnotherSession => {
+                "the terminal belongs to another session, so keys are not read for the command: \
+                 its input has ended (with su, try --pty)"
+            }
+            Self::PartOfAnotherJob => {
+                "output is not the terminal and another program leads this job, so keys are not \
+                 read for the command: its input has ended"
+            }
+        }
+    }
+}
+
+/// Decides what may be had of the keys, where these descriptors are stood in for.
+fn right(ends: [End; 3], standing: Standing) -> Right {
+    match (ends[0], ends[1], standing) {
+        (End::Nothing | End::Pipe | End::SharedPipe, _, _) => {
+            Right::Never(Because::InputIsNotTheTerminal)
+        }
+        (
+            End::Terminal,
+            _,
+            Standing {
+                is_of_our_session: false,
+                ..
+            },
+        ) => Right::Never(Because::AnotherSession),
+        (End::Terminal, End::Terminal, _) => Right::AtOnce,
+        (
+            End::Terminal,
+            _,
+            Standing {
+                leads_group: true, ..
+            },
+        ) => Right::OnceAsked,
+        (End::Terminal, _, _) => Right::Never(Because::PartOfAnotherJob),
+    }
 }
 
 /// Decides what each descriptor inside is. Only one terminal is stood in for: bytes to a second one
-/// go through a pipe and arrive where they belong.
-pub fn wire(held: [Held; 3]) -> Wiring {
+/// go through a pipe and arrive where they belong. `standing` is at standard input, where that is a
+/// terminal.
+pub fn wire(held: [Held; 3], standing: Standing) -> Wiring {
     let device = |held: &Held| match held {
         Held::Terminal { device } => Some(*device),
         Held::Nothing | Held::Other { .. } => None,
@@ -58,7 +144,7 @@ pub fn wire(held: [Held; 3]) -> Wiring {
     Wiring {
         ends,
         terminal,
-        keys_at_once: ends[0] == End::Terminal && ends[1] == End::Terminal,
+        right: right(ends, standing),
     }
 }
 
@@ -83,12 +169,24 @@ pub enum Keys {
     Ended,
 }
 
+/// What is known when keys might be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// Something inside asked for keys.
+    pub is_asked: bool,
+    pub turn: Turn,
+    /// Somebody else has what is typed not shown: they ask for a password, or draw themselves.
+    pub is_hidden: bool,
+}
+
 /// May keys be read for the process inside?
-pub fn keys(is_wanted: bool, turn: Turn) -> Keys {
-    match (turn, is_wanted) {
-        (Turn::AnotherSession, _) => Keys::Ended,
-        (Turn::Ours, true) => Keys::Read,
-        (Turn::Ours, false) | (Turn::Background, _) => Keys::Wait,
+pub fn keys(right: Right, now: Moment) -> Keys {
+    match (right, now.turn) {
+        (Right::Never(_), _) | (_, Turn::AnotherSession) => Keys::Ended,
+        (_, Turn::Background) => Keys::Wait,
+        (Right::AtOnce, Turn::Ours) => Keys::Read,
+        (Right::OnceAsked, Turn::Ours) if now.is_asked && !now.is_hidden => Keys::Read,
+        (Right::OnceAsked, Turn::Ours) => Keys::Wait,
     }
 }
 
@@ -96,6 +194,10 @@ pub fn keys(is_wanted: bool, turn: Turn) -> Keys {
 mod tests {
     use super::*;
 
+    const LEADS: Standing = Standing {
+        is_of_our_session: true,
+        leads_group: true,
+    };
     const TTY: Held = Held::Terminal { device: 5 };
     const OTHER_TTY: Held = Held::Terminal { device: 6 };
     const FILE: Held = Held::Other {
@@ -120,18 +222,18 @@ mod tests {
                     }
                 }
             });
-            let wiring = wire(held);
+            let wiring = wire(held, LEADS);
             for (held, end) in held.iter().zip(wiring.ends) {
                 assert_eq!(*held == TTY, end == End::Terminal, "{held:?}");
             }
             assert_eq!(wiring.terminal.is_some(), bits != 0);
-            assert_eq!(wiring.keys_at_once, bits & 3 == 3);
+            assert_eq!(wiring.right == Right::AtOnce, bits & 3 == 3);
         }
     }
 
     #[test]
     fn outputs_to_one_place_share_a_pipe() {
-        let ends = |held| wire(held).ends;
+        let ends = |held| wire(held, LEADS).ends;
         assert_eq!(
             ends([PIPE, FILE, FILE]),
             [End::Pipe, End::Pipe, End::SharedPipe]
@@ -146,27 +248,78 @@ mod tests {
 
     #[test]
     fn a_second_terminal_is_reached_through_a_pipe() {
-        let wiring = wire([TTY, OTHER_TTY, TTY]);
+        let wiring = wire([TTY, OTHER_TTY, TTY], LEADS);
         assert_eq!(wiring.ends, [End::Terminal, End::Pipe, End::Terminal]);
-        assert!(!wiring.keys_at_once);
+        assert_eq!(wiring.right, Right::OnceAsked);
         assert_eq!(
-            wire([FILE, TTY, OTHER_TTY]).ends,
+            wire([FILE, TTY, OTHER_TTY], LEADS).ends,
             [End::Pipe, End::Terminal, End::Pipe]
         );
     }
 
     #[test]
-    fn keys_are_read_only_in_the_foreground_and_when_wanted() {
+    fn who_has_a_right_to_keys() {
+        let never = Right::Never;
+        // Input, output, our session's, leading.
         let table = [
-            (true, Turn::Ours, Keys::Read),
-            (false, Turn::Ours, Keys::Wait),
-            (true, Turn::Background, Keys::Wait),
-            (false, Turn::Background, Keys::Wait),
-            (true, Turn::AnotherSession, Keys::Ended),
-            (false, Turn::AnotherSession, Keys::Ended),
+            (TTY, TTY, true, true, Right::AtOnce),
+            (TTY, TTY, true, false, Right::AtOnce),
+            (TTY, TTY, false, true, never(Because::AnotherSession)),
+            (TTY, TTY, false, false, never(Because::AnotherSession)),
+            (TTY, PIPE, true, true, Right::OnceAsked),
+            (TTY, PIPE, true, false, never(Because::PartOfAnotherJob)),
+            (TTY, PIPE, false, true, never(Because::AnotherSession)),
+            (TTY, PIPE, false, false, never(Because::AnotherSession)),
         ];
-        for (wanted, turn, expected) in table {
-            assert_eq!(keys(wanted, turn), expected, "{wanted} {turn:?}");
+        for (input, output, is_of_our_session, leads_group, expected) in table {
+            let standing = Standing {
+                is_of_our_session,
+                leads_group,
+            };
+            for error in [TTY, PIPE, Held::Nothing] {
+                let wiring = wire([input, output, error], standing);
+                assert_eq!(wiring.right, expected, "{output:?} {standing:?}");
+                // What is not the terminal never stands for its keys, whatever else is.
+                for input in [PIPE, FILE, Held::Nothing] {
+                    let wiring = wire([input, output, error], standing);
+                    let expected = never(Because::InputIsNotTheTerminal);
+                    assert_eq!(wiring.right, expected, "{input:?} {output:?} {standing:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn when_keys_are_read() {
+        let rights = [
+            Right::AtOnce,
+            Right::OnceAsked,
+            Right::Never(Because::InputIsNotTheTerminal),
+            Right::Never(Because::AnotherSession),
+            Right::Never(Because::PartOfAnotherJob),
+        ];
+        for right in rights {
+            for turn in [Turn::Ours, Turn::Background, Turn::AnotherSession] {
+                for (is_asked, is_hidden) in
+                    [(false, false), (false, true), (true, false), (true, true)]
+                {
+                    let now = Moment {
+                        is_asked,
+                        turn,
+                        is_hidden,
+                    };
+                    let found = keys(right, now);
+                    let has_ended =
+                        matches!(right, Right::Never(_)) || turn == Turn::AnotherSession;
+                    let may = right == Right::AtOnce || (is_asked && !is_hidden);
+                    let expected = match (has_ended, turn == Turn::Ours && may) {
+                        (true, _) => Keys::Ended,
+                        (false, true) => Keys::Read,
+                        (false, false) => Keys::Wait,
+                    };
+                    assert_eq!(found, expected, "{right:?} {now:?}");
+                }
+            }
         }
     }
 }

@@ -50,6 +50,14 @@ pub fn let_go_of_descriptors() -> io::Result<()> {
     Ok(())
 }
 
+/// The device of a terminal, whatever name it was opened by.
+pub fn terminal_device(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut device: libc::c_uint = 0;
+    // SAFETY: the kernel writes one unsigned int.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TIOCGDEV, &raw mut device) })?;
+    Ok(device.into())
+}
+
 /// Makes a descriptor number 0, 1 or 2.
 pub fn become_descriptor(fd: BorrowedFd<'_>, number: RawFd) -> io::Result<()> {
     // SAFETY: duplicates an open descriptor over one of the first three.

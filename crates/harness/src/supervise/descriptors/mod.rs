@@ -17,10 +17,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use cto_core::containment::descriptors::{End, Held, Wiring, wire};
+use cto_core::containment::descriptors::{End, Held, Right, Standing, Wiring, wire};
 use cto_jail::{Entry, Given, JailError};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::termios::isatty;
+use rustix::process::{getpgrp, getpid};
+use rustix::termios::{isatty, tcgetpgrp};
 
 use self::terminal::Terminal;
 use super::DRAIN;
@@ -68,7 +69,8 @@ impl Entrance {
 
     /// For a command of the operator's.
     pub fn stood_in() -> Result<Self, JailError> {
-        let wiring = wire([held(io::stdin()), held(io::stdout()), held(io::stderr())]);
+        let held = [held(io::stdin()), held(io::stdout()), held(io::stderr())];
+        let wiring = wire(held, standing());
         let (mut input, mut outputs) = (None, Vec::new());
         let mut shared = None;
         let mut give = |number: usize| -> Result<Given, JailError> {
@@ -93,7 +95,7 @@ impl Entrance {
         let given = [give(0)?, give(1)?, give(2)?];
         drop(shared);
         Ok(Self {
-            entry: Entry::start(given, wiring.keys_at_once)?,
+            entry: Entry::start(given, wiring.right == Right::AtOnce)?,
             ours: Ours::StoodIn(StandIns {
                 wiring,
                 input,
@@ -116,6 +118,15 @@ fn operators(number: usize) -> io::Result<OwnedFd> {
     }
 }
 
+/// Where we stand at standard input. Only for the terminal of our session can its foreground be
+/// asked for.
+fn standing() -> Standing {
+    Standing {
+        is_of_our_session: tcgetpgrp(io::stdin()).is_ok(),
+        leads_group: getpid() == getpgrp(),
+    }
+}
+
 fn held(fd: impl AsFd) -> Held {
     let null = rustix::fs::makedev(1, 3);
     let Ok(meta) = fd
@@ -125,9 +136,10 @@ fn held(fd: impl AsFd) -> Held {
     else {
         return Held::Nothing;
     };
-    match (isatty(fd), meta.file_type().is_char_device()) {
+    match (isatty(&fd), meta.file_type().is_char_device()) {
         (true, _) => Held::Terminal {
-            device: meta.rdev(),
+            // Its own device, also where it was opened as `/dev/tty`.
+            device: cto_jail::terminal_device(fd.as_fd()).unwrap_or(meta.rdev()),
         },
         (false, true) if meta.rdev() == null => Held::Nothing,
         (false, _) => Held::Other {
@@ -166,9 +178,9 @@ impl StandIns {
         let mark = Arc::new(mark);
         let terminal = match (other_side, self.wiring.terminal) {
             (Some(other_side), Some(number)) => Some(Arc::new(Terminal::stand_in_for(
-                operators(number)?,
+                (operators(number)?, operators(self.wiring.screen(number))?),
                 other_side,
-                self.wiring.keys_at_once,
+                self.wiring.right,
                 cancel,
             )?)),
             _ => None,

@@ -1,17 +1,21 @@
-//! The operator's terminal, stood in for by one of the jail's own. Its keys are read only while we
-//! are in the foreground and somebody inside wants them; its modes are ours only for that time, and
-//! are given back on every way out that lets a program do anything.
+//! The operator's terminal, stood in for by one of the jail's own. Its keys are read only where core
+//! says so; its modes are ours only for that time, and are given back on every way out that lets a
+//! program do anything.
+//!
+//! Where others may use the terminal too, one mode alone is ours: `EXTPROC`, with which the kernel
+//! passes every key on as it comes, unshown. All others stay, so that what somebody else sets for a
+//! password can be told from what we set, holds once ours is taken away, and is theirs to undo.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cto_core::containment::descriptors::{Keys, Turn, keys};
+use cto_core::containment::descriptors::{Because, Keys, Moment, Right, Turn, keys};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::fs::{Mode, OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpgrp};
 use rustix::termios::{
@@ -31,10 +35,14 @@ const LOOK: Duration = Duration::from_millis(250);
 pub struct Terminal {
     /// The operator's.
     outer: OwnedFd,
+    /// The same where it can be written to: input may have been opened for reading alone.
+    screen: OwnedFd,
     /// The other side of the jail's.
     inner: OwnedFd,
-    /// Others may write to the operator's while we read from it: its output modes stay.
-    is_shared: bool,
+    right: Right,
+    /// Ours alone and never waiting, for a terminal that others may read: a read that waits would
+    /// take what is typed later, when it is no longer for us.
+    own: Option<OwnedFd>,
     modes: Mutex<Modes>,
     /// Somebody inside wants keys.
     wanted: AtomicBool,
@@ -60,11 +68,17 @@ impl Terminal {
     /// Gives the jail's terminal the size and modes of the operator's. Nothing of the operator's is
     /// changed yet.
     pub fn stand_in_for(
-        outer: OwnedFd,
+        (outer, screen): (OwnedFd, OwnedFd),
         inner: OwnedFd,
-        keys_at_once: bool,
+        right: Right,
         cancel: &Cancel,
     ) -> io::Result<Self> {
+        let keys_at_once = right == Right::AtOnce;
+        let (right, own) = match (right, open_own()) {
+            (Right::OnceAsked, Ok(own)) => (right, Some(own)),
+            (Right::OnceAsked, Err(_)) => (Right::Never(Because::AnotherSession), None),
+            (Right::AtOnce | Right::Never(_), _) => (right, None),
+        };
         let mut modes = tcgetattr(&outer)?;
         if !modes.local_modes.contains(LocalModes::ICANON) {
             // Somebody else's for the moment.
@@ -88,8 +102,10 @@ impl Terminal {
         let terminal = Self {
             nobody: tcgetpgrp(&inner).ok().filter(|_| !keys_at_once),
             outer,
+            screen,
             inner,
-            is_shared: !keys_at_once,
+            right,
+            own,
             modes: Mutex::default(),
             wanted: AtomicBool::new(keys_at_once),
             showing: AtomicBool::new(false),
@@ -113,7 +129,12 @@ impl Terminal {
     }
 
     pub fn want_keys(&self) {
-        self.wanted.store(true, Ordering::SeqCst);
+        if !self.wanted.swap(true, Ordering::SeqCst)
+            && let Right::Never(because) = self.right
+        {
+            // Without it, the command would end for no reason that can be seen.
+            let _ = writeln!(io::stderr(), "cto: {}", because.sentence());
+        }
         // A wake that is already waiting is enough.
         let _ = (&self.change).write(&[0]);
     }
@@ -151,7 +172,7 @@ impl Terminal {
             match rustix::io::read(&self.inner, &mut buffer) {
                 Ok(read @ 1..) => {
                     self.notice_wish();
-                    if takes && write_all(&self.outer, &buffer[..read]).is_err() {
+                    if takes && write_all(&self.screen, &buffer[..read]).is_err() {
                         takes = false;
                         self.hang_up.ask(SIGHUP);
                     }
@@ -168,11 +189,16 @@ impl Terminal {
     /// Passes on keys and changes of size, until the process inside is gone.
     pub fn read_keys(&self, ending: &Ending) {
         let mut typed: Vec<u8> = Vec::new();
-        let mut end_is_told = false;
+        let mut told: Option<Instant> = None;
         loop {
             let keys = self.keys();
-            if keys == Keys::Ended && !end_is_told {
-                end_is_told = true;
+            if keys == Keys::Ended
+                && self.wanted.load(Ordering::SeqCst)
+                && typed.is_empty()
+                && told.is_none_or(|at| at.elapsed() >= LOOK)
+            {
+                // Told again at every look: whoever changes modes drops what is not read yet.
+                told = Some(Instant::now());
                 typed.extend(self.end_of_input());
             }
             let reading = keys == Keys::Read && typed.is_empty();
@@ -190,7 +216,7 @@ impl Terminal {
                 PollFd::new(&self.inner, PollFlags::OUT),
             ];
             let awaited = if typed.is_empty() { 3 } else { 4 };
-            let wait = (keys == Keys::Wait).then_some(LOOK);
+            let wait = (keys != Keys::Read || self.own.is_some()).then_some(LOOK);
             if wait_for(&mut fds[..awaited], wait).is_err() || !fds[0].revents().is_empty() {
                 return;
             }
@@ -214,14 +240,14 @@ impl Terminal {
         }
     }
 
-    /// Reads what was typed, if it is still our turn. Were it not by the time of the read, the
-    /// kernel would stop us instead.
+    /// Reads what was typed, if that may still be. Were it not our turn by the time of the read,
+    /// the kernel would stop us instead.
     fn take_keys(&self, typed: &mut Vec<u8>) -> Result<(), Errno> {
         let mut buffer = [0u8; 4096];
-        if self.turn() != Turn::Ours {
+        if self.keys() != Keys::Read {
             return Ok(());
         }
-        match rustix::io::read(&self.outer, &mut buffer) {
+        match rustix::io::read(self.own.as_ref().unwrap_or(&self.outer), &mut buffer) {
             Ok(read) => {
                 typed.extend_from_slice(&buffer[..read]);
                 Ok(())
@@ -249,12 +275,48 @@ impl Terminal {
             // Whoever let us go on may have set others.
             modes.are_ours = false;
         }
-        let keys = keys(self.wanted.load(Ordering::SeqCst), self.turn());
-        if keys == Keys::Read && !modes.are_ours {
+        let keys = keys(
+            self.right,
+            Moment {
+                is_asked: self.wanted.load(Ordering::SeqCst),
+                turn: self.turn(),
+                is_hidden: self.own.is_some() && self.is_hidden(),
+            },
+        );
+        match (keys, &self.own) {
+            (Keys::Read, Some(_)) => modes.are_ours |= self.take_shared().is_ok_and(|took| took),
+            // Somebody asks for a password: what they set holds.
+            (Keys::Wait, Some(_)) if modes.are_ours => self.restore(&mut modes),
             // Without our modes the terminal still works, a line at a time.
-            modes.are_ours = self.take_modes(&mut modes).is_ok();
+            (Keys::Read, None) if !modes.are_ours => {
+                modes.are_ours = self.take_modes(&mut modes).is_ok();
+            }
+            _ => {}
         }
         keys
+    }
+
+    /// A terminal whose modes cannot be read hides what is typed, for all we know.
+    fn is_hidden(&self) -> bool {
+        !tcgetattr(&self.outer).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ECHO))
+    }
+
+    /// Takes the one mode that is ours where the terminal is shared. Did we have to?
+    fn take_shared(&self) -> io::Result<bool> {
+        let mut modes = tcgetattr(&self.outer)?;
+        let takes = !modes.local_modes.contains(LocalModes::EXTPROC);
+        if takes {
+            modes.local_modes.insert(LocalModes::EXTPROC);
+            tcsetattr(&self.outer, OptionalActions::Now, &modes)?;
+        }
+        Ok(takes)
+    }
+
+    /// Whatever others set meanwhile stays.
+    fn restore_shared(&self) -> io::Result<()> {
+        let mut modes = tcgetattr(&self.outer)?;
+        modes.local_modes.remove(LocalModes::EXTPROC);
+        Ok(tcsetattr(&self.outer, OptionalActions::Now, &modes)?)
     }
 
     fn take_modes(&self, modes: &mut Modes) -> io::Result<()> {
@@ -267,18 +329,19 @@ impl Terminal {
         // A read never waits, also where somebody else took the key that woke us.
         ours.special_codes[SpecialCodeIndex::VMIN] = 0;
         ours.special_codes[SpecialCodeIndex::VTIME] = 0;
-        if self.is_shared {
-            ours.output_modes = before.output_modes;
-        }
         Ok(tcsetattr(&self.outer, OptionalActions::Now, &ours)?)
     }
 
     fn restore(&self, modes: &mut Modes) {
-        if let Some(before) = modes.before.as_ref().filter(|_| modes.are_ours)
-            && self.turn() == Turn::Ours
-        {
+        if modes.are_ours && self.turn() == Turn::Ours {
             // A terminal that is gone has no modes.
-            let _ = tcsetattr(&self.outer, OptionalActions::Now, before);
+            let _ = match (&self.own, &modes.before) {
+                (Some(_), _) => self.restore_shared(),
+                (None, Some(before)) => {
+                    tcsetattr(&self.outer, OptionalActions::Now, before).map_err(io::Error::from)
+                }
+                (None, None) => Ok(()),
+            };
         }
         modes.are_ours = false;
     }
@@ -333,6 +396,12 @@ impl Terminal {
     fn modes(&self) -> MutexGuard<'_, Modes> {
         self.modes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The terminal of our session, by a descriptor of our own.
+fn open_own() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open("/dev/tty", flags, Mode::empty())?)
 }
 
 fn pair() -> io::Result<(UnixStream, UnixStream)> {

@@ -323,3 +323,108 @@ fn modes_are_given_back_however_it_ends() {
         }
     }
 }
+
+/// Takes every key it can get at, from before anybody asks for a password until they have it.
+const THIEF: &str = "import os, signal, time
+signal.signal(signal.SIGTTIN, signal.SIG_IGN)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+try: keys = os.open('/dev/tty', os.O_RDWR)
+except OSError: keys = 0
+try: os.tcsetpgrp(keys, os.getpgrp())
+except OSError: pass
+os.set_blocking(keys, False)
+def take():
+    try: taken = os.read(keys, 100)
+    except OSError: taken = b''
+    if taken: open('taken', 'ab').write(taken)
+for _ in range(20):
+    take()
+    time.sleep(0.05)
+open('up', 'w').close()
+while not os.path.exists('done'):
+    take()
+    time.sleep(0.001)
+";
+
+#[test]
+fn a_password_for_another_program_of_the_same_job_is_not_the_commands() {
+    const ASK: &str = "until test -e up; do sleep 0.1; done; read -s -r -p Pass\"\"word: x; echo; echo \"got[$x]\"; touch done";
+    const THIEF_RUNS: &str = "$cto exec -- python3 thief.py";
+    let spellings = [
+        // In the background of a script, which has no jobs: all of it is in the foreground.
+        format!("bash -c '{THIEF_RUNS} & {ASK}; wait'"),
+        format!("bash -c '{THIEF_RUNS} > /dev/tty 2>&1 & {ASK}; wait'"),
+        format!("sh -c '{THIEF_RUNS} &'; {ASK}; sleep 0.2"),
+        // In a pipeline of a script, first and last.
+        format!("bash -c '{THIEF_RUNS} | ({ASK}) < /dev/tty'"),
+        format!("bash -c '({ASK}; true) < /dev/tty | {THIEF_RUNS}'"),
+        // In a pipeline of a shell with jobs, where the first may have keys that are shown.
+        format!("{THIEF_RUNS} | ({ASK}) < /dev/tty"),
+    ];
+    for person in people() {
+        fs::write(person.at("ws/thief.py"), THIEF).unwrap();
+        for line in &spellings {
+            for name in ["up", "done", "taken"] {
+                let _ = fs::remove_file(person.at("ws").join(name));
+            }
+            let mut desk = person.desk();
+            desk.types(format!("{line}\n"));
+            desk.sees("Password:");
+            desk.types("hunter2\n");
+            assert!(
+                wait_until(|| person.at("ws/done").exists()),
+                "{}: {line}",
+                person.name
+            );
+            desk.prompt();
+            let taken = fs::read_to_string(person.at("ws/taken")).unwrap_or_default();
+            assert!(
+                !taken.contains(char::is_alphanumeric),
+                "{}: {line}: {taken:?}",
+                person.name
+            );
+            assert!(desk.is_as_found(), "{}: {line}", person.name);
+        }
+    }
+}
+
+#[test]
+fn a_terminal_is_the_same_by_any_name() {
+    for person in people() {
+        let mut desk = person.desk();
+        for redirect in ["< /dev/tty", "> /dev/tty 2> /dev/tty", "2> /dev/tty"] {
+            let inside = "exec 3> is; for n in 0 1 2; do test -t $n && echo $n >&3; done; echo u\"\"p; read x; echo \"got[$x]\"";
+            desk.starts(&format!("$cto exec -- sh -c '{inside}' {redirect}"), "up\n");
+            desk.types("word\n");
+            desk.sees("got[word]");
+            desk.prompt();
+            let is = fs::read_to_string(person.at("ws/is")).unwrap();
+            assert_eq!(is, "0\n1\n2\n", "{}: {redirect}", person.name);
+        }
+    }
+}
+
+#[test]
+fn a_command_without_keys_is_told_and_says_why() {
+    for person in people() {
+        let mut desk = person.desk();
+        let ask = "python3 -c 'input()'";
+        let hidden = "python3 -c 'import getpass; getpass.getpass()'";
+        for (line, why) in [
+            (format!("setsid -w $cto exec -- {ask}"), "another session"),
+            (format!("echo | $cto exec -- {hidden}"), "not the terminal"),
+            (
+                format!("bash -c \"$cto exec -- {ask} | cat\""),
+                "leads this job",
+            ),
+        ] {
+            let shown = desk.line(&line);
+            assert!(
+                shown.contains(why) && shown.contains("EOFError"),
+                "{}: {line}: {shown}",
+                person.name
+            );
+            assert!(desk.is_as_found(), "{}: {line}", person.name);
+        }
+    }
+}
