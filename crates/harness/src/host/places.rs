@@ -16,7 +16,7 @@ use cto_core::containment::mounts::{
     Step,
 };
 
-use crate::host::{Env, Home, settings, way};
+use crate::host::{Env, Home, make_private_dir, settings, way};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -113,6 +113,18 @@ impl Places {
             ..asked(By::Operator { shown }, writable)
         };
         mounts::decide(&asked, &place, &self.house)
+    }
+
+    /// The same for a directory that is made where it is missing and nothing else is wrong with it.
+    pub fn named_or_made(&self, path: &Path, shown: &[Granted]) -> Result<Granted, Refused> {
+        match self.named(path, true, shown) {
+            Err(Refused::Missing(place)) => {
+                let _ = make_private_dir(&place);
+                self.seen.borrow_mut().clear();
+                self.named(path, true, shown)
+            }
+            decided => decided,
+        }
     }
 
     /// What a jail needs of a program: its installation, or where there is none the file alone;

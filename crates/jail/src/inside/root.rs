@@ -8,6 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::Layer;
+use cto_core::containment::mounts::{OF_ETC, SYSTEM};
 use cto_core::run::attempt::STAND_INS;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -21,18 +22,6 @@ use crate::sys::{self, DetachedTree};
 /// A directory that exists everywhere; covered by the new root in our own mount namespace only.
 const STAGE: &str = "/tmp";
 
-/// Read-only places of the host's /etc that programs need to find libraries, certificates and the
-/// time.
-const ETC: [&str; 7] = [
-    "/etc/ssl",
-    "/etc/ca-certificates",
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-];
-const SYSTEM_LINKS: [&str; 6] = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Parts of /proc that speak of, or to, the whole host.
 const MASKED: [&str; 13] = [
@@ -264,12 +253,12 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
 }
 
 fn system(base: &Root) -> Step<()> {
-    base.show_own(Path::new("/usr"), READ_ONLY)?;
-    for name in SYSTEM_LINKS {
-        let path = Path::new("/").join(name);
-        match fs::read_link(&path) {
-            Ok(target) => symlink(target, base.at(&path)).step(format!("link /{name}"))?,
-            Err(_) => base.show_own(&path, READ_ONLY)?,
+    for path in SYSTEM.map(Path::new) {
+        match fs::read_link(path) {
+            Ok(target) => {
+                symlink(target, base.at(path)).step(format!("link {}", path.display()))?;
+            }
+            Err(_) => base.show_own(path, READ_ONLY)?,
         }
     }
     Ok(())
@@ -277,7 +266,7 @@ fn system(base: &Root) -> Step<()> {
 
 fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
     base.dir("/etc")?;
-    for path in ETC.map(Path::new) {
+    for path in OF_ETC.map(Path::new) {
         base.show_own(path, READ_ONLY)?;
     }
     base.file(

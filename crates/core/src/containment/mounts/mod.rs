@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::refusal::{Flaw, Refused};
-pub use self::system::{SYSTEM, is_system};
+pub use self::system::{OF_ETC, SYSTEM, is_system};
 
 use self::installation::Installation;
 use self::same::holds_secrets;
@@ -230,9 +230,7 @@ const NOT_RUNTIME: [&str; 2] = ["/run/media", "/dev/shm"];
 
 /// May this place be shown to a jail?
 pub fn decide(asked: &Asked<'_>, place: &Place, house: &House) -> Result<Granted, Refused> {
-    let Some(own) = place.own_step() else {
-        return Err(Refused::Missing(place.path.clone()));
-    };
+    house.keep_out_of_the_system()?;
     let what = match asked.by {
         By::Harness => {
             let made = |dir: &PathBuf| place.path.starts_with(dir) && place.path != **dir;
@@ -267,6 +265,10 @@ pub fn decide(asked: &Asked<'_>, place: &Place, house: &House) -> Result<Granted
             house.keep_the_jails_own(place, asked.writable)?;
             house.grant_wish(asked, place, file, shown)?
         }
+    };
+    // Last, so that it says of a place that could be made that nothing else is wrong with it.
+    let Some(own) = place.own_step() else {
+        return Err(Refused::Missing(place.path.clone()));
     };
     Ok(Granted {
         path: place.path.clone(),

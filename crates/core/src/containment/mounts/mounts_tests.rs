@@ -18,7 +18,7 @@ struct Host {
 }
 
 const OPERATOR: u32 = 1000;
-const NAMES: [&str; 3] = ["a", "b", "c"];
+const NAMES: [&str; 4] = ["a", "b", "c", "usr"];
 const INSTALLED: &str = "python";
 
 impl Host {
@@ -216,6 +216,12 @@ proptest! {
                 at.find(|dir| host.dirs.contains(*dir)).map(Path::to_owned)
             };
             prop_assert!(!shown.contains(&real), "{:?} is shown", kept.what);
+            // Nor does what every jail is shown.
+            if kept.what != Kept::OtherHome {
+                let system = host.shown(Path::new("/usr"));
+                prop_assert!(!system.contains(&real), "{:?} is in the system", kept.what);
+                prop_assert!(!kept.place.path.starts_with("/usr"), "{:?} would be", kept.what);
+            }
             if !host.dirs.contains(&real) {
                 let holder = nearest(&real).unwrap_or_default();
                 prop_assert!(!shown.contains(&holder) || !granted.path().starts_with("/")
@@ -248,7 +254,8 @@ proptest! {
                     || own_home.chain.iter().any(|step| step.id == link.dir.id);
                 let foreign = operator != 0 && link.dir.owner != operator && !link.dir.open;
                 let work = link.in_repository && (operator == 0 || link.dir.owner != 0);
-                prop_assert!(!work && (foreign || holds_home), "{:?}", link.at);
+                let system = link.dir.path.starts_with("/usr");
+                prop_assert!(system || !work && (foreign || holds_home), "{:?}", link.at);
             }
         }
         // A program brings a whole installation only from where nobody works.
@@ -575,5 +582,39 @@ fn what_the_host_runs_by_is_never_written() {
     for (path, fine) in rows {
         let granted = named(&host, &house, path, true);
         assert_eq!(granted.is_ok(), fine, "{path}: {granted:?}");
+    }
+}
+
+#[test]
+fn there_is_no_jail_while_what_is_kept_lies_in_the_system() {
+    let mut host = plain(&[
+        "/srv/ws",
+        "/usr/home/me",
+        "/etc/ssl/private",
+        "/data",
+        "/lib64",
+    ]);
+    host.links.insert("/usr/link".into(), "/data".into());
+    host.binds.insert("/lib64".into(), "/data".into());
+    for (what, path, fine) in [
+        (Kept::Home, "/usr/home/me", false),
+        (Kept::State, "/usr/home/me/not/yet", false),
+        (Kept::Config, "/etc/ssl/private", false),
+        (Kept::State, "/data/state", false),
+        (Kept::State, "/usr/link/state", false),
+        (Kept::OtherHome, "/usr/home/me", true),
+        (Kept::Config, "/etc/cto", true),
+        (Kept::Home, "/home/me", true),
+    ] {
+        let house = House {
+            operator: OPERATOR,
+            mounted: host.mounted(),
+            kept: vec![kept(&host, what, path)],
+            ..House::default()
+        };
+        for writable in [false, true] {
+            let granted = named(&host, &house, "/srv/ws", writable);
+            assert_eq!(granted.is_ok(), fine, "{what:?} {path}: {granted:?}");
+        }
     }
 }

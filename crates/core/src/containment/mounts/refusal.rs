@@ -23,6 +23,8 @@ pub enum Refused {
     Missing(PathBuf),
     /// It holds, or lies in, what is kept from every jail.
     Exposes(Kept, PathBuf),
+    /// What is kept from every jail lies in what every jail is shown.
+    InSystem(Kept, PathBuf),
     /// Every jail makes its own.
     JailsOwn(PathBuf),
     /// The host runs by it.
@@ -43,7 +45,7 @@ impl Refused {
     /// The name of the failure, where nothing but a mount was asked for.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Exposes(..) => "state_exposed",
+            Self::Exposes(..) | Self::InSystem(..) => "state_exposed",
             Self::Wish { .. } | Self::NoInstallation(_) => "toolchain_unavailable",
             Self::Missing(_) | Self::JailsOwn(_) | Self::HostsOwn(_) | Self::NotOurs(_) => {
                 "bad_path"
@@ -57,6 +59,12 @@ impl fmt::Display for Refused {
         match self {
             Self::Missing(path) => write!(out, "{} is not there", path.display()),
             Self::Exposes(kept, path) => write!(out, "{} {}", path.display(), kept.exposed()),
+            Self::InSystem(kept, path) => write!(
+                out,
+                "{}, {}, lies in the system, which every command in a jail may read",
+                path.display(),
+                kept.name()
+            ),
             Self::JailsOwn(path) => write!(
                 out,
                 "{} cannot be shown: a jail provides its own /proc, /dev, /sys, /etc and /tmp",
@@ -99,6 +107,16 @@ impl fmt::Display for Refused {
 }
 
 impl Kept {
+    fn name(self) -> &'static str {
+        match self {
+            Self::State => "where the harness keeps its state",
+            Self::Config => "the harness's own configuration",
+            Self::Home => "your home",
+            Self::OtherHome => "somebody's home",
+            Self::Runtime => "what the host keeps for its own processes",
+        }
+    }
+
     fn exposed(self) -> &'static str {
         match self {
             Self::State => "would show the harness's own state to the command",

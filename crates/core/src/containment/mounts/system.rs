@@ -3,12 +3,23 @@
 
 use std::path::Path;
 
-use super::{House, Place, Refused};
+use super::{House, Kept, KeptPlace, Place, Refused};
 use crate::containment::outside;
 
 /// Visible in every jail as it is, with everything below.
 pub const SYSTEM: [&str; 7] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+];
+/// Read-only places of the host's /etc that programs need to find libraries, certificates and the
+/// time.
+pub const OF_ETC: [&str; 7] = [
+    "/etc/ssl",
+    "/etc/ca-certificates",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
 ];
 /// What a jail makes for itself.
 const JAILS_OWN: [&str; 9] = [
@@ -43,6 +54,24 @@ pub(super) fn is_hosts_own(path: &Path) -> bool {
 }
 
 impl House {
+    /// What is kept from every jail cannot lie in what every jail is shown: there is no jail then.
+    /// A link on the way to it tells nothing.
+    pub(super) fn keep_out_of_the_system(&self) -> Result<(), Refused> {
+        let ours = |kept: &&KeptPlace| matches!(kept.what, Kept::Home | Kept::State | Kept::Config);
+        let is_shown = |kept: &&KeptPlace| {
+            let place = Place {
+                links: Vec::new(),
+                ..kept.place.clone()
+            };
+            let mut all = SYSTEM.iter().chain(&OF_ETC);
+            all.any(|dir| self.covers(Path::new(dir), None, &place))
+        };
+        match self.kept.iter().filter(ours).find(is_shown) {
+            Some(kept) => Err(Refused::InSystem(kept.what, kept.place.path.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// What a jail makes for itself cannot be replaced, and what the host runs by is not written.
     pub(super) fn keep_the_jails_own(&self, place: &Place, writable: bool) -> Result<(), Refused> {
         let own = JAILS_OWN.iter().any(|own| place.path == Path::new(own));

@@ -15,7 +15,7 @@ use super::{ExecGuard, Launch, with_tokens_hidden};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved, SYSTEM_PATH};
-use crate::host::{self, Env, Home};
+use crate::host::{Env, Home};
 use crate::supervise::Limits;
 
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -136,8 +136,9 @@ fn typed(order: &ExecOrder<'_>, places: &mut Places) -> Result<Typed, Failure> {
         }
     }
     if let Some(dir) = order.tmp {
-        let _ = host::make_private_dir(dir);
-        let found = grant(places, dir, true, &granted)?;
+        let found = places
+            .named_or_made(dir, &granted)
+            .map_err(|refused| refuse(dir, &refused))?;
         must_be_dir(
             &found,
             "bad_path",
@@ -178,6 +179,9 @@ fn refuse(typed: &Path, refused: &Refused) -> Failure {
     let hint = match refused {
         Refused::Exposes(..) => {
             "choose a directory of its own with --workspace, or move the state with --home"
+        }
+        Refused::InSystem(..) => {
+            "set HOME to a directory outside the system, or name another state home with --home DIR"
         }
         Refused::Wish { .. } => "type the place it leads to, if that is what you mean",
         Refused::JailsOwn(_) => {

@@ -376,6 +376,38 @@ fn what_a_jail_has_of_its_own_is_no_workspace() {
 }
 
 #[test]
+fn there_is_no_jail_while_home_or_state_lies_in_the_system() {
+    for person in people() {
+        for variable in ["HOME", "CTO_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+            for place in ["/usr/share/none-here", "/usr/src/app", "/etc/ssl/none-here"] {
+                let mut command = person.command(&["exec", "--", "true"]);
+                let output = command.env(variable, place).output().unwrap();
+                assert_refused(&person, &output, "state_exposed", place);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tmp_that_is_refused_is_not_made() {
+    for person in people() {
+        fs::create_dir_all(person.at("ws/sub")).unwrap();
+        symlink(person.at("home/.ssh"), person.at("ws/link")).unwrap();
+        own(&person, "ws");
+        for path in [
+            "home/.config/cto/tmp",
+            "home/.local/state/cto/tmp",
+            "ws/link/tmp",
+        ] {
+            let place = person.at(path).display().to_string();
+            let output = person.cto(&["exec", "--tmp", &place, "--", "true"]);
+            assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+            assert!(!person.at(path).exists(), "{}: {path}", person.name);
+        }
+    }
+}
+
+#[test]
 fn a_bind_mount_of_state_or_home_is_seen_for_what_it_is() {
     if !is_root() {
         return skip("only root can mount");
