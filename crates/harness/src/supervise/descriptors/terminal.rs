@@ -62,6 +62,8 @@ pub struct Terminal {
 struct Modes {
     before: Option<Termios>,
     are_ours: bool,
+    /// The shared mode was set by us, once: whoever saved it meanwhile may set it again.
+    was_shared: bool,
 }
 
 impl Terminal {
@@ -284,9 +286,9 @@ impl Terminal {
             },
         );
         match (keys, &self.own) {
-            (Keys::Read, Some(_)) => modes.are_ours |= self.take_shared().is_ok_and(|took| took),
+            (Keys::Read, Some(_)) => modes.was_shared |= self.take_shared().is_ok_and(|took| took),
             // Somebody asks for a password: what they set holds.
-            (Keys::Wait, Some(_)) if modes.are_ours => self.restore(&mut modes),
+            (Keys::Wait, Some(_)) if modes.was_shared => self.restore(&mut modes),
             // Without our modes the terminal still works, a line at a time.
             (Keys::Read, None) if !modes.are_ours => {
                 modes.are_ours = self.take_modes(&mut modes).is_ok();
@@ -315,8 +317,11 @@ impl Terminal {
     /// Whatever others set meanwhile stays.
     fn restore_shared(&self) -> io::Result<()> {
         let mut modes = tcgetattr(&self.outer)?;
-        modes.local_modes.remove(LocalModes::EXTPROC);
-        Ok(tcsetattr(&self.outer, OptionalActions::Now, &modes)?)
+        if modes.local_modes.contains(LocalModes::EXTPROC) {
+            modes.local_modes.remove(LocalModes::EXTPROC);
+            tcsetattr(&self.outer, OptionalActions::Now, &modes)?;
+        }
+        Ok(())
     }
 
     fn take_modes(&self, modes: &mut Modes) -> io::Result<()> {
@@ -333,7 +338,7 @@ impl Terminal {
     }
 
     fn restore(&self, modes: &mut Modes) {
-        if modes.are_ours && self.turn() == Turn::Ours {
+        if (modes.are_ours || modes.was_shared) && self.turn() == Turn::Ours {
             // A terminal that is gone has no modes.
             let _ = match (&self.own, &modes.before) {
                 (Some(_), _) => self.restore_shared(),
