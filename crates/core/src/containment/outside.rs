@@ -234,7 +234,7 @@ fn is_program_directory(path: &Path) -> bool {
 pub fn is_near_programs(path: &Path) -> bool {
     let kept = PROGRAM_DIRECTORIES.iter().chain(&HOMEBREW);
     let holds = |dir: &&str| Path::new(dir).starts_with(path);
-    is_program_directory(path) || kept.chain(&["/nix/store"]).any(|dir| holds(&dir))
+    is_program_directory(path) || kept.chain(&["/nix/store"]).any(holds)
 }
 
 /// Variables that a program of the operator's is told: who and where they are, and how password

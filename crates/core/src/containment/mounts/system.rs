@@ -47,10 +47,8 @@ pub fn is_system(path: &Path) -> bool {
 pub(super) fn is_hosts_own(path: &Path) -> bool {
     let near = |dir: &&str| path.starts_with(dir) || Path::new(dir).starts_with(path);
     let below = |dir: &&str| path.starts_with(dir) && path != Path::new(dir);
-    let of_people = SOURCES.iter().any(|dir| below(&dir));
-    (is_system(path) && !of_people)
-        || HOSTS_OWN.iter().any(|dir| near(&dir))
-        || outside::is_near_programs(path)
+    let of_people = SOURCES.iter().any(below);
+    (is_system(path) && !of_people) || HOSTS_OWN.iter().any(near) || outside::is_near_programs(path)
 }
 
 impl House {
