@@ -1,9 +1,12 @@
-//! What else `cto exec` is told: variables, and a `/tmp` that stays.
+//! What else `cto exec` is told: variables, a `/tmp` that stays, a home below the system or under
+//! another name.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::shown::{assert_refused, said};
+use cto_testkit::{is_root, skip};
+
+use super::shown::{SECRET, assert_refused, own, put, said};
 use crate::fixtures::people::{UNPRIVILEGED, people};
 
 #[test]
@@ -69,5 +72,83 @@ fn a_private_tmp_is_kept_between_calls() {
         assert_refused(&person, &output, "state_exposed", "");
         let output = person.cto(&["exec", "--tmp", &kept, "--", "true"]);
         assert_refused(&person, &output, "bad_path", "/tmp");
+    }
+}
+
+#[test]
+fn there_is_no_jail_while_home_or_state_lies_in_the_system() {
+    for person in people() {
+        for variable in ["HOME", "CTO_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+            for place in ["/usr/share/none-here", "/usr/src/app", "/etc/ssl/none-here"] {
+                let mut command = person.command(&["exec", "--", "true"]);
+                let output = command.env(variable, place).output().unwrap();
+                assert_refused(&person, &output, "state_exposed", place);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tmp_that_is_refused_is_not_made() {
+    for person in people() {
+        fs::create_dir_all(person.at("ws/sub")).unwrap();
+        symlink(person.at("home/.ssh"), person.at("ws/link")).unwrap();
+        own(&person, "ws");
+        for path in [
+            "home/.config/cto/tmp",
+            "home/.local/state/cto/tmp",
+            "ws/link/tmp",
+        ] {
+            let place = person.at(path).display().to_string();
+            let output = person.cto(&["exec", "--tmp", &place, "--", "true"]);
+            assert_eq!(output.status.code(), Some(125), "{}", said(&output));
+            assert!(!person.at(path).exists(), "{}: {path}", person.name);
+        }
+    }
+}
+
+#[test]
+fn a_bind_mount_of_state_or_home_is_seen_for_what_it_is() {
+    if !is_root() {
+        return skip("only root can mount");
+    }
+    for person in people() {
+        put(&person, "home/.local/state/cto/keys/k", SECRET);
+        own(&person, "home");
+        fs::create_dir_all(person.at("outside/mnt/k")).unwrap();
+        own(&person, "outside");
+        for (of, shown) in [
+            ("home/.local/state/cto/keys", "outside/mnt/k"),
+            ("home/.local/state/cto/keys", "outside/mnt"),
+            ("home", "outside/mnt/k"),
+            ("home", "outside"),
+            ("home/.local", "outside/mnt"),
+        ] {
+            let (of, at) = (person.at(of), person.at("outside/mnt/k"));
+            let inner = person.command(&["exec", "--ro"]);
+            let mut words: Vec<String> = vec![inner.get_program().to_string_lossy().into()];
+            words.extend(
+                inner
+                    .get_args()
+                    .map(|arg| arg.to_string_lossy().into_owned()),
+            );
+            let shown = person.at(shown).display().to_string();
+            let line = format!(
+                "mount --bind {} {} && exec {} {shown} -- cat {}/k",
+                of.display(),
+                at.display(),
+                words.join(" "),
+                at.display()
+            );
+            let mut command = std::process::Command::new("unshare");
+            command
+                .args(["-m", "sh", "-c", &line])
+                .current_dir(person.at("ws"));
+            command
+                .env_clear()
+                .env("PATH", "/usr/bin:/bin")
+                .env("HOME", person.at("home"));
+            assert_refused(&person, &command.output().unwrap(), "state_exposed", "");
+        }
     }
 }
