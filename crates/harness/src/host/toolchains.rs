@@ -144,6 +144,17 @@ fn based_on(
     shown: &[Granted],
     places: &Places,
 ) -> Result<Vec<Granted>, String> {
+    let python = base_python(config)?;
+    let refused = |refused: Refused| refused.to_string();
+    let environment = places.environment(root).map_err(refused)?;
+    let mut known = shown.to_vec();
+    known.push(environment.clone());
+    let base = places.wish(config, &python, &known).map_err(refused)?;
+    Ok([Some(environment), base].into_iter().flatten().collect())
+}
+
+/// The Python that the configuration of an environment names.
+pub fn base_python(config: &Path) -> Result<PathBuf, String> {
     const MOST: u64 = 64 << 10;
     let unusable = |why: &str| format!("{}: {why}", config.display());
     let bytes = files::read_limited(config, MOST).map_err(|error| unusable(&error.to_string()))?;
@@ -161,12 +172,7 @@ fn based_on(
     if !python.is_absolute() || !python.is_file() {
         return Err(unusable(&format!("{base:?} has no Python in it")));
     }
-    let refused = |refused: Refused| refused.to_string();
-    let environment = places.environment(root).map_err(refused)?;
-    let mut known = shown.to_vec();
-    known.push(environment.clone());
-    let base = places.wish(config, &python, &known).map_err(refused)?;
-    Ok([Some(environment), base].into_iter().flatten().collect())
+    Ok(python)
 }
 
 /// Crates that were fetched before, for builds without a network: where cargo looks, and what it is

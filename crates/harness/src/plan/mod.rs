@@ -2,7 +2,7 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `inputs.rs` what is put beside its files
+//! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
@@ -10,6 +10,7 @@
 
 pub mod doctor;
 pub mod engine_program;
+mod environments;
 mod inputs;
 pub mod provider;
 pub mod source;
@@ -22,7 +23,7 @@ use cto_core::containment::guard::{self, Decision};
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{
-    self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts,
+    self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts,
 };
 use cto_core::records::credential::CredentialWay;
 use cto_core::task::case_file::{self, ControlSource};
@@ -69,6 +70,10 @@ pub struct Planned {
     pub probe: Option<CallRecord>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
+    /// What of the operator's environments was found beside its files.
+    environments: Vec<plan::Environment>,
+    /// The tree that is copied, where something beside its files is looked for.
+    tree: Option<Tree>,
     source_files: Option<u64>,
 }
 
@@ -192,6 +197,8 @@ pub fn plan(
         provider: None,
         probe: None,
         checkout: None,
+        environments: Vec::new(),
+        tree: None,
         source_files: None,
     };
     let (mut host, mut looked, mut answer) = (
@@ -218,6 +225,7 @@ pub fn plan(
             source: looked.clone(),
             model: answer.clone(),
             source_files: planned.source_files,
+            environments: &planned.environments,
             confinement: confinement.as_ref(),
         };
         match plan::next_step(&input) {
@@ -236,6 +244,11 @@ pub fn plan(
             }
             Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {
                 let (found, decided) = look_at_source(&mut planned, request, env, home);
+                if let (Some(decided), Some(host)) = (&decided, host.known()) {
+                    let found =
+                        environments::gather(&mut planned, request, host, env, home, decided);
+                    planned.environments = found;
+                }
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
@@ -390,10 +403,11 @@ fn look_at_source(
                     // One that hides other files has told what the tree is, and no more.
                     planned.checkout = known
                         .filter(|known| known.manifest.masked == *masked)
-                        .or_else(|| Checkout::find(home, &look.tree, masked))
+                        .or_else(|| Checkout::find(home, &look.tree, masked, None))
                         .map(Arc::new);
                     contract.lane.containment = Some(decision.policy);
                     decided = Some(decision);
+                    planned.tree = request.environments.as_ref().map(|_| tree);
                 }
                 Err(why) => return unusable(why),
             }
@@ -463,27 +477,11 @@ fn look_at_host(
         };
         facts.programs.insert(name, place);
     }
-    for rule in contract
-        .valid()
-        .map(|contract| contract.inputs.as_slice())
-        .unwrap_or_default()
-    {
-        let path = rule.as_str().trim_end_matches('/');
-        let found = request
-            .case
-            .inputs
-            .as_deref()
-            .and_then(|dir| inputs::input_at(dir, path));
-        let granted = found.map(|found| Places::of(env, home).named(&found, false, &[]));
-        let path = path.to_owned();
-        match granted {
-            Some(Ok(source)) => facts.inputs.push(InputUse { source, path }),
-            Some(Err(refused)) => facts
-                .unusable
-                .push(format!("the input {path:?} cannot be shown: {refused}")),
-            None => facts
-                .unusable
-                .push(format!("the input {path:?} is not there, or is a link")),
+    let rules = contract.valid().map(|contract| contract.inputs.as_slice());
+    for rule in rules.unwrap_or_default() {
+        match inputs::find(request.case.inputs.as_deref(), rule, &Places::of(env, home)) {
+            Ok(input) => facts.inputs.push(input),
+            Err(why) => facts.unusable.push(why),
         }
     }
     // A repository's files are not known yet; those of a case are.

@@ -27,6 +27,7 @@ use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::paths::TreePath;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -60,8 +61,19 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Which of the operator's environments come along; none where nobody asked.
+    pub environments: Option<EnvironmentChoice>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
+}
+
+/// What the operator says about environments of the work tree.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentChoice {
+    /// None but those that are named.
+    pub cold: bool,
+    /// Not these.
+    pub without: Vec<TreePath>,
 }
 
 impl Request {
@@ -82,6 +94,7 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            environments: None,
             keep: false,
         }
     }
@@ -106,6 +119,7 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.environments = Some(attempt.environments()?);
         Ok(request)
     }
 
