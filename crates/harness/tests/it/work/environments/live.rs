@@ -64,7 +64,7 @@ fn a_check_over_a_directory_that_changed_is_run_again() {
         );
         assert!(house.work_entries().is_empty(), "{kind}");
         // Whoever takes the run that does not count out of the chain, or puts it in, is found out.
-        let forged = cto_testkit::Forger::copy_of(&bundle);
+        let forged = cto_testkit::Forged::copy_of(&bundle);
         forged.edit_event("verification.completed", |event| {
             event["not_counted"] = serde_json::json!([]);
         });
