@@ -17,7 +17,7 @@ use cto_core::workspace::environment::{
 };
 
 use crate::host::places::Places;
-use crate::host::toolchains::base_python;
+use crate::host::toolchains::base_of;
 use crate::host::{Env, Home};
 use crate::plan::Planned;
 use crate::task::request::{EnvironmentChoice, Request};
@@ -217,13 +217,9 @@ impl Look<'_> {
     }
 
     /// What a Python environment is based on, where that is not part of the system.
-    fn base(&self, place: &Path, granted: Option<&Granted>) -> Result<Option<Granted>, String> {
-        let config = place.join("pyvenv.cfg");
-        let python = base_python(&config)?;
-        let shown: Vec<Granted> = granted.cloned().into_iter().collect();
-        self.places
-            .wish(&config, &python, &shown)
-            .map_err(|refused| refused.to_string())
+    fn base(&self, place: &Path, granted: Option<&Granted>) -> Result<Vec<Granted>, String> {
+        let known: Vec<Granted> = granted.cloned().into_iter().collect();
+        base_of(place, &known, &self.places)
     }
 
     fn is_forbidden(&self, path: &TreePath) -> bool {

@@ -4,12 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::masks;
-use cto_core::gate::InputUse;
 use cto_core::task::contract::Contract;
 use cto_core::values::paths::{PathRule, TreePath};
 use cto_core::workspace::tree::Tree;
-
-use crate::host::places::Places;
 
 /// Why an input cannot be where it is asked for: it stands beside the copied files, never over one,
 /// and not where the engine is shown nothing.
@@ -37,20 +34,8 @@ fn overlaps(input: &PathRule, tree: &Tree) -> bool {
     })
 }
 
-/// An input, with leave to show it; or why there is none.
-pub fn find(dir: Option<&Path>, rule: &PathRule, places: &Places) -> Result<InputUse, String> {
-    let path = rule.as_str().trim_end_matches('/').to_owned();
-    let Some(found) = dir.and_then(|dir| input_at(dir, &path)) else {
-        return Err(format!("the input {path:?} is not there, or is a link"));
-    };
-    match places.named(&found, false, &[]) {
-        Ok(source) => Ok(InputUse { source, path }),
-        Err(refused) => Err(format!("the input {path:?} cannot be shown: {refused}")),
-    }
-}
-
 /// Where an input lies. A link on the way could lead anywhere on the host.
-fn input_at(dir: &Path, path: &str) -> Option<PathBuf> {
+pub fn input_at(dir: &Path, path: &str) -> Option<PathBuf> {
     let real = dir.canonicalize().ok()?.join(path);
     (real.canonicalize().ok()? == real).then_some(real)
 }
