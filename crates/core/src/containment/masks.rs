@@ -244,7 +244,7 @@ pub fn litter(new: Vec<TreePath>, start: &Tree, allowed: &[PathRule]) -> Vec<Tre
 pub(super) fn is_hidden_by_name(path: &TreePath, is_code: bool) -> bool {
     places(path)
         .iter()
-        .any(|place| !place.shows_source && !(is_code && place.holds_source))
+        .any(|place| !(place.shows_source || is_code && place.holds_source))
 }
 
 /// How a masked file looks to the engine.

@@ -119,7 +119,7 @@ fn package_of<'p>(path: &'p [u8], start: &Tree, copy: &Tree) -> &'p [u8] {
             let file = TreePath::new([dir, b"/", name].concat());
             start.contains_key(&file) || copy.contains_key(&file)
         };
-        if PACKAGES.iter().any(|name| holds(name)) {
+        if PACKAGES.iter().any(holds) {
             return dir;
         }
         dir = parent(dir).0;

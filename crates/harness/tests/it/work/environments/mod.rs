@@ -2,6 +2,7 @@
 //! who sees what was written, and what of it nobody sees. In both kinds of workspace, and for
 //! environments that are copied as for those below an overlay.
 
+mod cargo;
 mod carried;
 mod live;
 mod odd;
