@@ -40,9 +40,22 @@ pub struct Execution<'a> {
     pub home: &'a Home,
     pub work: PathBuf,
     pub git: Program,
+    /// How many of its checks may run at a time.
+    pub jobs: usize,
 }
 
 impl Execution<'_> {
+    /// The same, ended by another cancel.
+    pub fn with_cancel<'b>(&'b self, cancel: &'b Cancel) -> Execution<'b> {
+        Execution {
+            cancel,
+            checkout: self.checkout.clone(),
+            work: self.work.clone(),
+            git: self.git.clone(),
+            ..*self
+        }
+    }
+
     /// What the workspace is made from.
     pub fn made_from(&self) -> MadeFrom<'_> {
         MadeFrom {

@@ -169,6 +169,7 @@ impl<'a> Asked<'a> {
             home: self.home,
             work: work.to_owned(),
             git,
+            jobs: self.request.jobs,
         })
     }
 }

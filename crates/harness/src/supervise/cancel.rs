@@ -16,6 +16,8 @@ pub struct Cancel {
     wake: UnixStream,
     // Kept open so that the read end never reports an end of file.
     _other: UnixStream,
+    /// The signal of the cancel this one belongs to.
+    above: Option<Arc<AtomicUsize>>,
 }
 
 impl Cancel {
@@ -53,6 +55,16 @@ impl Cancel {
             signal: Arc::new(AtomicUsize::new(0)),
             wake,
             _other: other,
+            above: None,
+        })
+    }
+
+    /// One that is asked for whenever this one is, and can be asked for alone. What waits on its
+    /// descriptor alone is not woken by this one: it has to look from time to time.
+    pub fn below(&self) -> io::Result<Self> {
+        Ok(Self {
+            above: Some(Arc::clone(&self.signal)),
+            ..Self::never()?
         })
     }
 
@@ -62,7 +74,12 @@ impl Cancel {
 
     /// Which signal asked, or 0.
     pub fn signal(&self) -> i32 {
-        i32::try_from(self.signal.load(Ordering::SeqCst)).unwrap_or(i32::MAX)
+        let above = self.above.as_deref();
+        let number = match above.map_or(0, |above| above.load(Ordering::SeqCst)) {
+            0 => self.signal.load(Ordering::SeqCst),
+            above => above,
+        };
+        i32::try_from(number).unwrap_or(i32::MAX)
     }
 
     /// Readable from the first signal on, for everyone who waits on it. Whoever has seen it stops

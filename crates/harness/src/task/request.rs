@@ -67,6 +67,8 @@ pub struct Request {
     pub toolchains: Vec<PathBuf>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
+    /// How many of its checks may run at a time.
+    pub jobs: usize,
 }
 
 /// What the operator says about environments of the work tree.
@@ -99,6 +101,7 @@ impl Request {
             environments: None,
             toolchains: Vec::new(),
             keep: false,
+            jobs: 1,
         }
     }
 
@@ -179,6 +182,11 @@ impl Request {
 
     pub fn keeping_workspace(self, keep: bool) -> Self {
         Self { keep, ..self }
+    }
+
+    /// How many of its checks may run at a time.
+    pub fn at_a_time(self, jobs: usize) -> Self {
+        Self { jobs, ..self }
     }
 }
 

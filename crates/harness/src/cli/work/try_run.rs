@@ -11,6 +11,7 @@ use crate::cli::evidence::show;
 use crate::cli::work::run::{self, LaneArgs};
 use crate::evidence::SealedBundle;
 use crate::host::failure::Failure;
+use crate::host::workers;
 use crate::screen::stat_view;
 use crate::screen::terminal;
 use crate::task::attempt::Attempt;
@@ -51,6 +52,9 @@ pub struct Args {
     /// A patch that must turn the test red, where the test command is not one cto knows
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// How many checks to run at a time [default: the cores of this machine]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    jobs: Option<u8>,
     /// Show the engine's output while it runs
     #[arg(long, short)]
     verbose: bool,
@@ -77,7 +81,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         control: args.control,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
-        .keeping_workspace(args.keep);
+        .keeping_workspace(args.keep)
+        .at_a_time(args.jobs.map_or_else(workers::cores, usize::from));
     let (home, sealed) = run::execute(context, &request, args.verbose)?;
     let report = &sealed.report;
     let next = match report.status {

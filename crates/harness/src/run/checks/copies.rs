@@ -108,15 +108,18 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let environments = self.workspace.environments();
-        let mut live = environments.look();
-        let young = environments.leave_out_young(stamping::now());
-        if !young.is_empty() {
-            self.notes.extend(young);
+        // Once more where another check found out since that an owner changes them.
+        let live = loop {
+            let live = environments.look();
+            self.notes
+                .extend(environments.leave_out_young(stamping::now()));
+            if environments.are_still(&ready.laid, &live) {
+                break live;
+            }
             let changes = self.changes(ready.is_result);
             let laid = environments.lay_again(&ready.copy, &ready.laid, changes);
             ready.laid = laid.map_err(Stop::Workspace)?;
-            live = environments.look();
-        }
+        };
         let measured = ready.is_result.then_some(self.measured);
         let newest = live.newest;
         self.workspace

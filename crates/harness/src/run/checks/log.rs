@@ -1,8 +1,9 @@
 //! `test.log` as it is written: a header, and around the output of every command a frame that no
 //! output can forge. What the frames mean is in core (`test_log.rs`).
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
 
 use cto_core::checks::test_log::{self, Section};
 use cto_core::run::event::ProcessEnd;
@@ -23,7 +24,15 @@ pub struct TestLog<'a> {
     /// What is kept of each section, so that no flood of one takes the room of another or of a
     /// frame.
     each: u32,
+    /// In a log that waits: where frames belong. Their numbers are not known yet.
+    waiting: Option<Vec<(u64, Frame)>>,
     error: Option<io::Error>,
+}
+
+/// A frame that has no number yet.
+enum Frame {
+    Begin(Section),
+    End(Section, ProcessEnd, u64),
 }
 
 /// The section that is being written.
@@ -48,8 +57,44 @@ impl<'a> TestLog<'a> {
             nonce,
             sections: 0,
             each,
+            waiting: None,
             error: None,
         }
+    }
+
+    /// A log for commands that run beside these, in a file of its own; [`TestLog::take_over`] puts
+    /// it where it belongs.
+    pub fn beside(&self, file: &Path) -> io::Result<Self> {
+        let mut new = OpenOptions::new();
+        Ok(Self {
+            file: new.read(true).write(true).create_new(true).open(file)?,
+            secrets: self.secrets,
+            nonce: self.nonce.clone(),
+            sections: 0,
+            each: self.each,
+            waiting: Some(Vec::new()),
+            error: None,
+        })
+    }
+
+    /// Everything the other log holds, in its order, as if it had been written here.
+    pub fn take_over(&mut self, mut other: Self) {
+        self.error = self.error.take().or(other.error.take());
+        if let Err(error) = self.copy(&mut other) {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn copy(&mut self, other: &mut Self) -> io::Result<()> {
+        other.file.seek(SeekFrom::Start(0))?;
+        let mut at = 0;
+        for (place, frame) in other.waiting.take().unwrap_or_default() {
+            io::copy(&mut (&other.file).take(place - at), &mut self.file)?;
+            at = place;
+            self.frame(frame);
+        }
+        io::copy(&mut other.file, &mut self.file)?;
+        Ok(())
     }
 
     pub fn head(&mut self, run_id: &RunId, contract: &Digest, tree: &Digest) {
@@ -64,9 +109,7 @@ impl<'a> TestLog<'a> {
     }
 
     pub fn begin(&mut self, section: Section, command: &str) -> io::Result<OpenSection<'a>> {
-        self.sections += 1;
-        let frame = test_log::frame_begin(&self.nonce, self.sections, section);
-        self.line(&format!("\n{frame}\n"));
+        self.frame(Frame::Begin(section));
         let mut capture = Capture::new(
             section.as_str(),
             self.file.try_clone()?,
@@ -80,8 +123,25 @@ impl<'a> TestLog<'a> {
     pub fn end(&mut self, open: OpenSection<'_>, how: ProcessEnd, duration_ms: u64) {
         let written = open.capture.finish(&mut |_| {});
         self.error = self.error.take().or(written.error);
-        let frame = test_log::frame_end(&self.nonce, self.sections, open.section, how, duration_ms);
-        self.line(&format!("\n{frame}\n"));
+        self.frame(Frame::End(open.section, how, duration_ms));
+    }
+
+    fn frame(&mut self, frame: Frame) {
+        self.sections += u64::from(matches!(frame, Frame::Begin(_)));
+        if let Some(waiting) = &mut self.waiting {
+            match self.file.stream_position() {
+                Ok(place) => waiting.push((place, frame)),
+                Err(error) => self.error = self.error.take().or(Some(error)),
+            }
+            return;
+        }
+        let text = match frame {
+            Frame::Begin(section) => test_log::frame_begin(&self.nonce, self.sections, section),
+            Frame::End(section, how, duration_ms) => {
+                test_log::frame_end(&self.nonce, self.sections, section, how, duration_ms)
+            }
+        };
+        self.line(&format!("\n{text}\n"));
     }
 
     /// The number of the section that was written last.

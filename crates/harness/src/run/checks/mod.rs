@@ -3,10 +3,12 @@
 //! never the output.
 //!
 //! - this file: the order of all that; `session.rs` one set of commands in one copy
-//! - `copies.rs` where they run; `must_fail.rs` the control; `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
+//! - `copies.rs` where they run; `must_fail.rs` the control, `beside.rs` while the checks run
+//! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
 
 mod test_names;
 
+mod beside;
 mod copies;
 mod log;
 mod must_fail;

@@ -18,6 +18,7 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::{Carried, refused_by_overlay};
 use cto_core::workspace::tree::{self, FileKind};
 
+use super::beside::Beside;
 use super::copies::ReadyCopy;
 use super::log::{self, TestLog};
 use super::test_names::{self, Witness};
@@ -158,7 +159,11 @@ impl<'a> Commands<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub fn verify(&mut self) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
+    /// Everything in its order. The control may be under way already.
+    pub fn in_order(
+        &mut self,
+        control: Option<Beside<'_, '_>>,
+    ) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let contract = &self.execution.plan.contract;
         let mut done = self.begun();
         let what = self.visible(Section::Check);
@@ -182,7 +187,7 @@ impl<'a> Session<'a> {
         if !green(&done.checks) || done.checks.len() != expected {
             return Ok((done, None));
         }
-        done.control = Some(self.control()?);
+        done.control = Some(self.control_or(control)?);
         let ids = match self.runner() {
             Some(runner) => Some(self.baseline(runner, ran.tests, took)?),
             None => None,

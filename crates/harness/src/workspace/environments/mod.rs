@@ -10,13 +10,14 @@ pub mod find;
 pub mod probe;
 pub mod state;
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cto_core::containment::mounts::Granted;
 use cto_core::gate::plan::Environment;
@@ -36,14 +37,22 @@ use crate::workspace::private_copy::PrivateCopy;
 /// The environments that are carried in one run.
 #[derive(Default)]
 pub struct Environments {
-    carried: RefCell<Vec<One>>,
+    carried: Mutex<AllCarried>,
     /// The run's directory below `work/`.
     work: PathBuf,
-    laid: Cell<u32>,
+    laid: AtomicU32,
     /// Their places; those that were let go of on the way are no part of the engine's tree either.
     apart: Apart,
     /// What the plan says is carried and is not, and why.
     pub dropped: Vec<String>,
+}
+
+/// Checks of one run may be under way at the same time: what one finds out is so for all.
+#[derive(Default)]
+struct AllCarried {
+    all: Vec<One>,
+    /// Another number whenever what jails are shown becomes something else.
+    version: u32,
 }
 
 struct One {
@@ -61,6 +70,7 @@ struct One {
 /// What live environments were when a process was about to start, and the youngest time in them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Live {
+    version: u32,
     pub states: Vec<(TreePath, Option<Digest>)>,
     pub newest: Time,
 }
@@ -68,6 +78,7 @@ pub struct Live {
 /// How one jail gets the environments: mounts, beside what was put into its private copy.
 #[derive(Default)]
 pub struct Laid {
+    version: u32,
     mounts: Vec<(TreePath, Granted, Option<Over>)>,
     hidden: Vec<PathBuf>,
     /// Uppers of this jail alone.
@@ -110,15 +121,23 @@ impl Environments {
         let place = |one: &One| (one.environment.record.path.clone(), one.source.is_dir());
         Ok(Self {
             apart: carried.iter().map(place).collect(),
-            carried: RefCell::new(carried),
+            carried: Mutex::new(AllCarried {
+                all: carried,
+                version: 0,
+            }),
             work: work.to_owned(),
-            laid: Cell::new(0),
+            laid: AtomicU32::new(0),
             dropped,
         })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.carried.borrow().is_empty()
+        self.carried().all.is_empty()
+    }
+
+    fn carried(&self) -> MutexGuard<'_, AllCarried> {
+        // Nothing is half done when it is let go of.
+        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What of a private copy is no part of its tree.
@@ -128,8 +147,12 @@ impl Environments {
 
     /// Looks at every directory of the operator's that jails see as it is.
     pub fn look(&self) -> Live {
-        let mut live = Live::default();
-        for one in self.carried.borrow_mut().iter_mut().filter(|one| one.live) {
+        let mut carried = self.carried();
+        let mut live = Live {
+            version: carried.version,
+            ..Live::default()
+        };
+        for one in carried.all.iter_mut().filter(|one| one.live) {
             let path = one.environment.record.path.clone();
             let state = state::look(one.source.path()).ok();
             live.states
@@ -147,9 +170,9 @@ impl Environments {
     /// Lets go of what a tool judges by times and has some that are still to come, after the last
     /// look: there everything old would be taken for new. Says what.
     pub fn leave_out_young(&self, now: Time) -> Vec<String> {
-        let mut carried = self.carried.borrow_mut();
+        let mut carried = self.carried();
         let mut notes = Vec::new();
-        carried.retain(|one| {
+        carried.all.retain(|one| {
             let record = &one.environment.record;
             let young = record.kind.is_judged_by_times() && one.newest > now;
             if young {
@@ -160,6 +183,7 @@ impl Environments {
             }
             !young
         });
+        carried.version += u32::from(!notes.is_empty());
         notes
     }
 
@@ -168,8 +192,10 @@ impl Environments {
     pub fn settle(&self, before: &Live, places: &Places) -> Vec<String> {
         let now = self.look();
         let mut notes = Vec::new();
-        let mut carried = self.carried.borrow_mut();
-        for (number, one) in carried.iter_mut().enumerate().filter(|(_, one)| one.live) {
+        let mut carried = self.carried();
+        carried.version += 1;
+        let all = carried.all.iter_mut().enumerate();
+        for (number, one) in all.filter(|(_, one)| one.live) {
             let path = &one.environment.record.path;
             let was = before.states.iter().find(|(of, _)| of == path);
             let changed = was != now.states.iter().find(|(of, _)| of == path);
@@ -192,7 +218,7 @@ impl Environments {
                 None => one.gone = true,
             }
         }
-        carried.retain(|one| !one.gone);
+        carried.all.retain(|one| !one.gone);
         notes
     }
 
@@ -200,13 +226,17 @@ impl Environments {
     /// something else in its place, or its directory is gone, there is none. `changes` are those of
     /// the copy.
     pub fn lay(&self, copy: &PrivateCopy, changes: &[Change]) -> io::Result<Laid> {
-        let number = self.laid.replace(self.laid.get() + 1);
+        let number = self.laid.fetch_add(1, Ordering::Relaxed);
         let dir = self.work.join(format!("environments-{number}"));
         let source_changed = changes
             .iter()
             .any(|change| is_extension_source(&change.path));
-        let mut laid = Laid::default();
-        for (index, one) in self.carried.borrow().iter().enumerate() {
+        let carried = self.carried();
+        let mut laid = Laid {
+            version: carried.version,
+            ..Laid::default()
+        };
+        for (index, one) in carried.all.iter().enumerate() {
             let record = &one.environment.record;
             if record.kind == EnvironmentKind::ExtensionModule && source_changed {
                 continue;
@@ -226,6 +256,11 @@ impl Environments {
             }
         }
         Ok(laid)
+    }
+
+    /// Was this laid out of what was looked at, and is that still what jails are shown?
+    pub fn are_still(&self, laid: &Laid, live: &Live) -> bool {
+        laid.version == live.version && live.version == self.carried().version
     }
 
     /// The same once more for the next jail in the same copy.
