@@ -17,6 +17,8 @@ pub struct Needles {
     next: Vec<[State; 256]>,
     /// How many bytes of a value have been seen in this state.
     depth: Vec<u16>,
+    /// Are these half of a value, or more?
+    is_half: Vec<bool>,
     is_found: Vec<bool>,
 }
 
@@ -61,6 +63,7 @@ impl Needles {
     fn node(&mut self, depth: u16) -> State {
         self.next.push([0; 256]);
         self.depth.push(depth);
+        self.is_half.push(false);
         self.is_found.push(false);
         State::try_from(self.next.len() - 1).unwrap_or(0)
     }
@@ -84,6 +87,7 @@ impl Needles {
                 }
                 ahead => ahead,
             };
+            self.is_half[usize::from(at)] |= (index + 1) * 2 >= word.len();
         }
         self.is_found[usize::from(at)] = true;
     }
@@ -127,6 +131,13 @@ impl Needles {
         self.depth
             .get(usize::from(state))
             .map_or(0, |depth| usize::from(*depth))
+    }
+
+    pub(super) fn is_half(&self, state: State) -> bool {
+        self.is_half
+            .get(usize::from(state))
+            .copied()
+            .unwrap_or(false)
     }
 
     pub(super) fn is_found(&self, state: State) -> bool {

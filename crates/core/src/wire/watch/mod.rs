@@ -1,0 +1,147 @@
+//! Looks for values in an answer as it passes, and lets go of every byte that cannot be the beginning
+//! of one. What is let go is what came, byte for byte.
+//!
+//! A value may stand in an answer as it is, in the escapes of JSON, in JSON inside of JSON, and in
+//! pieces: the text of a model comes in many events, each a document with a few letters of it.
+//!
+//! - this file: the bytes, and which of them wait
+//! - `documents.rs` the texts of an answer; `pieces.rs` texts put together; `track.rs` one reading
+
+mod documents;
+mod pieces;
+mod track;
+
+use super::needles::Needles;
+use documents::Documents;
+use pieces::Pieces;
+use track::{Track, Unescape};
+
+/// So many letters of a value may pass when an event ends with them: to wait for fewer would let
+/// every second event wait for the next.
+const TOLD: usize = 3;
+/// So many bytes wait for what comes after the beginning of a value. Then they pass, if it is less
+/// than half of one; else they never do.
+const MAX_WAITING: usize = 1 << 20;
+
+/// Watches one answer.
+pub struct Watch<'n> {
+    needles: &'n Needles,
+    /// As it came; with escapes taken out; with those of JSON in JSON taken out too.
+    plain: Track,
+    escape: Unescape,
+    unescaped: Track,
+    inner: Unescape,
+    twice: Track,
+    documents: Documents,
+    pieces: Pieces,
+    /// How many bytes have come.
+    come: u64,
+    waiting: Vec<u8>,
+    found: bool,
+}
+
+impl<'n> Watch<'n> {
+    pub fn new(needles: &'n Needles) -> Self {
+        Self {
+            needles,
+            plain: Track::default(),
+            escape: Unescape::default(),
+            unescaped: Track::default(),
+            inner: Unescape::default(),
+            twice: Track::default(),
+            documents: Documents::default(),
+            pieces: Pieces::default(),
+            come: 0,
+            waiting: Vec::new(),
+            found: false,
+        }
+    }
+
+    /// Does a text hold a value?
+    pub fn sees(needles: &'n Needles, text: &[u8]) -> bool {
+        let (mut watch, mut out) = (Self::new(needles), Vec::new());
+        watch.push(text, &mut out) || watch.finish(&mut out)
+    }
+
+    /// Takes the next bytes, and hands out those that need not wait. True once a value was found:
+    /// then no byte is handed out any more.
+    pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) -> bool {
+        if self.needles.is_empty() {
+            out.extend_from_slice(piece);
+            return false;
+        }
+        for byte in piece {
+            self.read(*byte, self.come);
+            self.come += 1;
+        }
+        self.waiting.extend_from_slice(piece);
+        if self.waiting.len() > MAX_WAITING {
+            self.settle();
+            self.found |= self.pieces.has_half(self.needles);
+            self.pieces.let_go();
+        }
+        if self.found {
+            self.waiting.clear();
+            return true;
+        }
+        let first = self.come - self.waiting.len() as u64;
+        let settled = self.open_since().unwrap_or(self.come).max(first) - first;
+        let settled = usize::try_from(settled)
+            .unwrap_or(usize::MAX)
+            .min(self.waiting.len());
+        out.extend(self.waiting.drain(..settled));
+        false
+    }
+
+    /// The answer has ended: what waited was not the beginning of a value, unless this says so.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> bool {
+        self.settle();
+        if self.found {
+            self.waiting.clear();
+        }
+        out.append(&mut self.waiting);
+        self.found
+    }
+
+    fn read(&mut self, byte: u8, at: u64) {
+        let needles = self.needles;
+        self.found |= self.plain.read(needles, byte, at);
+        if let Some((letter, begun)) = self.escape.read(byte, at) {
+            let letter = letter.byte();
+            self.found |= self.unescaped.read(needles, letter, begun);
+            if let Some((letter, begun)) = self.inner.read(letter, begun) {
+                self.found |= self.twice.read(needles, letter.byte(), begun);
+            }
+        }
+        if self.documents.read(byte, at) {
+            self.settle();
+        }
+    }
+
+    /// Puts the texts that are there together with those before.
+    fn settle(&mut self) {
+        let Self {
+            needles,
+            documents,
+            pieces,
+            found,
+            ..
+        } = self;
+        documents.take(&mut |text, letters| *found |= pieces.read(needles, text, letters));
+    }
+
+    /// Where the first byte is that may belong to a value.
+    fn open_since(&self) -> Option<u64> {
+        let whole = [&self.plain, &self.unescaped, &self.twice]
+            .into_iter()
+            .filter_map(|track| track.open_since(0));
+        whole
+            .chain(self.documents.open_since())
+            .chain(self.pieces.open_since(TOLD))
+            .min()
+    }
+}
+
+#[cfg(test)]
+#[path = "watch_tests.rs"]
+mod tests;
