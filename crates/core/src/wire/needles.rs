@@ -127,6 +127,18 @@ impl Needles {
             .map_or(0, |row| row[usize::from(byte)])
     }
 
+    /// Does a value begin with this byte?
+    pub(super) fn begins_with(&self, byte: u8) -> bool {
+        self.next
+            .first()
+            .is_some_and(|row| row[usize::from(byte)] != 0)
+    }
+
+    /// The length of the longest spelling.
+    pub(super) fn longest(&self) -> usize {
+        self.depth.iter().max().map_or(0, |most| usize::from(*most))
+    }
+
     pub(super) fn depth(&self, state: State) -> usize {
         self.depth
             .get(usize::from(state))

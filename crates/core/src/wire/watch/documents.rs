@@ -105,6 +105,8 @@ enum Line {
 
 pub(super) struct Documents {
     letters: Vec<Placed>,
+    /// How many there were, also those that were not kept.
+    count: usize,
     texts: Vec<Text>,
     /// Never empty: the first stands for all documents.
     scopes: Vec<Scope>,
@@ -126,6 +128,7 @@ impl Default for Documents {
     fn default() -> Self {
         Self {
             letters: Vec::new(),
+            count: 0,
             texts: Vec::new(),
             scopes: vec![Scope::default()],
             too_deep: 0,
@@ -218,7 +221,23 @@ impl Documents {
             }
         };
         self.letters.push((letter.byte(), begun));
-        self.letters.len() >= MAX_LETTERS
+        self.count += 1;
+        self.count >= MAX_LETTERS
+    }
+
+    /// Is the next byte a letter of a text, and not part of an escape?
+    pub fn is_in_text(&self) -> bool {
+        self.in_text && !self.escape.is_open()
+    }
+
+    /// Reads plain letters of a text, of which the first so many are kept. As `read`.
+    pub fn letters(&mut self, plain: &[u8], kept: usize, at: u64) -> bool {
+        (self.after_return, self.line_is_empty) = (false, false);
+        self.text_hash = plain.iter().copied().fold(self.text_hash, step);
+        let placed = plain.iter().copied().zip(at..).take(kept);
+        self.letters.extend(placed);
+        self.count += plain.len();
+        self.count >= MAX_LETTERS
     }
 
     fn between(&mut self, byte: u8) -> bool {
@@ -355,6 +374,7 @@ impl Documents {
             each(&text, &self.letters[text.from..text.to]);
         }
         self.letters.clear();
+        self.count = 0;
         self.text_from = 0;
         self.scopes = open;
         self.scopes.iter_mut().for_each(|scope| scope.first = 0);

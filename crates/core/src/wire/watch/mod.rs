@@ -26,6 +26,7 @@ const MAX_WAITING: usize = 1 << 20;
 /// Watches one answer.
 pub struct Watch<'n> {
     needles: &'n Needles,
+    longest: usize,
     /// As it came; with escapes taken out; with those of JSON in JSON taken out too.
     plain: Track,
     escape: Unescape,
@@ -44,6 +45,7 @@ impl<'n> Watch<'n> {
     pub fn new(needles: &'n Needles) -> Self {
         Self {
             needles,
+            longest: needles.longest(),
             plain: Track::default(),
             escape: Unescape::default(),
             unescaped: Track::default(),
@@ -70,9 +72,17 @@ impl<'n> Watch<'n> {
             out.extend_from_slice(piece);
             return false;
         }
-        for byte in piece {
+        let mut rest = piece;
+        while let Some(byte) = rest.first() {
+            let dull = self.dull(rest);
+            if dull > 0 {
+                self.skip(&rest[..dull]);
+                rest = &rest[dull..];
+                continue;
+            }
             self.read(*byte, self.come);
             self.come += 1;
+            rest = &rest[1..];
         }
         self.waiting.extend_from_slice(piece);
         if self.waiting.len() > MAX_WAITING {
@@ -101,6 +111,33 @@ impl<'n> Watch<'n> {
         }
         out.append(&mut self.waiting);
         self.found
+    }
+
+    /// How many bytes from here on are letters of a text with which no value begins, while none is
+    /// begun: only texts that are read on can need them.
+    fn dull(&self, bytes: &[u8]) -> usize {
+        let tracks = [&self.plain, &self.unescaped, &self.twice];
+        let is_calm = self.documents.is_in_text()
+            && !self.escape.is_open()
+            && !self.inner.is_open()
+            && tracks.iter().all(|track| !track.is_open());
+        if !is_calm {
+            return 0;
+        }
+        let counts = |byte: &u8| {
+            matches!(byte, b'"' | b'\\' | b'\n' | b'\r') || self.needles.begins_with(*byte)
+        };
+        bytes.iter().position(counts).unwrap_or(bytes.len())
+    }
+
+    /// After as many of them as a value is long nothing that was begun is left, so of many only these
+    /// are kept.
+    fn skip(&mut self, dull: &[u8]) {
+        let is_full = self.documents.letters(dull, self.longest, self.come);
+        self.come += dull.len() as u64;
+        if is_full {
+            self.settle();
+        }
     }
 
     fn read(&mut self, byte: u8, at: u64) {
