@@ -21,15 +21,40 @@ struct Reading {
 }
 
 impl Reading {
-    fn read(&mut self, needles: &Needles, letters: &[Placed]) -> bool {
-        let mut found = false;
-        for (letter, begun) in letters {
-            found |= self.plain.read(needles, *letter, *begun);
-            if let Some((letter, begun)) = self.inner.read(*letter, *begun) {
-                found |= self.unescaped.read(needles, letter.byte(), begun);
+    fn read(&mut self, needles: &Needles, (letter, begun): Placed) -> bool {
+        let mut found = self.plain.read(needles, letter, begun);
+        if let Some((letter, begun)) = self.inner.read(letter, begun) {
+            found |= self.unescaped.read(needles, letter.byte(), begun);
+        }
+        found
+    }
+
+    fn read_all(&mut self, needles: &Needles, letters: &[Placed]) -> bool {
+        letters
+            .iter()
+            .fold(false, |found, letter| found | self.read(needles, *letter))
+    }
+
+    /// Reads a text on, of which `fresh` is the reading by itself: mostly both are the same after a
+    /// few letters.
+    fn read_on(&mut self, needles: &Needles, letters: &[Placed], fresh: &Self) -> bool {
+        let (mut found, mut alone) = (false, Self::default());
+        for letter in letters {
+            found |= self.read(needles, *letter);
+            alone.read(needles, *letter);
+            if self.is_like(&alone) {
+                self.clone_from(fresh);
+                break;
             }
         }
         found
+    }
+
+    /// Will both go on alike, whatever comes?
+    fn is_like(&self, other: &Self) -> bool {
+        self.plain.is_like(&other.plain)
+            && self.inner.is_like(&other.inner)
+            && self.unescaped.is_like(&other.unescaped)
     }
 
     fn is_open(&self) -> bool {
@@ -46,11 +71,11 @@ impl Pieces {
     /// Reads a text on in every way. Is a value whole, or are more begun than can be kept in mind?
     pub fn read(&mut self, needles: &Needles, text: &Text, letters: &[Placed]) -> bool {
         let mut fresh = Reading::default();
-        let mut found = fresh.read(needles, letters);
+        let mut found = fresh.read_all(needles, letters);
         for way in ways(text).into_iter().flatten() {
             match self.open.entry(way) {
                 Entry::Occupied(mut open) => {
-                    found |= open.get_mut().read(needles, letters);
+                    found |= open.get_mut().read_on(needles, letters, &fresh);
                     if !open.get().is_open() {
                         open.remove();
                     }

@@ -32,6 +32,11 @@ impl Track {
         self.state != State::default()
     }
 
+    /// Will both go on alike, whatever comes?
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.state == other.state
+    }
+
     /// Does it end with half of a value or more?
     pub fn is_half(&self, needles: &Needles) -> bool {
         needles.is_half(self.state)
@@ -93,6 +98,10 @@ impl Unescape {
     /// Is an escape begun and not ended?
     pub fn is_open(&self) -> bool {
         self.at != Escape::None
+    }
+
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.at == other.at
     }
 
     /// The letter that is there once an escape is whole, and where it began.
