@@ -210,15 +210,16 @@ pub(super) fn turn(tool: &str, arguments: &Value) -> String {
 
 /// The calls of a run, as its bundle has them.
 pub(super) fn calls(sealed: &SealedBundle) -> Vec<Value> {
-    let text = reader::document(&sealed.dir, bundle::MODEL_CALLS).unwrap_or_default();
+    let text =
+        reader::digested(&sealed.dir, &sealed.report, bundle::MODEL_CALLS).unwrap_or_default();
     text.split(|byte| *byte == b'\n')
         .filter_map(|line| serde_json::from_slice(line).ok())
         .collect()
 }
 
+/// A document of a bundle, as it was sealed.
 pub(super) fn document(sealed: &SealedBundle, name: &str) -> Value {
-    reader::document(&sealed.dir, name)
-        .ok()
+    reader::digested(&sealed.dir, &sealed.report, name)
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default()
 }

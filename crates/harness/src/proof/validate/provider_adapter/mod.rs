@@ -20,7 +20,6 @@ use lab::{Lab, decision, document, model, told, turn};
 
 use super::{Bench, Validation};
 use crate::host::failure::Failure;
-use crate::run::stage_proof;
 use crate::task::lane::LaneOptions;
 use crate::task::request::ProofOrder;
 
@@ -282,7 +281,7 @@ impl Lab<'_, '_> {
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {
             run_id: refused.report.run_id.clone(),
-            sums_sha256: stage_proof::sums_of(&refused.dir)?,
+            sums_sha256: refused.sums_sha256,
             blocker: Code::EngineGateClosed,
         };
         let opened = self

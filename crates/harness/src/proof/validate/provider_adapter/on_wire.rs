@@ -118,7 +118,8 @@ impl Lab<'_, '_> {
         let sealed = self.plays(&format!("{PROBE}{write}[[turn]]\ntext = \"Done.\"\n"))?;
         // It stands in this bundle, and was meant to.
         let address = self.authorities.pop().unwrap_or_default();
-        let patch = reader::document(&sealed.dir, bundle::PATCH).unwrap_or_default();
+        let patch =
+            reader::digested(&sealed.dir, &sealed.report, bundle::PATCH).unwrap_or_default();
         let arrived = memchr::memmem::find(&patch, address.as_bytes()).is_some();
         let held = arrived && sealed.report.status == Status::Pass;
         self.validation
