@@ -90,8 +90,7 @@ impl Session<'_> {
     }
 
     /// The control: the one under way where there is one.
-    pub fn control_or(&mut self, beside: Option<Beside<'_, '_>>) -> Result<ControlRun, Stop> {
-        let mut beside = beside;
+    pub fn control_or(&mut self, mut beside: Option<Beside<'_, '_>>) -> Result<ControlRun, Stop> {
         let Some(thread) = beside.as_mut().and_then(|beside| beside.thread.take()) else {
             return self.control();
         };

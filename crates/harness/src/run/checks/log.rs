@@ -78,14 +78,14 @@ impl<'a> TestLog<'a> {
     }
 
     /// Everything the other log holds, in its order, as if it had been written here.
-    pub fn take_over(&mut self, mut other: Self) {
+    pub fn take_over(&mut self, mut other: TestLog<'_>) {
         self.error = self.error.take().or(other.error.take());
         if let Err(error) = self.copy(&mut other) {
             self.error.get_or_insert(error);
         }
     }
 
-    fn copy(&mut self, other: &mut Self) -> io::Result<()> {
+    fn copy(&mut self, other: &mut TestLog<'_>) -> io::Result<()> {
         other.file.seek(SeekFrom::Start(0))?;
         let mut at = 0;
         for (place, frame) in other.waiting.take().unwrap_or_default() {

@@ -1,6 +1,7 @@
 //! `cto try`: a private copy of somebody's own repository, which stays exactly as it was.
 
 mod asked;
+mod beside;
 mod copied;
 mod hostile_source;
 
