@@ -11,7 +11,8 @@ use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_b
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
-use cto_core::run::event::{Check, CheckKind, NotCounted, ProcessEnd, VerificationCompleted};
+use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
+use cto_core::run::not_counted::NotCounted;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
