@@ -62,6 +62,8 @@ pub struct Request {
     pub source: Option<SourceRequest>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
+    /// Visible checks may trace their own processes.
+    pub trace: bool,
 }
 
 impl Request {
@@ -83,6 +85,7 @@ impl Request {
             label: Label::Case,
             source: None,
             keep: false,
+            trace: false,
         }
     }
 
@@ -106,6 +109,7 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.trace = attempt.trace;
         Ok(request)
     }
 

@@ -26,7 +26,7 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(abi)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let system: [(&str, BitFlags<AccessFs>); 14] = [
+    let system: [(&str, BitFlags<AccessFs>); 16] = [
         ("/", AccessFs::ReadDir.into()),
         ("/usr", read),
         ("/bin", read),
@@ -37,10 +37,12 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         ("/etc", read),
         (STAND_IN_DIR, read),
         ("/proc", read | AccessFs::WriteFile),
+        ("/sys", read),
         ("/dev", device),
         ("/dev/shm", all),
         ("/dev/pts", device),
         ("/tmp", all),
+        ("/var/tmp", all),
     ];
     let declared = mounts.iter().map(|mount| {
         (
