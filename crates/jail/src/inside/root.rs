@@ -222,9 +222,7 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
         let place = base.dir(target)?;
         sys::mount("tmpfs", &place, "tmpfs", flags, options).step(format!("mount {target}"))?;
     }
-    // The same files: a second place for them must not be more memory.
-    sys::bind_unchanged(&base.at(Path::new("/tmp")), &base.dir("/var/tmp")?)
-        .step("mount /var/tmp")?;
+    second_name_of_tmp(&base)?;
     for ((mount, held), map) in spec.mounts.iter().zip(held).zip(maps) {
         held.show(&base, mount, map.as_ref())?;
     }
@@ -240,6 +238,12 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
         guard::put_up(guarded)?;
     }
     sys::make_read_only(Path::new("/")).step("make the root read-only")
+}
+
+/// The same files: a second place for them is no more memory, and no place more that may be written.
+fn second_name_of_tmp(base: &Root) -> Step<()> {
+    let tmp = base.at(Path::new("/tmp"));
+    sys::bind_unchanged(&tmp, &base.dir("/var/tmp")?).step("mount /var/tmp")
 }
 
 fn system(base: &Root) -> Step<()> {

@@ -59,6 +59,25 @@ fn var_tmp_can_be_written_and_is_not_the_hosts() {
         let made = person.cto(&["exec", "--workspace", &dir, "--", "touch", "here"]);
         assert!(made.status.success(), "{made:?}");
         assert!(place.path().join("here").exists());
+        // Beside a kept `/tmp` it is private all the same.
+        let kept = tempfile::tempdir_in("/var/tmp").unwrap();
+        let tmp = kept.path().display().to_string();
+        let line = format!("echo more > /var/tmp/{name} && touch /tmp/kept");
+        let flags = [
+            "exec",
+            "--workspace",
+            &dir,
+            "--tmp",
+            &tmp,
+            "--",
+            "sh",
+            "-c",
+            &line,
+        ];
+        let made = person.cto(&flags);
+        assert!(made.status.success(), "{made:?}");
+        assert!(kept.path().join("kept").exists() && !kept.path().join(&name).exists());
+        assert!(!Path::new("/var/tmp").join(&name).exists());
     }
 }
 
@@ -147,11 +166,8 @@ fn git_has_an_identity_and_the_repositorys_own_wins() {
              git log -1 --format='%an <%ae>'"
         );
         let said = "engine <engine@cto.invalid>\nMe <me@example.org>\n";
-        assert_eq!(
-            person.jailed(&line),
-            (Some(0), said.into()),
-            "{}",
-            person.name
-        );
+        let output = person.cto(&["exec", "--", "sh", "-c", &line]);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(text, said, "{}: {output:?}", person.name);
     }
 }
