@@ -240,6 +240,10 @@ pub struct Lane {
     /// the tree yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,
+    /// Places of the host that the operator has shown beside the programs it finds by itself, with
+    /// the home written as `~`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolchains: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -535,6 +539,7 @@ rollback = "discard the copy"
                 terminal_event: EventType::EngineResult,
                 source_pin: None,
                 containment: None,
+                toolchains: Vec::new(),
             },
             label: Label::Case,
             start_tree: MaybeKnown::Known(Digest::of(b"tree")),

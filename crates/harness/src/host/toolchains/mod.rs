@@ -1,0 +1,233 @@
+//! Programs that live outside the system directories: resolved to what a jail must be shown of
+//! them, without running any of them. A jail without HOME would otherwise silently use another
+//! version (`docs/decisions/0003-toolchains-in-a-jail.md`); what may be shown is decided in core (0025).
+
+mod shims;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cto_core::containment::mounts::{Granted, Refused, is_system};
+use cto_core::gate::ToolchainUse;
+use cto_core::run::event::Toolchain;
+
+use self::shims::behind_the_shim;
+use crate::host::places::Places;
+use crate::host::{Env, Home, digest_cache, files};
+
+/// Where programs of the system are looked for, on the host as in a jail.
+pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// Where a jail looks for programs by itself.
+const SEARCHED: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// What became of one program name.
+#[derive(Debug)]
+pub enum Resolved {
+    Missing,
+    /// Visible as it is.
+    System(PathBuf),
+    Toolchain(ToolchainUse),
+    /// Found, but a jail cannot be shown it safely.
+    Unusable(String),
+}
+
+/// Resolves a name by the operator's PATH.
+pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
+    resolve_beside(name, &[], &Places::of(env, home), env, home)
+}
+
+/// What is in a granted place needs no other.
+fn in_shown(named: &Path, real: &Path, shown: &[Granted]) -> bool {
+    let holds = |granted: &&Granted| real.starts_with(granted.path()) && !granted.writable();
+    !is_system(named) && shown.iter().any(|granted| holds(&granted))
+}
+
+/// The same for a jail that is shown some places already.
+pub fn resolve_beside(
+    name: &str,
+    shown: &[Granted],
+    places: &Places,
+    env: &Env,
+    home: &Home,
+) -> Resolved {
+    let Some(found) = env.find_program(name) else {
+        return Resolved::Missing;
+    };
+    let named = match behind_the_shim(name, &found, env) {
+        Ok(path) => path,
+        Err(why) => return Resolved::Unusable(why),
+    };
+    let Ok(real) = named.canonicalize() else {
+        return Resolved::Missing;
+    };
+    let unreadable = |error| Resolved::Unusable(format!("{name} cannot be read: {error}"));
+    let is_system = is_system(&real) && is_system(&found);
+    let registry = cargo_registry(name, env);
+    let (program, bin, mut mounts) = match virtual_env(&named, shown, places) {
+        Some(Ok(mounts)) => (named.clone(), named.parent().map(Path::to_owned), mounts),
+        Some(Err(why)) => return Resolved::Unusable(format!("{name}: {why}")),
+        None if is_system => match (not_searched(&named), &registry) {
+            (None, None) => {
+                return match std::fs::File::open(&real) {
+                    Ok(_) => Resolved::System(real),
+                    Err(error) => unreadable(error),
+                };
+            }
+            (bin, _) => (real.clone(), bin, Vec::new()),
+        },
+        None if in_shown(&named, &real, shown) => (real.clone(), dir_of(&named, &real), Vec::new()),
+        None => match places.program(&named) {
+            Ok(granted) => {
+                let bin = match &granted {
+                    Some(granted) if granted.is_dir() => dir_in(granted, &named, &real),
+                    _ => real.parent().map(Path::to_owned),
+                };
+                (real.clone(), bin, granted.into_iter().collect())
+            }
+            Err(refused) => return Resolved::Unusable(format!("{name}: {refused}")),
+        },
+    };
+    let sha256 = match digest_cache::digest(home, &real) {
+        Ok(digest) => digest,
+        Err(error) => return unreadable(error),
+    };
+    let own = mounts.len().min(1);
+    let mut told = BTreeMap::new();
+    if let Some((cargo_home, registry)) = registry
+        && let Ok(granted) = places.named(&registry, false, &[])
+    {
+        mounts.push(granted.under(&registry));
+        // No network in a jail: said at once, instead of after a time-out.
+        told.insert("CARGO_NET_OFFLINE".to_owned(), "true".to_owned());
+        told.insert("CARGO_HOME".to_owned(), cargo_home.display().to_string());
+    }
+    let readable = |path: &Path| path.to_str().is_some();
+    if !bin.iter().all(|bin| readable(bin)) || !mounts.iter().all(|found| readable(found.target()))
+    {
+        return Resolved::Unusable(format!(
+            "{name} lies below a directory whose name is not UTF-8"
+        ));
+    }
+    let also = mounts[own..]
+        .iter()
+        .map(|granted| shorten(granted.target(), env))
+        .collect();
+    Resolved::Toolchain(ToolchainUse {
+        record: Toolchain {
+            name: name.to_owned(),
+            program: shorten(&program, env),
+            sha256,
+            also,
+        },
+        bin: bin.map(|bin| bin.display().to_string()),
+        mounts,
+        env: told,
+    })
+}
+
+/// The directory that has a program by the name it was found by: what an installation has in `bin` is
+/// often a link to a file of another name.
+fn dir_in(granted: &Granted, named: &Path, real: &Path) -> Option<PathBuf> {
+    let dir = dir_of(named, real)?;
+    match dir.starts_with(granted.path()) {
+        true => Some(dir),
+        false => real.parent().map(Path::to_owned),
+    }
+}
+
+fn dir_of(named: &Path, real: &Path) -> Option<PathBuf> {
+    let dir = named.parent().and_then(|dir| dir.canonicalize().ok());
+    dir.or_else(|| real.parent().map(Path::to_owned))
+}
+
+/// The directory of a program that a jail can see, where it does not look for programs by itself:
+/// official Rust images keep cargo below `/usr/local/rustup`.
+fn not_searched(program: &Path) -> Option<PathBuf> {
+    let dir = program.parent()?;
+    let is_searched = SEARCHED.iter().any(|searched| dir == Path::new(searched));
+    (!is_searched).then(|| dir.to_owned())
+}
+
+/// A program of a Python virtual environment: the environment, and the installation it is based on
+/// where that is not the system's. The link in `bin/` must not be followed: it is what makes the
+/// difference. What its configuration names is a wish: a command in a jail could have written it.
+fn virtual_env(
+    program: &Path,
+    shown: &[Granted],
+    places: &Places,
+) -> Option<Result<Vec<Granted>, String>> {
+    let root = program
+        .parent()
+        .filter(|dir| dir.ends_with("bin"))?
+        .parent()?;
+    let config = root.join("pyvenv.cfg");
+    std::fs::symlink_metadata(&config).ok()?;
+    Some(based_on(root, &config, shown, places))
+}
+
+fn based_on(
+    root: &Path,
+    config: &Path,
+    shown: &[Granted],
+    places: &Places,
+) -> Result<Vec<Granted>, String> {
+    const MOST: u64 = 64 << 10;
+    let unusable = |why: &str| format!("{}: {why}", config.display());
+    let bytes = files::read_limited(config, MOST).map_err(|error| unusable(&error.to_string()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let key = |line: &str| {
+        let (key, value) = line.split_once('=')?;
+        let value = value.trim().to_owned();
+        key.trim().eq_ignore_ascii_case("home").then_some(value)
+    };
+    let base = text
+        .lines()
+        .find_map(key)
+        .ok_or_else(|| unusable("it does not say on which Python the environment is based"))?;
+    let python = Path::new(&base).join("python3");
+    if !python.is_absolute() || !python.is_file() {
+        return Err(unusable(&format!("{base:?} has no Python in it")));
+    }
+    let refused = |refused: Refused| refused.to_string();
+    let environment = places.environment(root).map_err(refused)?;
+    let mut known = shown.to_vec();
+    known.push(environment.clone());
+    let Some(base) = places.wish(config, &python, &known).map_err(refused)? else {
+        return Ok(vec![environment]);
+    };
+    let mut shown = vec![environment, base.clone()];
+    for way in [python, root.join("bin/python3"), root.join("bin/python")] {
+        for other in places.other_names(&base, &way) {
+            if !shown.contains(&other) {
+                shown.push(other);
+            }
+        }
+    }
+    Ok(shown)
+}
+
+/// Crates that were fetched before, for builds without a network: where cargo looks, and what it is
+/// shown. Nothing else of cargo's home, which also keeps credentials.
+fn cargo_registry(name: &str, env: &Env) -> Option<(PathBuf, PathBuf)> {
+    let cargo_home = env
+        .path("CARGO_HOME")
+        .or_else(|| env.path("HOME").map(|home| home.join(".cargo")))?;
+    let registry = cargo_home.join("registry");
+    (name == "cargo" && cargo_home.is_absolute() && registry.is_dir())
+        .then_some((cargo_home, registry))
+}
+
+/// The operator's home as `~`: a bundle goes to strangers.
+pub fn shorten(path: &Path, env: &Env) -> String {
+    match env
+        .path("HOME")
+        .and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned))
+    {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+#[path = "toolchains_tests.rs"]
+mod tests;
