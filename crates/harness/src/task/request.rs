@@ -67,6 +67,8 @@ pub struct Request {
     pub toolchains: Vec<PathBuf>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
+    /// Visible checks may trace their own processes.
+    pub trace: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -99,6 +101,7 @@ impl Request {
             environments: None,
             toolchains: Vec::new(),
             keep: false,
+            trace: false,
         }
     }
 
@@ -123,6 +126,7 @@ impl Request {
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
         request.environments = Some(attempt.environments()?);
+        request.trace = attempt.trace;
         Ok(request)
     }
 
