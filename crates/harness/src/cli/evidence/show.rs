@@ -8,6 +8,7 @@ use cto_core::bundle::report_md;
 use cto_core::containment::Containment;
 use cto_core::operator::timeline;
 use cto_core::run::event::CheckKind;
+use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
 use crate::bundles::reader::{self, SealedReport};
@@ -91,7 +92,7 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
                 "Another program made this; it is no evidence, and is left as it is."
             }
             Liveness::Interrupted | Liveness::Sealed => {
-                "This run was interrupted and never sealed; it proves nothing."
+                "This run has no report: it was never sealed, or its report is gone. It proves nothing."
             }
         });
         if state == Liveness::Interrupted {
@@ -109,12 +110,13 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, text: &str| context.output.row(name, text);
     out(&format!(
-        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}",
+        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}{}",
         report.status.as_str().to_uppercase(),
         report.case_id,
         report.backend,
         report.stage.number(),
         containment(report),
+        warmth(report),
     ));
     out("");
     for blocker in &report.blockers {
@@ -147,6 +149,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     if let Some(text) = source(dir, report) {
         row("source", &text);
     }
+    environments(report, &row);
     tests(report, &row);
     if let Some(status) = &report.claimed.status {
         row(
@@ -206,8 +209,12 @@ fn containment(report: &Report) -> String {
             } else {
                 String::new()
             };
+            let traced = match &report.workspace_guard {
+                Some(guard) if guard.traced_checks => format!("  {dim}tracing{dim:#} in checks"),
+                _ => String::new(),
+            };
             format!(
-                "  {dim}containment{dim:#} {}{why}{attempts}",
+                "  {dim}containment{dim:#} {}{why}{traced}{attempts}",
                 contained.as_str()
             )
         }
@@ -244,6 +251,27 @@ fn guarded(report: &Report, row: &dyn Fn(&str, &str)) {
             let text = format!("{listed}{more} {dim}(agent configuration, secrets; {note}){dim:#}");
             row(name, &text);
         }
+    }
+}
+
+/// What came along of the operator's work tree: it is their word, and part of the verdict.
+fn warmth(report: &Report) -> String {
+    let with = with_your(&report.environments).filter(|_| report.process_started);
+    with.map_or_else(String::new, |with| format!("  {}", tame(&with)))
+}
+
+/// What came along and cannot be written, what did not, and what there is to be said.
+fn environments(report: &Report, row: &dyn Fn(&str, &str)) {
+    if !report.process_started {
+        return;
+    }
+    for used in &report.environments {
+        if used.why.is_some() {
+            row("env", &tame(&used.line()));
+        }
+    }
+    for note in &report.environment_notes {
+        row("note", &tame(note));
     }
 }
 

@@ -3,10 +3,12 @@
 //! doubles are shaped here and nowhere else.
 //!
 //! - this file: `Launch`, a constructor per use; `exec.rs` what `cto exec` shows of the host;
-//!   `exec_guard.rs` what of its directory gives orders to other programs
+//!   `exec_guard.rs` what of its directory gives orders to other programs; `settled.rs` what
+//!   every process in a jail is told
 
 mod exec;
 mod exec_guard;
+mod settled;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -58,15 +60,22 @@ pub struct Launch {
     pub stands_in: bool,
 }
 
+/// A private copy, as a jail mounts it and as it lies on the host.
+pub struct CopyToMount {
+    pub mount: Mount,
+    pub on_host: PathBuf,
+    /// The operator's environments, each at its place in the copy.
+    pub environments: Vec<Mount>,
+    /// Files in them that look empty.
+    pub hidden: Vec<PathBuf>,
+}
+
 /// A private copy and a scratch directory of a run, as a process will know them.
 pub struct RunPlace<'a> {
     plan: &'a Plan,
     /// Variables of the operator; only a process without a jail gets any of them.
     env: &'a Env,
-    /// The copy as a jail mounts it.
-    copy: Mount,
-    /// The copy as it lies on the host.
-    copy_on_host: PathBuf,
+    copy: CopyToMount,
     scratch: Granted,
     places: Places,
 }
@@ -78,7 +87,7 @@ impl<'a> RunPlace<'a> {
         plan: &'a Plan,
         env: &'a Env,
         places: Places,
-        (copy, copy_on_host): (Mount, PathBuf),
+        copy: CopyToMount,
         scratch: &Path,
     ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
@@ -91,7 +100,6 @@ impl<'a> RunPlace<'a> {
             plan,
             env,
             copy,
-            copy_on_host,
             scratch: places.made(scratch, true)?,
             places,
         })
@@ -108,7 +116,14 @@ impl<'a> RunPlace<'a> {
 
     /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
     fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
-        let mut mounts = vec![self.copy.clone(), Mount::at(&self.scratch, SCRATCH)];
+        let environments = &self.copy.environments;
+        let mut mounts = vec![self.copy.mount.clone(), Mount::at(&self.scratch, SCRATCH)];
+        // What lies in an environment comes with it, and may be written there.
+        let comes_along = |granted: &Granted| {
+            let within = |mount: &Mount| granted.target().starts_with(&mount.target);
+            environments.iter().any(within)
+        };
+        let beside = self.plan.environments.iter().flat_map(|found| &found.also);
         let shown: BTreeMap<&Path, &Granted> = self
             .plan
             .toolchains
@@ -121,6 +136,8 @@ impl<'a> RunPlace<'a> {
                     .filter_map(|named| named.place.as_ref()),
             )
             .chain(also.iter().copied())
+            .chain(beside)
+            .filter(|granted| !comes_along(granted))
             .map(|granted| (granted.target(), granted))
             .collect();
         mounts.extend(shown.into_values().map(Mount::in_place));
@@ -130,6 +147,7 @@ impl<'a> RunPlace<'a> {
                 .iter()
                 .map(|input| Mount::at(&input.source, Path::new(WORKSPACE).join(&input.path))),
         );
+        mounts.extend(environments.iter().cloned());
         mounts
     }
 
@@ -228,6 +246,11 @@ impl Launch {
         let mut launch = Self::in_run(place, Path::new(host::SHELL), args, limits, &[])?;
         // The home is empty; this says that nothing put there counts either.
         launch.env.insert("PYTHONNOUSERSITE".into(), "1".into());
+        if let Some(jail) = &mut launch.jail {
+            // The kernel counts memory that is only set aside, and a sanitizer sets aside more than
+            // there is. What all of its processes use is looked at all the same.
+            jail.limits.data_bytes = u64::MAX;
+        }
         Ok(launch)
     }
 
@@ -240,7 +263,7 @@ impl Launch {
     ) -> io::Result<Self> {
         if !is_contained(place.plan) {
             // Only a plain copy is ever planned without a jail.
-            let cwd = place.copy_on_host.clone();
+            let cwd = place.copy.on_host.clone();
             let env = place.bare_env();
             return Ok(Self::without_jail(program, args, cwd, env, limits));
         }
@@ -255,6 +278,7 @@ impl Launch {
             target
         };
         let mut jail = with_tokens_hidden(mounts, place.env);
+        jail.hidden.extend(place.copy.hidden.iter().cloned());
         let asked = &place.plan.limits;
         jail.limits = JailLimits {
             processes: asked.processes.into(),
