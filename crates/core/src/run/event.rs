@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
+use crate::run::not_counted::NotCounted;
 use crate::run::rules::RulesNumber;
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};
@@ -423,13 +424,6 @@ pub struct VerificationCompleted {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<NotCounted>,
     pub blockers: Vec<Code>,
-}
-
-/// A command that decides nothing, by its section of `test.log`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct NotCounted {
-    pub section: u64,
-    pub check: Check,
 }
 
 impl VerificationCompleted {

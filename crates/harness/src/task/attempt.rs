@@ -39,6 +39,8 @@ pub struct Attempt {
     pub no_env: bool,
     /// A patch that must turn the test red.
     pub control: Option<PathBuf>,
+    /// Its tests may trace their own processes.
+    pub trace: bool,
 }
 
 impl Attempt {

@@ -69,6 +69,8 @@ pub struct Request {
     pub keep: bool,
     /// How many of its checks may run at a time.
     pub jobs: usize,
+    /// Visible checks may trace their own processes.
+    pub trace: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -102,6 +104,7 @@ impl Request {
             toolchains: Vec::new(),
             keep: false,
             jobs: 1,
+            trace: false,
         }
     }
 
@@ -126,6 +129,7 @@ impl Request {
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
         request.environments = Some(attempt.environments()?);
+        request.trace = attempt.trace;
         Ok(request)
     }
 

@@ -55,6 +55,10 @@ pub struct Args {
     /// How many checks to run at a time [default: the cores of this machine]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
+    /// Let the test commands trace their own processes, for gdb, strace and LeakSanitizer; engine,
+    /// setup and control never may, and leaks are not searched for there
+    #[arg(long)]
+    trace: bool,
     /// Show the engine's output while it runs
     #[arg(long, short)]
     verbose: bool,
@@ -79,6 +83,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         no_input: args.no_input,
         no_env: args.no_env,
         control: args.control,
+        trace: args.trace,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep)

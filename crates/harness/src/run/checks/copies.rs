@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use cto_core::checks::test_log::Section;
-use cto_core::run::event::NotCounted;
+use cto_core::run::not_counted::NotCounted;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::change::Change;
 

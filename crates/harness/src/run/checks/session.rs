@@ -11,7 +11,8 @@ use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_b
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
-use cto_core::run::event::{Check, CheckKind, NotCounted, ProcessEnd, VerificationCompleted};
+use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
+use cto_core::run::not_counted::NotCounted;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
@@ -149,6 +150,11 @@ impl<'a> Commands<'a> {
         }
     }
 
+    /// Only what everybody sees, on what was changed and on what it was before.
+    fn may_trace(&self) -> bool {
+        matches!(self.section, Section::Check | Section::Baseline)
+    }
+
     fn kind(&self) -> CheckKind {
         if self.section == Section::Hidden {
             CheckKind::Hidden
@@ -255,6 +261,9 @@ impl<'a> Session<'a> {
                 mut launch,
                 scratch,
             } = shell_job(self.execution, ready, command, what.runner)?;
+            if what.may_trace() && self.execution.plan.contract.trace {
+                launch = launch.traced();
+            }
             if let Some(wall) = what.wall {
                 launch.limits.wall = launch.limits.wall.min(wall);
             }
