@@ -60,7 +60,11 @@ fn a_red_check_waits_for_no_control() {
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert_eq!(bundle.codes(), ["verification_failed"]);
     assert!(!bundle.text("test.log").contains("must-fail control"));
-    assert!(!bundle.text("containment.json").contains("must-fail control"));
+    assert!(
+        !bundle
+            .text("containment.json")
+            .contains("must-fail control")
+    );
     assert_good(&bundle);
 }
 
