@@ -70,12 +70,19 @@ impl Execution<'_> {
         })
     }
 
+    /// Where the directories of ours lie that are part of PATH.
+    pub fn programs(&self) -> PathBuf {
+        self.work.join("programs")
+    }
+
     /// Where a process of this run works: a copy, handed over, and a scratch directory.
     pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
         let places = Places::of(self.env, self.home);
         let mount = copy.mount(&places, Path::new(launch::WORKSPACE));
         let copied = (mount.map_err(Stop::Workspace)?, copy.changed_dir());
-        let place = RunPlace::make(self.plan, self.env, places, copied, scratch)
+        let programs = self.programs();
+        let programs = self.plan.search.has_ours().then_some(programs.as_path());
+        let place = RunPlace::make(self.plan, self.env, places, copied, scratch, programs)
             .map_err(Stop::Workspace)?;
         if self.plan.containment != Containment::None {
             copy.hand_over().map_err(Stop::Workspace)?;

@@ -17,6 +17,7 @@
 //! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::Containment;
@@ -62,6 +63,8 @@ pub struct Request {
     pub source: Option<SourceRequest>,
     /// Places of the host to show beside the programs that are found, absolute.
     pub toolchains: Vec<PathBuf>,
+    /// Variables every process of the run sees.
+    pub variables: BTreeMap<String, String>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
 }
@@ -85,6 +88,7 @@ impl Request {
             label: Label::Case,
             source: None,
             toolchains: Vec::new(),
+            variables: BTreeMap::new(),
             keep: false,
         }
     }
@@ -109,6 +113,7 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.variables = attempt.variables(env)?;
         Ok(request)
     }
 
@@ -268,6 +273,7 @@ impl EngineChoice {
                 Some(calls) => Some(calls),
                 None => lane::model_calls(&manifest, env)?,
             },
+            ..self.limits
         };
         Ok(Request::case(case, manifest)
             .at_stage(stage)

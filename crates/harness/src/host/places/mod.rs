@@ -158,6 +158,30 @@ impl Places {
         self.file(named).map(Some)
     }
 
+    /// The installation that a directory of programs belongs to, if it belongs to one that may be
+    /// shown whole.
+    pub fn directory(&self, dir: &Path) -> Result<Option<Granted>, Refused> {
+        let real = self.look(dir);
+        match self.installation_of(&real.path.join("x")) {
+            Some(Around::Known(known)) => {
+                let by = By::Program { links: &real.links };
+                match self.decide(by, &known) {
+                    Err(Refused::Exposes(..) | Refused::NoInstallation(_)) => Ok(None),
+                    decided => decided.map(Some),
+                }
+            }
+            Some(Around::Mixed(mixed)) if self.may_be_typed(&mixed.root) => {
+                Err(Refused::Mixed(mixed))
+            }
+            Some(Around::Mixed(_)) | None => Ok(None),
+        }
+    }
+
+    /// What is known of the host and its operator.
+    pub fn house(&self) -> &House {
+        &self.house
+    }
+
     /// Could the operator have a place shown by typing it?
     fn may_be_typed(&self, path: &Path) -> bool {
         let refused = self.named(path, false, &[]);

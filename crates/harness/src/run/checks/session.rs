@@ -10,6 +10,7 @@ use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_b
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
+use cto_core::run::judge;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
@@ -157,6 +158,13 @@ impl<'a> Session<'a> {
         let ran = self.commands(&copy, &self.visible(Section::Check))?;
         done.checks = ran.checks;
         if !green(&done.checks) {
+            if done
+                .checks
+                .iter()
+                .any(|check| judge::lacks_a_program(check.end))
+            {
+                done.baseline_checks = self.anyway()?;
+            }
             return Ok((done, None));
         }
         let took = Duration::from_millis(done.checks.iter().map(|check| check.duration_ms).sum());
@@ -338,6 +346,18 @@ impl<'a> Session<'a> {
             commands: commands.collect(),
             baseline: ran.checks,
         })
+    }
+
+    /// The same commands on the untouched baseline: do they lack a program whatever was changed?
+    fn anyway(&mut self) -> Result<Vec<Check>, Stop> {
+        let copy = self.workspace.untouched("baseline")?;
+        let setup = &self.execution.plan.contract.setup;
+        let prepared = self.commands(&copy, &Commands::of(Section::Setup, setup))?;
+        if prepared.checks.iter().any(|check| !check.end.succeeded()) {
+            return Ok(Vec::new());
+        }
+        let ran = self.commands(&copy, &self.visible(Section::Baseline))?;
+        Ok(ran.checks)
     }
 
     /// Checks the engine never saw, in a copy of their own.

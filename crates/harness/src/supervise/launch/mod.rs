@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
+use cto_core::containment::mounts::search::Part;
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
@@ -32,6 +33,8 @@ use crate::supervise::Limits;
 pub const WORKSPACE: &str = "/workspace";
 /// Where it shows the scratch directory.
 const SCRATCH: &str = "/scratch";
+/// Where it shows the directories of ours that stand in PATH for directories of the operator's.
+const PROGRAMS: &str = "/programs";
 /// Where it shows the engine's own program.
 const ENGINE: &str = "/engine";
 /// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to
@@ -68,6 +71,8 @@ pub struct RunPlace<'a> {
     /// The copy as it lies on the host.
     copy_on_host: PathBuf,
     scratch: Granted,
+    /// Directories of ours that are part of PATH, where it needs any.
+    programs: Option<Granted>,
     places: Places,
 }
 
@@ -80,6 +85,7 @@ impl<'a> RunPlace<'a> {
         places: Places,
         (copy, copy_on_host): (Mount, PathBuf),
         scratch: &Path,
+        programs: Option<&Path>,
     ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
@@ -93,6 +99,7 @@ impl<'a> RunPlace<'a> {
             copy,
             copy_on_host,
             scratch: places.made(scratch, true)?,
+            programs: programs.map(|dir| places.made(dir, false)).transpose()?,
             places,
         })
     }
@@ -109,17 +116,13 @@ impl<'a> RunPlace<'a> {
     /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
     fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
         let mut mounts = vec![self.copy.clone(), Mount::at(&self.scratch, SCRATCH)];
+        mounts.extend(self.programs.iter().map(|dir| Mount::at(dir, PROGRAMS)));
         let shown: BTreeMap<&Path, &Granted> = self
             .plan
             .toolchains
             .iter()
             .flat_map(|toolchain| &toolchain.mounts)
-            .chain(
-                self.plan
-                    .named
-                    .iter()
-                    .filter_map(|named| named.place.as_ref()),
-            )
+            .chain(self.plan.search.mounts())
             .chain(also.iter().copied())
             .map(|granted| (granted.target(), granted))
             .collect();
@@ -135,19 +138,23 @@ impl<'a> RunPlace<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let toolchains = &self.plan.toolchains;
-        let named = self.plan.named.iter().map(|named| named.bin.as_str());
-        let found = toolchains.iter();
-        let mut path: Vec<&str> = named
-            .chain(found.filter_map(|toolchain| toolchain.bin.as_deref()))
+        let path: Vec<String> = self
+            .plan
+            .search
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| match part {
+                Part::Dir { dir, .. } => dir.display().to_string(),
+                Part::Ours(_) => format!("{PROGRAMS}/{at}"),
+            })
             .collect();
-        path.push(SYSTEM_PATH);
         let home = Path::new(SCRATCH).join("home");
         let mut env = environment(path.join(":").into(), home, "/tmp".into());
+        let told = self.plan.search.env.iter();
+        let typed = self.plan.contract.variables.iter();
         env.extend(
-            toolchains
-                .iter()
-                .flat_map(|toolchain| &toolchain.env)
+            told.chain(typed)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env

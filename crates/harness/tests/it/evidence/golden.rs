@@ -60,6 +60,15 @@ const RULES1: &[(&str, &str, &[&str])] = &[
     ("try-pass", "pass", &[]),
 ];
 
+/// Bundles judged by rules 2, likewise.
+const RULES2: &[(&str, &str, &[&str])] = &[
+    ("blocked", "blocked", &["engine_gate_closed"]),
+    ("fail", "fail", &["no_diff"]),
+    // Since rules 3 its baseline would be asked first.
+    ("no-program", "fail", &["verification_failed"]),
+    ("pass", "pass", &[]),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -94,7 +103,7 @@ fn bundles(folder: &Path) -> BTreeSet<String> {
 }
 
 /// As `cto verify` sees it, trusting the key of golden bundles alone.
-fn verified(dir: &Path) -> Verification {
+fn verified(dir: &Path, rules: u32) -> Verification {
     let key = fs::read_to_string(root().join("test-key.pem")).unwrap();
     let mut trust = Trust::default();
     trust.named(
@@ -110,7 +119,7 @@ fn verified(dir: &Path) -> Verification {
     );
     assert_eq!(
         found.rules.map(|rules| rules.0),
-        Some(1),
+        Some(rules),
         "{}",
         dir.display()
     );
@@ -121,7 +130,7 @@ fn verified(dir: &Path) -> Verification {
 fn every_folder_of_golden_bundles_has_a_test() {
     assert_eq!(
         folders(),
-        BTreeSet::from(["rules1", "v1"].map(str::to_owned))
+        BTreeSet::from(["rules1", "rules2", "v1"].map(str::to_owned))
     );
 }
 
@@ -135,26 +144,26 @@ fn golden_bundles_of_format_one_verify() {
     );
     for name in names {
         // The directory is named after the verdict its bundle bears.
-        assert_eq!(verified(&folder.join(&name)).status.unwrap().as_str(), name);
+        assert_eq!(
+            verified(&folder.join(&name), 1).status.unwrap().as_str(),
+            name
+        );
     }
 }
 
 #[test]
-fn golden_bundles_of_rules_one_verify() {
-    let folder = root().join("rules1");
-    assert_eq!(
-        bundles(&folder),
-        RULES1
-            .iter()
-            .map(|(name, _, _)| (*name).to_owned())
-            .collect::<BTreeSet<String>>()
-    );
-    for (name, status, codes) in RULES1 {
-        let found = verified(&folder.join(name));
-        assert_eq!(found.status.unwrap().as_str(), *status, "{name}");
-        let bundle = Bundle::at(folder.join(name));
-        assert_eq!(bundle.status(), *status, "{name}");
-        assert_eq!(bundle.codes(), *codes, "{name}");
+fn golden_bundles_of_older_rules_verify() {
+    for (rules, rows) in [(1, RULES1), (2, RULES2)] {
+        let folder = root().join(format!("rules{rules}"));
+        let names = rows.iter().map(|(name, _, _)| (*name).to_owned());
+        assert_eq!(bundles(&folder), names.collect::<BTreeSet<String>>());
+        for (name, status, codes) in rows {
+            let found = verified(&folder.join(name), rules);
+            assert_eq!(found.status.unwrap().as_str(), *status, "{name}");
+            let bundle = Bundle::at(folder.join(name));
+            assert_eq!(bundle.status(), *status, "{name}");
+            assert_eq!(bundle.codes(), *codes, "{name}");
+        }
     }
 }
 
