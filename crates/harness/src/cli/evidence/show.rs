@@ -91,7 +91,7 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
                 "Another program made this; it is no evidence, and is left as it is."
             }
             Liveness::Interrupted | Liveness::Sealed => {
-                "This run was interrupted and never sealed; it proves nothing."
+                "This run has no report: it was never sealed, or its report is gone. It proves nothing."
             }
         });
         if state == Liveness::Interrupted {

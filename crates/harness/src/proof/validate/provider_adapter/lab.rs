@@ -190,9 +190,9 @@ pub(super) fn turn(tool: &str, arguments: &Value) -> String {
     format!("[[turn]]\ntool = [{{ name = \"{tool}\", raw = '''{arguments}''' }}]\n")
 }
 
+/// A document of a bundle, as it was sealed.
 pub(super) fn document(sealed: &SealedBundle, name: &str) -> Value {
-    reader::document(&sealed.dir, name)
-        .ok()
+    reader::digested(&sealed.dir, &sealed.report, name)
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default()
 }

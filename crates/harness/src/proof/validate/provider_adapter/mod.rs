@@ -20,7 +20,6 @@ use lab::{Lab, MODEL, decision, document, model, told, turn};
 use super::{Bench, Validation};
 use crate::bundles::reader;
 use crate::host::failure::Failure;
-use crate::run::stage_proof;
 use crate::task::lane::LaneOptions;
 use crate::task::request::ProofOrder;
 
@@ -279,7 +278,7 @@ impl Lab<'_, '_> {
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {
             run_id: refused.report.run_id.clone(),
-            sums_sha256: stage_proof::sums_of(&refused.dir)?,
+            sums_sha256: refused.sums_sha256,
             blocker: Code::EngineGateClosed,
         };
         let opened = self
@@ -358,7 +357,8 @@ impl Lab<'_, '_> {
                 .to_vec();
         }
         let sealed = self.run_request(&request)?;
-        let text = reader::document(&sealed.dir, bundle::MODEL_CALLS).unwrap_or_default();
+        let text =
+            reader::digested(&sealed.dir, &sealed.report, bundle::MODEL_CALLS).unwrap_or_default();
         let calls: Vec<Value> = text
             .split(|b| *b == b'\n')
             .filter_map(|line| serde_json::from_slice(line).ok())
