@@ -201,7 +201,10 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
         }
         match problems.is_empty() {
             true => Outcome::Pass,
-            false => Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; "))),
+            false => {
+                problems.push("--toolchain PATH shows what is not found by itself".into());
+                Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; ")))
+            }
         }
     })
 }

@@ -40,6 +40,12 @@ pub struct Candidate {
     pub hides_another: bool,
 }
 
+impl Candidate {
+    fn is_offered(&self) -> bool {
+        !matches!(self.offer, Offer::NotShown(_))
+    }
+}
+
 /// How a program is offered in a directory of ours.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Offer {
@@ -180,8 +186,12 @@ impl Searching<'_> {
         let copied = self
             .copied
             .is_some_and(|top| entry.place.path.starts_with(top));
-        let whole = |held: &Held| matches!(held, Held::Whole { .. } | Held::Nothing(_));
-        (copied && !entry.held.iter().any(whole)).then_some(Why::InRepository)
+        let offers = |held: &Held| match held {
+            Held::Programs(found) => found.iter().any(Candidate::is_offered),
+            Held::Whole { .. } | Held::Nothing(_) => false,
+        };
+        let other = entry.held.is_empty() || entry.held.iter().any(offers);
+        (copied && other).then_some(Why::InRepository)
     }
 }
 

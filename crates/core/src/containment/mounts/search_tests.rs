@@ -148,6 +148,7 @@ fn each_kind_of_entry_has_its_place() {
         "/home/me/theirs",
         "/home/me/repo/bin",
         "/home/me/repo/.venv/bin",
+        "/home/me/repo/venv/bin",
     ]);
     host.open.insert("/home/me/open".into());
     host.owner.insert("/home/me/theirs".into(), 7);
@@ -172,6 +173,7 @@ fn each_kind_of_entry_has_its_place() {
         ("mine", not(), false),
         ("git", not(), true),
     ]);
+    let broken = offered(&[("python3", not(), true)]);
     let rows = [
         (".", vec![]),
         ("bin", vec![]),
@@ -183,6 +185,8 @@ fn each_kind_of_entry_has_its_place() {
             "/home/me/repo/.venv/bin",
             whole("/home/me/repo/.venv/bin", "/home/me/repo/.venv"),
         ),
+        // An environment that cannot be shown: its programs are not those of the system.
+        ("/home/me/repo/venv/bin", broken),
         ("/home/me/bin", one),
         (
             "/home/me/kit/bin",
@@ -220,6 +224,7 @@ fn each_kind_of_entry_has_its_place() {
         said,
         [
             "/home/me/repo/.venv/bin",
+            "python3",
             "git tool",
             "/home/me/kit/bin",
             "/usr/bin"
@@ -237,6 +242,7 @@ fn each_kind_of_entry_has_its_place() {
         ("~/open", "others may write to ~/open"),
         ("~/theirs", "~/theirs belongs to somebody else"),
         ("~/repo/bin", "part of the repository"),
+        ("~/repo/venv/bin", "one program of it"),
         ("~/bin", "2 programs of it"),
     ];
     assert_eq!(
@@ -244,7 +250,10 @@ fn each_kind_of_entry_has_its_place() {
         want.map(|(path, why)| (path.to_owned(), why.to_owned()))
     );
     assert_eq!(found.not_searched().len(), want.len() - 1);
-    assert_eq!(found.not_shown.keys().collect::<Vec<_>>(), ["git", "mine"]);
+    assert_eq!(
+        found.not_shown.keys().collect::<Vec<_>>(),
+        ["git", "mine", "python3"]
+    );
     assert!(found.has_ours() && found.offers("tool").is_some() && found.offers("mine").is_none());
 }
 
