@@ -135,6 +135,7 @@ pub fn contract_of(
         control_patch,
         limits: request.limits,
         variables: request.variables.clone(),
+        trace: request.trace,
     };
     let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {

@@ -39,6 +39,8 @@ pub struct Attempt {
     pub control: Option<PathBuf>,
     /// Variables the run sees: `NAME=VALUE`, or `NAME` for the operator's own value.
     pub env: Vec<String>,
+    /// Its tests may trace their own processes.
+    pub trace: bool,
 }
 
 /// What a jail makes itself of what the operator has.

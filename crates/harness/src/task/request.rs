@@ -67,6 +67,8 @@ pub struct Request {
     pub variables: BTreeMap<String, String>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
+    /// Visible checks may trace their own processes.
+    pub trace: bool,
 }
 
 impl Request {
@@ -90,6 +92,7 @@ impl Request {
             toolchains: Vec::new(),
             variables: BTreeMap::new(),
             keep: false,
+            trace: false,
         }
     }
 
@@ -114,6 +117,7 @@ impl Request {
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
         request.variables = attempt.variables(env)?;
+        request.trace = attempt.trace;
         Ok(request)
     }
 

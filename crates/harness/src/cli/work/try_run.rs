@@ -59,6 +59,10 @@ pub struct Args {
     /// CPUs that the run may use
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u32>::new().range(1..=4096))]
     cpus: Option<u32>,
+    /// Let the test commands trace their own processes, for gdb, strace and LeakSanitizer; engine,
+    /// setup and control never may, and leaks are not searched for there
+    #[arg(long)]
+    trace: bool,
     /// Show the engine's output while it runs
     #[arg(long, short)]
     verbose: bool,
@@ -88,6 +92,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         input: args.input,
         control: args.control,
         env: args.env,
+        trace: args.trace,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep);
