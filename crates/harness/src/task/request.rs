@@ -28,6 +28,7 @@ use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::paths::TreePath;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -61,6 +62,8 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Which of the operator's environments come along; none where nobody asked.
+    pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
     pub toolchains: Vec<PathBuf>,
     /// Variables every process of the run sees.
@@ -69,6 +72,15 @@ pub struct Request {
     pub keep: bool,
     /// Visible checks may trace their own processes.
     pub trace: bool,
+}
+
+/// What the operator says about environments of the work tree.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentChoice {
+    /// None but those that are named.
+    pub cold: bool,
+    /// Not these.
+    pub without: Vec<TreePath>,
 }
 
 impl Request {
@@ -89,6 +101,7 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            environments: None,
             toolchains: Vec::new(),
             variables: BTreeMap::new(),
             keep: false,
@@ -117,6 +130,7 @@ impl Request {
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
         request.variables = attempt.variables(env)?;
+        request.environments = Some(attempt.environments()?);
         request.trace = attempt.trace;
         Ok(request)
     }
