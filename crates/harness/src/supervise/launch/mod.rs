@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
+use cto_core::containment::mounts::search::Part;
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
@@ -34,6 +35,8 @@ use crate::supervise::Limits;
 pub const WORKSPACE: &str = "/workspace";
 /// Where it shows the scratch directory.
 const SCRATCH: &str = "/scratch";
+/// Where it shows the directories of ours that stand in PATH for directories of the operator's.
+const PROGRAMS: &str = "/programs";
 /// Where it shows the engine's own program.
 const ENGINE: &str = "/engine";
 /// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to
@@ -77,6 +80,8 @@ pub struct RunPlace<'a> {
     env: &'a Env,
     copy: CopyToMount,
     scratch: Granted,
+    /// Directories of ours that are part of PATH, where it needs any.
+    programs: Option<Granted>,
     places: Places,
 }
 
@@ -89,6 +94,7 @@ impl<'a> RunPlace<'a> {
         places: Places,
         copy: CopyToMount,
         scratch: &Path,
+        programs: Option<&Path>,
     ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
@@ -101,6 +107,7 @@ impl<'a> RunPlace<'a> {
             env,
             copy,
             scratch: places.made(scratch, true)?,
+            programs: programs.map(|dir| places.made(dir, false)).transpose()?,
             places,
         })
     }
@@ -118,6 +125,7 @@ impl<'a> RunPlace<'a> {
     fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
         let environments = &self.copy.environments;
         let mut mounts = vec![self.copy.mount.clone(), Mount::at(&self.scratch, SCRATCH)];
+        mounts.extend(self.programs.iter().map(|dir| Mount::at(dir, PROGRAMS)));
         // What lies in an environment comes with it, and may be written there.
         let comes_along = |granted: &Granted| {
             let within = |mount: &Mount| granted.target().starts_with(&mount.target);
@@ -129,12 +137,7 @@ impl<'a> RunPlace<'a> {
             .toolchains
             .iter()
             .flat_map(|toolchain| &toolchain.mounts)
-            .chain(
-                self.plan
-                    .named
-                    .iter()
-                    .filter_map(|named| named.place.as_ref()),
-            )
+            .chain(self.plan.search.mounts())
             .chain(also.iter().copied())
             .chain(beside)
             .filter(|granted| !comes_along(granted))
@@ -153,19 +156,23 @@ impl<'a> RunPlace<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let toolchains = &self.plan.toolchains;
-        let named = self.plan.named.iter().map(|named| named.bin.as_str());
-        let found = toolchains.iter();
-        let mut path: Vec<&str> = named
-            .chain(found.filter_map(|toolchain| toolchain.bin.as_deref()))
+        let path: Vec<String> = self
+            .plan
+            .search
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| match part {
+                Part::Dir { dir, .. } => dir.display().to_string(),
+                Part::Ours(_) => format!("{PROGRAMS}/{at}"),
+            })
             .collect();
-        path.push(SYSTEM_PATH);
         let home = Path::new(SCRATCH).join("home");
         let mut env = environment(path.join(":").into(), home, "/tmp".into());
+        let told = self.plan.search.env.iter();
+        let typed = self.plan.contract.variables.iter();
         env.extend(
-            toolchains
-                .iter()
-                .flat_map(|toolchain| &toolchain.env)
+            told.chain(typed)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env
