@@ -206,8 +206,12 @@ fn containment(report: &Report) -> String {
             } else {
                 String::new()
             };
+            let traced = match &report.workspace_guard {
+                Some(guard) if guard.traced_checks => format!("  {dim}tracing{dim:#} in checks"),
+                _ => String::new(),
+            };
             format!(
-                "  {dim}containment{dim:#} {}{why}{attempts}",
+                "  {dim}containment{dim:#} {}{why}{traced}{attempts}",
                 contained.as_str()
             )
         }

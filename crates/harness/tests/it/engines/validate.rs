@@ -285,8 +285,9 @@ fn the_adapter_of_a_provider_is_closed_in_every_way_it_must_be() {
     let want = "model_provider_gate_blocks, unadmitted_pair_blocks, mismatch_blocks, invalid_admission_blocks, \
         decision_missing_blocks, not_decided_blocks, external_blocked_when_local_required, external_approved_needs_all_fields, \
         class_status_mismatch_blocks, credentials_missing_blocks, local_config_missing_blocks, reasoning_only_blocks, \
-        delayed_content_allows, fallback_model_refused_on_wire, wrong_digest_blocks, missing_binary_blocks, \
-        non_executable_blocks, shell_keyword_is_not_a_provider, provider_timeout_fail_closed, surviving_children_ended, \
+        delayed_content_allows, fallback_model_refused_on_wire, ways_out_refused_on_wire, credential_cut_on_wire, \
+        public_address_passes_on_wire, wrong_digest_blocks, missing_binary_blocks, non_executable_blocks, \
+        shell_keyword_is_not_a_provider, provider_timeout_fail_closed, surviving_children_ended, \
         no_secret_or_endpoint_in_any_artifact";
     assert_eq!(names.join(", "), want);
     assert!(
