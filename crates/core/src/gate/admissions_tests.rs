@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::gate::ladder::{LaneKey, StageProof};
 use crate::records::credential::CredentialWay;
@@ -122,6 +123,7 @@ impl World {
             model: MaybeKnown::NotLookedAt,
             source_files: None,
             confinement: None,
+            stand: Stand::Neutral,
         };
         let gates: [(&'static str, Ask); 8] = [
             ("decision", provider_decision),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::containment::Containment;
 use crate::containment::guard::{Decision, Guard};
+use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::gate::plan::{self, Next};
 use crate::gate::{Answer, GATES, HostFacts, Phase};
@@ -127,6 +128,7 @@ impl World {
             model: self.model.clone(),
             source_files: None,
             confinement: Some(&self.confinement),
+            stand: Stand::Neutral,
         }
     }
 

@@ -2,6 +2,7 @@
 //! the first phase that has any.
 
 use crate::containment::guard::Guard;
+use crate::containment::mounts::stand::Stand;
 use crate::containment::mounts::{Granted, HostPlace};
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
@@ -30,6 +31,8 @@ pub struct Plan {
     pub source: Option<SourceLook>,
     /// How the private workspace and the copies for verification are made.
     pub workspace: WorkspaceKind,
+    /// Where the copy stands in the jails of the run.
+    pub stand: Stand,
     pub control: Control,
     pub limits: Limits,
 }
@@ -74,13 +77,18 @@ impl Plan {
             WorkspaceKind::Copy => "",
             WorkspaceKind::Overlay => ", as an overlay of a cached checkout",
         };
+        let stands = self
+            .stand
+            .words()
+            .map(|words| format!(" {words}"))
+            .unwrap_or_default();
         let fallback = self
             .fallback
             .as_ref()
             .map(|why| format!(" ({why})"))
             .unwrap_or_default();
         format!(
-            "{} works on a {}{made}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
+            "{} works on a {}{made}{stands}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),
@@ -175,6 +183,7 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
             host_can,
             input.source_files,
         ),
+        stand: input.stand.clone(),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };

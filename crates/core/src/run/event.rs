@@ -271,6 +271,9 @@ pub struct OutputRecord {
     /// What the file holds: all of it, or head and tail around a note.
     pub kept_bytes: u64,
     pub redactions: u64,
+    /// Paths of the host that were given other names: the repository is `{repo}`, the home `~`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub paths_replaced: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::containment::Containment;
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
 pub use crate::task::limits::{LimitChanges, Limits};
-use crate::task::source::Source;
+use crate::task::source::{RepositoryName, Source};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
@@ -240,6 +240,9 @@ pub struct Lane {
     /// the tree yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,
+    /// The repository that is copied, once it was looked at. Not of the task: two clones have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryName>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -529,6 +532,7 @@ rollback = "discard the copy"
                 terminal_event: EventType::EngineResult,
                 source_pin: None,
                 containment: None,
+                repository: None,
             },
             label: Label::Case,
             start_tree: MaybeKnown::Known(Digest::of(b"tree")),

@@ -267,6 +267,11 @@ impl Home {
         self.root.join("open")
     }
 
+    /// Where repositories of earlier runs lie, a file each.
+    pub fn repositories(&self) -> PathBuf {
+        self.root.join("repositories")
+    }
+
     /// Makes the directories a run needs, private to this user.
     pub fn create(&self) -> Result<(), Failure> {
         for dir in [&self.root, &self.runs, &self.work(), &self.open_runs()] {

@@ -17,7 +17,7 @@ use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
-use crate::supervise::launch::{self, RunPlace};
+use crate::supervise::launch::RunPlace;
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
@@ -73,7 +73,7 @@ impl Execution<'_> {
     /// Where a process of this run works: a copy, handed over, and a scratch directory.
     pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
         let places = Places::of(self.env, self.home);
-        let mount = copy.mount(&places, Path::new(launch::WORKSPACE));
+        let mount = copy.mount(&places, self.plan.stand.path());
         let copied = (mount.map_err(Stop::Workspace)?, copy.changed_dir());
         let place = RunPlace::make(self.plan, self.env, places, copied, scratch)
             .map_err(Stop::Workspace)?;

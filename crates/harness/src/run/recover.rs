@@ -21,12 +21,13 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 
+use crate::evidence::host_names::HostNames;
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle, OpenEntry, Opening, RunLock};
 use crate::host::files;
-use crate::host::{self, Home};
-use crate::workspace::own_dir;
+use crate::host::{self, Env, Home};
+use crate::workspace::{known, own_dir};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
@@ -47,20 +48,20 @@ pub struct Recovered {
 }
 
 /// Runs listed as open: what `cto run` looks at before it starts.
-pub fn recover_listed(home: &Home) -> Vec<Recovered> {
+pub fn recover_listed(home: &Home, env: &Env) -> Vec<Recovered> {
     own_dir::sweep(home);
-    recover_names(home, &home.open_runs())
+    recover_names(home, env, &home.open_runs())
 }
 
 /// Every run directory of ours: what `cto recover` looks at.
-pub fn recover_all(home: &Home) -> Vec<Recovered> {
+pub fn recover_all(home: &Home, env: &Env) -> Vec<Recovered> {
     own_dir::sweep(home);
-    let mut done = recover_names(home, &home.runs);
-    done.extend(recover_names(home, &home.open_runs()));
+    let mut done = recover_names(home, env, &home.runs);
+    done.extend(recover_names(home, env, &home.open_runs()));
     done
 }
 
-fn recover_names(home: &Home, list: &Path) -> Vec<Recovered> {
+fn recover_names(home: &Home, env: &Env, list: &Path) -> Vec<Recovered> {
     let mut ids: Vec<RunId> = fs::read_dir(list)
         .into_iter()
         .flatten()
@@ -70,14 +71,14 @@ fn recover_names(home: &Home, list: &Path) -> Vec<Recovered> {
     ids.sort();
     ids.into_iter()
         .filter_map(|run_id| {
-            let result = recover_one(home, &run_id).transpose()?;
+            let result = recover_one(home, env, &run_id).transpose()?;
             Some(Recovered { run_id, result })
         })
         .collect()
 }
 
 /// `None` when there was nothing to do.
-fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> {
+fn recover_one(home: &Home, env: &Env, run_id: &RunId) -> Result<Option<()>, RecoverError> {
     let dir = home.runs.join(run_id.as_str());
     let open_entry = OpenEntry::of(home, run_id);
     // A link leads to what lies elsewhere and was not begun here.
@@ -99,7 +100,7 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     if let Some(newer) = newer_rules(&dir) {
         return Err(RecoverError::NewerRules(newer));
     }
-    close(home, run_id, dir, open_entry, lock)?;
+    close((home, env), run_id, dir, open_entry, lock)?;
     Ok(Some(()))
 }
 
@@ -112,7 +113,7 @@ fn newer_rules(dir: &Path) -> Option<RulesNumber> {
 }
 
 fn close(
-    home: &Home,
+    (home, env): (&Home, &Env),
     run_id: &RunId,
     dir: PathBuf,
     open_entry: OpenEntry,
@@ -145,11 +146,13 @@ fn close(
         remove_if_there(&dir.join(bundle::CONTAINMENT))?;
     }
     let identity = identity(run_id, &contract, &lines, &dir)?;
+    let mut secrets = Secrets::default();
+    secrets.names = host_names(&contract, home, env);
     let opening = Opening {
         identity,
         contract,
         sealed_contract,
-        secrets: Secrets::default(),
+        secrets,
         keys: KeyStore::of(home),
     };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
@@ -166,6 +169,15 @@ fn close(
         detail: Some(detail),
     }])?;
     Ok(())
+}
+
+/// Paths the run's bundle has other names for, as far as they are known now.
+fn host_names(contract: &ContractDocument, home: &Home, env: &Env) -> HostNames {
+    let repository = contract
+        .valid()
+        .and_then(|contract| contract.lane.repository.as_ref())
+        .and_then(|named| known::find(home, &named.path_sha256));
+    HostNames::of_host(repository.as_deref().into_iter(), env)
 }
 
 /// An engine was started, so the copy was proven before: `source.json` says so only once a run has

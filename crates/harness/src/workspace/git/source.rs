@@ -65,30 +65,11 @@ impl SourceRepo {
                 "there is no such directory".into(),
             ));
         }
-        // Only questions about places: nothing of the repository's objects is read under its own
-        // configuration.
-        let mut places = scrubbed(git);
-        places.current_dir(dir).args([
-            "rev-parse",
-            "--path-format=absolute",
-            "--show-toplevel",
-            "--absolute-git-dir",
-        ]);
-        places.args(["--git-common-dir", "--show-object-format"]);
-        let answer = asked("rev-parse", places).map_err(no_repository)?;
-        let lines: Vec<&[u8]> = answer
-            .split(|b| *b == b'\n')
-            .filter(|line| !line.is_empty())
-            .collect();
-        let [top, git_dir, common_dir, format] = lines.as_slice() else {
-            return Err(SourceError::NoRepository(
-                "its path cannot be told apart".into(),
-            ));
-        };
-        let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
-        if *format != b"sha1" {
+        let [top, git_dir, common_dir, format] = places_of(git, dir).map_err(no_repository)?;
+        let path = |bytes: Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(bytes));
+        if format != b"sha1" {
             return Err(SourceError::ObjectFormat(
-                String::from_utf8_lossy(format).into_owned(),
+                String::from_utf8_lossy(&format).into_owned(),
             ));
         }
         let mut repo = Self {
@@ -357,6 +338,40 @@ fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
 
 /// What is read of a text file of the repository; its times tell of more.
 const MAX_TEXT: u64 = 16 << 20;
+
+/// Top, git directory, common directory and object format. Only questions about places: nothing of
+/// the repository's objects is read under its own configuration.
+fn places_of(git: &Program, dir: &Path) -> Result<[Vec<u8>; 4], GitError> {
+    const QUESTIONS: [&str; 4] = [
+        "--show-toplevel",
+        "--absolute-git-dir",
+        "--git-common-dir",
+        "--show-object-format",
+    ];
+    let ask = |questions: &[&str]| {
+        let mut command = scrubbed(git);
+        command.current_dir(dir).arg("rev-parse");
+        command.arg("--path-format=absolute").args(questions);
+        asked("rev-parse", command)
+    };
+    let answer = ask(&QUESTIONS)?;
+    let lines: Vec<&[u8]> = answer
+        .strip_suffix(b"\n")
+        .unwrap_or(&answer)
+        .split(|byte| *byte == b'\n')
+        .collect();
+    if let [top, git_dir, common_dir, format] = lines.as_slice() {
+        return Ok([top, git_dir, common_dir, format].map(|line| line.to_vec()));
+    }
+    // A path with a line end in it: each is asked for alone.
+    let alone = |question| {
+        let mut answer = ask(&[question])?;
+        answer.truncate(answer.len().saturating_sub(1));
+        Ok(answer)
+    };
+    let [top, git_dir, common_dir, format] = QUESTIONS.map(alone);
+    Ok([top?, git_dir?, common_dir?, format?])
+}
 
 fn id(answer: Vec<u8>) -> String {
     String::from_utf8_lossy(answer.trim_ascii()).into_owned()
