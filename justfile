@@ -40,6 +40,10 @@ docs:
 bench *args:
     scripts/bench {{args}}
 
+# Honest changes to real projects must pass, breaking ones must not; needs the network to install them
+real-projects *args:
+    scripts/real-projects {{args}}
+
 # Mutation tests of the code that decides
 mutants *args:
     cargo mutants --package cto-core \

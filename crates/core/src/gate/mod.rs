@@ -89,6 +89,8 @@ pub struct HostFacts {
     pub programs: BTreeMap<String, Option<String>>,
     /// Programs outside the system directories, and what of them a jail must be shown.
     pub toolchains: Vec<ToolchainUse>,
+    /// What the operator named beside them.
+    pub named: Vec<NamedPlace>,
     /// Directories the contract has mounted read-only into its workspace.
     pub inputs: Vec<InputUse>,
     /// Why something that was declared cannot be used in a jail.
@@ -121,6 +123,14 @@ pub struct InputUse {
     pub source: Granted,
     /// Its place in the workspace, relative.
     pub path: String,
+}
+
+/// A place the operator named: shown as it is, and searched for programs before any other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedPlace {
+    /// Absent for a place of the system, which every jail is shown.
+    pub place: Option<Granted>,
+    pub bin: String,
 }
 
 /// A program that lives outside the system directories, resolved to what a jail needs of it.

@@ -7,7 +7,7 @@ use crate::containment::mounts::{Granted, HostPlace};
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
 use crate::gate::{
-    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse,
+    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, NamedPlace, Phase, ToolchainUse,
 };
 use crate::task::contract::{Contract, Control, Limits, MutationMode};
 use crate::task::source::{Looked, SourceLook};
@@ -24,6 +24,8 @@ pub struct Plan {
     /// Why the containment is less than what was asked for.
     pub fallback: Option<String>,
     pub toolchains: Vec<ToolchainUse>,
+    /// What the operator named beside them.
+    pub named: Vec<NamedPlace>,
     /// The engine's own program, where it is not this binary.
     pub engine: Option<EngineUse>,
     pub inputs: Vec<InputUse>,
@@ -59,6 +61,7 @@ impl Plan {
         let granted = toolchains
             .flat_map(|toolchain| &toolchain.mounts)
             .chain(engine.flat_map(|engine| &engine.mounts))
+            .chain(self.named.iter().filter_map(|named| named.place.as_ref()))
             .chain(self.inputs.iter().map(|input| &input.source));
         let mut shown: Vec<HostPlace> = granted.map(Granted::shown).collect();
         shown.sort();
@@ -170,6 +173,11 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
             .host
             .known()
             .map(|host| host.toolchains.clone())
+            .unwrap_or_default(),
+        named: input
+            .host
+            .known()
+            .map(|host| host.named.clone())
             .unwrap_or_default(),
         engine: input.host.known().and_then(|host| host.engine.clone()),
         inputs: input

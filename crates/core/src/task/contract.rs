@@ -243,6 +243,10 @@ pub struct Lane {
     /// The repository that is copied, once it was looked at. Not of the task: two clones have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<RepositoryName>,
+    /// Places of the host that the operator has shown beside the programs it finds by itself, with
+    /// the home written as `~`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolchains: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -533,6 +537,7 @@ rollback = "discard the copy"
                 source_pin: None,
                 containment: None,
                 repository: None,
+                toolchains: Vec::new(),
             },
             label: Label::Case,
             start_tree: MaybeKnown::Known(Digest::of(b"tree")),

@@ -3,7 +3,7 @@
 //!
 //! - `mod.rs` time, random names, `Env`, `Home`, the program itself
 //! - `files.rs` reading, hashing and removing files; `digest_cache.rs` digests of programs, kept
-//! - `settings.rs` the config file; `toolchains.rs` which programs a jail can be shown, `places.rs`
+//! - `settings.rs` the config file; `toolchains/` which programs a jail can be shown, `places/`
 //!   which places; `programs.rs` which may run outside one; `way.rs` who could have written what a
 //!   path leads to
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
@@ -156,6 +156,19 @@ impl Env {
         self.get(name)
             .and_then(OsStr::to_str)
             .is_some_and(|value| value == "1")
+    }
+
+    /// The same with these directories before every other that is searched for programs.
+    pub fn searching_first<'p>(&self, dirs: impl Iterator<Item = &'p Path>) -> Self {
+        let mut path = OsString::new();
+        for dir in dirs {
+            path.push(dir);
+            path.push(":");
+        }
+        path.push(self.get("PATH").unwrap_or_default());
+        let mut env = self.clone();
+        env.variables.insert("PATH".into(), path);
+        env
     }
 
     /// Where a program that runs in a jail is, by PATH: a regular file someone may execute. What

@@ -2,7 +2,8 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `inputs.rs` what is put beside its files
+//! - `source.rs` the repository; `inputs.rs` what is put beside its files; `this_host.rs`
+//!   what it needs of this host
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
@@ -13,6 +14,7 @@ pub mod engine_program;
 mod inputs;
 pub mod provider;
 pub mod source;
+mod this_host;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,9 +24,7 @@ use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
-use cto_core::gate::{
-    self, Answer, Binary, Credential, GateInput, GateReport, HostFacts, InputUse, LaneFacts,
-};
+use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
 use cto_core::records::credential::CredentialWay;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
@@ -38,19 +38,13 @@ use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
-use crate::host::failure;
-use crate::host::places::Places;
-use crate::host::probes;
 use crate::host::programs::NoProgram;
-use crate::host::toolchains::{self, Resolved};
-use crate::host::{self, Env, Home, OwnProgram, programs};
+use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
 use crate::task::request::{Request, SourceRequest};
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git;
-use crate::workspace::overlay;
 
 /// What planning came to.
 pub struct Planned {
@@ -79,6 +73,7 @@ pub fn contract_of(
     request: &Request,
     own: &OwnProgram,
     facts: &MaybeKnown<LaneFacts>,
+    env: &Env,
 ) -> ContractDocument {
     let invalid = |errors| {
         ContractDocument::Invalid(InvalidContract {
@@ -106,6 +101,8 @@ pub fn contract_of(
         },
         _ => None,
     };
+    let shown = request.toolchains.iter();
+    let shown_as = shown.map(|path| toolchains::shorten(path, env)).collect();
     let circumstances = Circumstances {
         label: request.label,
         lane: Lane {
@@ -130,6 +127,7 @@ pub fn contract_of(
             // Where a source is copied, its tree decides; nobody has looked yet.
             containment: None,
             repository: None,
+            toolchains: shown_as,
         },
         start_tree: match request.source {
             Some(_) => MaybeKnown::NotLookedAt,
@@ -184,7 +182,7 @@ pub fn plan(
 ) -> Planned {
     let lane = lane_of(request, env, home);
     let mut planned = Planned {
-        contract: contract_of(request, own, &lane),
+        contract: contract_of(request, own, &lane, env),
         lane,
         plan: None,
         gates: GateReport {
@@ -235,7 +233,7 @@ pub fn plan(
                 };
             }
             Next::LookAtHost if host == MaybeKnown::NotLookedAt => {
-                let mut facts = look_at_host(&planned.contract, request, env, home);
+                let mut facts = this_host::look(&planned.contract, request, env, home);
                 engine_program(request, &planned.lane, env, home, &mut facts);
                 host = MaybeKnown::Known(facts);
             }
@@ -346,86 +344,4 @@ fn engine_program(
         Ok(engine) => facts.engine = Some(engine),
         Err(why) => facts.lane_missing.push(why),
     }
-}
-
-/// What the harness starts by itself, whatever the contract says.
-fn lane_missing(env: &Env, home: &Home) -> Vec<String> {
-    let shell = Path::new(host::SHELL);
-    let no_git = match programs::git(env, home) {
-        Err(none) => Some(none.to_string()),
-        Ok(git) => match git::own_programs(&git) {
-            Err(error) => Some(failure::chain(&error)),
-            Ok(dir) => programs::unclean(&dir, env, home)
-                .map(|why| format!("git's own programs in {}: {why}", dir.display())),
-        },
-    };
-    let no_shell = (!shell.is_file()).then(|| format!("{} is not there", shell.display()));
-    [no_git, no_shell].into_iter().flatten().collect()
-}
-
-fn look_at_host(
-    contract: &ContractDocument,
-    request: &Request,
-    env: &Env,
-    home: &Home,
-) -> HostFacts {
-    let mut facts = HostFacts {
-        jail_missing: probes::missing_containment(home),
-        lane_missing: lane_missing(env, home),
-        ..HostFacts::default()
-    };
-    // Only a repository is ever put below an overlay.
-    facts.overlay =
-        request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
-    for name in contract
-        .valid()
-        .map(gate::programs_needed)
-        .unwrap_or_default()
-    {
-        let place = match toolchains::resolve(&name, env, home) {
-            Resolved::Missing => None,
-            Resolved::System(path) => Some(path.display().to_string()),
-            Resolved::Toolchain(toolchain) => {
-                let program = toolchain.record.program.clone();
-                facts.toolchains.push(toolchain);
-                Some(program)
-            }
-            Resolved::Unusable(why) => {
-                facts.unusable.push(why);
-                Some(name.clone())
-            }
-        };
-        facts.programs.insert(name, place);
-    }
-    for rule in contract
-        .valid()
-        .map(|contract| contract.inputs.as_slice())
-        .unwrap_or_default()
-    {
-        let path = rule.as_str().trim_end_matches('/');
-        let found = request
-            .case
-            .inputs
-            .as_deref()
-            .and_then(|dir| inputs::input_at(dir, path));
-        let granted = found.map(|found| Places::of(env, home).named(&found, false, &[]));
-        let path = path.to_owned();
-        match granted {
-            Some(Ok(source)) => facts.inputs.push(InputUse { source, path }),
-            Some(Err(refused)) => facts
-                .unusable
-                .push(format!("the input {path:?} cannot be shown: {refused}")),
-            None => facts
-                .unusable
-                .push(format!("the input {path:?} is not there, or is a link")),
-        }
-    }
-    // A repository's files are not known yet; those of a case are.
-    if let (None, Some(contract)) = (&request.source, contract.valid()) {
-        let tree = request.case.baseline();
-        let masked = confine(request.contain, contract, &tree).guard.masked;
-        let misplaced = inputs::out_of_place(contract, &tree, &masked);
-        facts.unusable.extend(misplaced);
-    }
-    facts
 }

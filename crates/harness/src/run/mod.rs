@@ -33,6 +33,7 @@ use cto_core::values::blocker::Finding;
 
 use crate::evidence::{OpenBundle, SealedBundle};
 use crate::host::failure::Failure;
+use crate::host::places::Places;
 use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
@@ -63,6 +64,12 @@ pub fn run_asking(
     cancel: &Cancel,
     progress: &mut dyn Progress,
 ) -> Result<SealedBundle, Failure> {
+    // A state home that every jail could read is not even made.
+    if let Some(refused) = Places::of(env, home).no_jail() {
+        return Err(Failure::usage(refused.code(), refused.to_string())
+            .so("nothing ran")
+            .hint("set HOME to a directory outside the system, or name another state home with --home DIR"));
+    }
     let own = OwnProgram::find(home)?;
     home.create()?;
     let keys = open::keys(home)?;

@@ -253,15 +253,19 @@ impl Running {
         output: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<Ended, SuperviseError> {
         let watched = |source| SuperviseError::Watch { source };
-        let passing = match self.stand_ins.take() {
+        let prepared = match self.stand_ins.take() {
             Some((stand_ins, terminal)) => {
-                Some(stand_ins.begin(terminal, cancel).map_err(watched)?)
+                Some(stand_ins.prepare(terminal, cancel).map_err(watched)?)
             }
             None => None,
         };
         if let Some(jail) = &self.jail {
             cto_jail::go(&jail.control).map_err(watched)?;
         }
+        let passing = match prepared {
+            Some(prepared) => Some(prepared.begin().map_err(watched)?),
+            None => None,
+        };
         let (end, peak) =
             watch::watch(&mut self, cancel, passing.as_ref(), output).map_err(watched)?;
         if let Some(passing) = passing {

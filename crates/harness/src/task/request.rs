@@ -60,6 +60,8 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Places of the host to show beside the programs that are found, absolute.
+    pub toolchains: Vec<PathBuf>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
 }
@@ -82,6 +84,7 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            toolchains: Vec::new(),
             keep: false,
         }
     }
@@ -155,6 +158,11 @@ impl Request {
         Self { source, ..self }
     }
 
+    /// Shows places of the host beside the programs that are found.
+    pub fn showing(self, toolchains: Vec<PathBuf>) -> Self {
+        Self { toolchains, ..self }
+    }
+
     pub fn keeping_workspace(self, keep: bool) -> Self {
         Self { keep, ..self }
     }
@@ -198,9 +206,31 @@ pub struct EngineChoice {
     pub contain: Containment,
     pub limits: LimitChanges,
     pub lane: LaneOptions,
+    /// Places of the host to show, as they were typed.
+    pub toolchains: Vec<PathBuf>,
 }
 
 impl EngineChoice {
+    /// What is to be shown, each once, under names that can be written down.
+    fn shown(&self) -> Result<Vec<PathBuf>, Failure> {
+        let mut shown = Vec::new();
+        for typed in &self.toolchains {
+            let bad = || {
+                Failure::usage("bad_path", "the path of a toolchain cannot be used")
+                    .at(typed.display().to_string())
+                    .so("nothing ran")
+            };
+            let path = std::path::absolute(typed).map_err(|error| bad().because(&error))?;
+            if path.to_str().is_none_or(|text| text.contains([':', '\n'])) {
+                return Err(bad().reason("it is not UTF-8, or holds a colon or a line break"));
+            }
+            if !shown.contains(&path) {
+                shown.push(path);
+            }
+        }
+        Ok(shown)
+    }
+
     /// `fake` was left without anything to play.
     fn plays_nothing(&self) -> bool {
         self.engine == DEFAULT_ENGINE && self.script.is_none()
@@ -245,6 +275,7 @@ impl EngineChoice {
             .playing(script, own_script)
             .limited(limits)
             .in_lane(self.lane.clone())
+            .showing(self.shown()?)
             .contained(self.contain))
     }
 }

@@ -14,6 +14,7 @@ mod fixtures;
 mod jail;
 mod program;
 mod tampering;
+mod tools;
 mod work;
 
 use std::path::Path;

@@ -39,6 +39,8 @@ const MASKED: [&str; 13] = [
     "/proc/kmsg",
     "/proc/config.gz",
 ];
+/// A way with a link in it is refused.
+const NO_LINKS: ResolveFlags = ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS);
 const READ_ONLY: u64 = sys::ATTR_RDONLY | sys::ATTR_NOSUID | sys::ATTR_NODEV;
 
 struct Root {
@@ -66,34 +68,20 @@ impl Root {
     /// A place to mount at, made where it is missing: one of the workspace that is there already
     /// stays as it is. No link on the way is followed: it would lead through the host's root.
     fn hold(&self, path: &Path, is_dir: bool) -> io::Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut held = rustix::fs::open(&self.base, flags | OFlags::DIRECTORY, Mode::empty())?;
-        let mut parts = path
-            .strip_prefix("/")
-            .unwrap_or(path)
-            .components()
-            .peekable();
-        while let Some(part) = parts.next() {
-            let (name, last) = (part.as_os_str(), parts.peek().is_none());
-            let into = is_dir || !last;
-            let wanted = if into {
-                flags | OFlags::DIRECTORY
-            } else {
-                flags
-            };
-            let found = match rustix::fs::openat(&held, name, wanted, Mode::empty()) {
-                Err(Errno::NOENT) => {
-                    make_empty(&held, name, into)?;
-                    rustix::fs::openat(&held, name, wanted, Mode::empty())?
-                }
-                found => found?,
-            };
-            held = found;
+        match (self.find(path, is_dir), path.parent(), path.file_name()) {
+            (Err(Errno::NOENT), Some(parent), Some(name)) => {
+                make_empty(&self.hold(parent, true)?, name, is_dir)?;
+                Ok(self.find(path, is_dir)?)
+            }
+            (found, ..) => Ok(found?),
         }
-        match FileType::from_raw_mode(rustix::fs::fstat(&held)?.st_mode) {
-            FileType::Symlink => Err(io::Error::other("a link is in its place")),
-            _ => Ok(held),
-        }
+    }
+
+    fn find(&self, path: &Path, is_dir: bool) -> rustix::io::Result<OwnedFd> {
+        let mut flags = OFlags::PATH | OFlags::CLOEXEC;
+        flags.set(OFlags::DIRECTORY, is_dir);
+        let (place, mode) = (self.at(path), Mode::empty());
+        rustix::fs::openat2(rustix::fs::CWD, place, flags, mode, NO_LINKS)
     }
 
     /// Shows a tree of the host at a path inside.
@@ -147,8 +135,7 @@ fn held_path(held: &OwnedFd) -> PathBuf {
 /// what was looked at: anything else came there since.
 fn pin_source(mount: &Mount) -> io::Result<OwnedFd> {
     let (flags, mode) = (OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    let no_links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let place = rustix::fs::openat2(rustix::fs::CWD, &mount.source, flags, mode, no_links)?;
+    let place = rustix::fs::openat2(rustix::fs::CWD, &mount.source, flags, mode, NO_LINKS)?;
     let found = rustix::fs::fstat(&place)?;
     match (found.st_dev, found.st_ino) == (mount.id.device, mount.id.inode) {
         true => Ok(place),

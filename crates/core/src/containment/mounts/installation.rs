@@ -186,9 +186,12 @@ const MANAGERS: [&str; 10] = [
 ];
 
 /// Hidden names an installation has. One with any other is somebody's directory as well.
-const HIDDEN: [&str; 7] = [
+const HIDDEN: [&str; 10] = [
     ".gitignore",
+    ".gitattributes",
     ".lock",
+    ".DS_Store",
+    ".messages.txt",
     ".brew",
     ".bottle",
     ".condarc",
@@ -209,8 +212,47 @@ pub const TOKENS: [&str; 9] = [
     ".netrc",
 ];
 
+/// A directory that would be an installation, were it not for a name in it that none has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mixed {
+    pub kind: &'static str,
+    pub root: PathBuf,
+    /// The first such name.
+    pub hidden: String,
+}
+
 /// What a directory is, by its own files; none where they do not say.
 pub fn recognise(signs: &Signs) -> Option<Installation> {
+    let known = by_its_files(signs)?;
+    match stands_alone(&known) || (signs.hidden.is_some() && strange(signs).is_none()) {
+        true => Some(known),
+        false => None,
+    }
+}
+
+/// An installation that is somebody's directory as well, by a hidden name in it.
+pub fn mixed(signs: &Signs) -> Option<Mixed> {
+    let known = by_its_files(signs).filter(|known| !stands_alone(known))?;
+    let hidden = strange(signs)?.to_owned();
+    Some(Mixed {
+        kind: known.kind,
+        root: known.root,
+        hidden,
+    })
+}
+
+/// Kinds whose path says everything: what else lies there is part of them.
+fn stands_alone(known: &Installation) -> bool {
+    in_nix_store(&known.root) || known.root.ends_with("node_modules")
+}
+
+/// The first hidden name that no installation has.
+fn strange(signs: &Signs) -> Option<&str> {
+    let names = signs.hidden.as_ref()?.iter().map(String::as_str);
+    names.filter(|name| !HIDDEN.contains(name)).min()
+}
+
+fn by_its_files(signs: &Signs) -> Option<Installation> {
     let found = |kind, is_base, manager, by_path| {
         let root = signs.root.clone();
         Some(Installation {
@@ -226,10 +268,6 @@ pub fn recognise(signs: &Signs) -> Option<Installation> {
     }
     if signs.root.ends_with("node_modules") {
         return found("packages of npm", false, None, true);
-    }
-    let hidden = signs.hidden.as_ref()?;
-    if hidden.iter().any(|name| !HIDDEN.contains(&name.as_str())) {
-        return None;
     }
     let fits = |row: &&Row| {
         ends_with(&signs.root, row.ends) && row.marks.iter().all(|mark| signs.marks.contains(mark))

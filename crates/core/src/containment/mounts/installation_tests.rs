@@ -120,3 +120,32 @@ fn installations_are_known_by_their_own_files() {
     assert_eq!(found.last().unwrap(), Path::new("/p/lib/node_modules"));
     assert!(!found.iter().any(|dir| dir == Path::new("/")));
 }
+
+#[test]
+fn a_strange_name_is_told_and_not_passed_over() {
+    let signs = |root: &str, marks: &[&'static str], hidden: Option<&[&str]>| Signs {
+        root: root.into(),
+        marks: marks.iter().copied().collect(),
+        hidden: hidden.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+    };
+    let python = [PYTHON, PYTHON_LIBRARY];
+    for (hidden, strange) in [
+        (Some(&[][..]), None),
+        (Some(&[".gitignore", ".DS_Store"][..]), None),
+        (Some(&[".lock", ".ssh", ".aws"][..]), Some(".aws")),
+        (None, None),
+    ] {
+        let signs = signs("/home/me/kit", &python, hidden);
+        let (known, mixed) = (recognise(&signs), mixed(&signs));
+        assert_eq!(mixed.as_ref().map(|mixed| mixed.hidden.as_str()), strange);
+        assert_eq!(known.is_some(), hidden.is_some() && strange.is_none());
+        assert!(known.is_none() || mixed.is_none());
+    }
+    // What is no installation is none with a strange name either.
+    assert_eq!(
+        mixed(&signs("/home/me/docs", &[BIN], Some(&[".aws"]))),
+        None
+    );
+    let packages = signs("/srv/x/node_modules", &[], Some(&[".bin", ".cache"]));
+    assert!(recognise(&packages).is_some() && mixed(&packages).is_none());
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::Kept;
+use super::installation::Mixed;
 
 /// What is wrong with the place a file in a jail's reach names.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,6 +17,8 @@ pub enum Flaw {
     Open(PathBuf),
     /// It lies at or below a repository.
     Repository(PathBuf),
+    /// It would be an installation, but holds a name that none has.
+    Mixed(String),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,6 +34,8 @@ pub enum Refused {
     HostsOwn(PathBuf),
     /// A program's directory that is no installation.
     NoInstallation(PathBuf),
+    /// A program's installation that is somebody's directory as well.
+    Mixed(Mixed),
     /// A file that a jail could have written names it.
     Wish {
         file: PathBuf,
@@ -46,7 +51,7 @@ impl Refused {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Exposes(..) | Self::InSystem(..) => "state_exposed",
-            Self::Wish { .. } | Self::NoInstallation(_) => "toolchain_unavailable",
+            Self::Wish { .. } | Self::NoInstallation(_) | Self::Mixed(_) => "toolchain_unavailable",
             Self::Missing(_) | Self::JailsOwn(_) | Self::HostsOwn(_) | Self::NotOurs(_) => {
                 "bad_path"
             }
@@ -80,6 +85,11 @@ impl fmt::Display for Refused {
                 "{} is no installation that is known by its files",
                 path.display()
             ),
+            Self::Mixed(Mixed { kind, root, hidden }) => write!(
+                out,
+                "{root} looks like {kind} but holds {hidden}, which no installation does: it may be somebody's directory",
+                root = root.display()
+            ),
             Self::Wish { file, target, flaw } => {
                 let (file, target) = (file.display(), target.display());
                 write!(out, "{file} leads to {target}, ")?;
@@ -88,6 +98,9 @@ impl fmt::Display for Refused {
                         out,
                         "which is no installation that is known by its files, and a command in a jail could have written {file}"
                     ),
+                    Flaw::Mixed(name) => {
+                        write!(out, "which holds {name}, a name that no installation has")
+                    }
                     Flaw::Owner(path) => {
                         write!(out, "and {} belongs to somebody else", path.display())
                     }

@@ -54,7 +54,7 @@ pub(super) fn is_hosts_own(path: &Path) -> bool {
 impl House {
     /// What is kept from every jail cannot lie in what every jail is shown: there is no jail then.
     /// A link on the way to it tells nothing.
-    pub(super) fn keep_out_of_the_system(&self) -> Result<(), Refused> {
+    pub fn in_the_system(&self) -> Result<(), Refused> {
         let ours = |kept: &&KeptPlace| matches!(kept.what, Kept::Home | Kept::State | Kept::Config);
         let is_shown = |kept: &&KeptPlace| {
             let place = Place {

@@ -72,6 +72,10 @@ pub struct LaneArgs {
     /// Seconds the engine may stay silent
     #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
     idle: Option<u32>,
+    /// A program, or the directory of an installation, to show read-only where cto does not find it
+    /// by itself (repeatable)
+    #[arg(long, value_name = "PATH")]
+    toolchain: Vec<PathBuf>,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -128,6 +132,7 @@ impl LaneArgs {
                 model_calls: self.records.model_calls(),
             },
             lane: self.records.asked(),
+            toolchains: self.toolchain.clone(),
         }
     }
 }

@@ -169,13 +169,21 @@ pub struct Passing {
     terminal: Option<Arc<Terminal>>,
 }
 
+/// Everything that must be in place before the process inside runs; nothing is passed on yet.
+pub struct Prepared {
+    passing: Passing,
+    ending: Ending,
+    mark: Arc<PipeWriter>,
+    input: Option<PipeWriter>,
+    outputs: Vec<(PipeReader, OwnedFd)>,
+}
+
 impl StandIns {
-    /// Begins to pass on. `other_side` is that of the jail's terminal.
-    pub fn begin(self, other_side: Option<OwnedFd>, cancel: &Cancel) -> io::Result<Passing> {
+    /// Takes the terminal over. `other_side` is that of the jail's terminal.
+    pub fn prepare(self, other_side: Option<OwnedFd>, cancel: &Cancel) -> io::Result<Prepared> {
         let (ending, ended) = io::pipe()?;
         let ending = Ending(Arc::new(ending));
         let (arrived, mark) = io::pipe()?;
-        let mark = Arc::new(mark);
         let terminal = match (other_side, self.wiring.terminal) {
             (Some(other_side), Some(number)) => Some(Arc::new(Terminal::stand_in_for(
                 (operators(number)?, operators(self.wiring.screen(number))?),
@@ -185,14 +193,39 @@ impl StandIns {
             )?)),
             _ => None,
         };
-        let mut passing = Passing {
+        let passing = Passing {
             ended: Some(ended),
             arrived,
             outputs: Vec::new(),
             inputs: Vec::new(),
             terminal,
         };
-        for (from, to) in self.outputs {
+        if let Some(terminal) = &passing.terminal {
+            // Before anything inside runs: a key that is typed for it must not mean us.
+            terminal.keys();
+        }
+        Ok(Prepared {
+            passing,
+            ending,
+            mark: Arc::new(mark),
+            input: self.input,
+            outputs: self.outputs,
+        })
+    }
+}
+
+impl Prepared {
+    /// Begins to pass on. The process inside may already run: what it writes waits in its pipes, and
+    /// our threads are made while it starts.
+    pub fn begin(self) -> io::Result<Passing> {
+        let Self {
+            mut passing,
+            ending,
+            mark,
+            input,
+            outputs,
+        } = self;
+        for (from, to) in outputs {
             let (ending, mark) = (ending.clone(), mark.clone());
             passing.outputs.push(spawn(move || {
                 let passed = output::pass_on(from, &to, &ending);
@@ -201,8 +234,6 @@ impl StandIns {
             })?);
         }
         if let Some(terminal) = &passing.terminal {
-            // Before anything inside runs: a key that is typed for it must not mean us.
-            terminal.keys();
             let (shown, its_ending, mark) = (terminal.clone(), ending.clone(), mark.clone());
             passing.outputs.push(spawn(move || {
                 shown.show(&its_ending);
@@ -214,7 +245,7 @@ impl StandIns {
                 .inputs
                 .push(spawn(move || typed.read_keys(&ending))?);
         }
-        if let Some(to) = self.input {
+        if let Some(to) = input {
             let from = operators(0)?;
             passing
                 .inputs

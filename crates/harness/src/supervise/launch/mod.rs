@@ -110,6 +110,12 @@ impl<'a> RunPlace<'a> {
             .toolchains
             .iter()
             .flat_map(|toolchain| &toolchain.mounts)
+            .chain(
+                self.plan
+                    .named
+                    .iter()
+                    .filter_map(|named| named.place.as_ref()),
+            )
             .chain(also.iter().copied())
             .map(|granted| (granted.target(), granted))
             .collect();
@@ -135,9 +141,10 @@ impl<'a> RunPlace<'a> {
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
         let toolchains = &self.plan.toolchains;
-        let mut path: Vec<&str> = toolchains
-            .iter()
-            .filter_map(|toolchain| toolchain.bin.as_deref())
+        let named = self.plan.named.iter().map(|named| named.bin.as_str());
+        let found = toolchains.iter();
+        let mut path: Vec<&str> = named
+            .chain(found.filter_map(|toolchain| toolchain.bin.as_deref()))
             .collect();
         path.push(SYSTEM_PATH);
         let home = Path::new(SCRATCH).join("home");

@@ -281,7 +281,7 @@ const ONE_PLACE: &[OnePlace] = &[
         ],
         in_strings: false,
         places: &[
-            "crates/harness/src/host/places.rs",
+            "crates/harness/src/host/places/",
             "crates/core/src/containment/mounts/",
         ],
     },

@@ -136,12 +136,24 @@ fn only_what_looks_like_an_installation_is_shown_whole() {
             "home/.pyenv/versions/3.11/bin/python3",
             "home/.pyenv/versions/3.11",
         ),
-        ("home/mixed/bin/python3", "home/mixed/bin/python3"),
         ("home/repo/tools/bin/mytool", "home/repo/tools/bin/mytool"),
     ] {
         let granted = places.program(&lab.at(program)).unwrap().unwrap();
         assert_eq!(granted.path(), lab.at(shown), "{program}");
     }
+    // Cut down to one file it would be another program.
+    let refused = places
+        .program(&lab.at("home/mixed/bin/python3"))
+        .unwrap_err();
+    assert_eq!(refused.code(), "toolchain_unavailable");
+    assert!(refused.to_string().contains(".aws"), "{refused}");
+    let wish = places.wish(&lab.at("ws/x"), &lab.at("home/mixed/bin/python3"), &[]);
+    assert!(wish.unwrap_err().to_string().contains(".aws"));
+    // A home is never shown, so what it looks like does not matter.
+    lab.python("home");
+    lab.put("home/bin/tool");
+    let granted = lab.places().program(&lab.at("home/bin/tool")).unwrap();
+    assert_eq!(granted.unwrap().path(), lab.at("home/bin/tool"));
 }
 
 #[test]
@@ -197,5 +209,5 @@ fn the_kernels_table_of_mounts_is_read() {
     let mounted = mount_table();
     assert!(mounted.iter().any(|mount| mount.point == Path::new("/")));
     assert!(mounted.iter().any(|mount| mount.kind == "proc"));
-    assert_eq!(unescaped(b"/a\\040b\\134c"), PathBuf::from("/a b\\c"));
+    assert_eq!(kept::unescaped(b"/a\\040b\\134c"), PathBuf::from("/a b\\c"));
 }

@@ -2,6 +2,8 @@
 //! them, without running any of them. A jail without HOME would otherwise silently use another
 //! version (`docs/decisions/0003-toolchains-in-a-jail.md`); what may be shown is decided in core (0025).
 
+mod shims;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,7 @@ use cto_core::containment::mounts::{Granted, Refused, is_system};
 use cto_core::gate::ToolchainUse;
 use cto_core::run::event::Toolchain;
 
+use self::shims::behind_the_shim;
 use crate::host::places::Places;
 use crate::host::{Env, Home, digest_cache, files};
 
@@ -31,6 +34,12 @@ pub enum Resolved {
 /// Resolves a name by the operator's PATH.
 pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     resolve_beside(name, &[], &Places::of(env, home), env, home)
+}
+
+/// What is in a granted place needs no other.
+fn in_shown(named: &Path, real: &Path, shown: &[Granted]) -> bool {
+    let holds = |granted: &&Granted| real.starts_with(granted.path()) && !granted.writable();
+    !is_system(named) && shown.iter().any(|granted| holds(&granted))
 }
 
 /// The same for a jail that is shown some places already.
@@ -66,12 +75,15 @@ pub fn resolve_beside(
             }
             (bin, _) => (real.clone(), bin, Vec::new()),
         },
+        None if in_shown(&named, &real, shown) => (real.clone(), dir_of(&named, &real), Vec::new()),
         None => match places.program(&named) {
-            Ok(granted) => (
-                real.clone(),
-                real.parent().map(Path::to_owned),
-                granted.into_iter().collect(),
-            ),
+            Ok(granted) => {
+                let bin = match &granted {
+                    Some(granted) if granted.is_dir() => dir_in(granted, &named, &real),
+                    _ => real.parent().map(Path::to_owned),
+                };
+                (real.clone(), bin, granted.into_iter().collect())
+            }
             Err(refused) => return Resolved::Unusable(format!("{name}: {refused}")),
         },
     };
@@ -111,6 +123,21 @@ pub fn resolve_beside(
         mounts,
         env: told,
     })
+}
+
+/// The directory that has a program by the name it was found by: what an installation has in `bin` is
+/// often a link to a file of another name.
+fn dir_in(granted: &Granted, named: &Path, real: &Path) -> Option<PathBuf> {
+    let dir = dir_of(named, real)?;
+    match dir.starts_with(granted.path()) {
+        true => Some(dir),
+        false => real.parent().map(Path::to_owned),
+    }
+}
+
+fn dir_of(named: &Path, real: &Path) -> Option<PathBuf> {
+    let dir = named.parent().and_then(|dir| dir.canonicalize().ok());
+    dir.or_else(|| real.parent().map(Path::to_owned))
 }
 
 /// The directory of a program that a jail can see, where it does not look for programs by itself:
@@ -165,8 +192,18 @@ fn based_on(
     let environment = places.environment(root).map_err(refused)?;
     let mut known = shown.to_vec();
     known.push(environment.clone());
-    let base = places.wish(config, &python, &known).map_err(refused)?;
-    Ok([Some(environment), base].into_iter().flatten().collect())
+    let Some(base) = places.wish(config, &python, &known).map_err(refused)? else {
+        return Ok(vec![environment]);
+    };
+    let mut shown = vec![environment, base.clone()];
+    for way in [python, root.join("bin/python3"), root.join("bin/python")] {
+        for other in places.other_names(&base, &way) {
+            if !shown.contains(&other) {
+                shown.push(other);
+            }
+        }
+    }
+    Ok(shown)
 }
 
 /// Crates that were fetched before, for builds without a network: where cargo looks, and what it is
@@ -189,110 +226,6 @@ pub fn shorten(path: &Path, env: &Env) -> String {
         Some(rest) => format!("~/{}", rest.display()),
         None => path.display().to_string(),
     }
-}
-
-/// Version managers put a stand-in on PATH; the real program is found by their own files.
-fn behind_the_shim(name: &str, found: &Path, env: &Env) -> Result<PathBuf, String> {
-    let dir = found.parent().unwrap_or(Path::new("/"));
-    if dir.ends_with("shims") {
-        return pyenv(name, dir, env);
-    }
-    let is_rustup = found
-        .canonicalize()
-        .is_ok_and(|real| real.file_name().is_some_and(|file| file == "rustup"));
-    if is_rustup {
-        rustup(name, env)
-    } else {
-        Ok(found.to_owned())
-    }
-}
-
-fn pyenv(name: &str, shims: &Path, env: &Env) -> Result<PathBuf, String> {
-    let root = shims.parent().unwrap_or(Path::new("/"));
-    let root = if root.join("versions").is_dir() {
-        root.to_owned()
-    } else {
-        env.path("PYENV_ROOT").unwrap_or_default()
-    };
-    let chosen = match env
-        .get("PYENV_VERSION")
-        .and_then(|v| v.to_str().map(str::to_owned))
-    {
-        Some(version) => version,
-        None => std::fs::read_to_string(root.join("version")).unwrap_or_default(),
-    };
-    for version in chosen
-        .split([':', '\n'])
-        .map(str::trim)
-        .filter(|v| !v.is_empty())
-    {
-        if version == "system" {
-            return without(shims, name, env)
-                .ok_or_else(|| format!("{name}: pyenv says `system`, and the system has none"));
-        }
-        let program = root.join("versions").join(version).join("bin").join(name);
-        if program.exists() {
-            return Ok(program);
-        }
-    }
-    without(shims, name, env).ok_or_else(|| {
-        format!("{name} is a pyenv shim, and no installed version was found behind it")
-    })
-}
-
-/// The next program of that name on PATH, past a shim directory.
-fn without(shims: &Path, name: &str, env: &Env) -> Option<PathBuf> {
-    std::env::split_paths(env.get("PATH")?)
-        .filter(|dir| dir != shims && !dir.ends_with("shims"))
-        .map(|dir| dir.join(name))
-        .find(|path| path.is_file())
-}
-
-fn rustup(name: &str, env: &Env) -> Result<PathBuf, String> {
-    let home = env
-        .path("RUSTUP_HOME")
-        .or_else(|| env.path("HOME").map(|home| home.join(".rustup")))
-        .unwrap_or_default();
-    let from_settings = || {
-        let text = std::fs::read_to_string(home.join("settings.toml")).ok()?;
-        let settings: toml::Table = text.parse().ok()?;
-        Some(settings.get("default_toolchain")?.as_str()?.to_owned())
-    };
-    let chosen = env
-        .get("RUSTUP_TOOLCHAIN")
-        .and_then(|v| v.to_str().map(str::to_owned))
-        .or_else(from_settings);
-    let Some(chosen) = chosen else {
-        return Err(format!(
-            "{name} is a rustup link, and rustup names no default toolchain"
-        ));
-    };
-    let toolchains = home.join("toolchains");
-    let exact = toolchains.join(&chosen);
-    let dir = if exact.is_dir() {
-        exact
-    } else {
-        // `stable` stands for `stable-<host>`.
-        let entries = std::fs::read_dir(&toolchains)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut named: Vec<PathBuf> = entries
-            .filter(|entry| {
-                entry
-                    .file_name()
-                    .to_str()
-                    .is_some_and(|n| n.starts_with(&format!("{chosen}-")))
-            })
-            .map(|entry| entry.path())
-            .collect();
-        named.sort();
-        named
-            .into_iter()
-            .next()
-            .ok_or_else(|| format!("{name}: the rustup toolchain {chosen:?} is not installed"))?
-    };
-    Ok(dir.join("bin").join(name))
 }
 
 #[cfg(test)]

@@ -1,33 +1,35 @@
 //! Places of the host that a jail may be shown: looked at here, decided in core. What is handed to
 //! a jail is always a [`Granted`] that came through here.
+//!
+//! - this file: a path followed link by link, and who asks for it; `kept.rs` what no jail is shown
+
+mod kept;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use cto_core::containment::mounts::installation::{self, Installation, MARKS, Signs, TOKENS};
+use cto_core::containment::mounts::installation::{self, Installation, MARKS, Mixed, Signs};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::containment::mounts::{
-    self, Asked, By, Granted, House, Id, Kept, KeptPlace, Link, Mounted, Place, PlaceKind, Refused,
+    self, Asked, By, Flaw, Granted, House, Id, Kept, KeptPlace, Link, Place, PlaceKind, Refused,
     Step,
 };
 
-use crate::host::{Env, Home, make_private_dir, settings, way};
+pub use kept::{mount_table, tokens_in};
+
+use self::kept::{config_place, homes_of_people, state_places};
+use crate::host::{Env, Home, make_private_dir, way};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
 /// A directory with more names than this is no installation.
 const MOST_NAMES: usize = 4096;
-/// Users of people; the last is nobody's.
-const FIRST_PERSON: u32 = 1000;
-const NOBODY: u32 = 65534;
-/// Where images of Rust keep cargo's home: below `/usr`, which every jail sees.
-const CARGO_OF_IMAGES: &str = "/usr/local/cargo";
 
 /// One name, as the file system has it.
 #[derive(Clone)]
@@ -35,6 +37,12 @@ enum Seen {
     Missing,
     Link(PathBuf),
     Real(PlaceKind, Step),
+}
+
+/// What a directory around a program is.
+enum Around {
+    Known(Installation),
+    Mixed(Mixed),
 }
 
 /// The host as it was found; each name is looked at once.
@@ -142,14 +150,25 @@ impl Places {
             return Ok(None);
         }
         let by = By::Program { links: &real.links };
-        if let Some(known) = self.installation_of(&real.path) {
-            match self.decide(by, &known) {
+        match self.installation_of(&real.path) {
+            Some(Around::Known(known)) => match self.decide(by, &known) {
                 // Then it is not shown whole.
                 Err(Refused::Exposes(..) | Refused::NoInstallation(_)) => {}
                 decided => return decided.map(Some),
+            },
+            // Without what it was installed with it would be another program, or none.
+            Some(Around::Mixed(mixed)) if self.may_be_typed(&mixed.root) => {
+                return Err(Refused::Mixed(mixed));
             }
+            Some(Around::Mixed(_)) | None => {}
         }
         self.file(named).map(Some)
+    }
+
+    /// Could the operator have a place shown by typing it?
+    fn may_be_typed(&self, path: &Path) -> bool {
+        let refused = self.named(path, false, &[]);
+        !matches!(refused, Err(Refused::Exposes(..)))
     }
 
     /// A program without what it was installed with.
@@ -172,9 +191,10 @@ impl Places {
     /// An environment that a program lies in, under the name it was found by.
     pub fn environment(&self, root: &Path) -> Result<Granted, Refused> {
         let place = self.look(root);
-        let known = installation::recognise(&self.signs(&place.path));
-        let Some(known) = known else {
-            return Err(Refused::NoInstallation(place.path));
+        let known = match self.around(&place.path) {
+            Some(Around::Known(known)) => known,
+            Some(Around::Mixed(mixed)) => return Err(Refused::Mixed(mixed)),
+            None => return Err(Refused::NoInstallation(place.path)),
         };
         let by = By::Program {
             links: &place.links,
@@ -207,10 +227,30 @@ impl Places {
             return Ok(None);
         }
         let by = By::Wish { file, shown };
+        let alone = || mounts::decide(&asked(by, false), &real, &self.house);
         match self.installation_of(&real.path) {
-            Some(known) => self.decide(by, &known).map(Some),
-            None => mounts::decide(&asked(by, false), &real, &self.house).map(Some),
+            Some(Around::Known(known)) => self.decide(by, &known).map(Some),
+            None => alone().map(Some),
+            Some(Around::Mixed(mixed)) => match alone() {
+                Err(Refused::Wish { file, target, .. }) => Err(Refused::Wish {
+                    file,
+                    target,
+                    flaw: Flaw::Mixed(mixed.hidden),
+                }),
+                decided => decided.map(Some),
+            },
         }
+    }
+
+    /// Other names of a granted installation that the way to a program passed, beside its own: uv
+    /// keeps `cpython-3.12` as a link to the one of its patches, and environments name the link.
+    pub fn other_names(&self, granted: &Granted, program: &Path) -> Vec<Granted> {
+        let beside = |link: &Link| {
+            link.at.parent() == granted.path().parent()
+                && self.look(&link.at).path == granted.path()
+        };
+        let links = self.look(program).links.into_iter().filter(beside);
+        links.map(|link| granted.clone().under(&link.at)).collect()
     }
 
     fn decide(&self, by: By<'_>, known: &Installation) -> Result<Granted, Refused> {
@@ -223,11 +263,20 @@ impl Places {
         mounts::decide(&asked, &self.look(&known.root), &self.house)
     }
 
-    fn installation_of(&self, program: &Path) -> Option<Installation> {
+    fn installation_of(&self, program: &Path) -> Option<Around> {
         let candidates = installation::candidates(program);
-        candidates
-            .iter()
-            .find_map(|root| installation::recognise(&self.signs(root)))
+        candidates.iter().find_map(|root| self.around(root))
+    }
+
+    fn around(&self, root: &Path) -> Option<Around> {
+        let signs = self.signs(root);
+        let known = installation::recognise(&signs).map(Around::Known);
+        known.or_else(|| installation::mixed(&signs).map(Around::Mixed))
+    }
+
+    /// Why no jail may be built at all while things lie where they do.
+    pub fn no_jail(&self) -> Option<Refused> {
+        self.house.in_the_system().err()
     }
 
     /// The operator's home as `~`: a bundle goes to strangers.
@@ -398,105 +447,6 @@ fn holds(root: &Path, mark: &str) -> bool {
         .iter()
         .filter(|name| name.as_bytes().starts_with(start.as_bytes()))
         .any(|name| there(&dir.join(name).join(rest)))
-}
-
-/// Files with tokens in what a jail is shown: below these directories, and below a cargo home that
-/// is part of the system.
-pub fn tokens_in<'p>(shown: impl Iterator<Item = &'p Path>, env: &Env) -> Vec<PathBuf> {
-    let cargo = env.path("CARGO_HOME").filter(|dir| mounts::is_system(dir));
-    let system = [Some(PathBuf::from(CARGO_OF_IMAGES)), cargo];
-    let dirs: BTreeSet<PathBuf> = shown
-        .map(Path::to_owned)
-        .chain(system.into_iter().flatten())
-        .filter(|dir| dir.is_dir())
-        .collect();
-    let files = dirs
-        .iter()
-        .flat_map(|dir| TOKENS.iter().map(move |name| dir.join(name)));
-    files.filter(|file| file.is_file()).collect()
-}
-
-/// Where evidence, keys and approvals are, and everywhere the next command could look for them.
-fn state_places(env: &Env, home: &Home) -> impl Iterator<Item = PathBuf> {
-    let user = env.path("HOME");
-    let below = |dir: &str| user.as_ref().map(|home| home.join(dir));
-    let variables = ["CTO_STATE_DIR", "CTO_HOME", "CTO_RUNS_DIR"];
-    let state = env.path("XDG_STATE_HOME").or_else(|| below(".local/state"));
-    let profiles = env.path("HERMES_HOME").or_else(|| below(".hermes"));
-    [home.root.clone(), home.runs.clone()]
-        .into_iter()
-        .chain(variables.into_iter().filter_map(|name| env.path(name)))
-        .chain(state.map(|dir| dir.join("cto")))
-        .chain(profiles.map(|dir| dir.join("profiles/cto-planb")))
-        .collect::<Vec<_>>()
-        .into_iter()
-}
-
-/// The config file; where nobody named another one, with the directory that is ours.
-fn config_place(env: &Env) -> Option<PathBuf> {
-    let path = settings::path(env).ok()??;
-    match env.get(settings::VARIABLE) {
-        Some(_) => Some(path),
-        None => path.parent().map(Path::to_owned),
-    }
-}
-
-/// Homes of root, of the operator and of people, as this host lists them.
-fn homes_of_people(operator: u32) -> impl Iterator<Item = PathBuf> {
-    let table = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let home = move |line: &str| {
-        let mut fields = line.split(':').skip(2);
-        let uid: u32 = fields.next()?.parse().ok()?;
-        let dir = PathBuf::from(fields.nth(2)?);
-        let person = uid == 0 || uid == operator || (uid >= FIRST_PERSON && uid != NOBODY);
-        (person && dir.is_absolute() && dir != Path::new("/")).then_some(dir)
-    };
-    let homes: BTreeSet<PathBuf> = table.lines().filter_map(home).collect();
-    homes.into_iter()
-}
-
-/// What is mounted where. Without a list nothing is known of bind mounts; names and numbers of
-/// files are compared all the same.
-pub fn mount_table() -> Vec<Mounted> {
-    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    let mount = |line: &[u8]| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let device = std::str::from_utf8(fields.nth(2)?).ok()?;
-        let (major, minor) = device.split_once(':')?;
-        let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
-        Some(Mounted {
-            point,
-            device: (major.parse().ok()?, minor.parse().ok()?),
-            root,
-            kind: String::from_utf8_lossy(kind).into_owned(),
-        })
-    };
-    table
-        .split(|byte| *byte == b'\n')
-        .filter_map(mount)
-        .collect()
-}
-
-/// A path of the kernel's table, in which some bytes are three octal digits after a backslash.
-fn unescaped(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| *first == b'\\');
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    PathBuf::from(OsString::from_vec(bytes))
 }
 
 #[cfg(test)]
