@@ -236,8 +236,7 @@ pub struct Lane {
     /// What the engine was made from, as its source admission pins it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_pin: Option<String>,
-    /// The containment policy: what a jail of this lane enforces. Absent where no look has found
-    /// the tree yet.
+    /// The containment policy: what a jail of this lane enforces; absent until the tree was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,
     /// The repository that is copied, once it was looked at. Not of the task: two clones have one.

@@ -7,6 +7,7 @@
 //!   which places; `programs.rs` which may run outside one; `way.rs` who could have written what a
 //!   path leads to
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
+//! - `repositories.rs` where those of earlier runs lie
 //! - `dumps.rs` keeps secrets out of core dumps; `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
 //!
 //! Imports no other room. Imported by every room.
@@ -19,6 +20,7 @@ pub mod files;
 pub mod places;
 pub mod probes;
 pub mod programs;
+pub mod repositories;
 pub mod settings;
 pub mod toolchains;
 pub mod way;

@@ -9,12 +9,11 @@ use crate::evidence::secrets::Secrets;
 use crate::evidence::sign::{SignError, Signer};
 use crate::evidence::{EvidenceError, OpenBundle, Opening, reserve_run_dir};
 use crate::host::failure::Failure;
-use crate::host::{self, Env, Home};
+use crate::host::{self, Env, Home, repositories};
 use crate::plan::{Planned, source};
 use crate::run::record;
 use crate::screen::progress::Progress;
 use crate::task::request::Request;
-use crate::workspace::known;
 
 /// The keys, if the evidence can be signed with them: found out before anything runs.
 pub fn keys(home: &Home) -> Result<KeyStore, Failure> {
@@ -37,7 +36,7 @@ pub fn open(
         Failure::internal("contract_unwritable", "the contract cannot be written").because(&e)
     })?;
     if let Some(view) = &planned.source {
-        known::remember(home, &view.repo.top).map_err(|error| {
+        repositories::remember(home, &view.repo.top).map_err(|error| {
             Failure::internal("state_unwritable", "where the repository is cannot be kept")
                 .at(home.repositories().display().to_string())
                 .because(&error)

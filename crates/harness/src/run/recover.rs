@@ -26,8 +26,8 @@ use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle, OpenEntry, Opening, RunLock};
 use crate::host::files;
-use crate::host::{self, Env, Home};
-use crate::workspace::{known, own_dir};
+use crate::host::{self, Env, Home, repositories};
+use crate::workspace::own_dir;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
@@ -176,7 +176,7 @@ fn host_names(contract: &ContractDocument, home: &Home, env: &Env) -> HostNames 
     let repository = contract
         .valid()
         .and_then(|contract| contract.lane.repository.as_ref())
-        .and_then(|named| known::find(home, &named.path_sha256));
+        .and_then(|named| repositories::find(home, &named.path_sha256));
     HostNames::of_host(repository.as_deref().into_iter(), env)
 }
 

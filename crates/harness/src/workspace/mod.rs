@@ -4,8 +4,7 @@
 //! - `private_copy.rs` a copy, plain or over a cached one: `checkout.rs` the cache, `overlay/` the
 //!   kernel's layers
 //! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
-//! - `apply.rs` a patch into the operator's repository, `known.rs` where that is; `own_dir.rs` private
-//!   directories for a look
+//! - `apply.rs` a patch into the operator's repository; `own_dir.rs` private directories for a look
 //!
 //! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 
@@ -14,7 +13,6 @@ mod error;
 pub mod apply;
 pub mod checkout;
 pub mod git;
-pub mod known;
 pub mod measure;
 pub mod of_run;
 pub mod on_disk;

@@ -17,9 +17,9 @@ use crate::cli::evidence::runs::Seal;
 use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
+use crate::host::repositories;
 use crate::host::toolchains;
 use crate::screen::output::{dim, status_style, tame};
-use crate::workspace::known;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -194,7 +194,7 @@ fn whereabouts(context: &Context, copied: &CopiedRepo) -> String {
         return copied.record.path.clone().unwrap_or_default();
     };
     let home = context.home().ok();
-    match home.and_then(|home| known::find(&home, &named.path_sha256)) {
+    match home.and_then(|home| repositories::find(&home, &named.path_sha256)) {
         Some(path) => toolchains::shorten(&path, &context.env),
         None => named.name.clone(),
     }

@@ -19,10 +19,10 @@ use crate::cli::Context;
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::programs;
+use crate::host::repositories;
 use crate::screen::output::dim;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
-use crate::workspace::known;
 use crate::workspace::own_dir::OwnDir;
 
 #[derive(clap::Args)]
@@ -152,7 +152,7 @@ fn copied_from(context: &Context, home: &Home, copied: &CopiedRepo) -> Result<Pa
         .hint("name it with --repo DIR")
     };
     match (&copied.repository, &copied.record.path) {
-        (Some(repository), _) => known::find(home, &repository.path_sha256)
+        (Some(repository), _) => repositories::find(home, &repository.path_sha256)
             .ok_or_else(|| unknown().at(repository.name.clone())),
         (None, Some(path)) => Ok(expand(context, path)),
         (None, None) => Err(unknown()),

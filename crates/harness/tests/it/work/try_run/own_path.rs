@@ -201,7 +201,7 @@ fn a_path_in_pieces_or_in_files_gets_its_name() {
             "echo 'file://{}/y'",
             repo.path().replace(' ', "%20")
         )),
-        shell("echo \"saw $PWD/z\" > $HOME/notes.txt; ln -s $PWD/z $HOME/link"),
+        shell("echo \"saw $PWD/z\" > $HOME/notes.txt; ln -s \"$PWD/z\" $HOME/link"),
         shell("printf 'bin\\0%s' not-the-path > $HOME/binary"),
         write("answer.txt", "right\n"),
     ]);
@@ -352,7 +352,7 @@ fn a_way_that_is_exchanged_leads_nowhere() {
                     .filter_map(|entry| {
                         fs::read_to_string(entry.path().join("events.normalized.jsonl")).ok()
                     })
-                    .any(|text| text.contains("plan.updated"))
+                    .any(|text| text.contains("engine.started"))
             };
             while !started(&runs) {
                 std::thread::sleep(std::time::Duration::from_millis(2));
@@ -401,8 +401,7 @@ fn an_editable_install_of_a_src_layout() {
         .args(["-m", "venv", "--system-site-packages"])
         .arg(&venv));
     run(Command::new(venv.join("bin/python3"))
-        .args(["-m", "pip", "install", "-q", "--no-build-isolation"])
-        .args(["--no-use-pep517", "--no-deps", "-e", "."])
+        .args(["setup.py", "-q", "develop", "--no-deps"])
         .current_dir(&repo.dir));
     let path = std::env::var("PATH").unwrap();
     let house = house.with("PATH", &format!("{}/bin:{path}", venv.display()));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::values::digest::Digest;
 
-use crate::host::{self, Home, files};
+use super::{Home, files, make_private_dir, random_name};
 
 /// The kernel takes no longer path.
 const MOST: u64 = 4096;
@@ -27,8 +27,8 @@ pub fn remember(home: &Home, repository: &Path) -> io::Result<()> {
     if find(home, &Digest::of(path)).is_some() {
         return Ok(());
     }
-    host::make_private_dir(&home.repositories())?;
-    let suffix = host::random_name(8).map_err(|failure| io::Error::other(failure.what))?;
+    make_private_dir(&home.repositories())?;
+    let suffix = random_name(8).map_err(|failure| io::Error::other(failure.what))?;
     let aside = place.with_extension(suffix);
     let written = fs::OpenOptions::new()
         .write(true)
