@@ -246,6 +246,10 @@ impl<'a> ResponseForwarder<'a> {
         if !self.is_success {
             return Ok(self.pass_error(context, call, whole));
         }
+        let mut rest = Vec::new();
+        if self.watch.finish(&mut rest) {
+            return Err(RefusalReason::CredentialInAnswer.into());
+        }
         // An error inside an answer that names no model is the engine's to read; anything else
         // unnamed is not.
         let named = !answer.models.is_empty();
@@ -253,13 +257,11 @@ impl<'a> ResponseForwarder<'a> {
             && !answer.content
             && !answer.reasoning
             && answer.tool_calls == 0;
-        if self.held.is_some() && !named && (!only_an_error || self.held_is_private()) {
+        if self.held.is_some() && !named && (!only_an_error || self.held_is_private(&rest)) {
             return Err(Broken(outcome, why));
         }
         self.release(context)?;
-        let mut out = Vec::new();
-        self.watch.finish(&mut out);
-        context.reply.data(&out);
+        context.reply.data(&rest);
         if !whole || matches!(outcome, Outcome::Truncated | Outcome::Transport) {
             return Err(Broken(outcome, why));
         }
@@ -290,7 +292,7 @@ impl<'a> ResponseForwarder<'a> {
     }
 
     /// Does what waits say where the endpoint is? Read again: it is short, or in a file.
-    fn held_is_private(&mut self) -> bool {
+    fn held_is_private(&mut self, rest: &[u8]) -> bool {
         let mut watch = Watch::new(&self.known.private);
         let mut found = false;
         let read = self.held.as_mut().map_or(Ok(()), |held| {
@@ -299,7 +301,8 @@ impl<'a> ResponseForwarder<'a> {
                 Ok(())
             })
         });
-        found || read.is_err()
+        let mut out = Vec::new();
+        found || watch.push(rest, &mut out) || watch.finish(&mut out) || read.is_err()
     }
 
     pub fn into_record(self, call: &mut CallRecord) {

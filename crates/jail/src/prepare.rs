@@ -51,6 +51,8 @@ pub struct JailPlan {
     pub layers: Vec<Layer>,
     /// See what it attempts.
     pub watched: bool,
+    /// Its processes may trace each other: for tools that look into a program while it runs.
+    pub traced: bool,
 }
 
 impl JailPlan {
@@ -64,6 +66,7 @@ impl JailPlan {
             guard: None,
             layers,
             watched: false,
+            traced: false,
         }
     }
 }
@@ -229,6 +232,7 @@ fn order(
         keys_at_once: entry.keys_at_once,
         limits: plan.limits,
         watched: plan.watched,
+        traced: plan.traced,
         guard: plan.guard.clone(),
     }
 }

@@ -35,6 +35,8 @@ pub struct JailSpec {
     /// Tell the harness of programs started and connections made, and put stand-ins where none is
     /// installed.
     pub watched: bool,
+    /// Its processes may trace each other.
+    pub traced: bool,
     pub guard: Option<Guarded>,
 }
 

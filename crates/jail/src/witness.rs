@@ -237,7 +237,7 @@ fn is_stream(task: u32, socket: u64) -> io::Result<Option<bool>> {
 }
 
 /// The memory of a task, read in pieces that end where a page does.
-struct Memory(u32);
+pub(crate) struct Memory(pub(crate) u32);
 
 impl Memory {
     fn piece(&self, address: u64, most: usize) -> io::Result<Vec<u8>> {
@@ -271,7 +271,7 @@ impl Memory {
     }
 
     /// Up to the end of the text, or as much as is read of any.
-    fn text(&self, address: u64) -> io::Result<Vec<u8>> {
+    pub(crate) fn text(&self, address: u64) -> io::Result<Vec<u8>> {
         const FIRST: usize = 256;
         let mut out = Vec::new();
         while out.len() < MAX_WORD {

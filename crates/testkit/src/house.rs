@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -19,6 +20,8 @@ pub struct House {
     root: TempDir,
     program: PathBuf,
     vars: Vec<(String, String)>,
+    /// Who lives here, where it is not whoever runs the tests.
+    lodger: Option<u32>,
 }
 
 /// What a command said and how it ended.
@@ -30,8 +33,8 @@ pub struct Answer {
 }
 
 impl House {
-    /// `program` is `env!("CARGO_BIN_EXE_cto")` of the calling test.
-    pub fn new(program: &str) -> Self {
+    /// `program` is the binary that the calling test tests.
+    pub fn new(program: &Path) -> Self {
         let root = tempfile::Builder::new()
             .prefix("cto-house-")
             .tempdir()
@@ -41,8 +44,31 @@ impl House {
         }
         Self {
             root,
-            program: program.into(),
+            program: program.to_owned(),
             vars: Vec::new(),
+            lodger: None,
+        }
+    }
+
+    /// The same house with somebody else living in it, whom every command is run by. Only root can
+    /// let one in.
+    pub fn let_to(mut self, uid: u32) -> Self {
+        // The directory of the binary may be closed to others.
+        let own = self.root().join("cto");
+        fs::copy(&self.program, &own).unwrap();
+        self.program = own;
+        self.lodger = Some(uid);
+        fs::set_permissions(self.root(), fs::Permissions::from_mode(0o755)).unwrap();
+        self.hand_over(self.root());
+        self
+    }
+
+    /// Gives a tree that a test made to whoever lives here.
+    pub fn hand_over(&self, tree: &Path) {
+        if let Some(uid) = self.lodger {
+            let mut chown = Command::new("chown");
+            chown.args(["-hR", &format!("{uid}:{uid}")]).arg(tree);
+            assert!(chown.status().unwrap().success());
         }
     }
 
@@ -66,7 +92,16 @@ impl House {
 
     /// The real binary with nothing of this machine's environment but `PATH`.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = match self.lodger {
+            None => Command::new(&self.program),
+            Some(uid) => {
+                let mut command = Command::new("setpriv");
+                command.arg(format!("--reuid={uid}"));
+                command.arg(format!("--regid={uid}"));
+                command.arg("--clear-groups").arg(&self.program);
+                command
+            }
+        };
         command
             .args(args)
             .env_clear()
@@ -122,10 +157,7 @@ impl House {
 
     /// Runs any command line that prints a run as JSON.
     pub fn run_args(&self, args: &[&str]) -> (Answer, Bundle) {
-        let answer = self.cto(args);
-        let dir = answer.json()["bundle"].as_str().map(PathBuf::from);
-        let dir = dir.unwrap_or_else(|| panic!("no bundle was named: {answer:?}"));
-        (answer, Bundle::at(dir))
+        self.cto(args).with_bundle()
     }
 
     /// A run directory that lists like a sealed one: the report of another run under a new id,
@@ -212,6 +244,13 @@ impl Answer {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("not JSON: {error}: {self:?}"))
+    }
+
+    /// With the bundle it names.
+    pub fn with_bundle(self) -> (Self, Bundle) {
+        let dir = self.json()["bundle"].as_str().map(PathBuf::from);
+        let dir = dir.unwrap_or_else(|| panic!("no bundle was named: {self:?}"));
+        (self, Bundle::at(dir))
     }
 
     /// Did the program die of a bug rather than answer?

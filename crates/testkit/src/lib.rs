@@ -8,6 +8,7 @@
     reason = "test code: a broken house must stop the test at once"
 )]
 
+mod attempt;
 mod bundle;
 mod case;
 mod desk;

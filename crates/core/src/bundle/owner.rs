@@ -203,6 +203,12 @@ pub fn is_begun_here(entry: EntryMark, lock: LockMark, holds: Holds) -> bool {
         || entry == EntryMark::Empty && holds == Holds::Nothing
 }
 
+/// Was a run that has no report sealed once? It is signed before its report gets its name, and its
+/// lock goes after: signed and without a lock means that there was a report.
+pub fn was_sealed(is_attested: bool, lock: LockMark) -> bool {
+    is_attested && lock == LockMark::Missing
+}
+
 /// May the entry of this run be taken out of `open/`?
 pub fn is_own_entry(entry: EntryMark, is_run_ours: bool) -> bool {
     entry == EntryMark::Ours || entry == EntryMark::Empty && is_run_ours
@@ -211,6 +217,19 @@ pub fn is_own_entry(entry: EntryMark, is_run_ours: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signed_and_without_a_lock_means_that_there_was_a_report() {
+        for (lock, signed) in [
+            (LockMark::Missing, true),
+            (LockMark::Ours, false),
+            (LockMark::Former, false),
+            (LockMark::Other, false),
+        ] {
+            assert_eq!(was_sealed(true, lock), signed, "{lock:?}");
+            assert!(!was_sealed(false, lock), "{lock:?}");
+        }
+    }
 
     #[test]
     fn any_mark_makes_it_ours_and_none_does_not() {

@@ -7,6 +7,7 @@
 //! - `advice.rs` a host that cannot contain: the exact fix
 //! - `mapping.rs` a directory whose file system cannot show it as a jail's own: why, and what to do
 //! - `descriptors.rs` what descriptors 0–2 inside are, and whose keys are read
+//! - `ordinary.rs` what of the host's settings every jail is shown, and what it has instead
 //! - `outside.rs` which programs may run outside a jail; `ownership.rs` who could have written what
 //!   a path leads to
 //!
@@ -19,6 +20,7 @@ pub mod mapping;
 pub mod masks;
 pub mod mounts;
 pub mod orders;
+pub mod ordinary;
 pub mod outside;
 pub mod ownership;
 
@@ -163,6 +165,12 @@ pub struct GuardPlan {
     /// What of the host is shown beyond the system, read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown_of_host: Vec<HostPlace>,
+    /// Visible checks may trace their own processes; nothing else of the run may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub traced_checks: bool,
+    /// Variables that every process has where nobody may trace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untraced: Vec<String>,
 }
 
 /// What one jailed process measured about its jail before it became what it was started for.

@@ -4,6 +4,7 @@
 use crate::containment::guard::Guard;
 use crate::containment::mounts::stand::Stand;
 use crate::containment::mounts::{Granted, HostPlace};
+use crate::containment::ordinary::{LEAK_OPTIONS, without_leak_search};
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
 use crate::gate::{
@@ -49,6 +50,8 @@ impl Plan {
             shown: self.guard.shown.clone(),
             fallback: self.fallback.clone(),
             shown_of_host: self.shown_of_host(),
+            traced_checks: self.contract.trace,
+            untraced: vec![format!("{LEAK_OPTIONS}={}", without_leak_search(None))],
         };
         (self.containment != Containment::None).then(plan)
     }
@@ -90,8 +93,12 @@ impl Plan {
             .as_ref()
             .map(|why| format!(" ({why})"))
             .unwrap_or_default();
+        let traced = match self.contract.trace {
+            true => "; tracing: allowed in visible checks, refused elsewhere",
+            false => "",
+        };
         format!(
-            "{} works on a {}{made}{stands}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}",
+            "{} works on a {}{made}{stands}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),

@@ -272,6 +272,9 @@ pub struct Contract {
     pub verification_control: Control,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_test_rationale: Option<String>,
+    /// The verification commands may trace their own processes; nothing else of the run may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub trace: bool,
     pub hidden_verification: HiddenVerification,
     pub toolchains: Vec<String>,
     pub inputs: Vec<PathRule>,
@@ -299,6 +302,8 @@ pub struct Circumstances {
     /// Digest of the control patch, when the case names one.
     pub control_patch: Option<Digest>,
     pub limits: LimitChanges,
+    /// Visible checks may trace.
+    pub trace: bool,
 }
 
 /// Joins a checked case with its circumstances. It cannot fail: every error was found earlier.
@@ -337,6 +342,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         verification_commands: case.verification_commands,
         verification_control: control,
         no_test_rationale: case.no_test_rationale,
+        trace: with.trace,
         hidden_verification: HiddenVerification {
             commands: case.hidden_commands,
             files: with.hidden_files,
@@ -544,6 +550,7 @@ rollback = "discard the copy"
             hidden_files: BTreeMap::new(),
             control_patch: None,
             limits: LimitChanges::default(),
+            trace: false,
         }
     }
 

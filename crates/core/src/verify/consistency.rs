@@ -252,6 +252,15 @@ impl Verifier<'_> {
                 "its lane has another containment policy than the plan",
             );
         }
+        let contract = documents.contract.valid();
+        let traced = facts.guard.as_ref().map(|guard| guard.traced_checks);
+        if contract.is_some_and(|contract| traced.is_some_and(|traced| traced != contract.trace)) {
+            self.problem(
+                "judgement",
+                bundle::CONTRACT,
+                "allows other checks to trace than the plan",
+            );
+        }
         if documents.report.workspace_guard != facts.guard {
             self.problem(
                 "report",

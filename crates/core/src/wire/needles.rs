@@ -17,6 +17,8 @@ pub struct Needles {
     next: Vec<[State; 256]>,
     /// How many bytes of a value have been seen in this state.
     depth: Vec<u16>,
+    /// Are these half of a value, or more?
+    is_half: Vec<bool>,
     is_found: Vec<bool>,
 }
 
@@ -61,6 +63,7 @@ impl Needles {
     fn node(&mut self, depth: u16) -> State {
         self.next.push([0; 256]);
         self.depth.push(depth);
+        self.is_half.push(false);
         self.is_found.push(false);
         State::try_from(self.next.len() - 1).unwrap_or(0)
     }
@@ -84,6 +87,7 @@ impl Needles {
                 }
                 ahead => ahead,
             };
+            self.is_half[usize::from(at)] |= (index + 1) * 2 >= word.len();
         }
         self.is_found[usize::from(at)] = true;
     }
@@ -123,10 +127,29 @@ impl Needles {
             .map_or(0, |row| row[usize::from(byte)])
     }
 
+    /// Does a value begin with this byte?
+    pub(super) fn begins_with(&self, byte: u8) -> bool {
+        self.next
+            .first()
+            .is_some_and(|row| row[usize::from(byte)] != 0)
+    }
+
+    /// The length of the longest spelling.
+    pub(super) fn longest(&self) -> usize {
+        self.depth.iter().max().map_or(0, |most| usize::from(*most))
+    }
+
     pub(super) fn depth(&self, state: State) -> usize {
         self.depth
             .get(usize::from(state))
             .map_or(0, |depth| usize::from(*depth))
+    }
+
+    pub(super) fn is_half(&self, state: State) -> bool {
+        self.is_half
+            .get(usize::from(state))
+            .copied()
+            .unwrap_or(false)
     }
 
     pub(super) fn is_found(&self, state: State) -> bool {

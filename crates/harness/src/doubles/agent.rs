@@ -36,13 +36,27 @@ fn say(line: &Value) {
 }
 
 /// `--also MODEL` first asks for a model nobody admitted, as an engine with a fallback would.
+/// `--tries LIST` first makes requests with fields of its own, a hostile engine's.
 fn converse(words: &[String]) -> io::Result<String> {
     let door = Door::find()?;
-    if let [flag, other, ..] = words
-        && flag == "--also"
-    {
-        let refused = door.ask(other, &[json!({"role": "user", "content": "hello"})]);
-        say(&json!({"type": "message_update", "other_model_answered": refused.is_ok()}));
+    let hello = json!({"role": "user", "content": "hello"});
+    match words {
+        [flag, other, ..] if flag == "--also" => {
+            let refused = door.ask(other, &[hello]);
+            say(&json!({"type": "message_update", "other_model_answered": refused.is_ok()}));
+        }
+        [flag, list, ..] if flag == "--tries" => {
+            for fields in serde_json::from_str::<Vec<Value>>(list)? {
+                let mut body = json!({"model": door.model, "messages": [hello]});
+                if let (Some(body), Some(fields)) = (body.as_object_mut(), fields.as_object()) {
+                    body.extend(fields.clone());
+                }
+                let heard = door.post(&body).map(|answer| put_together(&answer));
+                let heard = heard.unwrap_or_else(|error| vec![error.to_string()]);
+                say(&json!({"type": "message_update", "heard": heard}));
+            }
+        }
+        _ => {}
     }
     let mut messages =
         vec![json!({"role": "user", "content": words.last().cloned().unwrap_or_default()})];
@@ -129,7 +143,12 @@ impl Door {
     }
 
     fn ask(&self, model: &str, messages: &[Value]) -> io::Result<Value> {
-        let body = json!({"model": model, "messages": messages, "max_tokens": 1024}).to_string();
+        let body = json!({"model": model, "messages": messages, "max_tokens": 1024});
+        Ok(serde_json::from_slice(&self.post(&body)?)?)
+    }
+
+    fn post(&self, body: &Value) -> io::Result<Vec<u8>> {
+        let body = body.to_string();
         let mut socket = TcpStream::connect(&self.authority)?;
         write!(
             socket,
@@ -152,13 +171,27 @@ impl Door {
                 String::from_utf8_lossy(body)
             )));
         }
-        let whole = if head.contains("transfer-encoding: chunked") {
-            joined(body).ok_or_else(garbled)?
+        if head.contains("transfer-encoding: chunked") {
+            joined(body).ok_or_else(garbled)
         } else {
-            body.to_vec()
-        };
-        Ok(serde_json::from_slice(&whole)?)
+            Ok(body.to_vec())
+        }
     }
+}
+
+/// The words of a stream, of each of its answers, as a reader would put them together.
+fn put_together(answer: &[u8]) -> Vec<String> {
+    let mut all: BTreeMap<u64, String> = BTreeMap::new();
+    let lines = answer.split(|byte| *byte == b'\n');
+    for line in lines.filter_map(|line| line.strip_prefix(b"data: ")) {
+        let event: Value = serde_json::from_slice(line).unwrap_or_default();
+        for choice in event["choices"].as_array().into_iter().flatten() {
+            let words = choice["delta"]["content"].as_str().unwrap_or_default();
+            *all.entry(choice["index"].as_u64().unwrap_or(0))
+                .or_default() += words;
+        }
+    }
+    all.into_values().collect()
 }
 
 /// A chunked body, put together.
@@ -186,6 +219,18 @@ fn joined(mut rest: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_are_put_together_by_their_index() {
+        let event = |index: u64, words: &str| {
+            format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{words}\"}},\"index\":{index}}}]}}\n\n"
+            )
+        };
+        let stream = [event(0, "a"), event(1, "x"), event(0, "b")].concat();
+        assert_eq!(put_together(stream.as_bytes()), ["ab", "x"]);
+        assert!(put_together(b"data: [DONE]\n\n").is_empty());
+    }
 
     #[test]
     fn chunks_are_put_together_and_a_cut_is_seen() {

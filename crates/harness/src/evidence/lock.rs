@@ -26,7 +26,7 @@ pub struct RunLock {
 pub enum Liveness {
     /// Someone is writing it.
     Live,
-    /// Its writer is gone and it was never sealed.
+    /// Its writer is gone and it has no report: it was never sealed, or its report is gone.
     Interrupted,
     Sealed,
     /// It bears no mark of ours: another program's, to be left as it is.
@@ -87,23 +87,37 @@ pub fn liveness(dir: &Path) -> Liveness {
     }
 }
 
+/// Was this run sealed, and is its report gone since? Then there is nothing to close, and it is not
+/// whole.
+pub fn has_lost_its_report(dir: &Path) -> bool {
+    // In this order: a run that is being sealed has a lock before, and its report after; one that
+    // is being removed has no directory after.
+    owner::was_sealed(is_attested(dir), lock_mark(dir))
+        && !dir.join(bundle::REPORT).exists()
+        && dir.is_dir()
+}
+
+fn is_attested(dir: &Path) -> bool {
+    files::read_limited(&dir.join(bundle::ATTESTATION), LARGEST_REPORT)
+        .is_ok_and(|bytes| owner::is_own_attestation(&bytes))
+}
+
 /// A lock, and an entry in `open/`, say in a few bytes whose they are.
 const LONGEST_NOTE: u64 = 4096;
 
 /// Does this directory bear a mark of ours? Asked in the order of what the answers cost.
 fn is_ours(dir: &Path) -> bool {
-    let read = |name: &str| files::read_limited(&dir.join(name), LARGEST_REPORT).ok();
     let mut marks = Marks {
         report: ReportMark::Missing,
         is_attested: false,
         has_own_lock: holds_own_lock(dir),
     };
     if !owner::is_ours(marks) {
-        marks.report = owner::report_mark(read(bundle::REPORT).as_deref());
+        let report = files::read_limited(&dir.join(bundle::REPORT), LARGEST_REPORT).ok();
+        marks.report = owner::report_mark(report.as_deref());
     }
     if !owner::is_ours(marks) {
-        marks.is_attested =
-            read(bundle::ATTESTATION).is_some_and(|bytes| owner::is_own_attestation(&bytes));
+        marks.is_attested = is_attested(dir);
     }
     owner::is_ours(marks)
 }

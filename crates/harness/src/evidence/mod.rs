@@ -40,7 +40,7 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::json::JsonError;
 use cto_core::values::time::Utc;
 
-pub use lock::{Liveness, OpenEntry, RunLock, is_held, liveness};
+pub use lock::{Liveness, OpenEntry, RunLock, has_lost_its_report, is_held, liveness};
 pub use seal::SealedBundle;
 
 use crate::evidence::keys::KeyStore;

@@ -39,6 +39,8 @@ const UNREACHED: &[u8] = b"verification was not reached\n";
 pub struct SealedBundle {
     pub dir: PathBuf,
     pub report: Report,
+    /// Of `SHA256SUMS` as it was written: the digest by which others name the bundle.
+    pub sums_sha256: Digest,
 }
 
 impl OpenBundle {
@@ -269,10 +271,10 @@ impl OpenBundle {
     fn commit(mut self, report: Report) -> Result<SealedBundle, EvidenceError> {
         let mut report = report;
         let mut attempts = 0;
-        let bytes = loop {
+        let (bytes, sums_sha256) = loop {
             attempts += 1;
             match self.fix_bytes(&report) {
-                Ok(bytes) => break bytes,
+                Ok(fixed) => break fixed,
                 Err(EvidenceError::Write { artifact, source }) if attempts == 1 => {
                     self.make_room();
                     let finding = write_failure(&artifact, &source);
@@ -326,12 +328,13 @@ impl OpenBundle {
         Ok(SealedBundle {
             dir: self.dir,
             report,
+            sums_sha256,
         })
     }
 
     /// Writes `report.md`, takes all digests, fixes the report in memory, writes sums, signature
-    /// and report.
-    fn fix_bytes(&mut self, report: &Report) -> Result<Vec<u8>, EvidenceError> {
+    /// and report. Gives the report's bytes and the digest of the sums.
+    fn fix_bytes(&mut self, report: &Report) -> Result<(Vec<u8>, Digest), EvidenceError> {
         let _ = fs::remove_file(self.dir.join(bundle::RESERVE));
         self.write(
             bundle::REPORT_MD,
@@ -351,14 +354,15 @@ impl OpenBundle {
         let bytes = report.to_bytes()?;
         digests.insert(bundle::REPORT.to_owned(), Digest::of(&bytes));
         let sums = sums::format_sums(&digests);
+        let sums_sha256 = Digest::of(sums.as_bytes());
         self.write(bundle::SUMS, sums.as_bytes())?;
         self.sign(&Sealed {
             report: &report,
             sums: &digests,
-            sums_sha256: Digest::of(sums.as_bytes()),
+            sums_sha256,
         })?;
         self.write(bundle::REPORT_TEMP, &bytes)?;
-        Ok(bytes)
+        Ok((bytes, sums_sha256))
     }
 
     /// The key is asked for now and not when the run began: one that was rotated meanwhile signs

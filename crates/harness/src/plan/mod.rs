@@ -137,6 +137,7 @@ pub fn contract_of(
         hidden_files: request.case.hidden_digests(),
         control_patch,
         limits: request.limits,
+        trace: request.trace,
     };
     let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {

@@ -1,5 +1,6 @@
 //! Closing runs whose writer is gone: as `blocked: interrupted`, with whatever evidence exists.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,9 @@ use cto_core::values::maybe_known::MaybeKnown;
 use crate::evidence::host_names::HostNames;
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
-use crate::evidence::{EvidenceError, OpenBundle, OpenEntry, Opening, RunLock};
+use crate::evidence::{
+    EvidenceError, OpenBundle, OpenEntry, Opening, RunLock, has_lost_its_report,
+};
 use crate::host::files;
 use crate::host::{self, Env, Home, repositories};
 use crate::workspace::own_dir;
@@ -39,6 +42,8 @@ pub enum RecoverError {
     Name(#[from] BadName),
     #[error("a newer cto began this run, by rules {}; recover it with that one", .0.0)]
     NewerRules(RulesNumber),
+    #[error("it was sealed, and its report.json is gone; put it back, or remove the run")]
+    ReportGone,
 }
 
 /// One run that was closed, or could not be.
@@ -50,26 +55,28 @@ pub struct Recovered {
 /// Runs listed as open: what `cto run` looks at before it starts.
 pub fn recover_listed(home: &Home, env: &Env) -> Vec<Recovered> {
     own_dir::sweep(home);
-    recover_names(home, env, &home.open_runs())
+    recover_runs(home, env, named_in(&home.open_runs()))
 }
 
 /// Every run directory of ours: what `cto recover` looks at.
 pub fn recover_all(home: &Home, env: &Env) -> Vec<Recovered> {
     own_dir::sweep(home);
-    let mut done = recover_names(home, env, &home.runs);
-    done.extend(recover_names(home, env, &home.open_runs()));
-    done
+    let mut runs = named_in(&home.runs);
+    runs.extend(named_in(&home.open_runs()));
+    recover_runs(home, env, runs)
 }
 
-fn recover_names(home: &Home, env: &Env, list: &Path) -> Vec<Recovered> {
-    let mut ids: Vec<RunId> = fs::read_dir(list)
+fn named_in(list: &Path) -> BTreeSet<RunId> {
+    fs::read_dir(list)
         .into_iter()
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    ids.sort();
-    ids.into_iter()
+        .collect()
+}
+
+fn recover_runs(home: &Home, env: &Env, runs: BTreeSet<RunId>) -> Vec<Recovered> {
+    runs.into_iter()
         .filter_map(|run_id| {
             let result = recover_one(home, env, &run_id).transpose()?;
             Some(Recovered { run_id, result })
@@ -87,6 +94,9 @@ fn recover_one(home: &Home, env: &Env, run_id: &RunId) -> Result<Option<()>, Rec
         // Sealed, but killed before the entry could be cleared, or removed since.
         open_entry.clear(&dir);
         return Ok(None);
+    }
+    if has_lost_its_report(&dir) {
+        return Err(RecoverError::ReportGone);
     }
     if !open_entry.is_begun_here(&dir) {
         return Ok(None);

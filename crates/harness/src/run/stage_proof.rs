@@ -13,13 +13,11 @@ use cto_core::run::chain;
 use cto_core::run::event::Event;
 use cto_core::task::contract::{ContractDocument, Label, Stage};
 use cto_core::values::blocker::Code;
-use cto_core::values::digest::Digest;
 use cto_core::values::verdict::Status;
 
 use crate::bundles::reader;
 use crate::evidence::{EvidenceError, OpenBundle, SealedBundle};
 use crate::host::failure::Failure;
-use crate::host::files;
 use crate::host::{Env, Home};
 use crate::plan::Planned;
 use crate::run;
@@ -32,13 +30,8 @@ use crate::task::request::{ProofOrder, Request};
 /// What a run owes besides its verdict: the run of `fake` it is compared with, and its proofs.
 pub struct Owed<'a> {
     request: &'a Request,
-    baseline: Option<Baseline>,
-}
-
-/// The run of `fake` that a gated engine's stage-2 run is compared with.
-struct Baseline {
-    sealed: SealedBundle,
-    sums: Digest,
+    /// The run of `fake` that a gated engine's stage-2 run is compared with.
+    baseline: Option<SealedBundle>,
 }
 
 /// How far a run came.
@@ -98,7 +91,7 @@ fn baseline(
     env: &Env,
     home: &Home,
     cancel: &Cancel,
-) -> Result<Option<Baseline>, Failure> {
+) -> Result<Option<SealedBundle>, Failure> {
     if planned.plan.is_none() || !owes_baseline(request) {
         return Ok(None);
     }
@@ -121,17 +114,7 @@ fn baseline(
         );
         return Ok(None);
     }
-    let sums = sums_of(&sealed.dir)?;
-    Ok(Some(Baseline { sealed, sums }))
-}
-
-/// The digest by which others name a bundle.
-pub fn sums_of(dir: &Path) -> Result<Digest, Failure> {
-    files::digest_file(&dir.join(bundle::SUMS))
-        .map(|file| file.sha256)
-        .map_err(|error| {
-            Failure::internal("unreadable_bundle", "a sealed bundle cannot be read").because(&error)
-        })
+    Ok(Some(sealed))
 }
 
 fn close(planned: &mut Planned, detail: String) {
@@ -149,7 +132,7 @@ fn close(planned: &mut Planned, detail: String) {
 }
 
 /// What the run relies on: the proof of the stage before, and its baseline.
-fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
+fn reliances(planned: &Planned, baseline: Option<&SealedBundle>) -> Vec<Reliance> {
     let before = proof_before(planned)
         .filter(|_| planned.plan.is_some())
         .map(|proof| Reliance {
@@ -159,8 +142,8 @@ fn reliances(planned: &Planned, baseline: Option<&Baseline>) -> Vec<Reliance> {
         });
     let baseline = baseline.map(|baseline| Reliance {
         kind: RelianceKind::Proof,
-        id: baseline.sealed.report.run_id.to_string(),
-        sha256: baseline.sums,
+        id: baseline.report.run_id.to_string(),
+        sha256: baseline.sums_sha256,
     });
     before.into_iter().chain(baseline).collect()
 }
@@ -210,7 +193,7 @@ fn write_ordered(
 fn write_stage2(
     bundle: &mut OpenBundle,
     request: &Request,
-    baseline: Option<&Baseline>,
+    baseline: Option<&SealedBundle>,
 ) -> Result<(), Stop> {
     if !owes_baseline(request) {
         return Ok(());
@@ -237,20 +220,25 @@ fn write_stage2(
             &error,
         ))
     };
-    let theirs = reader::document(&baseline.sealed.dir, bundle::CONTRACT).map_err(unreadable)?;
+    let report = &baseline.report;
+    // What was sealed a moment ago, and nothing else that lies under its name by now.
+    let theirs = reader::digested(&baseline.dir, report, bundle::CONTRACT).ok_or_else(|| {
+        unreadable(std::io::Error::other(
+            "the baseline is not as it was sealed",
+        ))
+    })?;
     let (ContractDocument::Valid(fake), _) =
         ContractDocument::read(&theirs).map_err(EvidenceError::from)?
     else {
         return Ok(());
     };
     let ours = events(bundle.dir(), bundle).map_err(unreadable)?;
-    let their_events = reader::event_lines(&baseline.sealed.dir, &baseline.sealed.report)
+    let their_events = reader::event_lines(&baseline.dir, report)
         .map_err(|failure| unreadable(std::io::Error::other(failure)))?;
     let their_events: Vec<Event> = their_events.into_iter().map(|line| line.event).collect();
-    let report = &baseline.sealed.report;
     let run = BaselineRun {
         run_id: report.run_id.clone(),
-        sums_sha256: baseline.sums,
+        sums_sha256: baseline.sums_sha256,
     };
     let engine = Side {
         contract: &contract,

@@ -177,7 +177,7 @@ pub fn start_unproven(
         &launch.program,
         &launch.args,
         &launch.cwd,
-        &launch.env,
+        &launch.settled_env(),
     )?;
     let jail = Jailed {
         control: ready.control,

@@ -35,6 +35,8 @@ pub struct Attempt {
     pub input: Vec<String>,
     /// A patch that must turn the test red.
     pub control: Option<PathBuf>,
+    /// Its tests may trace their own processes.
+    pub trace: bool,
 }
 
 impl Attempt {

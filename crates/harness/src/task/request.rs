@@ -64,6 +64,8 @@ pub struct Request {
     pub toolchains: Vec<PathBuf>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
+    /// Visible checks may trace their own processes.
+    pub trace: bool,
 }
 
 impl Request {
@@ -86,6 +88,7 @@ impl Request {
             source: None,
             toolchains: Vec::new(),
             keep: false,
+            trace: false,
         }
     }
 
@@ -109,6 +112,7 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.trace = attempt.trace;
         Ok(request)
     }
 

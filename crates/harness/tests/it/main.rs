@@ -12,20 +12,28 @@ mod engines;
 mod evidence;
 mod fixtures;
 mod jail;
+mod ordinary;
 mod program;
 mod tampering;
 mod tools;
 mod work;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_core::bundle::attest::{PublicKey, Trust};
 use cto_core::verify::{Standing, Verification};
 use cto_testkit::{Bundle, Case, House, ORACLE};
 
+/// The binary that is tested: the one just built, or the one that `CTO_TEST_BINARY` names. So a
+/// test of a hole can be shown to be red with the binary before.
+pub fn program() -> PathBuf {
+    std::env::var_os("CTO_TEST_BINARY")
+        .map_or_else(|| env!("CARGO_BIN_EXE_cto").into(), PathBuf::from)
+}
+
 /// A fresh house around the real binary.
 pub fn house() -> House {
-    House::new(env!("CARGO_BIN_EXE_cto"))
+    House::new(&program())
 }
 
 /// A house with one quick case, and a sealed pass of it.

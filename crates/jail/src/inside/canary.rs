@@ -94,7 +94,11 @@ fn read_back(
         }
         Layer::Seccomp => {
             let (mode, filters) = (field(status, "Seccomp"), field(status, "Seccomp_filters"));
-            (mode == "2", format!("mode {mode}, {filters} filters"))
+            let traced = if spec.traced { ", tracing allowed" } else { "" };
+            (
+                mode == "2",
+                format!("mode {mode}, {filters} filters{traced}"),
+            )
         }
         Layer::NoCapabilities => {
             let sets = ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"];

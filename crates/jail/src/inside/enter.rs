@@ -5,13 +5,14 @@ use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use cto_core::containment::Layer;
+use cto_core::containment::ordinary::HOST_NAME;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, getrlimit};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -212,7 +213,7 @@ fn first_process(
         }
     }
     if spec.layers.contains(&Layer::UtsNamespace) {
-        sys::set_host_name("cto").step("set the host name")?;
+        sys::set_host_name(HOST_NAME).step("set the host name")?;
     }
     let mut port = None;
     if spec.layers.contains(&Layer::NetworkNamespace) {
@@ -237,12 +238,27 @@ fn first_process(
         sys::not_dumpable().step("close pid 1 to others")?;
     }
     // Closed by the engine's `exec`, or its end: from then on the harness's words are for pid 1.
-    let (started, starting) = io::pipe().step("watch the start")?;
+    let (started, starting) = UnixStream::pair().step("watch the start")?;
     match sys::fork().step("fork the engine")? {
-        sys::Forked::Child => match become_engine(control, spec, port, terminal.as_ref()) {
-            Ok(never) => match never {},
-            Err(failed) => give_up(control, failed),
-        },
+        sys::Forked::Child => {
+            drop(started);
+            let leave = seccomp::Leave {
+                tracing: spec.traced,
+                // A process has one listener; that of an engine is its witness.
+                set_gid_dirs: !spec.watched,
+                gives_to_root: root && !spec.watched,
+            };
+            let becoming = Becoming {
+                control,
+                spec,
+                leave,
+                first: starting.as_fd(),
+            };
+            match becoming.engine(port, terminal.as_ref()) {
+                Ok(never) => match never {},
+                Err(failed) => give_up(control, failed),
+            }
+        }
         sys::Forked::Parent(engine) => {
             sys::let_go_of_descriptors().step("let go of descriptors")?;
             drop(starting);
@@ -252,7 +268,7 @@ fn first_process(
                 engine,
                 terminal: terminal.as_ref(),
             };
-            first.watch(started.as_fd())
+            first.watch(&started)
         }
     }
 }
@@ -319,58 +335,69 @@ fn open_door(control: &File) -> Step<u16> {
     Ok(port)
 }
 
-/// The engine's own process: restricted, measured, and then the engine.
-fn become_engine(
-    control: &File,
-    spec: &JailSpec,
-    door: Option<u16>,
-    terminal: Option<&OwnedFd>,
-) -> Step<Never> {
-    sys::die_with_parent().step("tie to pid 1")?;
-    match terminal {
-        None => sys::new_session().step("start a session")?,
-        Some(terminal) => {
-            descriptors::begin_as_a_job(terminal, spec.keys_at_once).step("become a job")?;
+/// The engine's own process.
+struct Becoming<'a> {
+    control: &'a File,
+    spec: &'a JailSpec,
+    leave: seccomp::Leave,
+    /// The way to pid 1, closed by the start.
+    first: BorrowedFd<'a>,
+}
+
+impl Becoming<'_> {
+    /// Restricted, measured, and then the engine.
+    fn engine(&self, door: Option<u16>, terminal: Option<&OwnedFd>) -> Step<Never> {
+        let Self { control, spec, .. } = *self;
+        sys::die_with_parent().step("tie to pid 1")?;
+        match terminal {
+            None => sys::new_session().step("start a session")?,
+            Some(terminal) => {
+                descriptors::begin_as_a_job(terminal, spec.keys_at_once).step("become a job")?;
+            }
         }
+        sys::reset_signals().step("reset signals")?;
+        let mut notes = Vec::new();
+        if spec.layers.contains(&Layer::Landlock) {
+            notes.push((
+                Layer::Landlock,
+                landlock::restrict(&spec.mounts).step("apply Landlock")?,
+            ));
+        }
+        if spec.layers.contains(&Layer::Seccomp) {
+            let asked = seccomp::install(self.leave).step("apply seccomp")?;
+            if let Some(listener) = asked {
+                sys::send_descriptor(self.first, &[0], listener.as_fd())
+                    .step("pass questions to pid 1")?;
+            }
+        }
+        std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
+        let report = canary::report(spec, &notes);
+        if spec.watched {
+            // After the canaries, whose connect is our own; nobody answers before the harness has the
+            // listener.
+            offer_listener(control).step("pass the listener out")?;
+        }
+        send_report(control, spec, FromJail::Ready(report)).step("report")?;
+        let mut word = [0u8];
+        (&mut &*control)
+            .read_exact(&mut word)
+            .step("wait for the word")?;
+        if word != [GO] {
+            sys::exit_now(FAILED);
+        }
+        let error = exec(spec, door);
+        // The caller reads this like a shell's complaint: 127 for a program that is not there.
+        let _ = writeln!(
+            io::stderr(),
+            "cto: {}: {error}",
+            String::from_utf8_lossy(&spec.program)
+        );
+        sys::exit_now(if error.kind() == io::ErrorKind::NotFound {
+            127
+        } else {
+            126
+        })
     }
-    sys::reset_signals().step("reset signals")?;
-    let mut notes = Vec::new();
-    if spec.layers.contains(&Layer::Landlock) {
-        notes.push((
-            Layer::Landlock,
-            landlock::restrict(&spec.mounts).step("apply Landlock")?,
-        ));
-    }
-    if spec.layers.contains(&Layer::Seccomp) {
-        seccomp::install().step("apply seccomp")?;
-    }
-    std::env::set_current_dir(&spec.cwd).step("enter the workspace")?;
-    let report = canary::report(spec, &notes);
-    if spec.watched {
-        // After the canaries, whose connect is our own; nobody answers before the harness has the
-        // listener.
-        offer_listener(control).step("pass the listener out")?;
-    }
-    send_report(control, spec, FromJail::Ready(report)).step("report")?;
-    let mut word = [0u8];
-    (&mut &*control)
-        .read_exact(&mut word)
-        .step("wait for the word")?;
-    if word != [GO] {
-        sys::exit_now(FAILED);
-    }
-    let error = exec(spec, door);
-    // The caller reads this like a shell's complaint: 127 for a program that is not there.
-    let _ = writeln!(
-        io::stderr(),
-        "cto: {}: {error}",
-        String::from_utf8_lossy(&spec.program)
-    );
-    sys::exit_now(if error.kind() == io::ErrorKind::NotFound {
-        127
-    } else {
-        126
-    })
 }
 
 /// From here on this process and all it starts are seen; its own end of the listener is closed

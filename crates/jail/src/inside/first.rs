@@ -2,12 +2,14 @@
 //! everything with itself.
 
 use std::fs::File;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::inside::descriptors;
 use crate::inside::enter::{FAILED, Never, Step};
+use crate::inside::set_gid;
 use crate::spec::{self, CONTINUE, ExitWord, FromJail, SUSPEND, TERMINATE};
 use crate::sys;
 
@@ -21,21 +23,27 @@ pub struct First<'a> {
 
 impl First<'_> {
     /// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
-    /// `started` is readable from the engine's start on.
-    pub fn watch(&self, started: BorrowedFd<'_>) -> Step<Never> {
+    /// `started` hangs up with the engine's start; who asks for set-gid bits may come by it before.
+    pub fn watch(&self, started: &UnixStream) -> Step<Never> {
         let (mut waiting, mut listening, mut stop_is_told) = (true, false, false);
+        let mut asking: Option<OwnedFd> = None;
         loop {
             let words = if listening {
                 PollFlags::IN
             } else {
                 PollFlags::empty()
             };
-            let mut fds = [
+            let mut fds = vec![
                 PollFd::new(self.children, PollFlags::IN),
                 PollFd::new(self.control, words),
-                PollFd::new(&started, PollFlags::IN),
             ];
-            match poll(if waiting { &mut fds } else { &mut fds[..2] }, None) {
+            if waiting {
+                fds.push(PollFd::new(started, PollFlags::IN));
+            }
+            if let Some(listener) = &asking {
+                fds.push(PollFd::new(listener, PollFlags::IN));
+            }
+            match poll(&mut fds, None) {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 // Something inside took from us what waiting needs: nothing can be supervised any
@@ -43,8 +51,24 @@ impl First<'_> {
                 Err(_) => give_up(),
             }
             let (children, harness) = (fds[0].revents(), fds[1].revents());
-            if waiting && !fds[2].revents().is_empty() {
-                (waiting, listening) = (false, true);
+            let begins = waiting && !fds[2].revents().is_empty();
+            let asked = fds[2 + usize::from(waiting)..]
+                .first()
+                .map_or(PollFlags::empty(), PollFd::revents);
+            drop(fds);
+            match (&asking, asked.is_empty()) {
+                (Some(listener), false) if asked.contains(PollFlags::IN) => {
+                    set_gid::answer(listener.as_fd());
+                }
+                // Nobody is left who could ask.
+                (Some(_), false) => asking = None,
+                _ => {}
+            }
+            if begins {
+                match sys::receive_descriptor(started.as_fd(), &mut [0u8]) {
+                    Ok((1.., listener)) => asking = listener,
+                    _ => (waiting, listening) = (false, true),
+                }
             }
             if harness.intersects(PollFlags::HUP | PollFlags::ERR) {
                 give_up();

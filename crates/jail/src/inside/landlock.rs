@@ -26,7 +26,7 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(abi)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    let system: [(&str, BitFlags<AccessFs>); 14] = [
+    let system: [(&str, BitFlags<AccessFs>); 15] = [
         ("/", AccessFs::ReadDir.into()),
         ("/usr", read),
         ("/bin", read),
@@ -37,11 +37,15 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
         ("/etc", read),
         (STAND_IN_DIR, read),
         ("/proc", read | AccessFs::WriteFile),
+        ("/sys", read),
         ("/dev", device),
         ("/dev/shm", all),
         ("/dev/pts", device),
         ("/tmp", all),
     ];
+    // A second name of the jail's own /tmp needs no rule of its own while that has the first.
+    let second = mounts.iter().any(|mount| mount.target == Path::new("/tmp"));
+    let second = second.then_some((Path::new("/var/tmp"), all));
     let declared = mounts.iter().map(|mount| {
         (
             mount.target.as_path(),
@@ -51,6 +55,7 @@ pub fn restrict(mounts: &[Mount]) -> io::Result<String> {
     for (path, access) in system
         .iter()
         .map(|(path, access)| (Path::new(path), *access))
+        .chain(second)
         .chain(declared)
     {
         // A directory this system does not have needs no rule.

@@ -8,7 +8,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::Layer;
-use cto_core::containment::mounts::{OF_ETC, SYSTEM};
+use cto_core::containment::mounts::SYSTEM;
+use cto_core::containment::ordinary;
 use cto_core::run::attempt::STAND_INS;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -24,8 +25,7 @@ const STAGE: &str = "/tmp";
 
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Parts of /proc that speak of, or to, the whole host.
-const MASKED: [&str; 13] = [
-    "/proc/sys",
+const MASKED: [&str; 12] = [
     "/proc/sysrq-trigger",
     "/proc/keys",
     "/proc/key-users",
@@ -226,6 +226,7 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
         let place = base.dir(target)?;
         sys::mount("tmpfs", &place, "tmpfs", flags, options).step(format!("mount {target}"))?;
     }
+    second_name_of_tmp(&base)?;
     for ((mount, held), map) in spec.mounts.iter().zip(held).zip(maps) {
         held.show(&base, mount, map.as_ref())?;
     }
@@ -243,6 +244,12 @@ pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step
     sys::make_read_only(Path::new("/")).step("make the root read-only")
 }
 
+/// The same files: a second place for them is no more memory, and no place more that may be written.
+fn second_name_of_tmp(base: &Root) -> Step<()> {
+    let tmp = base.at(Path::new("/tmp"));
+    sys::bind_unchanged(&tmp, &base.dir("/var/tmp")?).step("mount /var/tmp")
+}
+
 fn system(base: &Root) -> Step<()> {
     for path in SYSTEM.map(Path::new) {
         match fs::read_link(path) {
@@ -252,20 +259,27 @@ fn system(base: &Root) -> Step<()> {
             Err(_) => base.show_own(path, READ_ONLY)?,
         }
     }
+    for path in ordinary::OF_SYS {
+        base.show_own(Path::new(path), READ_ONLY)?;
+    }
     Ok(())
 }
 
 fn own_etc(base: &Root, uid: u32, gid: u32) -> Step<()> {
     base.dir("/etc")?;
-    for path in OF_ETC.map(Path::new) {
-        base.show_own(path, READ_ONLY)?;
+    for path in ordinary::OF_ETC {
+        base.show_own(Path::new(path), READ_ONLY)?;
     }
-    base.file(
-        "/etc/passwd",
-        &format!("engine:x:{uid}:{gid}::/scratch/home:/bin/sh\n"),
-    )?;
-    base.file("/etc/group", &format!("engine:x:{gid}:\n"))?;
-    base.file("/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n")?;
+    let names = fs::read_dir("/etc").step("look into /etc")?;
+    for name in names.flatten().map(|entry| entry.file_name()) {
+        if name.to_str().is_some_and(ordinary::is_of_family) {
+            base.show_own(&Path::new("/etc").join(name), READ_ONLY)?;
+        }
+    }
+    base.file("/etc/passwd", &ordinary::passwd(uid, gid))?;
+    base.file("/etc/group", &ordinary::group(gid))?;
+    base.file("/etc/hosts", &ordinary::hosts())?;
+    base.file(ordinary::GIT_CONFIG_PLACE[1], ordinary::GIT_CONFIG)?;
     base.file(
         "/etc/nsswitch.conf",
         "passwd: files\ngroup: files\nhosts: files\n",
@@ -336,6 +350,7 @@ fn proc(base: &Root, share: Option<&Share>) -> Step<()> {
     for (place, mode) in [(&empty, 0o777), (&empty_file, 0o666)] {
         fs::set_permissions(place, fs::Permissions::from_mode(mode)).step("make empty places")?;
     }
+    settings(base, &place)?;
     // The first of each kind is made read-only; the others are copies of it.
     let (mut masked_dir, mut masked_file): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     for path in MASKED.map(Path::new) {
@@ -356,4 +371,32 @@ fn proc(base: &Root, share: Option<&Share>) -> Step<()> {
         mask.get_or_insert(target);
     }
     Ok(())
+}
+
+/// Instead of the kernel's settings, what they are now: texts, of which nothing can be set. Who
+/// does not know their names finds none.
+fn settings(base: &Root, proc: &Path) -> Step<()> {
+    const PLACE: &str = "/run/settings";
+    let (real, shown) = (proc.join("sys"), Path::new(PLACE));
+    let mut live = None;
+    for name in ordinary::SETTINGS.iter().chain([&ordinary::LIVE_SETTING]) {
+        // A kernel that has no such setting needs none.
+        let Ok(text) = fs::read_to_string(real.join(name)) else {
+            continue;
+        };
+        let place = shown.join(name);
+        base.dir(place.parent().unwrap_or(shown))?;
+        let made = base.file(&place, &text)?;
+        if *name == ordinary::LIVE_SETTING {
+            live = Some(made);
+        }
+    }
+    let shown = base.dir(shown)?;
+    if let Some(place) = live {
+        sys::bind(&real.join(ordinary::LIVE_SETTING), &place, READ_ONLY)
+            .step("show a setting that changes")?;
+    }
+    let unlisted = fs::Permissions::from_mode(0o111);
+    fs::set_permissions(&shown, unlisted).step("make settings")?;
+    sys::bind(&shown, &real, READ_ONLY).step("mask /proc/sys")
 }

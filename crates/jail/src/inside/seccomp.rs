@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -44,9 +45,6 @@ const REFUSED: &[i64] = &[
     libc::SYS_delete_module,
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_ptrace,
     libc::SYS_quotactl,
     libc::SYS_reboot,
     libc::SYS_swapon,
@@ -57,6 +55,25 @@ const REFUSED: &[i64] = &[
     libc::SYS_settimeofday,
     libc::SYS_fanotify_init,
 ];
+
+/// Looking into other processes, and at what they do.
+const TRACING: [i64; 3] = [
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+];
+
+/// What a jail's processes may do beyond the usual.
+#[derive(Clone, Copy)]
+pub struct Leave {
+    /// Trace each other. Nobody gets past a filter by that: it is asked after the tracer.
+    pub tracing: bool,
+    /// Set the set-gid bit of directories, by asking pid 1.
+    pub set_gid_dirs: bool,
+    /// Give files to root without an error and without effect: the harness is root's, the jail is
+    /// not, and what installs files says so all the same.
+    pub gives_to_root: bool,
+}
 
 /// What a filter finds in the call it looks at: the number, the kind of machine, and the low half
 /// of each argument.
@@ -74,7 +91,7 @@ const THIS_MACHINE: u32 = 0xc000_00b7;
 
 /// Has this process and everything it starts tell a listener of programs started and connections
 /// made. It decides nothing; calls of another machine are ended by the filter below.
-pub fn listen() -> io::Result<std::os::fd::OwnedFd> {
+pub fn listen() -> io::Result<OwnedFd> {
     let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
         code: code as u16,
         jt,
@@ -122,15 +139,60 @@ pub fn listen() -> io::Result<std::os::fd::OwnedFd> {
     sys::install_listener(&program)
 }
 
-/// Installs the filter for this process and everything it starts.
-pub fn install() -> io::Result<()> {
+/// Has this process and everything it starts ask a listener before a set-gid bit is set on what is
+/// there. No filter can see whether that is a directory.
+fn ask_for_set_gid() -> io::Result<OwnedFd> {
+    let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
+    let answer = |action: u32| step(libc::BPF_RET | libc::BPF_K, 0, 0, action);
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let mut program = vec![
+        load(MACHINE),
+        step(equal, 1, 0, THIS_MACHINE),
+        answer(libc::SECCOMP_RET_ALLOW),
+        load(NUMBER),
+    ];
+    for (call, mode) in mode_changes() {
+        program.extend([
+            step(equal, 0, 4, call as u32),
+            load(argument(mode.into())),
+            step(
+                libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K,
+                0,
+                1,
+                libc::S_ISGID,
+            ),
+            answer(libc::SECCOMP_RET_USER_NOTIF),
+            answer(libc::SECCOMP_RET_ALLOW),
+        ]);
+    }
+    program.push(answer(libc::SECCOMP_RET_ALLOW));
+    sys::install_listener(&program)
+}
+
+/// Installs the filter for this process and everything it starts. The listener that comes back is
+/// asked for set-gid bits of directories; without one they are refused like all others.
+pub fn install(leave: Leave) -> io::Result<Option<OwnedFd>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(io::Error::other)?;
+    let listener = match leave.set_gid_dirs {
+        true => ask_for_set_gid().ok(),
+        false => None,
+    };
     let program = compile(
-        refused().map_err(io::Error::other)?,
+        refused(leave.tracing, listener.is_some()).map_err(io::Error::other)?,
         libc::EPERM as u32,
         arch,
     )?;
     apply_filter(&program).map_err(io::Error::other)?;
+    if leave.gives_to_root {
+        let given = compile(given_to_root().map_err(io::Error::other)?, 0, arch)?;
+        apply_filter(&given).map_err(io::Error::other)?;
+    }
     // Their flags are behind a pointer no filter can follow: callers fall back to `clone` and
     // `openat`, which are filtered.
     let hidden = BTreeMap::from([
@@ -144,7 +206,31 @@ pub fn install() -> io::Result<()> {
     if cfg!(target_arch = "x86_64") {
         apply_filter(&no_x32()).map_err(io::Error::other)?;
     }
-    Ok(())
+    Ok(listener)
+}
+
+/// Calls that make root the owner, its group the group, or both.
+fn given_to_root() -> Result<Rules, seccompiler::BackendError> {
+    const ROOT: u64 = 0;
+    const AS_IT_IS: u64 = 0xffff_ffff;
+    let is = |index: u8, id: u64| {
+        SeccompCondition::new(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, id)
+    };
+    let mut calls = vec![(libc::SYS_fchown, 1), (libc::SYS_fchownat, 2)];
+    #[cfg(target_arch = "x86_64")]
+    calls.extend([(libc::SYS_chown, 1), (libc::SYS_lchown, 1)]);
+    let mut rules = Rules::new();
+    for (call, owner) in calls {
+        let mut ways = Vec::new();
+        for (uid, gid) in [(ROOT, ROOT), (ROOT, AS_IT_IS), (AS_IT_IS, ROOT)] {
+            ways.push(SeccompRule::new(vec![
+                is(owner, uid)?,
+                is(owner + 1, gid)?,
+            ])?);
+        }
+        rules.insert(call, ways);
+    }
+    Ok(rules)
 }
 
 /// The limit of core dumps stays as it is, and whoever changes it hears that it was done: with any
@@ -204,11 +290,14 @@ fn compile(rules: Rules, errno: u32, arch: TargetArch) -> io::Result<BpfProgram>
         .map_err(|error: seccompiler::BackendError| io::Error::other(error))
 }
 
-fn refused() -> Result<Rules, seccompiler::BackendError> {
+fn refused(tracing: bool, asks_for_set_gid: bool) -> Result<Rules, seccompiler::BackendError> {
     let arg = |index: u8, op: SeccompCmpOp, value: u64| {
         SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value)
     };
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    if !tracing {
+        rules.extend(TRACING.map(|call| (call, Vec::new())));
+    }
     let namespaces = [
         libc::CLONE_NEWUSER,
         libc::CLONE_NEWNS,
@@ -236,9 +325,13 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     rules.insert(libc::SYS_ioctl, terminal);
     // A file with a set-id bit would outlive the jail: no call may make one, and `openat2` hides
     // its mode.
-    for (call, index) in set_id_calls() {
+    for (call, index) in mode_changes().into_iter().chain(makers()) {
+        let asks = asks_for_set_gid && mode_changes().contains(&(call, index));
         let mut bits = Vec::new();
         for bit in [libc::S_ISUID, libc::S_ISGID] {
+            if asks && bit == libc::S_ISGID {
+                continue;
+            }
             bits.push(SeccompRule::new(vec![arg(
                 index,
                 SeccompCmpOp::MaskedEq(bit.into()),
@@ -266,19 +359,25 @@ fn limits_of_pid_1(
     SeccompRule::new(vec![arg(0, SeccompCmpOp::Eq, 1)?, changes])
 }
 
-/// Calls that set a file's mode, and which argument the mode is.
-fn set_id_calls() -> Vec<(i64, u8)> {
-    const FCHMODAT2: i64 = 452;
+pub const FCHMODAT2: i64 = 452;
+
+/// Calls that change the mode of what is there, and which argument the mode is.
+fn mode_changes() -> Vec<(i64, u8)> {
     let mut calls = vec![
         (libc::SYS_fchmod, 1),
         (libc::SYS_fchmodat, 2),
         (FCHMODAT2, 2),
-        (libc::SYS_openat, 3),
-        (libc::SYS_mknodat, 2),
     ];
     #[cfg(target_arch = "x86_64")]
+    calls.push((libc::SYS_chmod, 1));
+    calls
+}
+
+/// The same for calls that make a file.
+fn makers() -> Vec<(i64, u8)> {
+    let mut calls = vec![(libc::SYS_openat, 3), (libc::SYS_mknodat, 2)];
+    #[cfg(target_arch = "x86_64")]
     calls.extend([
-        (libc::SYS_chmod, 1),
         (libc::SYS_open, 2),
         (libc::SYS_creat, 1),
         (libc::SYS_mknod, 1),

@@ -81,6 +81,18 @@ pub fn let_go_on(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
     check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND as _, &answer) }).map(drop)
 }
 
+/// Answers for the kernel: done for 0, otherwise this error. The call itself is not made.
+pub fn answer(listener: BorrowedFd<'_>, id: u64, error: i32) -> io::Result<()> {
+    let answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: -error,
+        flags: 0,
+    };
+    // SAFETY: a whole answer; the number of the call holds its size.
+    check(unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND as _, &answer) }).map(drop)
+}
+
 /// Hand over the processor with each notice: quicker where the kernel can.
 pub fn wake_in_step(listener: BorrowedFd<'_>) -> io::Result<()> {
     const SYNC_WAKE_UP: u64 = 1;

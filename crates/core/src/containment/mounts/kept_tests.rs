@@ -156,7 +156,9 @@ fn there_is_no_jail_while_what_is_kept_lies_in_the_system() {
     let mut host = plain(&[
         "/srv/ws",
         "/usr/home/me",
+        "/etc/ssl/certs",
         "/etc/ssl/private",
+        "/etc/java-21-x",
         "/data",
         "/lib64",
     ]);
@@ -165,7 +167,9 @@ fn there_is_no_jail_while_what_is_kept_lies_in_the_system() {
     for (what, path, fine) in [
         (Kept::Home, "/usr/home/me", false),
         (Kept::State, "/usr/home/me/not/yet", false),
-        (Kept::Config, "/etc/ssl/private", false),
+        (Kept::Config, "/etc/ssl/certs", false),
+        (Kept::Config, "/etc/java-21-x/mine", false),
+        (Kept::Config, "/etc/ssl/private", true),
         (Kept::State, "/data/state", false),
         (Kept::State, "/usr/link/state", false),
         (Kept::OtherHome, "/usr/home/me", true),

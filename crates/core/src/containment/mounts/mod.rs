@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::refusal::{Flaw, Refused};
-pub use self::system::{OF_ETC, SYSTEM, is_system};
+pub use self::system::{SYSTEM, is_system};
 
 use self::installation::Installation;
 use self::same::holds_secrets;

@@ -4,26 +4,16 @@
 use std::path::Path;
 
 use super::{House, Kept, KeptPlace, Place, Refused};
+use crate::containment::ordinary::{OF_ETC, is_of_etc};
 use crate::containment::outside;
 
 /// Visible in every jail as it is, with everything below.
 pub const SYSTEM: [&str; 7] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
 ];
-/// Read-only places of the host's /etc that programs need to find libraries, certificates and the
-/// time.
-pub const OF_ETC: [&str; 7] = [
-    "/etc/ssl",
-    "/etc/ca-certificates",
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-];
 /// What a jail makes for itself.
-const JAILS_OWN: [&str; 9] = [
-    "/", "/etc", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/dev/shm",
+const JAILS_OWN: [&str; 10] = [
+    "/", "/etc", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/dev/shm", "/var/tmp",
 ];
 /// Where people work although it is part of the system.
 pub(super) const SOURCES: [&str; 2] = ["/usr/src", "/usr/local/src"];
@@ -61,8 +51,8 @@ impl House {
                 links: Vec::new(),
                 ..kept.place.clone()
             };
-            let mut all = SYSTEM.iter().chain(&OF_ETC);
-            all.any(|dir| self.covers(Path::new(dir), None, &place))
+            let mut all = SYSTEM.iter().chain(OF_ETC);
+            is_of_etc(&place.path) || all.any(|dir| self.covers(Path::new(dir), None, &place))
         };
         match self.kept.iter().filter(ours).find(is_shown) {
             Some(kept) => Err(Refused::InSystem(kept.what, kept.place.path.clone())),

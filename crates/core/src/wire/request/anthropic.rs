@@ -2,7 +2,7 @@
 
 use super::media::MEDIA;
 use super::place::Place::{
-    self, At, Either, Encoded, Flat, Free, Keys, Kind, List, Null, Off, Scalar, Word,
+    self, At, Either, EncodedUnless, Flat, Free, Keys, Kind, List, Null, Off, Scalar, Schema, Word,
 };
 
 pub(super) static MESSAGES: Place = Keys(&[
@@ -16,12 +16,18 @@ pub(super) static MESSAGES: Place = Keys(&[
             List(&Keys(&[
                 (
                     "type",
-                    Word(&["clear_tool_uses_20250919", "clear_thinking_20251015"]),
+                    Word(&[
+                        "clear_tool_uses_20250919",
+                        "clear_thinking_20251015",
+                        "compact_20260112",
+                    ]),
                 ),
                 ("clear_at_least", Flat),
                 ("clear_tool_inputs", Either(&[Scalar, List(&Scalar)])),
                 ("exclude_tools", List(&Scalar)),
+                ("instructions", Scalar),
                 ("keep", Either(&[Scalar, Flat])),
+                ("pause_after_compaction", Scalar),
                 ("trigger", Flat),
             ])),
         )]),
@@ -35,10 +41,15 @@ pub(super) static MESSAGES: Place = Keys(&[
     ("model", Scalar),
     (
         "output_config",
-        Keys(&[("effort", Scalar), ("format", Free)]),
+        Keys(&[
+            ("effort", Scalar),
+            ("format", Schema),
+            ("task_budget", Flat),
+        ]),
     ),
-    ("output_format", Free),
+    ("output_format", Schema),
     ("service_tier", Word(&["auto", "default", "standard_only"])),
+    ("speed", Word(&["standard"])),
     ("stop_sequences", List(&Scalar)),
     ("store", Off),
     ("stream", Scalar),
@@ -71,6 +82,8 @@ static BLOCK: Place = Keys(&[
             "redacted_thinking",
             "tool_use",
             "tool_result",
+            "tool_reference",
+            "compaction",
         ]),
     ),
     ("text", Scalar),
@@ -83,6 +96,7 @@ static BLOCK: Place = Keys(&[
     ("content", At(&CONTENT)),
     ("context", Scalar),
     ("data", Scalar),
+    ("encrypted_content", Scalar),
     ("id", Scalar),
     ("input", Free),
     ("is_error", Scalar),
@@ -91,13 +105,15 @@ static BLOCK: Place = Keys(&[
     (
         "source",
         Keys(&[
-            ("type", Word(&["base64"])),
+            ("type", Word(&["base64", "text", "content"])),
             ("media_type", Word(MEDIA)),
-            ("data", Encoded),
+            ("data", EncodedUnless("text")),
+            ("content", At(&CONTENT)),
         ]),
     ),
     ("thinking", Scalar),
     ("title", Scalar),
+    ("tool_name", Scalar),
     ("tool_use_id", Scalar),
 ]);
 
@@ -120,8 +136,9 @@ static TOOL: Place = Keys(&[
     ),
     ("name", Scalar),
     ("description", Scalar),
-    ("input_schema", Free),
+    ("input_schema", Schema),
     ("input_examples", List(&Free)),
+    ("allowed_callers", List(&Word(&["direct"]))),
     ("cache_control", Flat),
     ("defer_loading", Scalar),
     ("display_height_px", Scalar),

@@ -3,7 +3,7 @@
 
 use super::media::MEDIA;
 use super::place::Place::{
-    self, At, Either, Encoded, Flat, Free, Keys, List, Null, Scalar, Tool, Word,
+    self, At, Either, Encoded, Flat, Free, Keys, List, Null, One, Scalar, Schema, Tool, Word,
 };
 
 pub(super) static GENERATE: Place = Keys(&[
@@ -34,6 +34,8 @@ static PART: Place = Keys(&[
     ("thought_signature", Scalar),
     ("inlineData", At(&BYTES)),
     ("inline_data", At(&BYTES)),
+    ("mediaResolution", Flat),
+    ("media_resolution", Flat),
     (
         "functionCall",
         Keys(&[("id", Scalar), ("name", Scalar), ("args", Free)]),
@@ -75,12 +77,12 @@ static DECLARATION: Place = Keys(&[
     ("name", Scalar),
     ("description", Scalar),
     ("behavior", Scalar),
-    ("parameters", Free),
-    ("parametersJsonSchema", Free),
-    ("parameters_json_schema", Free),
-    ("response", Free),
-    ("responseJsonSchema", Free),
-    ("response_json_schema", Free),
+    ("parameters", Schema),
+    ("parametersJsonSchema", Schema),
+    ("parameters_json_schema", Schema),
+    ("response", Schema),
+    ("responseJsonSchema", Schema),
+    ("response_json_schema", Schema),
 ]);
 
 static TOOL_CONFIG: Place = Keys(&[
@@ -95,8 +97,10 @@ static CALLING: Place = Keys(&[
 ]);
 
 static CONFIG: Place = Keys(&[
-    ("candidateCount", Scalar),
-    ("candidate_count", Scalar),
+    ("audioTimestamp", Scalar),
+    ("audio_timestamp", Scalar),
+    ("candidateCount", One),
+    ("candidate_count", One),
     ("frequencyPenalty", Scalar),
     ("frequency_penalty", Scalar),
     ("logprobs", Scalar),
@@ -106,16 +110,16 @@ static CONFIG: Place = Keys(&[
     ("media_resolution", Scalar),
     ("presencePenalty", Scalar),
     ("presence_penalty", Scalar),
-    ("responseJsonSchema", Free),
-    ("response_json_schema", Free),
+    ("responseJsonSchema", Schema),
+    ("response_json_schema", Schema),
     ("responseLogprobs", Scalar),
     ("response_logprobs", Scalar),
     ("responseMimeType", Scalar),
     ("response_mime_type", Scalar),
     ("responseModalities", List(&Word(&["TEXT"]))),
     ("response_modalities", List(&Word(&["TEXT"]))),
-    ("responseSchema", Free),
-    ("response_schema", Free),
+    ("responseSchema", Schema),
+    ("response_schema", Schema),
     ("seed", Scalar),
     ("stopSequences", List(&Scalar)),
     ("stop_sequences", List(&Scalar)),

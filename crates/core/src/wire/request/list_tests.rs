@@ -260,6 +260,63 @@ fn values_that_switch_something_off_pass() {
     }
 }
 
+/// What agents and their libraries send by themselves, and what nobody has to fetch.
+#[test]
+fn ordinary_fields_pass() {
+    for (protocol, more) in [
+        (
+            OpenaiChat,
+            r##""n":1,"audio":null,"usage":{"include":true}"##,
+        ),
+        (
+            OpenaiChat,
+            r##""messages":[{"role":"assistant","content":"x","audio":null,"annotations":[],"refusal":null,"function_call":null,"tool_calls":null,"provider_specific_fields":null},{"annotations":null}]"##,
+        ),
+        (
+            OpenaiChat,
+            r##""chat_template_kwargs":{"enable_thinking":false,"thinking":true,"reasoning_effort":"high","preserve_thinking":true,"clear_thinking":false}"##,
+        ),
+        (
+            OpenaiChat,
+            r##""tools":[{"type":"function","function":{"name":"x","parameters":{"$schema":"http://json-schema.org/draft-07/schema#","$id":"x","$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{"$ref":{"type":"string"},"$schema":{"type":"string"}},"required":["$ref"],"description":"see https://a.example"}}}}}]"##,
+        ),
+        (
+            OpenaiChat,
+            r##""prompt_cache_options":{"mode":"implicit"},"reasoning_format":"parsed","reasoning_split":true,"min_tokens":1,"top_a":0.1,"cache_prompt":true,"do_sample":true"##,
+        ),
+        (
+            OpenaiResponses,
+            r##""store":false,"include":["reasoning.encrypted_content"],"input":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"x"}],"encrypted_content":"gAAA"},{"type":"function_call","id":"fc_1","call_id":"c","name":"x","arguments":"{}","caller":{"type":"direct"}}]"##,
+        ),
+        (
+            OpenaiResponses,
+            r##""context_management":[{"type":"compaction","compact_threshold":9}],"tools":[{"type":"function","name":"x","allowed_callers":["direct"],"output_schema":{"$ref":"#"}}]"##,
+        ),
+        (
+            AnthropicMessages,
+            r##""tools":[{"name":"x","input_schema":{"type":"object"},"allowed_callers":["direct"]}],"speed":"standard","output_config":{"task_budget":{"type":"tokens","total":9}}"##,
+        ),
+        (
+            AnthropicMessages,
+            r##""messages":[{"role":"user","content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"see https://a.example, it says \"x\""}},{"type":"document","source":{"data":"any words","type":"text"}},{"type":"document","source":{"type":"content","content":[{"type":"text","text":"x"}]}},{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"x"}]}]}]"##,
+        ),
+        (
+            AnthropicMessages,
+            r##""context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":9},"instructions":null,"pause_after_compaction":false}]}"##,
+        ),
+        (
+            GeminiGenerate,
+            r##""generationConfig":{"candidateCount":1,"responseSchema":{"$ref":"#/a"}},"contents":[{"parts":[{"functionResponse":{"name":"x","response":{"$ref":"https://a.example"}}}]}]"##,
+        ),
+    ] {
+        assert_eq!(
+            refused(protocol, &with(protocol, more)),
+            (Ok(()), None),
+            "{more}"
+        );
+    }
+}
+
 #[test]
 fn a_record_may_allow_further_fields_and_never_another_model() {
     let further: Vec<String> = [
@@ -269,6 +326,7 @@ fn a_record_may_allow_further_fields_and_never_another_model() {
         "models",
         "tools.*.type",
         "messages.*.content.*.image_url.url",
+        "functions.*.parameters.$ref",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -276,6 +334,10 @@ fn a_record_may_allow_further_fields_and_never_another_model() {
         (r#""enable_search":{"any":["thing"]}"#, Ok(())),
         (r#""messages":[{"audio":{"id":"x"},"content":"x"}]"#, Ok(())),
         (r#""previous_response_id":"r""#, Ok(())),
+        (
+            r#""functions":[{"parameters":{"$ref":"https://a.example"}}]"#,
+            Ok(()),
+        ),
         (r#""Enable_search":true"#, Err(RefusalReason::RequestField)),
         (
             r#""metadata":{"enable_search":[]}"#,

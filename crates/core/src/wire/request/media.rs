@@ -33,6 +33,11 @@ pub(super) fn is_inline(text: &str) -> bool {
     })
 }
 
+/// Bytes in one of both spellings.
+pub(super) fn is_encoded(text: &str) -> bool {
+    is_inline(text) || is_base64(text)
+}
+
 /// Letters of base64 and nothing else, as far as they are shown: no address is spelled so.
 pub(super) fn is_base64(text: &str) -> bool {
     text.bytes()

@@ -3,7 +3,8 @@
 //! what it would fetch, look up, keep or run for an engine is a way out of the jail.
 //!
 //! - `mod.rs` the check, and the keys by which another model could be chosen
-//! - `place.rs` what a list is made of, and a document held against it; `media.rs` bytes in a request
+//! - `place.rs` what a list is made of, and a document held against it; `media.rs` bytes in a request;
+//!   `schema.rs` references in a schema
 //! - `openai.rs`, `anthropic.rs`, `gemini.rs` the lists; `recorded/` requests of real engines
 //!
 //! The bytes that are judged are the bytes that are sent. A key counts by its exact letters after
@@ -15,6 +16,7 @@ mod gemini;
 mod media;
 mod openai;
 mod place;
+mod schema;
 
 use super::Protocol;
 use super::calls::RefusalReason;

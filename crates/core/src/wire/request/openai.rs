@@ -1,15 +1,29 @@
 //! What a request to the two protocols of OpenAI may hold.
 
 use super::place::Place::{
-    self, At, Either, Encoded, Flat, Free, Inline, Keys, Kind, List, Null, Off, Scalar, Whole, Word,
+    self, At, Either, Encoded, Flat, Free, Inline, Keys, Kind, List, Null, Off, One, Scalar,
+    Schema, Whole, Word,
 };
 
 /// The tiers that are not another contract with the provider.
 const TIERS: &[&str] = &["auto", "default"];
 
 pub(super) static CHAT: Place = Keys(&[
+    ("audio", Null),
     ("background", Off),
-    ("chat_template_kwargs", Flat),
+    ("cache_prompt", Scalar),
+    // By other keys a server takes the template itself from here.
+    (
+        "chat_template_kwargs",
+        Keys(&[
+            ("clear_thinking", Scalar),
+            ("enable_thinking", Scalar),
+            ("preserve_thinking", Scalar),
+            ("reasoning_effort", Scalar),
+            ("thinking", Scalar),
+        ]),
+    ),
+    ("do_sample", Scalar),
     ("enable_thinking", Scalar),
     ("frequency_penalty", Scalar),
     (
@@ -25,9 +39,10 @@ pub(super) static CHAT: Place = Keys(&[
     ("messages", List(&MESSAGE)),
     ("metadata", At(&METADATA)),
     ("min_p", Scalar),
+    ("min_tokens", Scalar),
     ("modalities", List(&Word(&["text"]))),
     ("model", Scalar),
-    ("n", Scalar),
+    ("n", One),
     ("parallel_tool_calls", Scalar),
     (
         "prediction",
@@ -36,16 +51,19 @@ pub(super) static CHAT: Place = Keys(&[
     ("presence_penalty", Scalar),
     ("previous_response_id", Null),
     ("prompt_cache_key", Scalar),
+    ("prompt_cache_options", Flat),
     ("prompt_cache_retention", Scalar),
     ("reasoning", Flat),
     ("reasoning_effort", Scalar),
+    ("reasoning_format", Scalar),
+    ("reasoning_split", Scalar),
     ("repetition_penalty", Scalar),
     (
         "response_format",
         Keys(&[
             ("type", Word(&["text", "json_object", "json_schema"])),
-            ("json_schema", Free),
-            ("schema", Free),
+            ("json_schema", Schema),
+            ("schema", Schema),
         ]),
     ),
     ("safety_identifier", Scalar),
@@ -75,9 +93,11 @@ pub(super) static CHAT: Place = Keys(&[
     ),
     ("tool_stream", Scalar),
     ("tools", List(&CHAT_TOOL)),
+    ("top_a", Scalar),
     ("top_k", Scalar),
     ("top_logprobs", Scalar),
     ("top_p", Scalar),
+    ("usage", Keys(&[("include", Scalar)])),
     ("user", Scalar),
     ("verbosity", Scalar),
     ("vl_high_resolution_images", Scalar),
@@ -95,7 +115,7 @@ static METADATA: Place = Keys(&[
 static FUNCTION: Place = Keys(&[
     ("name", Scalar),
     ("description", Scalar),
-    ("parameters", Free),
+    ("parameters", Schema),
     ("strict", Scalar),
 ]);
 
@@ -125,6 +145,10 @@ static MESSAGE: Place = Keys(&[
         ])),
     ),
     ("tool_call_id", Scalar),
+    // What an answer had and is sent back with: a voice that the provider keeps, what it found.
+    ("audio", Null),
+    ("annotations", List(&Null)),
+    ("provider_specific_fields", Null),
     (
         "function_call",
         Keys(&[("name", Scalar), ("arguments", Scalar)]),
@@ -172,6 +196,7 @@ static CHAT_PART: Place = Keys(&[
         ]),
     ),
     ("cache_control", Flat),
+    ("prompt_cache_breakpoint", Flat),
 ]);
 
 /// By its URL alone, or with how closely to look at it.
@@ -193,6 +218,13 @@ pub(super) static RESPONSES: Place = Keys(&[
             ("x-openai-subagent", Scalar),
         ]),
     ),
+    (
+        "context_management",
+        List(&Keys(&[
+            ("type", Word(&["compaction"])),
+            ("compact_threshold", Scalar),
+        ])),
+    ),
     ("conversation", Null),
     (
         "include",
@@ -211,6 +243,7 @@ pub(super) static RESPONSES: Place = Keys(&[
     ("previous_response_id", Null),
     ("prompt", Null),
     ("prompt_cache_key", Scalar),
+    ("prompt_cache_options", Flat),
     ("prompt_cache_retention", Scalar),
     ("reasoning", Flat),
     ("safety_identifier", Scalar),
@@ -219,7 +252,7 @@ pub(super) static RESPONSES: Place = Keys(&[
     ("stream", Scalar),
     ("stream_options", Flat),
     ("temperature", Scalar),
-    ("text", Keys(&[("format", Free), ("verbosity", Scalar)])),
+    ("text", Keys(&[("format", Schema), ("verbosity", Scalar)])),
     (
         "tool_choice",
         Either(&[
@@ -264,8 +297,10 @@ static TOOL: Place = Whole(
         ),
         ("name", Scalar),
         ("description", Scalar),
-        ("parameters", Free),
+        ("parameters", Schema),
+        ("output_schema", Schema),
         ("strict", Scalar),
+        ("allowed_callers", List(&Word(&["direct"]))),
         ("defer_loading", Scalar),
         ("format", Free),
         ("function", At(&FUNCTION)),
@@ -274,7 +309,8 @@ static TOOL: Place = Whole(
 );
 
 /// A turn, a call or an answer to one. What refers to something that the provider keeps, or that
-/// the provider ran, has no kind here; an id alone would be such a reference.
+/// the provider ran, has no kind here; an id alone would be such a reference. Beside the thing
+/// itself it is a label: what the item says stands in it, thoughts in `encrypted_content`.
 static ITEM: Place = Whole(
     &[&["type"], &["role", "content"]],
     &[
@@ -305,6 +341,7 @@ static ITEM: Place = Whole(
         ("namespace", Scalar),
         ("arguments", Scalar),
         ("call_id", Scalar),
+        ("caller", Keys(&[("type", Word(&["direct"]))])),
         ("input", Scalar),
         ("output", Either(&[Scalar, List(&PART)])),
         (
@@ -347,4 +384,5 @@ static PART: Place = Keys(&[
     // Empty: what an answer cites was found by a tool of the provider.
     ("annotations", List(&Null)),
     ("logprobs", List(&Null)),
+    ("prompt_cache_breakpoint", Flat),
 ]);

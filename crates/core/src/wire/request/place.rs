@@ -3,21 +3,25 @@
 
 use std::borrow::Cow;
 
-use super::media;
+use super::{media, schema};
 use crate::wire::calls::RefusalReason;
 use crate::wire::json_scan::Value;
 
 /// What may stand at one place. `null` may stand everywhere: it says nothing.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// Anything at all: the engine's own words, such as the schema of a tool's arguments.
+    /// Anything at all: the engine's own words, such as the arguments of a call.
     Free,
+    /// A schema: anything that refers to nothing outside of the request.
+    Schema,
     /// A text, a number or a truth value.
     Scalar,
     /// Nothing but `null`.
     Null,
     /// `false`.
     Off,
+    /// `1`: of several answers at once only one would be looked at as a whole.
+    One,
     /// One of these texts, exactly.
     Word(&'static [&'static str]),
     /// The kind of a tool that runs where the engine is, exactly. Any other the provider would run.
@@ -26,6 +30,8 @@ pub(super) enum Place {
     Inline,
     /// Bytes in base64, or as above.
     Encoded,
+    /// As above, or any words in an object whose `type` is this.
+    EncodedUnless(&'static str),
     /// An object of scalars, under any keys.
     Flat,
     /// An object of these keys and no others.
@@ -69,7 +75,7 @@ impl Place {
         match self {
             Self::At(place) => place.settled(sort),
             Self::Either(several) => several.iter().find_map(|one| one.settled(sort)),
-            Self::Free => Some(self),
+            Self::Free | Self::Schema => Some(self),
             Self::Flat | Self::Keys(_) | Self::Whole(..) | Self::Tool(_) => {
                 (sort == Sort::Object).then_some(self)
             }
@@ -77,24 +83,27 @@ impl Place {
             Self::Scalar
             | Self::Null
             | Self::Off
+            | Self::One
             | Self::Word(_)
             | Self::Kind(_)
             | Self::Inline
-            | Self::Encoded => (sort == Sort::Scalar).then_some(self),
+            | Self::Encoded
+            | Self::EncodedUnless(_) => (sort == Sort::Scalar).then_some(self),
         }
     }
 
     fn takes_scalar(&self, value: &Value<'_>) -> bool {
         match (self, value) {
-            (Self::Free | Self::Scalar, _) | (_, Value::Null) => true,
+            (Self::Free | Self::Schema | Self::Scalar, _) | (_, Value::Null) => true,
             (Self::Off, value) => *value == Value::Bool(false),
+            (Self::One, value) => *value == Value::Number("1"),
+            // Whether it may be words is known when its object ends.
+            (Self::EncodedUnless(_), Value::Text { .. }) => true,
             (Self::Word(words) | Self::Kind(words), Value::Text { text, whole: true }) => {
                 words.contains(text)
             }
             (Self::Inline, Value::Text { text, .. }) => media::is_inline(text),
-            (Self::Encoded, Value::Text { text, .. }) => {
-                media::is_inline(text) || media::is_base64(text)
-            }
+            (Self::Encoded, Value::Text { text, .. }) => media::is_encoded(text),
             _ => false,
         }
     }
@@ -168,11 +177,20 @@ struct Open {
     place: &'static Place,
     /// Which of its keys had a value, by their position in the list.
     had: u64,
+    /// What its `type` says, as a word of the list.
+    kind: Option<&'static str>,
+    /// A key that holds words, and what the `type` must then be.
+    words: Option<(&'static str, &'static str)>,
 }
 
 impl Open {
     /// The key that an object should have had, and why it does not pass without.
     fn lacks(&self) -> Option<(&'static str, RefusalReason)> {
+        if let Some((key, kind)) = self.words
+            && self.kind != Some(kind)
+        {
+            return Some((key, RefusalReason::RequestField));
+        }
         let Place::Whole(sets, keys) = self.place else {
             return None;
         };
@@ -229,7 +247,12 @@ impl<'a> Walk<'a> {
         if begins {
             match &judged {
                 Ok(place) if !matches!(place, Place::Free) => {
-                    self.open.push(Open { place, had: 0 });
+                    self.open.push(Open {
+                        place,
+                        had: 0,
+                        kind: None,
+                        words: None,
+                    });
                 }
                 _ => self.unjudged = 1,
             }
@@ -237,14 +260,26 @@ impl<'a> Walk<'a> {
         judged.map(|_| ())
     }
 
-    /// Keeps in mind which key of the open object has a value.
+    /// Keeps in mind which key of the open object has a value, and what the object is by them.
     fn note(&mut self, path: &str, value: &Value<'_>) {
-        if let Some(open) = self.open.last_mut()
-            && *value != Value::Null
-            && let keys = open.place.keys()
-            && let Some(at) = keys.iter().position(|(name, _)| *name == key_of(path))
-        {
-            open.had |= 1 << at.min(63);
+        let Some(open) = self.open.last_mut().filter(|_| *value != Value::Null) else {
+            return;
+        };
+        let keys = open.place.keys();
+        let Some(at) = keys.iter().position(|(name, _)| *name == key_of(path)) else {
+            return;
+        };
+        open.had |= 1 << at.min(63);
+        match (&keys[at], value) {
+            (("type", Place::Word(words)), Value::Text { text, whole: true }) => {
+                open.kind = words.iter().copied().find(|word| word == text);
+            }
+            ((key, Place::EncodedUnless(kind)), Value::Text { text, .. })
+                if !media::is_encoded(text) =>
+            {
+                open.words = Some((key, kind));
+            }
+            _ => {}
         }
     }
 
@@ -259,6 +294,13 @@ impl<'a> Walk<'a> {
         };
         let sort = Sort::of(value);
         match place.settled(sort) {
+            Some(Place::Schema) if !schema::stays_inside(key_of(path), value) => {
+                if self.allows(path) {
+                    Ok(&Place::Free)
+                } else {
+                    Err(Refused::new(RefusalReason::RequestField, path))
+                }
+            }
             Some(found) if sort != Sort::Scalar || found.takes_scalar(value) => Ok(found),
             _ if *value == Value::Null => Ok(place),
             _ if matches!(place, Place::Null) && self.allows(path) => Ok(&Place::Free),
@@ -283,6 +325,7 @@ impl<'a> Walk<'a> {
         match parent {
             Place::List(each) => Ok(Some(each)),
             Place::Flat => Ok(Some(&Place::Scalar)),
+            Place::Schema => Ok(Some(&Place::Schema)),
             Place::Keys(keys) | Place::Whole(_, keys) | Place::Tool(keys) => {
                 match keys.iter().find(|(name, _)| *name == key) {
                     Some((_, place)) => Ok(Some(place)),

@@ -19,7 +19,7 @@ fn the_admitted_model_passes() {
     for body in [
         r#"{"model":"lab-1"}"#,
         r#"{"messages":[{"content":"other"}],"model":"lab-\u0031"}"#,
-        r#"{"\u006dodel":"lab-1","temperature":0.5,"n":1e3,"stream":true}"#,
+        r#"{"\u006dodel":"lab-1","temperature":0.5,"n":1,"stream":true}"#,
         r#"{"model":"lab-1","tools":[{"type":"function","function":{"name":"type","parameters":{"type":"object"}}}]}"#,
         r#"{"model":"lab-1","models":null}"#,
     ] {

@@ -389,7 +389,9 @@ fn footer(context: &Context, tape: &Tape, no_trace: Option<&str>) {
     match (tape.standing, tape.state) {
         (Standing::Good, _) => {}
         (_, "live") => return say("This run is still being written; these are its events so far."),
-        (_, "unsealed") => say("This run was interrupted and never sealed; it proves nothing."),
+        (_, "unsealed") => say(
+            "This run has no report: it was never sealed, or its report is gone. It proves nothing.",
+        ),
         _ => say(&format!(
             "Do not rely on this bundle: {}.",
             tame(tape.problem.as_deref().unwrap_or("it does not verify"))

@@ -102,28 +102,15 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     if let Some(Action::Prune(args)) = args.action {
         return prune::run(context, &args);
     }
-    let Args {
-        status,
-        engine,
-        case,
-        blocker,
-        stage,
-        origin,
-        since,
-        until,
-        limit,
-        reindex,
-        ..
-    } = args;
     let filter = Filter {
-        status,
-        engine,
-        case,
-        blocker,
-        stage,
-        origin,
-        since,
-        until,
+        status: args.status,
+        engine: args.engine,
+        case: args.case,
+        blocker: args.blocker,
+        stage: args.stage,
+        origin: args.origin,
+        since: args.since,
+        until: args.until,
     };
     let mut many = |count: usize| {
         if count >= MANY {
@@ -134,8 +121,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         &context.home()?,
         &Question {
             filter: &filter,
-            limit,
-            reindex,
+            limit: args.limit,
+            reindex: args.reindex,
         },
         &mut many,
     )?;

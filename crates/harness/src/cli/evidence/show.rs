@@ -94,7 +94,7 @@ fn unsealed(context: &Context, dir: &Path, state: Liveness) -> Result<u8, Failur
                 "Another program made this; it is no evidence, and is left as it is."
             }
             Liveness::Interrupted | Liveness::Sealed => {
-                "This run was interrupted and never sealed; it proves nothing."
+                "This run has no report: it was never sealed, or its report is gone. It proves nothing."
             }
         });
         if state == Liveness::Interrupted {
@@ -221,8 +221,12 @@ fn containment(report: &Report) -> String {
             } else {
                 String::new()
             };
+            let traced = match &report.workspace_guard {
+                Some(guard) if guard.traced_checks => format!("  {dim}tracing{dim:#} in checks"),
+                _ => String::new(),
+            };
             format!(
-                "  {dim}containment{dim:#} {}{why}{attempts}",
+                "  {dim}containment{dim:#} {}{why}{traced}{attempts}",
                 contained.as_str()
             )
         }

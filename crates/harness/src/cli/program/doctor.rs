@@ -188,6 +188,7 @@ impl Here {
             secrets: &[],
             // It would put stand-ins into git directories, and a look leaves nothing.
             guarded: false,
+            traced: false,
             layers: None,
             command: &["/bin/true".into()],
         };

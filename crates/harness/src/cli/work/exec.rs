@@ -41,6 +41,10 @@ pub struct Args {
     /// `.mcp.json` and the like
     #[arg(long)]
     no_guard: bool,
+    /// Let its processes trace each other, for gdb, strace and LeakSanitizer; without it leaks are not
+    /// searched for (LSAN_OPTIONS=detect_leaks=0)
+    #[arg(long)]
+    trace: bool,
     /// Put up only these layers (or `none`), to see what each of them stops
     #[arg(long, value_name = "LAYERS", hide = true)]
     layers: Option<String>,
@@ -98,6 +102,7 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
         variables: &args.env,
         secrets: &args.env_secret,
         guarded: !args.no_guard,
+        traced: args.trace,
         layers: args.layers.as_deref(),
         command: &args.command,
     };
@@ -109,6 +114,11 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     for place in shown {
         let line = format!("shown read-only: {}, {}", place.path, place.what);
         context.output.note(&line);
+    }
+    if args.trace {
+        context
+            .output
+            .note("note: --trace: processes of this command may look into each other");
     }
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)

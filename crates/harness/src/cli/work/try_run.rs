@@ -45,6 +45,10 @@ pub struct Args {
     /// A patch that must turn the test red, where the test command is not one cto knows
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// Let the test commands trace their own processes, for gdb, strace and LeakSanitizer; engine,
+    /// setup and control never may, and leaks are not searched for there
+    #[arg(long)]
+    trace: bool,
     /// Show the engine's output while it runs
     #[arg(long, short)]
     verbose: bool,
@@ -67,6 +71,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         setup: args.setup,
         input: args.input,
         control: args.control,
+        trace: args.trace,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep);

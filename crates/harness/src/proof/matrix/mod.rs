@@ -19,16 +19,13 @@ use std::time::{Duration, Instant};
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::Manifest;
 use cto_core::proof::matrix::{
-    self, Assertion, BundleSeen, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row,
-    RowOutcome, Words,
+    self, Assertion, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row, RowOutcome, Words,
 };
 use cto_core::run::event::{Origin, ProcessEnd};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::paths::TreePath;
 use cto_jail::probe;
 
-use crate::bundles::verifier;
-use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
@@ -42,7 +39,7 @@ use crate::task::request::{Request, SourceRequest};
 use aftermath::{Honeypot, PathsThatMustNotExist};
 use place::Place;
 
-pub use place::bundle_files;
+pub use place::bundle_seen;
 
 /// No row takes this long unless something is broken.
 const ROW_LIMIT: Duration = Duration::from_secs(120);
@@ -381,16 +378,6 @@ fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
             cto_core::bundle::report_md::describe_end(end)
         ));
     }
-}
-
-/// A bundle of a row, verified with the key of the state home it lies in: that of the row itself.
-pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
-    let state = dir.parent().and_then(Path::parent).unwrap_or(dir);
-    let trust = KeyStore::below(state).trust().map_err(io::Error::other)?;
-    Ok(BundleSeen {
-        files: bundle_files(dir)?,
-        verification: verifier::verify_dir(dir, &trust)?,
-    })
 }
 
 /// Who owns a row's source, and who answers in the place of an operator.

@@ -6,8 +6,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::proof::matrix::BundleSeen;
 use cto_core::values::digest::Digest;
 
+use crate::bundles::verifier;
+use crate::evidence::keys::KeyStore;
 use crate::host::files;
 use crate::host::programs::Program;
 use crate::host::{self, Home};
@@ -172,8 +175,30 @@ fn is_expected(name: &str) -> bool {
         || name.starts_with("state/harness-runs/")
 }
 
+/// A bundle of a row, verified with the key of the state home it lies in: that of the row itself.
+pub fn bundle_seen(dir: &Path) -> io::Result<BundleSeen> {
+    let state = dir.parent().and_then(Path::parent).unwrap_or(dir);
+    let trust = KeyStore::below(state).trust().map_err(io::Error::other)?;
+    let (found, verification) = verifier::examine(dir, &trust)?;
+    let files = bundle_files(dir)?;
+    // Looked at twice, because the verifier keeps no large file: both looks saw the same bytes.
+    let changed = files.iter().find(|(name, bytes)| {
+        let verified = found.files.get(name.as_str());
+        verified.is_some_and(|file| file.sha256 != Digest::of(bytes))
+    });
+    match changed {
+        None => Ok(BundleSeen {
+            files,
+            verification,
+        }),
+        Some((name, _)) => Err(io::Error::other(format!(
+            "{name} changed while it was looked at"
+        ))),
+    }
+}
+
 /// The files of a bundle by name.
-pub fn bundle_files(dir: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
+fn bundle_files(dir: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
     /// More than any row writes.
     const MOST: u64 = 16 << 20;
     let mut found = BTreeMap::new();

@@ -1,8 +1,6 @@
 //! Stage 1: the gate itself. Two runs of a gated engine, one with its gate closed and one with it
 //! open, and neither starts anything.
 
-use std::fs;
-
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
@@ -14,12 +12,12 @@ use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 
 use super::{Bench, Validation, report_path};
+use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::records;
-use crate::run::stage_proof;
 use crate::task::engines;
 use crate::task::request::{ProofOrder, Request};
 
@@ -51,7 +49,7 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     );
     let refused = RefusedRun {
         run_id: closed.report.run_id.clone(),
-        sums_sha256: stage_proof::sums_of(&closed.dir)?,
+        sums_sha256: closed.sums_sha256,
         blocker: Code::EngineGateClosed,
     };
     let order = (codes == [Code::EngineGateClosed]).then_some(ProofOrder::Stage1 { refused });
@@ -121,12 +119,22 @@ fn look(
     validation.check("gate_precedes_every_effect", untouched, || {
         "a workspace or a process was there".into()
     });
-    let empty = fs::metadata(opened.dir.join(bundle::PATCH)).is_ok_and(|meta| meta.len() == 0);
+    // What was verified is what is looked at, whatever lies under these names by now.
+    let trust = KeyStore::of(bench.home)
+        .trust()
+        .map_err(|error| error.failure())?;
+    let (found, good) = verifier::examine(&opened.dir, &trust)
+        .map(|(found, verification)| (found, verification.standing == Standing::Good))
+        .unwrap_or_default();
+    let empty = found
+        .files
+        .get(bundle::PATCH)
+        .is_some_and(|patch| patch.bytes == 0);
     validation.check("patch_is_empty", empty, || "patch.diff is not empty".into());
-    let log = fs::read_to_string(opened.dir.join(bundle::TEST_LOG)).unwrap_or_default();
+    let log = reader::digested(&opened.dir, report, bundle::TEST_LOG).unwrap_or_default();
     validation.check(
         "test_log_says_why",
-        log.contains("verification was not"),
+        String::from_utf8_lossy(&log).contains("verification was not"),
         || "test.log does not say why".into(),
     );
     let reasons = ["backend_exit_code", "allowed_writes_passed", "tests_passed"]
@@ -135,19 +143,15 @@ fn look(
     validation.check("not_applicable_has_reasons", reasons, || {
         "a field without a value has no reason".into()
     });
-    let trust = KeyStore::of(bench.home)
-        .trust()
-        .map_err(|error| error.failure())?;
-    let good = verifier::verify_dir(&opened.dir, &trust)
-        .is_ok_and(|found| found.standing == Standing::Good);
     validation.check("bundle_verifies", good, || {
         format!("{} does not verify", report.run_id)
     });
     let path = opened.dir.join(bundle::STAGE1_PROOF);
-    validation.check("proof_written", path.is_file(), || {
+    let written = found.documents.contains_key(bundle::STAGE1_PROOF);
+    validation.check("proof_written", written, || {
         "no stage1-gate-proof.json was written".into()
     });
-    if path.is_file() {
+    if written {
         validation.proof_paths.push(path.display().to_string());
     }
     let found = records::proofs(&report.backend, bench.home, Origin::Operator)

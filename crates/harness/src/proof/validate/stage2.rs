@@ -10,10 +10,9 @@ use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
 use cto_core::values::json;
 use cto_core::values::verdict::Status;
-use cto_core::verify::Standing;
+use cto_core::verify::{FoundBundle, Standing};
 
 use super::{Bench, Validation, report_path};
-use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::evidence::SealedBundle;
 use crate::evidence::keys::KeyStore;
@@ -52,13 +51,14 @@ pub fn validate(bench: &mut Bench<'_>) -> Result<Validation, Failure> {
     let trust = KeyStore::of(bench.home)
         .trust()
         .map_err(|error| error.failure())?;
-    let good = verifier::verify_dir(&sealed.dir, &trust)
-        .is_ok_and(|found| found.standing == Standing::Good);
+    let (found, good) = verifier::examine(&sealed.dir, &trust)
+        .map(|(found, verification)| (found, verification.standing == Standing::Good))
+        .unwrap_or_default();
     validation.check("bundle_verifies", good, || {
         format!("{} does not verify", report.run_id)
     });
     if manifest.is_gated() && report.status == Status::Pass {
-        artifacts(bench, &mut validation, &sealed);
+        artifacts(bench, &mut validation, &sealed, &found);
     }
     bench.close_failures(&FAILURES, &mut validation)?;
     Ok(validation.done())
@@ -93,16 +93,22 @@ fn told(sealed: &SealedBundle) -> String {
 }
 
 /// What a gated engine's run leaves beside its verdict.
-fn artifacts(bench: &Bench<'_>, validation: &mut Validation, sealed: &SealedBundle) {
+fn artifacts(
+    bench: &Bench<'_>,
+    validation: &mut Validation,
+    sealed: &SealedBundle,
+    found: &FoundBundle,
+) {
     let report = &sealed.report;
-    let read = |name: &str| reader::document(&sealed.dir, name).unwrap_or_default();
-    let target: Option<NoTargetInspection> = json::read(&read(bundle::STAGE2_NO_TARGET)).ok();
+    // The bytes that were verified, whatever lies under their names by now.
+    let document = |name: &str| found.documents.get(name).map_or(&[][..], Vec::as_slice);
+    let target: Option<NoTargetInspection> = json::read(document(bundle::STAGE2_NO_TARGET)).ok();
     validation.check(
         "no_target_was_inspected",
         target.is_some_and(|found| !found.target_exposed),
         || "stage2-no-target-inspection.json does not say so".into(),
     );
-    let compared: Option<BaselineComparison> = json::read(&read(bundle::STAGE2_COMPARISON)).ok();
+    let compared: Option<BaselineComparison> = json::read(document(bundle::STAGE2_COMPARISON)).ok();
     let whole = compared
         .as_ref()
         .is_some_and(|compared| compared.aspects.len() == ASPECTS);

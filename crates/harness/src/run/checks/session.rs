@@ -133,6 +133,11 @@ impl<'a> Commands<'a> {
         }
     }
 
+    /// Only what everybody sees, on what was changed and on what it was before.
+    fn may_trace(&self) -> bool {
+        matches!(self.section, Section::Check | Section::Baseline)
+    }
+
     fn kind(&self) -> CheckKind {
         if self.section == Section::Hidden {
             CheckKind::Hidden
@@ -241,6 +246,9 @@ impl<'a> Session<'a> {
                 mut launch,
                 scratch,
             } = shell_job(self.execution, copy, command, what.runner)?;
+            if what.may_trace() && self.execution.plan.contract.trace {
+                launch = launch.traced();
+            }
             if let Some(wall) = what.wall {
                 launch.limits.wall = launch.limits.wall.min(wall);
             }

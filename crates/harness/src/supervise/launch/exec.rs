@@ -34,6 +34,8 @@ pub struct ExecOrder<'a> {
     pub secrets: &'a [String],
     /// Protect what gives orders to other programs.
     pub guarded: bool,
+    /// Let its processes trace each other.
+    pub traced: bool,
     /// For experiments: the only layers to put up, or `none`.
     pub layers: Option<&'a str>,
     pub command: &'a [OsString],
@@ -89,6 +91,10 @@ impl Launch {
             limits: Limits::of_time(FOREVER),
             jail: Some(jail),
             stands_in: true,
+        };
+        let launch = match order.traced {
+            true => launch.traced(),
+            false => launch,
         };
         let shown = toolchain.iter().map(Granted::shown).collect();
         Ok(ExecLaunch {

@@ -3,10 +3,12 @@
 //! doubles are shaped here and nowhere else.
 //!
 //! - this file: `Launch`, a constructor per use; `exec.rs` what `cto exec` shows of the host;
-//!   `exec_guard.rs` what of its directory gives orders to other programs
+//!   `exec_guard.rs` what of its directory gives orders to other programs; `settled.rs` what
+//!   every process in a jail is told
 
 mod exec;
 mod exec_guard;
+mod settled;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -233,6 +235,11 @@ impl Launch {
         let mut launch = Self::in_run(place, Path::new(host::SHELL), args, limits, &[])?;
         // The home is empty; this says that nothing put there counts either.
         launch.env.insert("PYTHONNOUSERSITE".into(), "1".into());
+        if let Some(jail) = &mut launch.jail {
+            // The kernel counts memory that is only set aside, and a sanitizer sets aside more than
+            // there is. What all of its processes use is looked at all the same.
+            jail.limits.data_bytes = u64::MAX;
+        }
         Ok(launch)
     }
 

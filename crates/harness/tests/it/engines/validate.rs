@@ -1,8 +1,9 @@
 //! Validators, and what a proof is worth.
 
 use std::fs;
+use std::path::PathBuf;
 
-use cto_testkit::{Bundle, House};
+use cto_testkit::{Bundle, House, sha256_hex};
 use serde_json::Value;
 
 use crate::fixtures::admission::{admitted, program};
@@ -159,6 +160,42 @@ fn stage_one_is_proven_for_a_lane_and_gone_when_the_lane_changes() {
     );
 }
 
+/// Of the run that the proof stands on, every file is exchanged in turn from the moment it is sealed
+/// until the next run begins: what was sealed is what the proof is about.
+#[test]
+fn a_proof_names_the_run_that_was_sealed() {
+    for name in ["SHA256SUMS", "report.json", "contract.json"] {
+        let house = house();
+        admitted(&house);
+        let is_sealed = |dir: &PathBuf| dir.join("report.json").exists();
+        let (document, refused) = std::thread::scope(|scope| {
+            let validation = scope.spawn(|| validate(&house, "stage1", &["--engine", ENGINE]));
+            while !house.run_dirs().first().is_some_and(is_sealed) {
+                std::hint::spin_loop();
+            }
+            let refused = house.run_dirs().remove(0);
+            let (place, aside) = (refused.join(name), house.root().join("aside"));
+            let ours = fs::read(&place).unwrap();
+            fs::write(&aside, "something else\n").unwrap();
+            fs::rename(&aside, &place).unwrap();
+            while house.run_dirs().len() < 2 && !validation.is_finished() {
+                std::hint::spin_loop();
+            }
+            fs::write(&aside, ours).unwrap();
+            fs::rename(&aside, &place).unwrap();
+            (validation.join().unwrap(), refused)
+        });
+        assert_eq!(failed(&document), Vec::<&str>::new(), "{name}: {document}");
+        let proof = document["proof_paths"][0].as_str().unwrap();
+        let proof: Value = serde_json::from_slice(&fs::read(proof).unwrap()).unwrap();
+        assert_eq!(
+            proof["refused_by_default"]["sums_sha256"],
+            sha256_hex(&fs::read(refused.join("SHA256SUMS")).unwrap()),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn a_proof_that_was_touched_or_belongs_to_another_file_is_none() {
     let house = house();
@@ -248,8 +285,9 @@ fn the_adapter_of_a_provider_is_closed_in_every_way_it_must_be() {
     let want = "model_provider_gate_blocks, unadmitted_pair_blocks, mismatch_blocks, invalid_admission_blocks, \
         decision_missing_blocks, not_decided_blocks, external_blocked_when_local_required, external_approved_needs_all_fields, \
         class_status_mismatch_blocks, credentials_missing_blocks, local_config_missing_blocks, reasoning_only_blocks, \
-        delayed_content_allows, fallback_model_refused_on_wire, wrong_digest_blocks, missing_binary_blocks, \
-        non_executable_blocks, shell_keyword_is_not_a_provider, provider_timeout_fail_closed, surviving_children_ended, \
+        delayed_content_allows, fallback_model_refused_on_wire, ways_out_refused_on_wire, credential_cut_on_wire, \
+        public_address_passes_on_wire, wrong_digest_blocks, missing_binary_blocks, non_executable_blocks, \
+        shell_keyword_is_not_a_provider, provider_timeout_fail_closed, surviving_children_ended, \
         no_secret_or_endpoint_in_any_artifact";
     assert_eq!(names.join(", "), want);
     assert!(

@@ -10,8 +10,11 @@ use cto_core::bundle::attest::{PublicKey, Trust};
 use cto_core::verify::{Standing, Verification};
 use cto_testkit::Bundle;
 
-/// Bundles judged by rules 1: where each lies, its verdict, and its blockers in the report's order.
-const RULES1: &[(&str, &str, &[&str])] = &[
+/// Where a bundle lies, its verdict, and its blockers in the report's order.
+type Row = (&'static str, &'static str, &'static [&'static str]);
+
+/// Bundles judged by rules 1.
+const RULES1: &[Row] = &[
     ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
     ("late-gate", "blocked", &["containment_unavailable"]),
     ("late-setup", "blocked", &["toolchain_unavailable"]),
@@ -60,6 +63,53 @@ const RULES1: &[(&str, &str, &[&str])] = &[
     ("try-pass", "pass", &[]),
 ];
 
+/// Bundles judged by rules 2, of the same kinds.
+const RULES2: &[Row] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    (
+        "provider-failure/20261116T035043Z-r1-string-slugify-pbd2wzfd",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T035043Z-r1-string-slugify-s4tpzzr3",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T035045Z-quick-xgugys6h",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261116T035046Z-quick-3s63r6pi",
+        "fail",
+        &["provider_unavailable", "engine_failed"],
+    ),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    (
+        "source-changed-meanwhile",
+        "fail",
+        &["source_repository_mutated"],
+    ),
+    (
+        "stage2/20261116T035040Z-r1-string-slugify-pwy4t26k",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261116T035040Z-r1-string-slugify-sk2u53k3",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    ("stage2/20261116T035042Z-quick-qk5ii4cw", "pass", &[]),
+    ("stage2/20261116T035043Z-quick-2kfyfrgt", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -94,7 +144,7 @@ fn bundles(folder: &Path) -> BTreeSet<String> {
 }
 
 /// As `cto verify` sees it, trusting the key of golden bundles alone.
-fn verified(dir: &Path) -> Verification {
+fn verified(dir: &Path, rules: u32) -> Verification {
     let key = fs::read_to_string(root().join("test-key.pem")).unwrap();
     let mut trust = Trust::default();
     trust.named(
@@ -110,18 +160,36 @@ fn verified(dir: &Path) -> Verification {
     );
     assert_eq!(
         found.rules.map(|rules| rules.0),
-        Some(1),
+        Some(rules),
         "{}",
         dir.display()
     );
     found
 }
 
+/// A folder holds these bundles and no other, and each is still what it was.
+fn assert_as_sealed(folder: &str, rules: u32, rows: &[Row]) {
+    let folder = root().join(folder);
+    assert_eq!(
+        bundles(&folder),
+        rows.iter()
+            .map(|(name, _, _)| (*name).to_owned())
+            .collect::<BTreeSet<String>>()
+    );
+    for (name, status, codes) in rows {
+        let found = verified(&folder.join(name), rules);
+        assert_eq!(found.status.unwrap().as_str(), *status, "{name}");
+        let bundle = Bundle::at(folder.join(name));
+        assert_eq!(bundle.status(), *status, "{name}");
+        assert_eq!(bundle.codes(), *codes, "{name}");
+    }
+}
+
 #[test]
 fn every_folder_of_golden_bundles_has_a_test() {
     assert_eq!(
         folders(),
-        BTreeSet::from(["rules1", "v1"].map(str::to_owned))
+        BTreeSet::from(["rules1", "rules2", "v1"].map(str::to_owned))
     );
 }
 
@@ -135,26 +203,25 @@ fn golden_bundles_of_format_one_verify() {
     );
     for name in names {
         // The directory is named after the verdict its bundle bears.
-        assert_eq!(verified(&folder.join(&name)).status.unwrap().as_str(), name);
+        let found = verified(&folder.join(&name), 1);
+        assert_eq!(found.status.unwrap().as_str(), name);
     }
 }
 
 #[test]
 fn golden_bundles_of_rules_one_verify() {
-    let folder = root().join("rules1");
-    assert_eq!(
-        bundles(&folder),
-        RULES1
-            .iter()
-            .map(|(name, _, _)| (*name).to_owned())
-            .collect::<BTreeSet<String>>()
-    );
-    for (name, status, codes) in RULES1 {
-        let found = verified(&folder.join(name));
-        assert_eq!(found.status.unwrap().as_str(), *status, "{name}");
-        let bundle = Bundle::at(folder.join(name));
-        assert_eq!(bundle.status(), *status, "{name}");
-        assert_eq!(bundle.codes(), *codes, "{name}");
+    assert_as_sealed("rules1", 1, RULES1);
+}
+
+/// Under these, nothing is left that is not computed from the bundle itself.
+#[test]
+fn golden_bundles_of_rules_two_verify() {
+    assert_as_sealed("rules2", 2, RULES2);
+    for (name, _, _) in RULES2 {
+        let found = verified(&root().join("rules2").join(name), 2);
+        assert_eq!(found.not_re_derived, [], "{name}");
+        let report = Bundle::at(root().join("rules2").join(name)).report();
+        assert_eq!(report["report_renderer"], 3, "{name}");
     }
 }
 

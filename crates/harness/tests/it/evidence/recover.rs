@@ -274,6 +274,62 @@ fn a_run_that_a_former_version_began_is_closed_too() {
     }
 }
 
+/// However it went, and whether or not the run is still listed as open.
+#[test]
+fn a_sealed_run_without_its_report_is_named_and_left_as_it_is() {
+    let (house, bundle) = crate::passed();
+    let report = bundle.dir.join("report.json");
+    let away = house.root().join("away.json");
+    let entry = house.state().join("open").join(bundle.run_id());
+    let listed = format!(
+        "{{\"program\":\"cto-harness\",\"run_id\":\"{}\"}}\n",
+        bundle.run_id()
+    );
+    for (what, note) in [
+        ("not listed", None),
+        ("listed by its name", Some(listed.as_str())),
+        ("listed without a name", Some("")),
+    ] {
+        fs::rename(&report, &away).unwrap();
+        if let Some(note) = note {
+            fs::write(&entry, note).unwrap();
+        }
+        let before = files_below(&bundle.dir);
+        let answer = house.cto(&["recover"]);
+        assert_eq!(answer.code, Some(70), "{what}: {answer:?}");
+        assert!(
+            answer.stdout.contains("NOT CLOSED")
+                && answer.stdout.contains(&bundle.run_id())
+                && answer.stdout.contains("its report.json is gone")
+                && !answer.stdout.contains("Nothing to recover"),
+            "{what}: {answer:?}"
+        );
+        let rows = house.cto(&["recover", "--json"]).json()["recovered"].clone();
+        assert_eq!(
+            (rows.as_array().unwrap().len(), &rows[0]["closed"]),
+            (1, &false.into()),
+            "{what}: {rows}"
+        );
+        // The next run names no run that is not open, and leaves this one alone too.
+        let case = house.case(&Case::new("next"));
+        assert_eq!(house.cto(&["run", &case]).code, Some(0), "{what}");
+        for word in ["show", "replay", "verify"] {
+            let told = house.cto(&[word, &bundle.run_id()]);
+            assert_eq!(told.code, Some(3), "{what}: {told:?}");
+        }
+        assert_eq!(files_below(&bundle.dir), before, "{what}");
+
+        fs::rename(&away, &report).unwrap();
+        let answer = house.cto(&["recover"]);
+        assert!(
+            answer.stdout.contains("Nothing to recover"),
+            "{what}: {answer:?}"
+        );
+        assert!(!entry.exists(), "{what}");
+        assert_good(&bundle);
+    }
+}
+
 #[test]
 fn a_run_of_a_newer_harness_is_left_to_it() {
     let house = house();

@@ -217,8 +217,8 @@ const TRICKS: &[(&str, &str)] = &[
         "touch s; tar --mode=6755 -cf t s; rm s; tar -xpf t; test -u s && echo THROUGH",
     ),
     (
-        "set-gid on a directory",
-        "mkdir g; chmod 2777 g; test -g g && echo THROUGH",
+        "set-gid on a file",
+        "touch g; chmod 2777 g; test -g g && echo THROUGH",
     ),
     (
         "set-uid by umask and mkdir",

@@ -79,7 +79,11 @@ fn a_private_tmp_is_kept_between_calls() {
 fn there_is_no_jail_while_home_or_state_lies_in_the_system() {
     for person in people() {
         for variable in ["HOME", "CTO_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
-            for place in ["/usr/share/none-here", "/usr/src/app", "/etc/ssl/none-here"] {
+            for place in [
+                "/usr/share/none-here",
+                "/usr/src/app",
+                "/etc/ssl/certs/none-here",
+            ] {
                 let mut command = person.command(&["exec", "--", "true"]);
                 let output = command.env(variable, place).output().unwrap();
                 assert_refused(&person, &output, "state_exposed", place);

@@ -218,7 +218,8 @@ fn every_attack_gets_through_where_nothing_stands_in_its_way() {
         return skip("only root gets every attack through where nothing stands in its way");
     }
     let dir = tempfile::tempdir().unwrap();
-    let program = env!("CARGO_BIN_EXE_cto");
+    let program = crate::program();
+    let program = program.to_str().unwrap();
     let may_raise_limits = holds_sys_resource();
     let mut tried = BTreeSet::new();
     let mut stopped = Vec::new();

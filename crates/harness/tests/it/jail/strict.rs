@@ -394,21 +394,7 @@ attempt sh -c 'echo x > t.tmp && mv -f t.tmp dangling'
         write("answer.txt", "right\n"),
         shell("rm -f t.tmp"),
     ]);
-    let file = house.script("links", &text);
-    let (_, bundle) = house.run_args(&[
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "Make the answer right",
-        "--allow",
-        "answer.txt",
-        "--test",
-        "grep -qx right answer.txt",
-        "--script",
-        &file,
-        "--json",
-    ]);
+    let (_, bundle) = house.try_on(&repo, &text, &[]);
     let log = said(&bundle);
     assert!(
         log.matches("real\n").count() == 2 && !log.contains("GOT THROUGH"),

@@ -5,7 +5,7 @@ use std::fs;
 
 use cto_testkit::wait_until;
 
-use crate::fixtures::people::{Person, alive, people};
+use crate::fixtures::people::{Person, alive, desks, people};
 
 /// Lines typed at a prompt reach the shell, all of them, with this in the background.
 fn keys_stay_outside(person: &Person, start: impl FnOnce(&mut cto_testkit::Desk)) {
@@ -84,8 +84,7 @@ fn a_stopped_command_that_goes_on_in_the_background_reads_no_keys() {
 
 #[test]
 fn keys_typed_ahead_of_the_end_are_nobodys_but_the_shells_afterwards() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         // A child that stays behind in the jail would read them.
         desk.line("$cto exec -- sh -c 'cat > taken & true'");
         let shown = desk.line("echo mine-$((1 + 1))");
@@ -97,8 +96,7 @@ fn keys_typed_ahead_of_the_end_are_nobodys_but_the_shells_afterwards() {
 
 #[test]
 fn a_pager_after_the_command_has_the_keys() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         // The command never reads: what is typed is for the one that reads the terminal itself.
         let pager = "(read -r x < /dev/tty; echo \"pager: $x\"; cat > /dev/null)";
         desk.types(format!(
@@ -114,8 +112,7 @@ fn a_pager_after_the_command_has_the_keys() {
 
 #[test]
 fn a_command_before_a_pipe_has_keys_once_it_asks() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         desk.types("$cto exec -- sh -c 'read x; echo \"got $x\"' | cat\n");
         desk.sees("\n");
         desk.types("word\n");
@@ -135,8 +132,7 @@ fn a_command_before_a_pipe_has_keys_once_it_asks() {
 
 #[test]
 fn a_shell_inside_has_jobs_of_its_own() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         desk.starts(
             "$cto exec --env PS1 -- bash --norc --noprofile --noediting -i",
             "ready> ",
@@ -166,8 +162,7 @@ fn a_shell_inside_has_jobs_of_its_own() {
 
 #[test]
 fn interrupts_reach_the_command_as_interrupts() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (_person, mut desk) in desks() {
         let line = "$cto exec -- sh -c 'trap \"echo heard; exit 9\" INT; echo up; while :; do sleep 0.1; done'; echo code-$?";
         desk.starts(line, "up\n");
         desk.types("\x03");
@@ -210,8 +205,7 @@ print(\"tried\")";
 
 #[test]
 fn each_of_the_three_is_a_terminal_where_it_was_one() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         for bits in 0..8u32 {
             let redirect: String = [" < /dev/zero", " > out", " 2> err"]
                 .iter()
@@ -235,8 +229,7 @@ fn each_of_the_three_is_a_terminal_where_it_was_one() {
 
 #[test]
 fn a_change_of_size_is_told() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (_person, mut desk) in desks() {
         desk.resize(33, 77);
         let line = "$cto exec -- sh -c 'trap \"stty size\" WINCH; stty size; echo up; while :; do sleep 0.1; done'";
         desk.types(format!("{line}\n"));
@@ -277,8 +270,7 @@ fn a_terminal_that_hangs_up_ends_the_jail() {
 
 #[test]
 fn much_that_is_pasted_comes_back_whole() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         let pasted: String = (0..4000)
             .map(|number| format!("{number:05} {}\n", "x".repeat(54)))
             .collect();
@@ -298,8 +290,7 @@ fn much_that_is_pasted_comes_back_whole() {
 
 #[test]
 fn modes_are_given_back_however_it_ends() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         desk.line("$cto exec -- sh -c 'stty raw -echo; kill -9 $$'");
         assert!(desk.is_as_found(), "{}: killed inside", person.name);
         desk.line("$cto exec -- sh -c 'stty raw -echo'");
@@ -390,8 +381,7 @@ fn a_password_for_another_program_of_the_same_job_is_not_the_commands() {
 
 #[test]
 fn a_terminal_is_the_same_by_any_name() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         for redirect in ["< /dev/tty", "> /dev/tty 2> /dev/tty", "2> /dev/tty"] {
             let inside = "exec 3> is; for n in 0 1 2; do test -t $n && echo $n >&3; done; echo u\"\"p; read x; echo \"got[$x]\"";
             desk.starts(&format!("$cto exec -- sh -c '{inside}' {redirect}"), "up\n");
@@ -406,8 +396,7 @@ fn a_terminal_is_the_same_by_any_name() {
 
 #[test]
 fn a_command_without_keys_is_told_and_says_why() {
-    for person in people() {
-        let mut desk = person.desk();
+    for (person, mut desk) in desks() {
         let ask = "python3 -c 'input()'";
         let hidden = "python3 -c 'import getpass; getpass.getpass()'";
         for (line, why) in [

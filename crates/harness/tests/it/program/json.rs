@@ -216,24 +216,7 @@ fn every_document_has_exactly_its_keys() {
 fn try_and_apply_have_exactly_their_keys() {
     let house = house();
     let repo = Repo::new(&house, "project");
-    let script = house.script("fix", ORACLE);
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        ".",
-        "--test",
-        "grep -qx right answer.txt",
-        "--script",
-    ];
-    assert_keys(
-        &house.cto(&[&args[..], &[&script, "--json"]].concat()),
-        "try",
-        RUN,
-    );
+    assert_keys(&house.try_on(&repo, ORACLE, &[]).0, "try", RUN);
     assert_keys(
         &house.cto(&["apply", "last", "--check", "--json"]),
         "apply",

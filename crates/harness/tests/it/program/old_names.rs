@@ -42,7 +42,7 @@ fn a_link_of_an_old_name_is_that_command() {
     let house = house();
     let case = house.case(&Case::new("quick"));
     let link = house.root().join("run-case.sh");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cto"), &link).unwrap();
+    std::os::unix::fs::symlink(crate::program(), &link).unwrap();
     let call = |args: &[&str]| {
         let words = house.command(&[]);
         let mut command = std::process::Command::new(&link);

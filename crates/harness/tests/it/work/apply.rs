@@ -25,23 +25,8 @@ fn tried(house: &House) -> (Repo, Bundle) {
     repo.write("src/old/gone.txt", "goes away\n");
     repo.write("elsewhere.txt", "not touched by the patch\n");
     repo.commit("more");
-    let file = house.script(
-        "changes",
-        &script(&[shell(&format!("mkdir -p src/new && {CHANGES}"))]),
-    );
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        ".",
-        "--test",
-        "grep -qx right answer.txt",
-        "--json",
-    ];
-    let (answer, bundle) = house.run_args(&[&args[..], &["--script", &file]].concat());
+    let steps = script(&[shell(&format!("mkdir -p src/new && {CHANGES}"))]);
+    let (answer, bundle) = house.try_on(&repo, &steps, &["--allow", "."]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     (repo, bundle)
 }
@@ -210,22 +195,7 @@ fn only_a_verified_pass_of_a_copied_repository_is_applied() {
 
     let (other, failed) = {
         let repo = Repo::new(&house, "failing");
-        let file = house.script("nothing", "");
-        let args = [
-            "try",
-            "--repo",
-            repo.path(),
-            "--task",
-            "x",
-            "--allow",
-            ".",
-            "--test",
-            "true",
-            "--json",
-            "--script",
-            &file,
-        ];
-        let (answer, bundle) = house.run_args(&args);
+        let (answer, bundle) = house.try_on(&repo, "", &["--allow", ".", "--test", "true"]);
         assert_eq!(answer.code, Some(1), "{answer:?}");
         (repo, bundle)
     };
@@ -296,22 +266,8 @@ fn tried_with(house: &House, prepare: &dyn Fn(&Repo), command: &str) -> (Repo, B
     let repo = Repo::new(house, "other-project");
     prepare(&repo);
     repo.commit("prepared");
-    let file = house.script("command", &script(&[shell(command)]));
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        ".",
-        "--test",
-        "true",
-        "--json",
-        "--script",
-        &file,
-    ];
-    let (answer, bundle) = house.run_args(&args);
+    let steps = script(&[shell(command)]);
+    let (answer, bundle) = house.try_on(&repo, &steps, &["--allow", ".", "--test", "true"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     (repo, bundle)
 }

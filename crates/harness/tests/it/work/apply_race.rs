@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use cto_testkit::{Answer, Bundle, House, Repo, script, shell};
+use cto_testkit::{Answer, Bundle, House, ORACLE, Repo};
 
 use crate::house;
 
@@ -14,21 +14,7 @@ const TRIES: usize = 12;
 
 fn tried(house: &House, name: &str) -> (Repo, Bundle) {
     let repo = Repo::new(house, name);
-    let file = house.script("right", &script(&[shell("echo right > answer.txt")]));
-    let (answer, bundle) = house.run_args(&[
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        "answer.txt",
-        "--test",
-        "grep -qx right answer.txt",
-        "--script",
-        &file,
-        "--json",
-    ]);
+    let (answer, bundle) = house.try_on(&repo, ORACLE, &[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     (repo, bundle)
 }

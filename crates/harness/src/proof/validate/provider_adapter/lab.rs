@@ -27,6 +27,8 @@ use crate::task::request::Request;
 
 const DOUBLE: &str = include_str!("../../../doubles/agent.toml");
 pub(super) const MODEL: &str = "scripted";
+/// Stands in a scenario for where the model listens.
+pub(super) const ADDRESS: &str = "{address}";
 
 /// What every run of this validator shares.
 pub(super) struct Lab<'b, 'e> {
@@ -105,12 +107,14 @@ impl<'b, 'e> Lab<'b, 'e> {
         let broken = |what: String| {
             Failure::internal("no_model", "the scripted model cannot be played").reason(what)
         };
-        let text = format!("key = \"{}\"\n{scenario}", self.credential);
+        let unable = |error: std::io::Error| broken(error.to_string());
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(unable)?;
+        let address = listener.local_addr().map_err(unable)?;
+        let text = format!("key = \"{}\"\n{scenario}", self.credential)
+            .replace(ADDRESS, &address.to_string());
         let scenario = Scenario::parse(&text)
             .map_err(|(line, _, words)| broken(format!("{line}: {words}")))?;
-        let model = TcpListener::bind("127.0.0.1:0")
-            .and_then(|listener| Model::start(listener, scenario, None));
-        let address = model.map_err(|error| broken(error.to_string()))?.address;
+        Model::start(listener, scenario, None).map_err(unable)?;
         self.authorities.push(address.to_string());
         self.write(
             &format!("url-{}", self.authorities.len()),
@@ -177,6 +181,20 @@ impl<'b, 'e> Lab<'b, 'e> {
         Ok(())
     }
 
+    /// A run of the double with these words before its prompt.
+    pub fn plays_with(&mut self, scenario: &str, words: &[&str]) -> Result<SealedBundle, Failure> {
+        let asked = LaneOptions {
+            base_url_file: Some(self.model(scenario)?),
+            ..self.good.clone()
+        };
+        let mut request = self.request(asked, Stage::Two);
+        if let Some(invocation) = &mut request.manifest.invocation {
+            let words = ["__agent"].iter().chain(words).chain(&["{prompt}"]);
+            invocation.argv = words.map(|word| (*word).to_owned()).collect();
+        }
+        self.run_request(&request)
+    }
+
     pub fn plays(&mut self, scenario: &str) -> Result<SealedBundle, Failure> {
         let asked = LaneOptions {
             base_url_file: Some(self.model(scenario)?),
@@ -190,9 +208,18 @@ pub(super) fn turn(tool: &str, arguments: &Value) -> String {
     format!("[[turn]]\ntool = [{{ name = \"{tool}\", raw = '''{arguments}''' }}]\n")
 }
 
+/// The calls of a run, as its bundle has them.
+pub(super) fn calls(sealed: &SealedBundle) -> Vec<Value> {
+    let text =
+        reader::digested(&sealed.dir, &sealed.report, bundle::MODEL_CALLS).unwrap_or_default();
+    text.split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect()
+}
+
+/// A document of a bundle, as it was sealed.
 pub(super) fn document(sealed: &SealedBundle, name: &str) -> Value {
-    reader::document(&sealed.dir, name)
-        .ok()
+    reader::digested(&sealed.dir, &sealed.report, name)
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 //! in a state of its own.
 
 mod lab;
+mod on_wire;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,12 +16,10 @@ use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
 
-use lab::{Lab, MODEL, decision, document, model, told, turn};
+use lab::{Lab, decision, document, model, told, turn};
 
 use super::{Bench, Validation};
-use crate::bundles::reader;
 use crate::host::failure::Failure;
-use crate::run::stage_proof;
 use crate::task::lane::LaneOptions;
 use crate::task::request::ProofOrder;
 
@@ -29,7 +28,7 @@ const PROBE: &str = "[probe]\ntext = \"ready\"\n";
 const FIX: &str = "import re\n\n\ndef slugify(text):\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")\n";
 
 /// What is checked, in the order it is reported.
-const CHECKS: [&str; 21] = [
+const CHECKS: [&str; 24] = [
     "model_provider_gate_blocks",
     "unadmitted_pair_blocks",
     "mismatch_blocks",
@@ -44,6 +43,9 @@ const CHECKS: [&str; 21] = [
     "reasoning_only_blocks",
     "delayed_content_allows",
     "fallback_model_refused_on_wire",
+    "ways_out_refused_on_wire",
+    "credential_cut_on_wire",
+    "public_address_passes_on_wire",
     "wrong_digest_blocks",
     "missing_binary_blocks",
     "non_executable_blocks",
@@ -279,7 +281,7 @@ impl Lab<'_, '_> {
         let refused = self.bench.run(&closed)?;
         let refused = RefusedRun {
             run_id: refused.report.run_id.clone(),
-            sums_sha256: stage_proof::sums_of(&refused.dir)?,
+            sums_sha256: refused.sums_sha256,
             blocker: Code::EngineGateClosed,
         };
         let opened = self
@@ -311,7 +313,7 @@ impl Lab<'_, '_> {
             || told(&sealed),
         );
 
-        self.fallback(&format!("{PROBE}{write}{done}"))?;
+        self.on_wire(&format!("{write}{done}"))?;
 
         let sealed = self.plays(&format!(
             "{PROBE}[[turn]]\ntext = \"one two three four five\"\nsilent_after = 1\n"
@@ -342,36 +344,6 @@ impl Lab<'_, '_> {
         let held = ended && sealed.report.status == Status::Pass;
         self.validation
             .check("surviving_children_ended", held, || told(&sealed));
-        Ok(())
-    }
-
-    /// An engine that also asks for another model gets no answer from it, on the wire.
-    fn fallback(&mut self, scenario: &str) -> Result<(), Failure> {
-        let asked = LaneOptions {
-            base_url_file: Some(self.model(scenario)?),
-            ..self.good.clone()
-        };
-        let mut request = self.request(asked, Stage::Two);
-        if let Some(invocation) = &mut request.manifest.invocation {
-            invocation.argv = ["__agent", "--also", "another-model", "{prompt}"]
-                .map(str::to_owned)
-                .to_vec();
-        }
-        let sealed = self.run_request(&request)?;
-        let text = reader::document(&sealed.dir, bundle::MODEL_CALLS).unwrap_or_default();
-        let calls: Vec<Value> = text
-            .split(|b| *b == b'\n')
-            .filter_map(|line| serde_json::from_slice(line).ok())
-            .collect();
-        let other = |call: &&Value| call["model_asked"] != MODEL;
-        let refused = calls.iter().filter(other).count() >= 1
-            && calls
-                .iter()
-                .filter(other)
-                .all(|call| call["forwarded"] == false && call["outcome"] == "refused")
-            && calls.iter().any(|call| call["forwarded"] == true);
-        self.validation
-            .check("fallback_model_refused_on_wire", refused, || told(&sealed));
         Ok(())
     }
 

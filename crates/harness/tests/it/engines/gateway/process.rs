@@ -36,7 +36,7 @@ struct Gateway {
 impl Gateway {
     fn open(dir: &Path, base: &str, roots: Option<&Path>) -> Self {
         fs::write(dir.join("url"), base).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cto"));
+        let mut command = Command::new(crate::program());
         command.args([
             "__gateway",
             "--protocol",
@@ -290,7 +290,7 @@ fn gateway_over_tls_believes_whom_the_system_believes() {
 /// Starts the scripted model; its base URL.
 fn scripted(dir: &Path, scenario: &str) -> (Ended, String) {
     fs::write(dir.join("scenario.toml"), scenario).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cto"));
+    let mut command = Command::new(crate::program());
     command
         .arg("__model")
         .arg(dir.join("scenario.toml"))
@@ -334,7 +334,7 @@ fn gateway_probe_and_model_command_line() {
         base.rsplit(':').next().unwrap().trim_end_matches("/v1")
     );
     fs::write(dir.path().join("url"), &base).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cto"));
+    let mut command = Command::new(crate::program());
     command.args([
         "__gateway",
         "--probe",
@@ -373,7 +373,7 @@ fn gateway_probe_and_model_command_line() {
         ("[[turn]", "scenario.toml:1"),
     ] {
         fs::write(dir.path().join("scenario.toml"), scenario).unwrap();
-        let ran = Command::new(env!("CARGO_BIN_EXE_cto"))
+        let ran = Command::new(crate::program())
             .arg("__model")
             .arg(dir.path().join("scenario.toml"))
             .output()
@@ -385,7 +385,7 @@ fn gateway_probe_and_model_command_line() {
         );
     }
     fs::write(dir.path().join("url"), "https://user:hidden@example.com/v1").unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cto"));
+    let mut command = Command::new(crate::program());
     command
         .args([
             "__gateway",

@@ -178,6 +178,84 @@ fn an_answer_that_holds_the_credential_is_cut_in_every_spelling() {
     }
 }
 
+/// Pieces that only a reader who knows what belongs together has as one text.
+#[test]
+fn pieces_between_other_pieces_are_cut() {
+    let letters = || KEY.chars().map(|letter| letter.to_string());
+    let choice = |index: &str, words: &str| {
+        format!(
+            "data: {{\"model\":\"lab-1\",\"choices\":[{{\"delta\":{{\"content\":\"{words}\"}},\"index\":{index}}}]}}\n\n"
+        )
+    };
+    let keys: String = (0..40).map(|n| format!(",\"k{n}\":\"v\"")).collect();
+    let listed: Vec<String> = letters().map(|letter| format!("\"{letter}\"")).collect();
+    let argument = |index: u8, piece: &str| {
+        format!(
+            "data: {{\"model\":\"lab-1\",\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"function\":{{\"arguments\":\"{piece}\"}}}}]}}}}]}}\n\n"
+        )
+    };
+    for (name, body) in [
+        (
+            "between those of another answer",
+            letters()
+                .map(|letter| choice("0", &letter) + &choice("1", "q"))
+                .collect::<String>(),
+        ),
+        (
+            "the index written in two ways",
+            letters()
+                .enumerate()
+                .map(|(n, letter)| choice(["0", "0.0"][n % 2], &letter) + &choice("1", "q"))
+                .collect(),
+        ),
+        (
+            "after many keys",
+            format!("data: {{\"model\":\"lab-1\"{keys}}}\n\n")
+                + &letters().map(|letter| event(&letter)).collect::<String>(),
+        ),
+        (
+            "in a list",
+            format!(
+                "data: {{\"model\":\"lab-1\",\"tokens\":[{}]}}\n\n",
+                listed.join(",")
+            ),
+        ),
+        (
+            "in arguments of two calls",
+            letters()
+                .map(|letter| argument(0, &letter) + &argument(1, "q"))
+                .collect(),
+        ),
+        (
+            "over lines of an event",
+            letters()
+                .map(|letter| {
+                    choice("0", &letter).replace("\"content\":", "\"content\":\ndata: ")
+                        + &choice("1", "q")
+                })
+                .collect(),
+        ),
+    ] {
+        for size in [1, 61, 100_000] {
+            let lab = raw_lab(&(event("first") + &body + &event("last")), size);
+            let answer = lab.chat();
+            assert!(
+                !answer.whole || answer.head.status == 502,
+                "{name} in pieces of {size}: {}",
+                answer.body
+            );
+            let events = answer.body.matches("\n\n").count();
+            assert!(events <= 9, "{name}: {events} events passed");
+            let call = lab.only_call();
+            assert_eq!(
+                (call.outcome, call.why),
+                (Outcome::Transport, Some(RefusalReason::CredentialInAnswer)),
+                "{name} in pieces of {size}"
+            );
+        }
+    }
+}
+
 /// A server that answers one request with these bytes, so many at a time, and with a trailer.
 fn raw_lab(body: &str, size: usize) -> Lab {
     let log = tempfile::NamedTempFile::new().unwrap();

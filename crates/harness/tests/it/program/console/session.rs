@@ -29,7 +29,7 @@ impl Session {
         let home = path.join("home");
         fs::create_dir(&home).unwrap();
         fs::create_dir(path.join("bin")).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_cto"), path.join("bin/cto")).unwrap();
+        std::os::unix::fs::symlink(crate::program(), path.join("bin/cto")).unwrap();
         let me = "[user]\n\tname = Me\n\temail = me@example.org\n[init]\n\tdefaultBranch = main\n";
         fs::write(home.join(".gitconfig"), me).unwrap();
         fs::copy(

@@ -211,6 +211,19 @@ const ONE_PLACE: &[OnePlace] = &[
         places: &["crates/jail/src/sys"],
     },
     OnePlace {
+        what: "a document of a bundle is read without asking for its digest",
+        signs: &["reader::document("],
+        in_strings: false,
+        places: &[
+            // A run that was never sealed.
+            "crates/harness/src/cli/evidence/replay.rs",
+            // Whether a bundle is worth a verification.
+            "crates/harness/src/records/proofs.rs",
+            // The open bundle of the run itself.
+            "crates/harness/src/run/stage_proof.rs",
+        ],
+    },
+    OnePlace {
         what: "an address is classified",
         signs: &[
             ".is_loopback()",

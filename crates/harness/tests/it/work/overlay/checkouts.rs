@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use cto_testkit::{Repo, files_below, script, shell, write};
+use cto_testkit::{Repo, files_below, shell, write};
 
 use super::{CONTAINED, KINDS, checkouts, entries, house_with, made, right, try_it};
 use crate::assert_good;
@@ -126,21 +126,9 @@ fn git_need_not_read_every_file_to_see_that_nothing_changed() {
 fn of_two_who_make_a_checkout_at_once_one_wins_and_both_use_it() {
     let house = house_with("overlay");
     let repo = Repo::new(&house, "project");
-    let file = house.script("fix", &script(&[right()]));
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        "answer.txt",
-        "--test",
-        "true",
-        "--script",
-        &file,
-    ];
-    let children: Vec<_> = (0..3).map(|_| house.start(&args)).collect();
+    let children: Vec<_> = (0..3)
+        .map(|_| house.start_try(&repo, &right(), &["--test", "true"]))
+        .collect();
     for mut child in children {
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }

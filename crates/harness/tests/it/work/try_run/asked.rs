@@ -4,7 +4,7 @@ use std::fs;
 
 use cto_testkit::{Repo, script, write};
 
-use super::{TEST, assert_refused, fix, try_with};
+use super::{assert_refused, fix, try_with};
 use crate::assert_good;
 use crate::house;
 
@@ -217,20 +217,8 @@ fn a_patch_file_can_be_played() {
     let patch = house.root().join("fix.patch");
     fs::write(&patch, repo.git(&["diff"]) + "\n").unwrap();
     repo.git(&["checkout", "-q", "answer.txt"]);
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        "answer.txt",
-        "--test",
-        TEST,
-        "--json",
-        "--script",
-    ];
-    let (answer, bundle) = house.run_args(&[&args[..], &[patch.to_str().unwrap()]].concat());
+    let played = ["--script", patch.to_str().unwrap()];
+    let (answer, bundle) = try_with(&house, &repo, "", &played);
     assert_eq!(
         answer.code,
         Some(0),

@@ -4,7 +4,7 @@ use std::fs;
 
 use cto_testkit::{Bundle, Forged, Repo, script, shell, wait_until, write};
 
-use super::{Done, TEST, assert_refused, fix, try_with};
+use super::{Done, assert_refused, fix, try_with};
 use crate::assert_bad;
 use crate::assert_good;
 use crate::house;
@@ -88,22 +88,7 @@ fn a_pipe_in_the_repository_does_not_hang() {
         .arg(repo.at(".git/info/exclude"))
         .status()
         .unwrap();
-    let file = house.script("fix", &fix());
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "x",
-        "--allow",
-        "answer.txt",
-        "--test",
-        TEST,
-        "--script",
-        &file,
-        "--json",
-    ];
-    let (answer, bundle) = house.run_args(&args);
+    let (answer, bundle) = try_with(&house, &repo, &fix(), &[]);
     assert_eq!(
         (answer.code, bundle.codes()),
         (Some(3), vec!["source_not_admitted".to_owned()]),
@@ -140,21 +125,7 @@ fn a_source_that_changes_meanwhile_fails_the_run() {
             shell("while ! test -e .git/go; do sleep 0.01; done"),
             write("answer.txt", "right\n"),
         ]);
-        let file = house.script("wait", &steps);
-        let args = [
-            "try",
-            "--repo",
-            repo.path(),
-            "--task",
-            "x",
-            "--allow",
-            "answer.txt",
-            "--test",
-            TEST,
-            "--script",
-            &file,
-        ];
-        let mut child = house.start(&args);
+        let mut child = house.start_try(&repo, &steps, &[]);
         let workspace = || {
             Some(
                 house

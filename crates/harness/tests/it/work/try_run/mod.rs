@@ -20,25 +20,7 @@ fn fix() -> String {
 type Done<'a> = (&'a str, &'a dyn Fn(&Repo));
 
 fn try_with(house: &House, repo: &Repo, steps: &str, more: &[&str]) -> (Answer, Bundle) {
-    let file = house.script(&format!("try-{}", house.run_dirs().len()), steps);
-    let mut args = vec![
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "Make the answer right",
-        "--script",
-        &file,
-        "--json",
-    ];
-    if !more.contains(&"--allow") {
-        args.extend(["--allow", "answer.txt"]);
-    }
-    if !more.contains(&"--test") {
-        args.extend(["--test", TEST]);
-    }
-    args.extend(more);
-    house.run_args(&args)
+    house.try_on(repo, steps, more)
 }
 
 /// Blocked before anything ran, by this code, and the repository is byte for byte as it was.
