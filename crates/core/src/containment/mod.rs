@@ -1,7 +1,8 @@
 //! Containment as data: which layers a jail has, and whether a report of them is proof.
 //!
 //! - this file: layers, canaries, what a process reported, what is not proven
-//! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
+//! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden,
+//!   `environment_masks.rs` which of an environment
 //! - `mounts/` which places of the host a jail is shown; `orders.rs` what of a directory of the
 //!   operator's own gives orders to other programs
 //! - `advice.rs` a host that cannot contain: the exact fix
@@ -15,6 +16,7 @@
 
 pub mod advice;
 pub mod descriptors;
+pub mod environment_masks;
 pub mod guard;
 pub mod mapping;
 pub mod masks;

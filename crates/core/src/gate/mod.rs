@@ -74,6 +74,8 @@ pub struct GateInput<'a> {
     pub model: MaybeKnown<Answer>,
     /// How many files the repository that is copied holds; known once it was looked at.
     pub source_files: Option<u64>,
+    /// What was found of the operator's environments; known once the source was looked at.
+    pub environments: &'a [plan::Environment],
     /// What will protect the workspace; known once its tree is.
     pub confinement: Option<&'a Decision>,
     /// Where the copy of a repository will stand; neutral until it was looked at.

@@ -2,8 +2,8 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `inputs.rs` what is put beside its files; `this_host.rs`
-//!   what it needs of this host
+//! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files;
+//!   `this_host.rs` what it needs of this host
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
@@ -11,6 +11,7 @@
 
 pub mod doctor;
 pub mod engine_program;
+mod environments;
 mod inputs;
 pub mod provider;
 pub mod source;
@@ -63,6 +64,10 @@ pub struct Planned {
     pub probe: Option<CallRecord>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
+    /// What of the operator's environments was found beside its files.
+    environments: Vec<plan::Environment>,
+    /// The tree that is copied, where something beside its files is looked for.
+    tree: Option<Tree>,
     source_files: Option<u64>,
     /// Where its copy stands in a jail.
     stand: Stand,
@@ -194,6 +199,8 @@ pub fn plan(
         provider: None,
         probe: None,
         checkout: None,
+        environments: Vec::new(),
+        tree: None,
         source_files: None,
         stand: Stand::Neutral,
     };
@@ -221,6 +228,7 @@ pub fn plan(
             source: looked.clone(),
             model: answer.clone(),
             source_files: planned.source_files,
+            environments: &planned.environments,
             confinement: confinement.as_ref(),
             stand: planned.stand.clone(),
         };
@@ -240,6 +248,11 @@ pub fn plan(
             }
             Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {
                 let (found, decided) = source::look_at(&mut planned, request, env, home);
+                if let (Some(decided), Some(host)) = (&decided, host.known()) {
+                    let found =
+                        environments::gather(&mut planned, request, host, env, home, decided);
+                    planned.environments = found;
+                }
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {

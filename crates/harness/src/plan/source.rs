@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cto_core::containment::guard::Decision;
@@ -26,6 +26,8 @@ use crate::workspace::own_dir::OwnDir;
 pub struct SourceView {
     pub repo: SourceRepo,
     pub look: SourceLook,
+    /// The operator's own ignore file.
+    pub excludes: Option<PathBuf>,
     _ours: OwnDir,
 }
 
@@ -45,6 +47,7 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     Ok(SourceView {
         repo,
         look,
+        excludes,
         _ours: ours,
     })
 }
@@ -125,10 +128,11 @@ pub fn look_at(
                     // One that hides other files has told what the tree is, and no more.
                     planned.checkout = known
                         .filter(|known| known.manifest.masked == *masked)
-                        .or_else(|| Checkout::find(home, &look.tree, masked))
+                        .or_else(|| Checkout::find(home, &look.tree, masked, None))
                         .map(Arc::new);
                     contract.lane.containment = Some(decision.policy);
                     decided = Some(decision);
+                    planned.tree = request.environments.as_ref().map(|_| tree);
                 }
                 Err(why) => return unusable(why),
             }

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use cto_core::task::case_file::{ControlSource, TypedTask};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::ids::CaseId;
-use cto_core::values::paths::PathRule;
+use cto_core::values::paths::{PathRule, TreePath};
 
 use crate::host::Env;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::task::cases::{Case, TaskText};
-use crate::task::request::SourceRequest;
+use crate::task::request::{EnvironmentChoice, SourceRequest};
 
 /// The name of the control patch beside the task.
 const CONTROL: &str = "control.patch";
@@ -31,8 +31,11 @@ pub struct Attempt {
     /// Copy the last commit although there are uncommitted changes.
     pub from_head: bool,
     pub setup: Vec<String>,
-    /// Ignored directories to show read-only.
+    /// Ignored directories that come along.
     pub input: Vec<String>,
+    /// Environments that do not, and whether none does but those that are named.
+    pub no_input: Vec<String>,
+    pub no_env: bool,
     /// A patch that must turn the test red.
     pub control: Option<PathBuf>,
     /// Its tests may trace their own processes.
@@ -62,6 +65,24 @@ impl Attempt {
             path,
             record,
             from_head: self.from_head,
+        })
+    }
+
+    /// Which environments come along.
+    pub fn environments(&self) -> Result<EnvironmentChoice, Failure> {
+        let path = |typed: &String| {
+            let plain = typed.strip_prefix("./").unwrap_or(typed);
+            let rule = plain.trim_end_matches('/').parse::<PathRule>();
+            rule.map(|rule| TreePath::new(rule.as_str().as_bytes()))
+                .map_err(|problem| {
+                    Failure::usage("bad_path", format!("--no-input {typed:?}: {problem}"))
+                        .so("nothing ran")
+                        .hint("write it relative to the repository's top")
+                })
+        };
+        Ok(EnvironmentChoice {
+            cold: self.no_env,
+            without: self.no_input.iter().map(path).collect::<Result<_, _>>()?,
         })
     }
 

@@ -27,6 +27,7 @@ use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::paths::TreePath;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -60,12 +61,23 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Which of the operator's environments come along; none where nobody asked.
+    pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
     pub toolchains: Vec<PathBuf>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
     /// Visible checks may trace their own processes.
     pub trace: bool,
+}
+
+/// What the operator says about environments of the work tree.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentChoice {
+    /// None but those that are named.
+    pub cold: bool,
+    /// Not these.
+    pub without: Vec<TreePath>,
 }
 
 impl Request {
@@ -86,6 +98,7 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            environments: None,
             toolchains: Vec::new(),
             keep: false,
             trace: false,
@@ -112,6 +125,7 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.environments = Some(attempt.environments()?);
         request.trace = attempt.trace;
         Ok(request)
     }

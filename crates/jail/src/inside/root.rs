@@ -183,8 +183,9 @@ impl Held {
             }
             Self::Overlay { lower, layers } => {
                 let lower = held_path(&lower);
-                let (target, stage) = (&mount.target, base.dir("/run/lower")?);
-                let place = base.hold(target, true).step(making(target))?;
+                let stage = base.dir("/run/lower")?;
+                // One in a workspace has other people's files on the way to it.
+                let place = base.hold(&mount.target, true).step(making(&mount.target))?;
                 overlay::mount(&lower, &stage, &layers, &held_path(&place), map)
             }
         }

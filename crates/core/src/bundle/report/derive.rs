@@ -55,6 +55,8 @@ pub fn build_report(
         workspace_guard: facts.guard.clone(),
         toolchains: facts.toolchains.clone(),
         git: facts.git.clone(),
+        environments: facts.environments.clone(),
+        environment_notes: environment_notes(facts),
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,
         run_finished_at: sealing.finished_at,
@@ -109,6 +111,13 @@ pub fn build_report(
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
     }
+}
+
+/// What verification had to say about environments.
+pub fn environment_notes(facts: &Facts) -> Vec<String> {
+    let done = facts.verification.as_ref();
+    done.map(|done| done.environment_notes.clone())
+        .unwrap_or_default()
 }
 
 /// When a run ended: with its chain, and never before it began, whatever the clock did.

@@ -39,9 +39,15 @@ pub struct Args {
     /// A command that prepares a copy, e.g. `npm ci --offline` (repeatable)
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// An ignored directory to show read-only in the copy, e.g. node_modules (repeatable)
+    /// An ignored directory that comes along although no tool is known by its name (repeatable)
     #[arg(long, value_name = "DIR")]
     input: Vec<String>,
+    /// An environment that does not come along, e.g. target (repeatable)
+    #[arg(long, value_name = "DIR")]
+    no_input: Vec<String>,
+    /// Start cold: no .venv, node_modules, target and the like but by --input
+    #[arg(long)]
+    no_env: bool,
     /// A patch that must turn the test red, where the test command is not one cto knows
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
@@ -70,6 +76,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         from_head: args.from_head,
         setup: args.setup,
         input: args.input,
+        no_input: args.no_input,
+        no_env: args.no_env,
         control: args.control,
         trace: args.trace,
     };

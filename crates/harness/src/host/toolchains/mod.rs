@@ -15,6 +15,8 @@ use self::shims::behind_the_shim;
 use crate::host::places::Places;
 use crate::host::{Env, Home, digest_cache, files};
 
+/// What makes a directory an environment of Python.
+const PYVENV: &str = "pyvenv.cfg";
 /// Where programs of the system are looked for, on the host as in a jail.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Where a jail looks for programs by itself.
@@ -160,7 +162,7 @@ fn virtual_env(
         .parent()
         .filter(|dir| dir.ends_with("bin"))?
         .parent()?;
-    let config = root.join("pyvenv.cfg");
+    let config = root.join(PYVENV);
     std::fs::symlink_metadata(&config).ok()?;
     Some(based_on(root, &config, shown, places))
 }
@@ -171,6 +173,38 @@ fn based_on(
     shown: &[Granted],
     places: &Places,
 ) -> Result<Vec<Granted>, String> {
+    base_python(config)?;
+    let environment = places.environment(root);
+    let environment = environment.map_err(|refused| refused.to_string())?;
+    let mut known = shown.to_vec();
+    known.push(environment.clone());
+    let mut all = vec![environment];
+    all.extend(base_of(root, &known, places)?);
+    Ok(all)
+}
+
+/// What an environment needs besides itself: the installation it is based on, under every name it
+/// uses for it. `known` is what is shown already, the environment with it.
+pub fn base_of(root: &Path, known: &[Granted], places: &Places) -> Result<Vec<Granted>, String> {
+    let config = root.join(PYVENV);
+    let python = base_python(&config)?;
+    let wish = places.wish(&config, &python, known);
+    let Some(base) = wish.map_err(|refused: Refused| refused.to_string())? else {
+        return Ok(Vec::new());
+    };
+    let mut shown = vec![base.clone()];
+    for way in [python, root.join("bin/python3"), root.join("bin/python")] {
+        for other in places.other_names(&base, &way) {
+            if !shown.contains(&other) {
+                shown.push(other);
+            }
+        }
+    }
+    Ok(shown)
+}
+
+/// The Python that the configuration of an environment names.
+fn base_python(config: &Path) -> Result<PathBuf, String> {
     const MOST: u64 = 64 << 10;
     let unusable = |why: &str| format!("{}: {why}", config.display());
     let bytes = files::read_limited(config, MOST).map_err(|error| unusable(&error.to_string()))?;
@@ -188,22 +222,7 @@ fn based_on(
     if !python.is_absolute() || !python.is_file() {
         return Err(unusable(&format!("{base:?} has no Python in it")));
     }
-    let refused = |refused: Refused| refused.to_string();
-    let environment = places.environment(root).map_err(refused)?;
-    let mut known = shown.to_vec();
-    known.push(environment.clone());
-    let Some(base) = places.wish(config, &python, &known).map_err(refused)? else {
-        return Ok(vec![environment]);
-    };
-    let mut shown = vec![environment, base.clone()];
-    for way in [python, root.join("bin/python3"), root.join("bin/python")] {
-        for other in places.other_names(&base, &way) {
-            if !shown.contains(&other) {
-                shown.push(other);
-            }
-        }
-    }
-    Ok(shown)
+    Ok(python)
 }
 
 /// Crates that were fetched before, for builds without a network: where cargo looks, and what it is

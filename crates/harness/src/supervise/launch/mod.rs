@@ -55,15 +55,22 @@ pub struct Launch {
     pub stands_in: bool,
 }
 
+/// A private copy, as a jail mounts it and as it lies on the host.
+pub struct CopyToMount {
+    pub mount: Mount,
+    pub on_host: PathBuf,
+    /// The operator's environments, each at its place in the copy.
+    pub environments: Vec<Mount>,
+    /// Files in them that look empty.
+    pub hidden: Vec<PathBuf>,
+}
+
 /// A private copy and a scratch directory of a run, as a process will know them.
 pub struct RunPlace<'a> {
     plan: &'a Plan,
     /// Variables of the operator; only a process without a jail gets any of them.
     env: &'a Env,
-    /// The copy as a jail mounts it.
-    copy: Mount,
-    /// The copy as it lies on the host.
-    copy_on_host: PathBuf,
+    copy: CopyToMount,
     scratch: Granted,
     places: Places,
 }
@@ -75,7 +82,7 @@ impl<'a> RunPlace<'a> {
         plan: &'a Plan,
         env: &'a Env,
         places: Places,
-        (copy, copy_on_host): (Mount, PathBuf),
+        copy: CopyToMount,
         scratch: &Path,
     ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
@@ -88,7 +95,6 @@ impl<'a> RunPlace<'a> {
             plan,
             env,
             copy,
-            copy_on_host,
             scratch: places.made(scratch, true)?,
             places,
         })
@@ -106,7 +112,14 @@ impl<'a> RunPlace<'a> {
     /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
     fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
         let stand = self.plan.stand.path();
-        let mut mounts = vec![self.copy.clone(), Mount::at(&self.scratch, SCRATCH)];
+        let environments = &self.copy.environments;
+        let mut mounts = vec![self.copy.mount.clone(), Mount::at(&self.scratch, SCRATCH)];
+        // What lies in an environment comes with it, and may be written there.
+        let comes_along = |granted: &Granted| {
+            let within = |mount: &Mount| granted.target().starts_with(&mount.target);
+            environments.iter().any(within)
+        };
+        let beside = self.plan.environments.iter().flat_map(|found| &found.also);
         let shown: BTreeMap<&Path, &Granted> = self
             .plan
             .toolchains
@@ -119,6 +132,8 @@ impl<'a> RunPlace<'a> {
                     .filter_map(|named| named.place.as_ref()),
             )
             .chain(also.iter().copied())
+            .chain(beside)
+            .filter(|granted| !comes_along(granted))
             .map(|granted| (granted.target(), granted))
             .collect();
         // A place to mount a file at would be a new file of the copy; what is tracked it has.
@@ -135,6 +150,7 @@ impl<'a> RunPlace<'a> {
                 .iter()
                 .map(|input| Mount::at(&input.source, stand.join(&input.path))),
         );
+        mounts.extend(environments.iter().cloned());
         // The repository may lie in what is shown, and what is shown in the repository.
         mounts.sort_by_key(|mount| mount.target.components().count());
         mounts
@@ -252,7 +268,7 @@ impl Launch {
     ) -> io::Result<Self> {
         if !is_contained(place.plan) {
             // Only a plain copy is ever planned without a jail.
-            let cwd = place.copy_on_host.clone();
+            let cwd = place.copy.on_host.clone();
             let env = place.bare_env();
             return Ok(Self::without_jail(program, args, cwd, env, limits));
         }
@@ -267,6 +283,7 @@ impl Launch {
             target
         };
         let mut jail = with_tokens_hidden(mounts, place.env);
+        jail.hidden.extend(place.copy.hidden.iter().cloned());
         let asked = &place.plan.limits;
         jail.limits = JailLimits {
             processes: asked.processes.into(),
