@@ -167,6 +167,9 @@ pub struct GuardPlan {
     /// What of the host is shown beyond the system, read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown_of_host: Vec<HostPlace>,
+    /// Entries of the operator's PATH that are not searched for programs, or not wholly, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_searched: Vec<HostPlace>,
     /// Visible checks may trace their own processes; nothing else of the run may.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traced_checks: bool,
@@ -267,6 +270,9 @@ pub struct ContainmentReport {
     /// What of the host processes were shown beyond the system, read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown_of_host: Vec<HostPlace>,
+    /// Entries of the operator's PATH that were not searched for programs, or not wholly, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_searched: Vec<HostPlace>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -356,6 +362,9 @@ impl ContainmentReport {
             notes,
             shown_of_host: guard
                 .map(|guard| guard.shown_of_host.clone())
+                .unwrap_or_default(),
+            not_searched: guard
+                .map(|guard| guard.not_searched.clone())
                 .unwrap_or_default(),
         }
     }

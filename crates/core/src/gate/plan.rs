@@ -2,13 +2,14 @@
 //! the first phase that has any.
 
 use crate::containment::guard::Guard;
+use crate::containment::mounts::search::SearchPath;
 use crate::containment::mounts::stand::Stand;
 use crate::containment::mounts::{Granted, HostPlace};
 use crate::containment::ordinary::{LEAK_OPTIONS, without_leak_search};
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
 use crate::gate::{
-    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, NamedPlace, Phase, ToolchainUse,
+    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse,
 };
 use crate::task::contract::{Contract, Control, Limits, MutationMode};
 use crate::task::source::{Looked, SourceLook};
@@ -27,8 +28,8 @@ pub struct Plan {
     /// Why the containment is less than what was asked for.
     pub fallback: Option<String>,
     pub toolchains: Vec<ToolchainUse>,
-    /// What the operator named beside them.
-    pub named: Vec<NamedPlace>,
+    /// Where every process of the run looks for programs.
+    pub search: SearchPath,
     /// The engine's own program, where it is not this binary.
     pub engine: Option<EngineUse>,
     pub inputs: Vec<InputUse>,
@@ -72,6 +73,7 @@ impl Plan {
             shown: self.guard.shown.clone(),
             fallback: self.fallback.clone(),
             shown_of_host: self.shown_of_host(),
+            not_searched: self.search.not_searched(),
             traced_checks: self.contract.trace,
             untraced: vec![format!("{LEAK_OPTIONS}={}", without_leak_search(None))],
         };
@@ -86,7 +88,7 @@ impl Plan {
         let granted = toolchains
             .flat_map(|toolchain| &toolchain.mounts)
             .chain(engine.flat_map(|engine| &engine.mounts))
-            .chain(self.named.iter().filter_map(|named| named.place.as_ref()))
+            .chain(self.search.mounts())
             .chain(self.inputs.iter().map(|input| &input.source))
             .chain(self.environments.iter().flat_map(|found| &found.also));
         let mut shown: Vec<HostPlace> = granted.map(Granted::shown).collect();
@@ -206,10 +208,10 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
             .known()
             .map(|host| host.toolchains.clone())
             .unwrap_or_default(),
-        named: input
+        search: input
             .host
             .known()
-            .map(|host| host.named.clone())
+            .map(|host| host.search.clone())
             .unwrap_or_default(),
         engine: input.host.known().and_then(|host| host.engine.clone()),
         inputs: inputs_apart(input),

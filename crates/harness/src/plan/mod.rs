@@ -142,6 +142,7 @@ pub fn contract_of(
         hidden_files: request.case.hidden_digests(),
         control_patch,
         limits: request.limits,
+        variables: request.variables.clone(),
         trace: request.trace,
     };
     let mut contract = contract::resolve_contract(case, circumstances);

@@ -71,6 +71,11 @@ impl Execution<'_> {
         })
     }
 
+    /// Where the directories of ours lie that are part of PATH.
+    pub fn programs(&self) -> PathBuf {
+        self.work.join("programs")
+    }
+
     /// Where a process of this run works: a copy with its environments, handed over, and a scratch
     /// directory.
     pub fn place(
@@ -87,7 +92,9 @@ impl Execution<'_> {
             environments: laid.mounts(inside),
             hidden: laid.hidden(inside),
         };
-        let place = RunPlace::make(self.plan, self.env, places, copied, scratch)
+        let programs = self.programs();
+        let programs = self.plan.search.has_ours().then_some(programs.as_path());
+        let place = RunPlace::make(self.plan, self.env, places, copied, scratch, programs)
             .map_err(Stop::Workspace)?;
         if self.plan.containment != Containment::None {
             copy.hand_over().map_err(Stop::Workspace)?;

@@ -17,6 +17,7 @@
 //! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::Containment;
@@ -65,6 +66,8 @@ pub struct Request {
     pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
     pub toolchains: Vec<PathBuf>,
+    /// Variables every process of the run sees.
+    pub variables: BTreeMap<String, String>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
     /// Visible checks may trace their own processes.
@@ -100,6 +103,7 @@ impl Request {
             source: None,
             environments: None,
             toolchains: Vec::new(),
+            variables: BTreeMap::new(),
             keep: false,
             trace: false,
         }
@@ -125,6 +129,7 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.variables = attempt.variables(env)?;
         request.environments = Some(attempt.environments()?);
         request.trace = attempt.trace;
         Ok(request)
@@ -286,6 +291,7 @@ impl EngineChoice {
                 Some(calls) => Some(calls),
                 None => lane::model_calls(&manifest, env)?,
             },
+            ..self.limits
         };
         Ok(Request::case(case, manifest)
             .at_stage(stage)

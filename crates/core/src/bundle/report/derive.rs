@@ -14,6 +14,7 @@ use crate::run::event::{ControlRun, Kind};
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
+use crate::run::rules::Rules;
 use crate::task::contract::{Contract, Label, SealedContract};
 use crate::values::blocker::{Code, headline};
 use crate::values::paths::{PathStanding, path_standing};
@@ -233,7 +234,9 @@ pub fn tests_passed(contract: Option<&Contract>, facts: &Facts) -> Option<bool> 
         .verification
         .as_ref()
         .filter(|done| done.not_run.is_none())?;
-    Some(!done.checks.is_empty() && judge::verification_blockers(contract, done).is_empty())
+    // Rules differ in what a red check means, not in whether it is red.
+    let blockers = judge::verification_blockers(Rules::NEWEST, contract, done);
+    Some(!done.checks.is_empty() && blockers.is_empty())
 }
 
 pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {

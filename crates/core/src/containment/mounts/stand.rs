@@ -17,11 +17,20 @@ pub const NEUTRAL: &str = "/workspace";
 pub const SCRATCH: &str = "/scratch";
 /// Where it shows the engine's own program.
 pub const ENGINE: &str = "/engine";
+/// Where it shows the directories of ours that stand in PATH for directories of the operator's.
+pub const PROGRAMS: &str = "/programs";
 /// Where it has stand-ins of programs that only publish.
 pub const STAND_INS_DIR: &str = "/refused";
 
 /// A jail's own, with everything below.
-const JAILS_WHOLLY: [&str; 5] = ["/etc", SCRATCH, ENGINE, STAND_INS_DIR, "/run/lower"];
+const JAILS_WHOLLY: [&str; 6] = [
+    "/etc",
+    SCRATCH,
+    ENGINE,
+    PROGRAMS,
+    STAND_INS_DIR,
+    "/run/lower",
+];
 /// A jail's own, but people work below it.
 const JAILS_AROUND: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/run/empty", "/home"];
 /// Bytes of a path: names below it need room as well.

@@ -2,9 +2,11 @@
 //! them, without running any of them. A jail without HOME would otherwise silently use another
 //! version (`docs/decisions/0003-toolchains-in-a-jail.md`); what may be shown is decided in core (0025).
 
+pub mod search;
 mod shims;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::mounts::{Granted, Refused, is_system};
@@ -38,6 +40,38 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     resolve_beside(name, &[], &Places::of(env, home), env, home)
 }
 
+/// What binds a program that a jail is shown: which file it is, and what else came with it. None for
+/// one of the system, which is visible as it is.
+pub fn record(
+    name: &str,
+    program: &Path,
+    mounts: &[Granted],
+    env: &Env,
+    home: &Home,
+) -> Result<Option<Toolchain>, String> {
+    let unreadable = |error: io::Error| format!("{name} cannot be read: {error}");
+    let real = program.canonicalize().map_err(unreadable)?;
+    if is_system(program) && is_system(&real) {
+        return std::fs::File::open(&real).map(|_| None).map_err(unreadable);
+    }
+    let sha256 = digest_cache::digest(home, &real).map_err(unreadable)?;
+    // A link of an environment is what makes the difference.
+    let of_environment = program.parent().is_some_and(search::is_environment);
+    let shown = if of_environment { program } else { &real };
+    let mut also: Vec<String> = mounts
+        .iter()
+        .skip(1)
+        .map(|granted| shorten(granted.target(), env))
+        .collect();
+    also.dedup();
+    Ok(Some(Toolchain {
+        name: name.to_owned(),
+        program: shorten(shown, env),
+        sha256,
+        also,
+    }))
+}
+
 /// What is in a granted place needs no other.
 fn in_shown(named: &Path, real: &Path, shown: &[Granted]) -> bool {
     let holds = |granted: &&Granted| real.starts_with(granted.path()) && !granted.writable();
@@ -64,7 +98,7 @@ pub fn resolve_beside(
     };
     let unreadable = |error| Resolved::Unusable(format!("{name} cannot be read: {error}"));
     let is_system = is_system(&real) && is_system(&found);
-    let registry = cargo_registry(name, env);
+    let registry = cargo_registry(env).filter(|_| name == "cargo");
     let (program, bin, mut mounts) = match virtual_env(&named, shown, places) {
         Some(Ok(mounts)) => (named.clone(), named.parent().map(Path::to_owned), mounts),
         Some(Err(why)) => return Resolved::Unusable(format!("{name}: {why}")),
@@ -227,13 +261,12 @@ fn base_python(config: &Path) -> Result<PathBuf, String> {
 
 /// Crates that were fetched before, for builds without a network: where cargo looks, and what it is
 /// shown. Nothing else of cargo's home, which also keeps credentials.
-fn cargo_registry(name: &str, env: &Env) -> Option<(PathBuf, PathBuf)> {
+fn cargo_registry(env: &Env) -> Option<(PathBuf, PathBuf)> {
     let cargo_home = env
         .path("CARGO_HOME")
         .or_else(|| env.path("HOME").map(|home| home.join(".cargo")))?;
     let registry = cargo_home.join("registry");
-    (name == "cargo" && cargo_home.is_absolute() && registry.is_dir())
-        .then_some((cargo_home, registry))
+    (cargo_home.is_absolute() && registry.is_dir()).then_some((cargo_home, registry))
 }
 
 /// The operator's home as `~`: a bundle goes to strangers.

@@ -19,6 +19,7 @@ use cto_core::bundle;
 use cto_core::gate::plan::Environment;
 use cto_core::run::event::{Event, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
+use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
@@ -49,6 +50,7 @@ pub fn record_not_run(
     };
     if done.blockers.is_empty() {
         done.blockers = judge::verification_codes(
+            Rules::NEWEST,
             bundle.contract.valid(),
             &bundle.folded().facts.reviews,
             &done,
@@ -165,6 +167,7 @@ fn conclude(
         .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?
         .sha256;
     done.blockers = judge::verification_codes(
+        Rules::NEWEST,
         Some(&execution.plan.contract),
         &bundle.folded().facts.reviews,
         &done,

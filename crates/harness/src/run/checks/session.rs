@@ -12,6 +12,7 @@ use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
 use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
+use cto_core::run::judge;
 use cto_core::run::not_counted::NotCounted;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
@@ -178,6 +179,13 @@ impl<'a> Session<'a> {
         };
         done.checks = ran.checks;
         if !green(&done.checks) {
+            if done
+                .checks
+                .iter()
+                .any(|check| judge::lacks_a_program(check.end))
+            {
+                done.baseline_checks = self.anyway()?;
+            }
             return Ok((done, None));
         }
         let took = Duration::from_millis(done.checks.iter().map(|check| check.duration_ms).sum());
@@ -383,6 +391,13 @@ impl<'a> Session<'a> {
             commands: commands.collect(),
             baseline: ran.checks,
         })
+    }
+
+    /// The same commands on the untouched baseline: do they lack a program whatever was changed?
+    fn anyway(&mut self) -> Result<Vec<Check>, Stop> {
+        let what = self.visible(Section::Baseline);
+        let done = self.settled(&what, &mut Self::untouched)?;
+        Ok(done.map(|(_, ran)| ran.checks).unwrap_or_default())
     }
 
     /// Checks the engine never saw, in a copy of their own.

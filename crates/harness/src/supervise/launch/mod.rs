@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
-use cto_core::containment::mounts::stand::{ENGINE, SCRATCH};
+use cto_core::containment::mounts::search::Part;
+use cto_core::containment::mounts::stand::{ENGINE, PROGRAMS, SCRATCH};
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
@@ -72,6 +73,8 @@ pub struct RunPlace<'a> {
     env: &'a Env,
     copy: CopyToMount,
     scratch: Granted,
+    /// Directories of ours that are part of PATH, where it needs any.
+    programs: Option<Granted>,
     places: Places,
 }
 
@@ -84,6 +87,7 @@ impl<'a> RunPlace<'a> {
         places: Places,
         copy: CopyToMount,
         scratch: &Path,
+        programs: Option<&Path>,
     ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
@@ -96,6 +100,7 @@ impl<'a> RunPlace<'a> {
             env,
             copy,
             scratch: places.made(scratch, true)?,
+            programs: programs.map(|dir| places.made(dir, false)).transpose()?,
             places,
         })
     }
@@ -114,6 +119,7 @@ impl<'a> RunPlace<'a> {
         let stand = self.plan.stand.path();
         let environments = &self.copy.environments;
         let mut mounts = vec![self.copy.mount.clone(), Mount::at(&self.scratch, SCRATCH)];
+        mounts.extend(self.programs.iter().map(|dir| Mount::at(dir, PROGRAMS)));
         // What lies in an environment comes with it, and may be written there.
         let comes_along = |granted: &Granted| {
             let within = |mount: &Mount| granted.target().starts_with(&mount.target);
@@ -125,12 +131,7 @@ impl<'a> RunPlace<'a> {
             .toolchains
             .iter()
             .flat_map(|toolchain| &toolchain.mounts)
-            .chain(
-                self.plan
-                    .named
-                    .iter()
-                    .filter_map(|named| named.place.as_ref()),
-            )
+            .chain(self.plan.search.mounts())
             .chain(also.iter().copied())
             .chain(beside)
             .filter(|granted| !comes_along(granted))
@@ -158,19 +159,23 @@ impl<'a> RunPlace<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let toolchains = &self.plan.toolchains;
-        let named = self.plan.named.iter().map(|named| named.bin.as_str());
-        let found = toolchains.iter();
-        let mut path: Vec<&str> = named
-            .chain(found.filter_map(|toolchain| toolchain.bin.as_deref()))
+        let path: Vec<String> = self
+            .plan
+            .search
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| match part {
+                Part::Dir { dir, .. } => dir.display().to_string(),
+                Part::Ours(_) => format!("{PROGRAMS}/{at}"),
+            })
             .collect();
-        path.push(SYSTEM_PATH);
         let home = Path::new(SCRATCH).join("home");
         let mut env = environment(path.join(":").into(), home, "/tmp".into());
+        let told = self.plan.search.env.iter();
+        let typed = self.plan.contract.variables.iter();
         env.extend(
-            toolchains
-                .iter()
-                .flat_map(|toolchain| &toolchain.env)
+            told.chain(typed)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env
