@@ -174,8 +174,10 @@ impl<'a> RunPlace<'a> {
         let mut env = environment(path.join(":").into(), home, "/tmp".into());
         let told = self.plan.search.env.iter();
         let typed = self.plan.contract.variables.iter();
+        // What somebody typed is part of what tools are told.
         env.extend(
             told.chain(typed)
+                .chain(&self.plan.tools)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env
