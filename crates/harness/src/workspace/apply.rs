@@ -18,6 +18,7 @@ use crate::host::programs::Program;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::git::{GitError, HarnessRepo, SourceError, SourceRepo};
 use crate::workspace::on_disk;
+use crate::workspace::work_form::{self, Blobs};
 
 /// Why a patch was not put into a work tree. Nothing was changed unless it says so.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,8 @@ pub struct Ready {
 pub struct Order<'a> {
     pub git: &'a Program,
     pub repository: &'a Path,
+    /// Of whoever asks, whose git has settings there.
+    pub home: Option<&'a Path>,
     /// The tree the run started from, as git names it.
     pub tree: &'a str,
     pub patch: &'a Path,
@@ -78,7 +81,7 @@ pub struct Order<'a> {
 pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     let ours = order.aside.join("ours");
     host::make_private_dir(&ours).map_err(ApplyError::Aside)?;
-    let source = SourceRepo::open(order.git, order.repository, &ours)?;
+    let source = SourceRepo::open(order.git, order.repository, &ours)?.seen_by(order.home);
     let lock = fs::File::open(&source.top).map_err(ApplyError::Aside)?;
     match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(ApplyError::Busy),
@@ -109,6 +112,12 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     repo.apply(&new, &[order.patch])
         .map_err(ApplyError::Patch)?;
     let after = on_disk::walk(&new).map_err(ApplyError::Aside)?.tree;
+    let blobs = Blobs {
+        before: (&old, before),
+        after: (&new, after),
+        paths: &order.paths,
+    };
+    let (before, after) = work_form::settle(&source, &repo, blobs)?;
     let is_applied = order
         .paths
         .iter()
@@ -161,7 +170,7 @@ fn names(paths: &BTreeSet<TreePath>) -> String {
 }
 
 /// Is this path exactly the entry, or exactly absent? A link on the way to it is neither.
-fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
+pub(super) fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
     let place = on_disk::locate(top, path);
     if !directories_only(top, &place) {
         return false;
@@ -184,7 +193,7 @@ fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
     }
 }
 
-fn directories_only(top: &Path, place: &Path) -> bool {
+pub(super) fn directories_only(top: &Path, place: &Path) -> bool {
     let parents = place
         .ancestors()
         .skip(1)
@@ -455,6 +464,7 @@ mod tests {
         let order = Order {
             git: &program.unwrap(),
             repository: &top,
+            home: None,
             tree: tree.trim(),
             patch: &patch,
             paths,

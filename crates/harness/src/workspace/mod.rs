@@ -4,7 +4,8 @@
 //! - `private_copy.rs` a copy, plain or over a cached one: `checkout.rs` the cache, `overlay/` the
 //!   kernel's layers
 //! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
-//! - `apply.rs` a patch into the operator's repository; `own_dir.rs` private directories for a look
+//! - `apply.rs` a patch into the operator's repository, `work_form.rs` whose files need not be their
+//!   blobs; `own_dir.rs` private directories for a look
 //!
 //! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 
@@ -19,5 +20,6 @@ pub mod on_disk;
 pub mod overlay;
 pub mod own_dir;
 pub mod private_copy;
+mod work_form;
 
 pub use error::WorkspaceError;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cto_core::containment::Containment;
-use cto_core::containment::masks;
+use cto_core::containment::masks::{self, Seen};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
@@ -17,7 +17,7 @@ use crate::host::{self, Home};
 use crate::task::cases::{Case, FixtureFile};
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
-use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo};
+use crate::workspace::git::{CheckGit, Commit, Edit, HarnessRepo, NearTag, SourceRepo, copy_dir};
 use crate::workspace::measure::Measured;
 use crate::workspace::on_disk;
 use crate::workspace::overlay::Overlay;
@@ -30,8 +30,16 @@ pub struct Workspace {
     pub(super) repo: HarnessRepo,
     pub(super) baseline_commit: Commit,
     pub(super) start: Start,
+    checks_git: ChecksGit,
     /// How it was made, in words.
     pub made: &'static str,
+}
+
+/// What the git directories of checks are made from, beside trees.
+#[derive(Default)]
+struct ChecksGit {
+    tags: Vec<NearTag>,
+    masked: Vec<(TreePath, Seen)>,
 }
 
 /// Where fresh copies of the baseline come from.
@@ -81,9 +89,17 @@ pub struct MadeFrom<'a> {
 impl Workspace {
     pub fn prepare(from: &MadeFrom<'_>) -> Result<Self, WorkspaceError> {
         host::make_private_dir(from.work).map_err(WorkspaceError::Io)?;
-        let workspace = match (from.source, from.plan.workspace) {
+        let mut workspace = match (from.source, from.plan.workspace) {
             (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(from, source)?,
             (source, _) => Self::plain(from, source)?,
+        };
+        workspace.checks_git = ChecksGit {
+            // A check is no worse off without: what is asked of git then fails as it would there.
+            tags: from
+                .source
+                .and_then(|source| source.nearest_tags().ok())
+                .unwrap_or_default(),
+            masked: masks::seen_of_masked(workspace.baseline(), &from.plan.guard.masked),
         };
         if from.plan.containment != Containment::None {
             workspace.copy.hand_over().map_err(WorkspaceError::Io)?;
@@ -118,6 +134,7 @@ impl Workspace {
             repo,
             baseline_commit,
             start,
+            checks_git: ChecksGit::default(),
             made: "copy",
         })
     }
@@ -157,6 +174,7 @@ impl Workspace {
             repo,
             baseline_commit,
             start: Start::Checkout(checkout),
+            checks_git: ChecksGit::default(),
             made,
         })
     }
@@ -204,9 +222,62 @@ impl Workspace {
         checkout::empty_directories(dir, self.submodules()).map_err(WorkspaceError::Io)
     }
 
-    /// The baseline alone where nobody has been, by the same way as the workspace, without a
-    /// `.git`.
+    /// The baseline alone where nobody has been, by the same way as the workspace, with a `.git` of
+    /// its own.
     pub fn untouched(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
+        let copy = self.files_alone(name)?;
+        self.give_git(&copy, name, None)?;
+        Ok(copy)
+    }
+
+    /// Puts a git directory into a copy for checks. It is the check's to use or ruin.
+    fn give_git(
+        &self,
+        copy: &PrivateCopy,
+        name: &str,
+        result: Option<&str>,
+    ) -> Result<(), WorkspaceError> {
+        let io = WorkspaceError::Io;
+        let made = self.work.join(match result {
+            Some(_) => "checks.git",
+            None => "baseline-checks.git",
+        });
+        if !made.exists() {
+            let below = match &self.start {
+                Start::Checkout(checkout) => Some(checkout.files().join(".git")),
+                Start::Fixture { .. } | Start::Commit { .. } => None,
+            };
+            // Whoever else is making it makes the same.
+            let aside = self.work.join(format!("making-git-for-{name}"));
+            self.repo.make_check_git(
+                &aside,
+                &CheckGit {
+                    baseline: &self.baseline_commit,
+                    result,
+                    masked: &self.checks_git.masked,
+                    tags: &self.checks_git.tags,
+                    below: below.as_deref(),
+                },
+            )?;
+            let renamed = fs::rename(&aside, &made);
+            renamed
+                .or_else(|error| if made.exists() { Ok(()) } else { Err(error) })
+                .map_err(io)?;
+        }
+        let dot_git = copy.changed_dir().join(".git");
+        if let PrivateCopy::Over(_) = copy {
+            // What hid the one below; they are seen as one now.
+            fs::remove_file(&dot_git).map_err(io)?;
+        }
+        copy_dir(&made, &dot_git, &[]).map_err(io)?;
+        match copy {
+            PrivateCopy::Over(_) => Ok(()),
+            PrivateCopy::Plain(dir) => Ok(self.repo.refresh(dir)?),
+        }
+    }
+
+    /// Nothing but files.
+    fn files_alone(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
         let dir = self.work.join(name);
         match &self.start {
             Start::Checkout(checkout) => Overlay::of_files(checkout.clone(), &dir)
@@ -225,7 +296,7 @@ impl Workspace {
         name: &str,
         measured: &Measured,
     ) -> Result<Result<PrivateCopy, String>, WorkspaceError> {
-        let copy = self.untouched(name)?;
+        let copy = self.files_alone(name)?;
         let touched: Vec<TreePath> = measured
             .changes
             .iter()
@@ -240,10 +311,12 @@ impl Workspace {
             )));
         }
         let walked = copy.walk().map_err(WorkspaceError::Io)?;
-        Ok(match walked.tree == measured.tree {
-            true => Ok(copy),
-            false => Err("the patched pristine copy is not the tree that was measured".into()),
-        })
+        if walked.tree != measured.tree {
+            let why = "the patched pristine copy is not the tree that was measured";
+            return Ok(Err(why.into()));
+        }
+        self.give_git(&copy, name, Some(&measured.commit))?;
+        Ok(Ok(copy))
     }
 }
 

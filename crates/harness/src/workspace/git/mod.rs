@@ -1,17 +1,22 @@
 //! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
 //! but ours, against a git directory no engine ever saw.
 //!
-//! - this file: the repositories of the harness; `source.rs` the one of a person, only read
-//! - `engine_git.rs` the git directory an engine gets
+//! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
+//!   `owners_view.rs` what its owner's git takes its files for
+//! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets
 //! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
 //!   objects
 
+mod check_git;
 mod command;
 mod engine_git;
 mod import;
+mod owners_view;
 mod source;
 mod tree_files;
 
+pub use check_git::{CheckGit, NearTag};
+pub use engine_git::copy_dir;
 pub use source::{SourceError, SourceRepo, UNFINISHED, operators_excludes};
 pub use tree_files::{Submodule, Visit, Wanted};
 

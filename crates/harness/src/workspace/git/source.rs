@@ -12,8 +12,9 @@ use cto_core::task::source::{SourceLook, SourceStatus};
 use cto_core::values::digest::Hasher;
 use cto_core::values::paths::TreePath;
 
+use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
-use super::{GitError, last_line, scrubbed};
+use super::{GitError, NearTag, last_line, scrubbed};
 use crate::host::programs::Program;
 
 /// What git leaves in its directory while something is unfinished.
@@ -34,13 +35,14 @@ pub const UNFINISHED: [&str; 9] = [
 pub struct SourceRepo {
     git: Program,
     /// Our own git directory, with a copy of the source's index.
-    ours: PathBuf,
+    pub(super) ours: PathBuf,
     /// The top of the work tree.
     pub top: PathBuf,
     git_dir: PathBuf,
     common_dir: PathBuf,
     head: String,
     tree: String,
+    pub(super) view: OwnersView,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -99,8 +101,10 @@ impl SourceRepo {
             common_dir: path(common_dir),
             head: String::new(),
             tree: String::new(),
+            view: OwnersView::default(),
         };
         repo.check_owner()?;
+        repo.view = OwnersView::ask(git, &repo.git_dir, None);
         let mut head = scrubbed(git);
         // A name to an id, without a look at what it names.
         head.env("GIT_DIR", &repo.git_dir)
@@ -118,6 +122,12 @@ impl SourceRepo {
         repo.tree = id(asked("rev-parse", tree)
             .map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
         Ok(repo)
+    }
+
+    /// As the owner of this home sees it, whose git has settings there.
+    pub fn seen_by(mut self, home: Option<&Path>) -> Self {
+        self.view = OwnersView::ask(&self.git, &self.git_dir, home);
+        self
     }
 
     fn check_owner(&self) -> Result<(), SourceError> {
@@ -142,6 +152,10 @@ impl SourceRepo {
             &self.common_dir.join("info/exclude"),
             &self.ours.join("info/exclude"),
         )?;
+        copy_if_there(
+            &self.common_dir.join("info/attributes"),
+            &self.ours.join("info/attributes"),
+        )?;
         for entry in fs::read_dir(&self.git_dir)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -153,9 +167,10 @@ impl SourceRepo {
     }
 
     /// Our side: their objects, their work tree, nothing else of theirs.
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = scrubbed(&self.git);
         command
+            .args(self.view.args())
             .current_dir(&self.top)
             .env("GIT_DIR", &self.ours)
             .env("GIT_WORK_TREE", &self.top)
@@ -252,6 +267,53 @@ impl SourceRepo {
             hasher.update(&state(&self.top.join(std::ffi::OsStr::from_bytes(path))));
         }
         Ok(hasher.finish())
+    }
+
+    /// The tags that `describe` would name for HEAD: with notes, of any kind, and with a number in
+    /// them. None where history is too short, or there are none.
+    pub fn nearest_tags(&self) -> Result<Vec<NearTag>, SourceError> {
+        let mut refs = scrubbed(&self.git);
+        refs.env("GIT_DIR", &self.git_dir).args([
+            "for-each-ref",
+            "--format=%(objectname) %(objecttype) %(refname)",
+            "refs/tags",
+        ]);
+        let told = asked("for-each-ref", refs)?;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let lines = told
+            .lines()
+            .map(|line| line.splitn(3, ' ').collect::<Vec<_>>());
+        let all: Vec<[&str; 3]> = lines.filter_map(|words| words.try_into().ok()).collect();
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let packed: String = all
+            .iter()
+            .map(|[id, _, name]| format!("{id} {name}\n"))
+            .collect();
+        fs::write(self.ours.join("packed-refs"), packed).map_err(SourceError::Index)?;
+        let mut found: Vec<NearTag> = Vec::new();
+        for which in [&[][..], &["--tags"], &["--tags", "--match=*[0-9]*"]] {
+            let mut command = self.command();
+            command
+                .args(["describe", "--abbrev=0"])
+                .args(which)
+                .arg(&self.head);
+            let Ok(name) = asked("describe", command) else {
+                continue;
+            };
+            let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
+            let of = |[_, kind, at]: &[&str; 3]| {
+                (at.strip_prefix("refs/tags/") == Some(&name)).then(|| *kind == "tag")
+            };
+            if let Some(annotated) = all.iter().find_map(of)
+                && !found.iter().any(|tag| tag.name == name)
+            {
+                found.push(NearTag { name, annotated });
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
     }
 
     /// Every file of HEAD.
