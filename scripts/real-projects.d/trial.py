@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import time
 
@@ -101,5 +102,9 @@ class Table:
             print(f"not ready: {line}")
         print(f"honest changes failed or blocked: {sum(t.wrong for t in honest)} of {len(honest)}")
         print(f"breaking changes not failed: {sum(t.wrong for t in broken)} of {len(broken)}")
+        for known, name in [(False, "first"), (True, "baseline known")]:
+            ratios = [t.took / t.bare for t in honest if not t.wrong and t.again == known]
+            if ratios:
+                print(f"times the bare suite, {name}: median {statistics.median(ratios):.1f}, most {max(ratios):.1f}")
         print(f"projects: {len({t.project for t in self.trials})}, left out: {len(missing)}, not ready: {len(unready)}")
         return 1 if wrong or unready or not self.trials else 0

@@ -31,17 +31,20 @@ pub enum Renderer {
     Two,
     /// Says of what was shown no more than that it was.
     Three,
+    /// Names the operator's environments.
+    Four,
 }
 
 impl Renderer {
-    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three];
-    pub const NEWEST: Self = Self::Three;
+    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three, Self::Four];
+    pub const NEWEST: Self = Self::Four;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
             Self::One => 1,
             Self::Two => 2,
             Self::Three => 3,
+            Self::Four => 4,
         })
     }
 
@@ -55,7 +58,7 @@ impl Renderer {
     /// The first line; a verifier checks that it names the report's status.
     pub fn title(self, status: Status, case: &str) -> String {
         match self {
-            Self::One | Self::Two | Self::Three => {
+            Self::One | Self::Two | Self::Three | Self::Four => {
                 format!("# {}: {case}", status.as_str().to_uppercase())
             }
         }
@@ -68,7 +71,7 @@ impl Renderer {
     pub fn page(self, report: &Report) -> Option<String> {
         match self {
             Self::One => None,
-            Self::Two | Self::Three => Some(self.render(report)),
+            Self::Two | Self::Three | Self::Four => Some(self.render(report)),
         }
     }
 
@@ -86,7 +89,9 @@ impl Renderer {
             Self::One | Self::Two => {
                 "Agent configuration the contract allows changing, so the engine was shown it:"
             }
-            Self::Three => "The engine was shown, although its name is of a kind that is hidden:",
+            Self::Three | Self::Four => {
+                "The engine was shown, although its name is of a kind that is hidden:"
+            }
         }
     }
 }
@@ -197,6 +202,16 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
             let names: Vec<String> = paths.iter().map(|path| code(&path.to_string())).collect();
             writeln!(out, "{words} {}.\n", names.join(", "))?;
         }
+    }
+    if renderer == Renderer::Four && !report.environments.is_empty() {
+        writeln!(out, "Environments of the operator's work tree:\n")?;
+        for used in &report.environments {
+            writeln!(out, "- {}", code(&used.line()))?;
+        }
+        for note in &report.environment_notes {
+            writeln!(out, "- **Note:** {}", code(note))?;
+        }
+        writeln!(out)?;
     }
     for warning in &report.engine.warnings {
         writeln!(out, "**Warning:** {}.\n", code(warning))?;

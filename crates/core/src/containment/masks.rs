@@ -239,6 +239,14 @@ pub fn litter(new: Vec<TreePath>, start: &Tree, allowed: &[PathRule]) -> Vec<Tre
         .collect()
 }
 
+/// Is this path hidden where nobody can spell it out? `is_code` says of a file that is no source by
+/// its ending that it was made of some.
+pub(super) fn is_hidden_by_name(path: &TreePath, is_code: bool) -> bool {
+    places(path)
+        .iter()
+        .any(|place| !(place.shows_source || is_code && place.holds_source))
+}
+
 /// How a masked file looks to the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seen {
@@ -323,6 +331,8 @@ struct Place {
     end: usize,
     /// A folder named for secrets, and this path is source in it.
     shows_source: bool,
+    /// A folder named for secrets that programs have, too.
+    holds_source: bool,
 }
 
 /// All of them, shortest first.
@@ -337,6 +347,7 @@ fn places(path: &TreePath) -> Vec<Place> {
         (is_agent_dir(part) || is_secret_dir(part)).then(|| Place {
             end: *end,
             shows_source: is_source && may_hold_source(part),
+            holds_source: may_hold_source(part),
         })
     };
     let mut found: Vec<Place> = dirs.iter().zip(&ends).filter_map(hidden_dir).collect();
@@ -345,6 +356,7 @@ fn places(path: &TreePath) -> Vec<Place> {
         found.push(Place {
             end: bytes.len(),
             shows_source: false,
+            holds_source: false,
         });
     }
     found

@@ -1,7 +1,8 @@
 //! Containment as data: which layers a jail has, and whether a report of them is proof.
 //!
 //! - this file: layers, canaries, what a process reported, what is not proven
-//! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden
+//! - `guard.rs` which places become read-only under `strict`; `masks.rs` which are hidden,
+//!   `environment_masks.rs` which of an environment
 //! - `mounts/` which places of the host a jail is shown; `orders.rs` what of a directory of the
 //!   operator's own gives orders to other programs
 //! - `advice.rs` a host that cannot contain: the exact fix
@@ -15,6 +16,7 @@
 
 pub mod advice;
 pub mod descriptors;
+pub mod environment_masks;
 pub mod guard;
 pub mod mapping;
 pub mod masks;
@@ -165,6 +167,9 @@ pub struct GuardPlan {
     /// What of the host is shown beyond the system, read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown_of_host: Vec<HostPlace>,
+    /// Entries of the operator's PATH that are not searched for programs, or not wholly, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_searched: Vec<HostPlace>,
     /// Visible checks may trace their own processes; nothing else of the run may.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub traced_checks: bool,
@@ -265,6 +270,9 @@ pub struct ContainmentReport {
     /// What of the host processes were shown beyond the system, read-only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown_of_host: Vec<HostPlace>,
+    /// Entries of the operator's PATH that were not searched for programs, or not wholly, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_searched: Vec<HostPlace>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -354,6 +362,9 @@ impl ContainmentReport {
             notes,
             shown_of_host: guard
                 .map(|guard| guard.shown_of_host.clone())
+                .unwrap_or_default(),
+            not_searched: guard
+                .map(|guard| guard.not_searched.clone())
                 .unwrap_or_default(),
         }
     }

@@ -120,6 +120,7 @@ impl World {
             host: MaybeKnown::NotLookedAt,
             source: MaybeKnown::NotLookedAt,
             model: MaybeKnown::NotLookedAt,
+            environments: &[],
             source_files: None,
             confinement: None,
         };

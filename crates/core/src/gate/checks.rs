@@ -1,5 +1,7 @@
 //! What each gate asks, one function per gate. Every missing input blocks.
 
+use std::collections::BTreeSet;
+
 use super::{GateInput, Outcome};
 use crate::task::contract::{Contract, MutationMode, Stage};
 use crate::task::source::{Looked, SourceClass};
@@ -199,7 +201,10 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
         }
         match problems.is_empty() {
             true => Outcome::Pass,
-            false => Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; "))),
+            false => {
+                problems.push("--toolchain PATH shows what is not found by itself".into());
+                Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; ")))
+            }
         }
     })
 }
@@ -233,16 +238,44 @@ pub fn containment(input: &GateInput<'_>) -> Outcome {
 
 /// Declared toolchains, and the program each command of the contract begins with.
 pub fn programs_needed(contract: &Contract) -> Vec<String> {
-    let commands = contract
-        .setup
-        .iter()
-        .chain(&contract.verification_commands)
-        .chain(&contract.hidden_verification.commands);
     let mut programs: Vec<String> = contract.toolchains.clone();
-    programs.extend(commands.filter_map(|command| first_program(command)));
+    programs.extend(commands(contract).filter_map(|command| first_program(command)));
     programs.sort();
     programs.dedup();
     programs
+}
+
+fn commands(contract: &Contract) -> impl Iterator<Item = &String> {
+    contract
+        .setup
+        .iter()
+        .chain(&contract.verification_commands)
+        .chain(&contract.hidden_verification.commands)
+}
+
+/// Every word of the commands that could be the name of a program: `env X=1 pytest`,
+/// `sh -c 'ruff check && pytest'`. Where one is found it is bound; where it is not, it was none.
+pub fn programs_named(contract: &Contract) -> BTreeSet<String> {
+    let is_end = |c: char| !c.is_ascii_alphanumeric() && !"._+-/=@%".contains(c);
+    let is_name = |word: &&str| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b'+');
+        !word.is_empty() && !word.starts_with(['-', '+', '.']) && word.bytes().all(plain)
+    };
+    let words = commands(contract).flat_map(|command| command.split(is_end));
+    let words = words.filter(is_name).map(str::to_owned);
+    words.chain(programs_needed(contract)).collect()
+}
+
+/// Toolchains of Rust that commands choose: the NAME of `cargo +NAME test`.
+pub fn toolchains_chosen(contract: &Contract) -> BTreeSet<String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    let words = commands(contract).flat_map(|command| command.split_whitespace());
+    words
+        .filter_map(|word| word.strip_prefix('+'))
+        .filter(|name| !name.is_empty() && !name.starts_with(['-', '.']))
+        .filter(|name| name.bytes().all(plain))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The program of a plain command; shell syntax and built-ins are left to the shell.

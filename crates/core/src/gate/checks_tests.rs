@@ -125,6 +125,7 @@ impl World {
             host: self.host.clone(),
             source: self.source.clone(),
             model: self.model.clone(),
+            environments: &[],
             source_files: None,
             confinement: Some(&self.confinement),
         }

@@ -17,7 +17,7 @@ mod lane;
 mod preflight;
 
 pub use admissions::model_result;
-pub use checks::programs_needed;
+pub use checks::{programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
 pub use preflight::{Answer, how_it_ended};
 
@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::containment::guard::Decision;
 use crate::containment::mounts::Granted;
+use crate::containment::mounts::search::SearchPath;
 use crate::engine::manifest::Manifest;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
@@ -73,6 +74,8 @@ pub struct GateInput<'a> {
     pub model: MaybeKnown<Answer>,
     /// How many files the repository that is copied holds; known once it was looked at.
     pub source_files: Option<u64>,
+    /// What was found of the operator's environments; known once the source was looked at.
+    pub environments: &'a [plan::Environment],
     /// What will protect the workspace; known once its tree is.
     pub confinement: Option<&'a Decision>,
 }
@@ -86,8 +89,8 @@ pub struct HostFacts {
     pub programs: BTreeMap<String, Option<String>>,
     /// Programs outside the system directories, and what of them a jail must be shown.
     pub toolchains: Vec<ToolchainUse>,
-    /// What the operator named beside them.
-    pub named: Vec<NamedPlace>,
+    /// Where programs are looked for.
+    pub search: SearchPath,
     /// Directories the contract has mounted read-only into its workspace.
     pub inputs: Vec<InputUse>,
     /// Why something that was declared cannot be used in a jail.
@@ -122,14 +125,6 @@ pub struct InputUse {
     pub path: String,
 }
 
-/// A place the operator named: shown as it is, and searched for programs before any other.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NamedPlace {
-    /// Absent for a place of the system, which every jail is shown.
-    pub place: Option<Granted>,
-    pub bin: String,
-}
-
 /// A program that lives outside the system directories, resolved to what a jail needs of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolchainUse {
@@ -140,6 +135,18 @@ pub struct ToolchainUse {
     pub mounts: Vec<Granted>,
     /// Variables it needs to find them.
     pub env: BTreeMap<String, String>,
+}
+
+impl ToolchainUse {
+    /// A program that the search for programs shows, bound by what it is.
+    pub fn bound(record: Toolchain) -> Self {
+        Self {
+            record,
+            bin: None,
+            mounts: Vec::new(),
+            env: BTreeMap::new(),
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

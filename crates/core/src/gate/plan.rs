@@ -2,17 +2,20 @@
 //! the first phase that has any.
 
 use crate::containment::guard::Guard;
+use crate::containment::mounts::search::SearchPath;
 use crate::containment::mounts::{Granted, HostPlace};
 use crate::containment::ordinary::{LEAK_OPTIONS, without_leak_search};
 use crate::containment::{Containment, GuardPlan};
 use crate::engine::manifest::Invocation;
 use crate::gate::{
-    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, NamedPlace, Phase, ToolchainUse,
+    self, EngineUse, GateInput, GateReport, GateVerdict, InputUse, Phase, ToolchainUse,
 };
 use crate::task::contract::{Contract, Control, Limits, MutationMode};
 use crate::task::source::{Looked, SourceLook};
 use crate::values::maybe_known::MaybeKnown;
+use crate::values::paths::TreePath;
 use crate::workspace::checkout::WorkspaceKind;
+use crate::workspace::environment::{EnvironmentUse, with_your};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -24,11 +27,13 @@ pub struct Plan {
     /// Why the containment is less than what was asked for.
     pub fallback: Option<String>,
     pub toolchains: Vec<ToolchainUse>,
-    /// What the operator named beside them.
-    pub named: Vec<NamedPlace>,
+    /// Where every process of the run looks for programs.
+    pub search: SearchPath,
     /// The engine's own program, where it is not this binary.
     pub engine: Option<EngineUse>,
     pub inputs: Vec<InputUse>,
+    /// What was found of the operator's environments; those that are carried have leave to be.
+    pub environments: Vec<Environment>,
     /// The look at the repository that is copied; absent where none is.
     pub source: Option<SourceLook>,
     /// How the private workspace and the copies for verification are made.
@@ -37,7 +42,25 @@ pub struct Plan {
     pub limits: Limits,
 }
 
+/// An environment of the operator's work tree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Environment {
+    pub record: EnvironmentUse,
+    /// Where it is on the host; nothing where it is not carried.
+    pub source: Option<Granted>,
+    /// What in it no jail is shown, relative to it.
+    pub hidden: Vec<TreePath>,
+    /// What it needs besides: the Python it is based on.
+    pub also: Vec<Granted>,
+}
+
 impl Plan {
+    /// As the event and the report name them.
+    pub fn environment_uses(&self) -> Vec<EnvironmentUse> {
+        let records = self.environments.iter().map(|found| &found.record);
+        records.cloned().collect()
+    }
+
     /// What the event and the report say of the workspace's protection; without a jail there is
     /// none.
     pub fn guard_plan(&self) -> Option<GuardPlan> {
@@ -47,6 +70,7 @@ impl Plan {
             shown: self.guard.shown.clone(),
             fallback: self.fallback.clone(),
             shown_of_host: self.shown_of_host(),
+            not_searched: self.search.not_searched(),
             traced_checks: self.contract.trace,
             untraced: vec![format!("{LEAK_OPTIONS}={}", without_leak_search(None))],
         };
@@ -61,8 +85,9 @@ impl Plan {
         let granted = toolchains
             .flat_map(|toolchain| &toolchain.mounts)
             .chain(engine.flat_map(|engine| &engine.mounts))
-            .chain(self.named.iter().filter_map(|named| named.place.as_ref()))
-            .chain(self.inputs.iter().map(|input| &input.source));
+            .chain(self.search.mounts())
+            .chain(self.inputs.iter().map(|input| &input.source))
+            .chain(self.environments.iter().flat_map(|found| &found.also));
         let mut shown: Vec<HostPlace> = granted.map(Granted::shown).collect();
         shown.sort();
         shown.dedup();
@@ -85,12 +110,14 @@ impl Plan {
             .as_ref()
             .map(|why| format!(" ({why})"))
             .unwrap_or_default();
+        let with = with_your(&self.environment_uses());
+        let with = with.map_or_else(String::new, |with| format!(", {with}"));
         let traced = match self.contract.trace {
             true => "; tracing: allowed in visible checks, refused elsewhere",
             false => "",
         };
         format!(
-            "{} works on a {}{made}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}",
+            "{} works on a {}{made}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),
@@ -173,17 +200,14 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
             .known()
             .map(|host| host.toolchains.clone())
             .unwrap_or_default(),
-        named: input
+        search: input
             .host
             .known()
-            .map(|host| host.named.clone())
+            .map(|host| host.search.clone())
             .unwrap_or_default(),
         engine: input.host.known().and_then(|host| host.engine.clone()),
-        inputs: input
-            .host
-            .known()
-            .map(|host| host.inputs.clone())
-            .unwrap_or_default(),
+        inputs: inputs_apart(input),
+        environments: input.environments.to_vec(),
         source: input.source.known().and_then(found),
         workspace: WorkspaceKind::decide(
             containment != Containment::None,
@@ -194,6 +218,21 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
         limits: contract.limits,
     };
     Next::Ready(Box::new(plan), report(gates))
+}
+
+/// What is shown read-only: nothing that was decided about as an environment.
+fn inputs_apart(input: &GateInput<'_>) -> Vec<InputUse> {
+    let decided = |asked: &InputUse| {
+        let holds = |found: &Environment| {
+            let (path, place) = (asked.path.as_bytes(), found.record.path.as_bytes());
+            let rest = path.strip_prefix(place);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        };
+        input.environments.iter().any(holds)
+    };
+    let inputs = input.host.known().map(|host| host.inputs.as_slice());
+    let inputs = inputs.unwrap_or_default().iter();
+    inputs.filter(|asked| !decided(asked)).cloned().collect()
 }
 
 /// Blocked before these phases were looked at.

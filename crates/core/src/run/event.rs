@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
+use crate::run::not_counted::NotCounted;
 use crate::run::rules::RulesNumber;
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};
@@ -17,6 +18,7 @@ use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
+use crate::workspace::environment::EnvironmentUse;
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {
@@ -119,6 +121,9 @@ pub struct PlanUpdated {
     /// The git that ran outside every jail; absent in bundles of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitUse>,
+    /// The operator's environments that were found, and how processes of the run got each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<EnvironmentUse>,
 }
 
 /// A git that the harness itself ran, as the operator.
@@ -412,6 +417,12 @@ pub struct VerificationCompleted {
     /// was red.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsCompared>,
+    /// What there is to be said about the environments the commands ran with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment_notes: Vec<String>,
+    /// Commands that ran while an environment was changed by its owner, and were run again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_counted: Vec<NotCounted>,
     pub blockers: Vec<Code>,
 }
 
@@ -431,6 +442,8 @@ impl VerificationCompleted {
             log_nonce: None,
             baseline_checks: Vec::new(),
             tests: None,
+            environment_notes: Vec::new(),
+            not_counted: Vec::new(),
             blockers: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;
 use crate::values::blocker::Finding;
 use crate::values::event_type::EventType;
+use crate::workspace::environment::EnvironmentUse;
 
 /// Everything a chain of events says, gathered for the judge.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -25,6 +26,8 @@ pub struct Facts {
     pub toolchains: Vec<Toolchain>,
     /// The git that ran outside every jail.
     pub git: Option<GitUse>,
+    /// The operator's environments, as the last plan named them.
+    pub environments: Vec<EnvironmentUse>,
     pub approval: ApprovalFact,
     /// Engine events seen, by type.
     pub engine_events: BTreeSet<EventType>,
@@ -72,6 +75,7 @@ impl Folded {
                 facts.toolchains.clone_from(&plan.toolchains);
                 facts.guard.clone_from(&plan.guard);
                 facts.git.clone_from(&plan.git);
+                facts.environments.clone_from(&plan.environments);
             }
             Event::BackendGateBlocked(block) => facts.gate_blocks.push(block.clone()),
             Event::ApprovalRequested(approval) => {

@@ -56,6 +56,7 @@ pub fn planned(approval_required: bool) -> Event {
         containment: Containment::None,
         approval_required,
         toolchains: vec![],
+        environments: Vec::new(),
         git: None,
         guard: None,
     })

@@ -281,6 +281,9 @@ pub struct Contract {
     pub success_criteria: Vec<String>,
     pub rollback: String,
     pub limits: Limits,
+    /// Variables every process of the run sees beside those a jail has of its own.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// Digest of the starting tree: paths, modes and contents.
     pub start_tree: MaybeKnown<Digest>,
     /// The repository the starting tree is copied from; absent where the case brings its own files.
@@ -300,6 +303,7 @@ pub struct Circumstances {
     /// Digest of the control patch, when the case names one.
     pub control_patch: Option<Digest>,
     pub limits: LimitChanges,
+    pub variables: BTreeMap<String, String>,
     /// Visible checks may trace.
     pub trace: bool,
 }
@@ -309,16 +313,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
-    let mut limits = case.limits;
-    limits.engine_wall_seconds = with
-        .limits
-        .engine_wall_seconds
-        .unwrap_or(limits.engine_wall_seconds);
-    limits.engine_idle_seconds = with
-        .limits
-        .engine_idle_seconds
-        .unwrap_or(limits.engine_idle_seconds);
-    limits.model_calls = with.limits.model_calls.or(limits.model_calls);
+    let limits = with.limits.of(case.limits);
     Contract {
         schema_version: 1,
         label: with.label,
@@ -352,6 +347,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         success_criteria: case.success_criteria,
         rollback: case.rollback,
         limits,
+        variables: with.variables,
         start_tree: with.start_tree,
         source: with.source,
         lane: with.lane,
@@ -547,6 +543,7 @@ rollback = "discard the copy"
             hidden_files: BTreeMap::new(),
             control_patch: None,
             limits: LimitChanges::default(),
+            variables: BTreeMap::new(),
             trace: false,
         }
     }

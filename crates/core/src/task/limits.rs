@@ -26,6 +26,9 @@ pub struct Limits {
     /// nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_stall_seconds: Option<u32>,
+    /// CPUs that processes of the run may use together; all that there are where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
 }
 
 impl Default for Limits {
@@ -41,6 +44,7 @@ impl Default for Limits {
             model_calls: None,
             model_tokens: None,
             model_stall_seconds: None,
+            cpus: None,
         }
     }
 }
@@ -97,4 +101,30 @@ pub struct LimitChanges {
     pub engine_wall_seconds: Option<u32>,
     pub engine_idle_seconds: Option<u32>,
     pub model_calls: Option<u32>,
+    /// For each command that verifies, silent or not.
+    pub verification_seconds: Option<u32>,
+    pub memory_mib: Option<u32>,
+    pub cpus: Option<u32>,
+}
+
+impl LimitChanges {
+    /// These limits with what was changed.
+    pub fn of(&self, limits: Limits) -> Limits {
+        let seconds = self.verification_seconds;
+        Limits {
+            engine_wall_seconds: self
+                .engine_wall_seconds
+                .unwrap_or(limits.engine_wall_seconds),
+            engine_idle_seconds: self
+                .engine_idle_seconds
+                .unwrap_or(limits.engine_idle_seconds),
+            // Who gives a test more time does not want it ended for its silence.
+            verification_wall_seconds: seconds.unwrap_or(limits.verification_wall_seconds),
+            verification_idle_seconds: seconds.unwrap_or(limits.verification_idle_seconds),
+            memory_mib: self.memory_mib.unwrap_or(limits.memory_mib),
+            model_calls: self.model_calls.or(limits.model_calls),
+            cpus: self.cpus.or(limits.cpus),
+            ..limits
+        }
+    }
 }

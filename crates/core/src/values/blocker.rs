@@ -136,7 +136,7 @@ blockers! {
         "the model answered without assistant content; choose another model or settings";
     ToolchainUnavailable "toolchain_unavailable" BackendGateBlocked Blocked
         "a program the contract needs was not found"
-        "install it or put it on PATH; --toolchain PATH shows a jail a place it does not find by itself";
+        "install it or put it on PATH; `cto doctor` shows what a jail can see";
     ContainmentUnavailable "containment_unavailable" BackendGateBlocked Blocked
         "the containment this run needs cannot be proven on this host"
         "`cto doctor` says which layer is missing and how to fix it";

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Documents, Verifier, process_started};
 use crate::bundle;
-use crate::bundle::report::RelianceKind;
+use crate::bundle::report::{RelianceKind, environment_notes};
 use crate::containment::{Containment, ContainmentReport};
 use crate::gate::{GateResult, GateVerdict};
 use crate::run::event::Origin;
@@ -273,6 +273,15 @@ impl Verifier<'_> {
                 "report",
                 bundle::REPORT,
                 "git is not what the evidence says",
+            );
+        }
+        if documents.report.environments != facts.environments
+            || documents.report.environment_notes != environment_notes(facts)
+        {
+            self.problem(
+                "report",
+                bundle::REPORT,
+                "environments is not what the evidence says",
             );
         }
         if documents.report.toolchains != facts.toolchains {

@@ -4,6 +4,7 @@ use super::{Documents, Verifier};
 use crate::bundle;
 use crate::run::facts::Folded;
 use crate::run::judge::{self, Judgement};
+use crate::run::rules::Rules;
 use crate::task::contract::Contract;
 use crate::values::blocker::{Blocker, Code, worst_status};
 
@@ -54,6 +55,8 @@ impl Verifier<'_> {
     fn event_codes(&mut self, contract: Option<&Contract>, folded: &Folded) {
         let facts = &folded.facts;
         let ended_well = judge::engine_ended_well(facts);
+        // Rules nobody here knows are said elsewhere.
+        let rules = Rules::of(facts.rules).unwrap_or(Rules::NEWEST);
         if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
             let codes: Vec<Code> = judge::diff_blockers(contract, diff, ended_well)
                 .iter()
@@ -68,7 +71,7 @@ impl Verifier<'_> {
             }
         }
         if let Some(done) = facts.verification.as_ref().filter(|_| facts.diff.is_some())
-            && judge::verification_codes(contract, &facts.reviews, done) != done.blockers
+            && judge::verification_codes(rules, contract, &facts.reviews, done) != done.blockers
         {
             self.problem(
                 "judgement",

@@ -3,11 +3,15 @@
 //! - `tree.rs` a walked tree and its differences; `change.rs` one changed path
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
+//! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
+//!   time each file of a copy gets
 //!
 //! Imports: values. Imported by the rooms above it.
 
 pub mod change;
 pub mod checkout;
+pub mod environment;
 pub mod patch;
 pub mod patch_stat;
+pub mod times;
 pub mod tree;

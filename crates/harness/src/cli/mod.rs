@@ -221,7 +221,7 @@ impl Context {
         LimitChanges {
             engine_wall_seconds: self.configured_seconds("timeout"),
             engine_idle_seconds: self.configured_seconds("idle"),
-            model_calls: None,
+            ..LimitChanges::default()
         }
     }
 

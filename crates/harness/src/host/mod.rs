@@ -7,11 +7,12 @@
 //!   which places; `programs.rs` which may run outside one; `way.rs` who could have written what a
 //!   path leads to
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
-//! - `dumps.rs` keeps secrets out of core dumps; `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
+//! - `dumps.rs` keeps secrets out of core dumps; `cpus.rs` how many are used; `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
 //!
 //! Imports no other room. Imported by every room.
 
 pub mod accounts;
+pub mod cpus;
 pub mod digest_cache;
 pub mod dumps;
 pub mod failure;

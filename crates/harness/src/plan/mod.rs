@@ -2,8 +2,8 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `inputs.rs` what is put beside its files; `this_host.rs`
-//!   what it needs of this host
+//! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files;
+//!   `this_host.rs` what it needs of this host
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
@@ -11,6 +11,7 @@
 
 pub mod doctor;
 pub mod engine_program;
+mod environments;
 mod inputs;
 pub mod provider;
 pub mod source;
@@ -63,6 +64,10 @@ pub struct Planned {
     pub probe: Option<CallRecord>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
+    /// What of the operator's environments was found beside its files.
+    environments: Vec<plan::Environment>,
+    /// The tree that is copied, where something beside its files is looked for.
+    tree: Option<Tree>,
     source_files: Option<u64>,
 }
 
@@ -134,6 +139,7 @@ pub fn contract_of(
         hidden_files: request.case.hidden_digests(),
         control_patch,
         limits: request.limits,
+        variables: request.variables.clone(),
         trace: request.trace,
     };
     let mut contract = contract::resolve_contract(case, circumstances);
@@ -191,6 +197,8 @@ pub fn plan(
         provider: None,
         probe: None,
         checkout: None,
+        environments: Vec::new(),
+        tree: None,
         source_files: None,
     };
     let (mut host, mut looked, mut answer) = (
@@ -217,6 +225,7 @@ pub fn plan(
             source: looked.clone(),
             model: answer.clone(),
             source_files: planned.source_files,
+            environments: &planned.environments,
             confinement: confinement.as_ref(),
         };
         match plan::next_step(&input) {
@@ -235,6 +244,11 @@ pub fn plan(
             }
             Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {
                 let (found, decided) = look_at_source(&mut planned, request, env, home);
+                if let (Some(decided), Some(host)) = (&decided, host.known()) {
+                    let found =
+                        environments::gather(&mut planned, request, host, env, home, decided);
+                    planned.environments = found;
+                }
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
@@ -389,10 +403,11 @@ fn look_at_source(
                     // One that hides other files has told what the tree is, and no more.
                     planned.checkout = known
                         .filter(|known| known.manifest.masked == *masked)
-                        .or_else(|| Checkout::find(home, &look.tree, masked))
+                        .or_else(|| Checkout::find(home, &look.tree, masked, None))
                         .map(Arc::new);
                     contract.lane.containment = Some(decision.policy);
                     decided = Some(decision);
+                    planned.tree = request.environments.as_ref().map(|_| tree);
                 }
                 Err(why) => return unusable(why),
             }

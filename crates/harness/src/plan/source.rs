@@ -1,7 +1,7 @@
 //! The repository a run copies from, as the run sees it: opened, looked at, read, and left alone.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_core::task::source::{Looked, SourceLook};
 use cto_core::values::paths::TreePath;
@@ -16,6 +16,8 @@ use crate::workspace::own_dir::OwnDir;
 pub struct SourceView {
     pub repo: SourceRepo,
     pub look: SourceLook,
+    /// The operator's own ignore file.
+    pub excludes: Option<PathBuf>,
     _ours: OwnDir,
 }
 
@@ -36,6 +38,7 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     Ok(SourceView {
         repo,
         look,
+        excludes,
         _ours: ours,
     })
 }

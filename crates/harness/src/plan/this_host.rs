@@ -3,13 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_core::containment::mounts::{self, Granted};
-use cto_core::gate::{self, HostFacts, InputUse, NamedPlace};
+use cto_core::containment::mounts::Granted;
+use cto_core::gate::{self, HostFacts, InputUse, ToolchainUse};
 use cto_core::task::contract::ContractDocument;
 
 use super::{confine, inputs};
 use crate::host::places::Places;
-use crate::host::toolchains::{self, Resolved};
+use crate::host::toolchains;
+use crate::host::toolchains::search::{self, Located, Wanted};
 use crate::host::{self, Env, Home, failure, probes, programs};
 use crate::task::request::Request;
 use crate::workspace::{git, overlay};
@@ -30,31 +31,91 @@ fn lane_missing(env: &Env, home: &Home) -> Vec<String> {
 }
 
 /// A place the operator has shown to the jails of this run.
-fn named(path: &Path, request: &Request, places: &Places) -> Result<NamedPlace, String> {
+fn named(path: &Path, request: &Request, places: &Places) -> Result<Granted, String> {
     let place = places
         .named(path, false, &[])
         .map_err(|refused| refused.to_string())?;
-    let source = request
-        .source
-        .as_ref()
-        .map(|source| places.look(&source.path).path);
+    let source = request.source.as_ref();
+    let source = source.map(|source| places.look(&source.path).path);
     let near =
         |source: PathBuf| source.starts_with(place.path()) || place.path().starts_with(&source);
     if source.is_some_and(near) {
         return Err("it lies in the repository that is copied, or holds it; what git ignores of it is shown by --input".into());
     }
-    let (dir, bin) = (place.path(), place.path().join("bin"));
-    let bin = match place.is_dir() {
-        true if bin.is_dir() => bin.as_path(),
-        true => dir,
-        false => dir.parent().unwrap_or(dir),
+    let text = place.path().to_str();
+    if text.is_none_or(|text| text.contains([':', '\n'])) {
+        return Err("its real name is not UTF-8, or holds a colon".into());
+    }
+    // By the name it was typed by it is found.
+    Ok(place.under(path))
+}
+
+/// Looks for programs as the operator's shell would: for a repository every one, for a case those it
+/// names.
+fn look_for_programs(
+    facts: &mut HostFacts,
+    contract: &ContractDocument,
+    request: &Request,
+    places: &Places,
+    (env, home): (&Env, &Home),
+) {
+    let mut shown = Vec::new();
+    for path in &request.toolchains {
+        match named(path, request, places) {
+            Ok(granted) => shown.push(granted),
+            Err(why) => {
+                let typed = places.shorten(path);
+                facts.unusable.push(format!("--toolchain {typed}: {why}"));
+            }
+        }
+    }
+    let Some(contract) = contract.valid() else {
+        return;
     };
-    let text = bin.to_str().filter(|text| !text.contains(':'));
-    let bin = text
-        .ok_or("its real name is not UTF-8, or holds a colon")?
-        .to_owned();
-    let place = (!mounts::is_system(place.path())).then_some(place);
-    Ok(NamedPlace { place, bin })
+    let (needed, words) = (
+        gate::programs_needed(contract),
+        gate::programs_named(contract),
+    );
+    let chosen = gate::toolchains_chosen(contract);
+    let source = request.source.as_ref();
+    let wanted = Wanted {
+        names: source.is_none().then_some(&words),
+        repo: source.map(|source| source.path.as_path()),
+        named: &shown,
+        chosen: &chosen,
+    };
+    facts.search = search::search(&wanted, places, env);
+    for name in &words {
+        let is_needed = needed.contains(name);
+        let place = match search::locate(&facts.search, name) {
+            Located::Missing => None,
+            Located::NotShown(why) => {
+                if is_needed {
+                    facts.unusable.push(format!("{name}: {why}"));
+                }
+                Some(name.clone())
+            }
+            Located::At(path, mounts) => match toolchains::record(name, &path, mounts, env, home) {
+                Ok(None) => Some(path.display().to_string()),
+                Ok(Some(record)) => {
+                    let program = record.program.clone();
+                    facts.toolchains.push(ToolchainUse::bound(record));
+                    Some(program)
+                }
+                Err(why) => {
+                    facts.unusable.extend(is_needed.then_some(why));
+                    Some(name.clone())
+                }
+            },
+        };
+        if is_needed {
+            facts.programs.insert(name.clone(), place);
+        }
+    }
+    for name in &chosen {
+        let unknown = facts.search.not_shown.get(&format!("+{name}"));
+        facts.unusable.extend(unknown.cloned());
+    }
 }
 
 /// What this host has of what the contract needs.
@@ -73,42 +134,7 @@ pub(super) fn look(
     facts.overlay =
         request.source.is_some() && facts.jail_missing.is_empty() && overlay::probe::works(home);
     let places = Places::of(env, home);
-    for path in &request.toolchains {
-        match named(path, request, &places) {
-            Ok(named) => facts.named.push(named),
-            Err(why) => {
-                let typed = places.shorten(path);
-                facts.unusable.push(format!("--toolchain {typed}: {why}"));
-            }
-        }
-    }
-    let shown: Vec<Granted> = facts
-        .named
-        .iter()
-        .filter_map(|named| named.place.clone())
-        .collect();
-    let searched = facts.named.iter().map(|named| Path::new(&named.bin));
-    let env = &env.searching_first(searched);
-    for name in contract
-        .valid()
-        .map(gate::programs_needed)
-        .unwrap_or_default()
-    {
-        let place = match toolchains::resolve_beside(&name, &shown, &places, env, home) {
-            Resolved::Missing => None,
-            Resolved::System(path) => Some(path.display().to_string()),
-            Resolved::Toolchain(toolchain) => {
-                let program = toolchain.record.program.clone();
-                facts.toolchains.push(toolchain);
-                Some(program)
-            }
-            Resolved::Unusable(why) => {
-                facts.unusable.push(why);
-                Some(name.clone())
-            }
-        };
-        facts.programs.insert(name, place);
-    }
+    look_for_programs(&mut facts, contract, request, &places, (env, home));
     for rule in contract
         .valid()
         .map(|contract| contract.inputs.as_slice())

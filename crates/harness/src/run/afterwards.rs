@@ -110,7 +110,7 @@ fn show_kept(planned: &Planned, home: &Home, work: &Path) {
     else {
         return;
     };
-    if let Some(checkout) = Checkout::find(home, &look.tree, masked) {
+    if let Some(checkout) = Checkout::find_masked(home, &look.tree, masked) {
         // The run is sealed; a workspace that cannot be laid out is not named as kept.
         let _ = of_run::lay_out_kept(Arc::new(checkout), work);
     }

@@ -17,10 +17,11 @@ use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
-use crate::supervise::launch::{self, RunPlace};
+use crate::supervise::launch::{self, CopyToMount, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
+use crate::workspace::environments::Laid;
 use crate::workspace::git::{self, GitError, SourceRepo};
 use crate::workspace::of_run::MadeFrom;
 use crate::workspace::private_copy::PrivateCopy;
@@ -70,15 +71,34 @@ impl Execution<'_> {
         })
     }
 
-    /// Where a process of this run works: a copy, handed over, and a scratch directory.
-    pub fn place(&self, copy: &PrivateCopy, scratch: &Path) -> Result<RunPlace<'_>, Stop> {
+    /// Where the directories of ours lie that are part of PATH.
+    pub fn programs(&self) -> PathBuf {
+        self.work.join("programs")
+    }
+
+    /// Where a process of this run works: a copy with its environments, handed over, and a scratch
+    /// directory.
+    pub fn place(
+        &self,
+        copy: &PrivateCopy,
+        laid: &Laid,
+        scratch: &Path,
+    ) -> Result<RunPlace<'_>, Stop> {
         let places = Places::of(self.env, self.home);
-        let mount = copy.mount(&places, Path::new(launch::WORKSPACE));
-        let copied = (mount.map_err(Stop::Workspace)?, copy.changed_dir());
-        let place = RunPlace::make(self.plan, self.env, places, copied, scratch)
+        let inside = Path::new(launch::WORKSPACE);
+        let copied = CopyToMount {
+            mount: copy.mount(&places, inside).map_err(Stop::Workspace)?,
+            on_host: copy.changed_dir(),
+            environments: laid.mounts(inside),
+            hidden: laid.hidden(inside),
+        };
+        let programs = self.programs();
+        let programs = self.plan.search.has_ours().then_some(programs.as_path());
+        let place = RunPlace::make(self.plan, self.env, places, copied, scratch, programs)
             .map_err(Stop::Workspace)?;
         if self.plan.containment != Containment::None {
             copy.hand_over().map_err(Stop::Workspace)?;
+            laid.hand_over().map_err(Stop::Workspace)?;
         }
         Ok(place)
     }

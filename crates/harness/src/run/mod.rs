@@ -3,7 +3,8 @@
 //!
 //! - `mod.rs` the nine steps in order; `execution.rs` what each of them needs, and why one stops
 //! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides
-//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
+//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace;
+//!   `shelf.rs` directories of ours that are part of its PATH
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
@@ -21,6 +22,7 @@ mod afterwards;
 mod open;
 mod record;
 mod setup;
+mod shelf;
 
 use std::path::Path;
 use std::time::Instant;
@@ -185,6 +187,7 @@ fn execute(
     let workspace = Workspace::prepare(&execution.made_from())?;
     let made = Some(workspace.made.to_owned());
     bundle.trace("workspace.prepare", TraceOutcome::Ok, since, made)?;
+    shelf::make(&execution.plan.search, &execution.programs()).map_err(Stop::Workspace)?;
     setup::run(bundle, execution, &workspace)?;
     execution.stop_if_cancelled()?;
 

@@ -139,6 +139,7 @@ pub fn plan(bundle: &mut OpenBundle, plan: &Plan, git: GitUse) -> Result<(), Sto
             .collect(),
         guard: plan.guard_plan(),
         git: Some(git),
+        environments: plan.environment_uses(),
     }))?;
     Ok(())
 }

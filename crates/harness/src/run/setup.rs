@@ -27,7 +27,11 @@ pub fn run(
         let name = format!("setup-{}", index + 1);
         let since = Instant::now();
         let mut output = Vec::new();
-        let place = execution.place(workspace.copy(), &execution.new_scratch()?)?;
+        let place = execution.place(
+            workspace.copy(),
+            workspace.laid(),
+            &execution.new_scratch()?,
+        )?;
         let launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
         let ended = supervise::run(&launch, execution.cancel, &mut |_, bytes| {
             output.extend_from_slice(bytes);

@@ -4,17 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use cto_core::records::secret_variable;
 use cto_core::task::case_file::{ControlSource, TypedTask};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::values::ids::CaseId;
-use cto_core::values::paths::PathRule;
+use cto_core::values::paths::{PathRule, TreePath};
 
 use crate::host::Env;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
 use crate::task::cases::{Case, TaskText};
-use crate::task::request::SourceRequest;
+use crate::task::request::{EnvironmentChoice, SourceRequest};
 
 /// The name of the control patch beside the task.
 const CONTROL: &str = "control.patch";
@@ -32,13 +33,21 @@ pub struct Attempt {
     /// Copy the last commit although there are uncommitted changes.
     pub from_head: bool,
     pub setup: Vec<String>,
-    /// Ignored directories to show read-only.
+    /// Ignored directories that come along.
     pub input: Vec<String>,
+    /// Environments that do not, and whether none does but those that are named.
+    pub no_input: Vec<String>,
+    pub no_env: bool,
     /// A patch that must turn the test red.
     pub control: Option<PathBuf>,
+    /// Variables the run sees: `NAME=VALUE`, or `NAME` for the operator's own value.
+    pub env: Vec<String>,
     /// Its tests may trace their own processes.
     pub trace: bool,
 }
+
+/// What a jail makes itself of what the operator has.
+const MADE: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
 impl Attempt {
     /// The source, from the words alone: nothing has been looked at yet.
@@ -70,6 +79,60 @@ impl Attempt {
             path,
             record,
             from_head: self.from_head,
+        })
+    }
+
+    /// The variables. They stand in the contract, so none may be a secret.
+    pub fn variables(&self, env: &Env) -> Result<BTreeMap<String, String>, Failure> {
+        let refused = |code, what: String| Failure::usage(code, what).so("nothing ran");
+        let mut told = BTreeMap::new();
+        for typed in &self.env {
+            let (name, value) = match typed.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (
+                    typed.as_str(),
+                    env.get(typed).map(|v| v.to_string_lossy().into_owned()),
+                ),
+            };
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+            let digit = name.bytes().next().is_none_or(|b| b.is_ascii_digit());
+            if digit || !name.bytes().all(plain) {
+                let what = format!("--env {typed:?} is not NAME or NAME=VALUE");
+                return Err(refused("bad_variable", what));
+            }
+            if MADE.contains(&name) {
+                let what = format!("{name} is made for each jail and cannot be set");
+                let hint = "--toolchain PATH shows programs that are not found";
+                return Err(refused("bad_variable", what).hint(hint));
+            }
+            let Some(value) = value else {
+                return Err(refused("no_such_variable", format!("{name} is not set")));
+            };
+            if let Some(why) = secret_variable(name, &value) {
+                let what = format!("the run would be handed a secret: {name} {why}");
+                let hint = "what a run sees stands in its bundle; give the test another value";
+                return Err(refused("secret_variable", what).hint(hint));
+            }
+            told.insert(name.to_owned(), value);
+        }
+        Ok(told)
+    }
+
+    /// Which environments come along.
+    pub fn environments(&self) -> Result<EnvironmentChoice, Failure> {
+        let path = |typed: &String| {
+            let plain = typed.strip_prefix("./").unwrap_or(typed);
+            let rule = plain.trim_end_matches('/').parse::<PathRule>();
+            rule.map(|rule| TreePath::new(rule.as_str().as_bytes()))
+                .map_err(|problem| {
+                    Failure::usage("bad_path", format!("--no-input {typed:?}: {problem}"))
+                        .so("nothing ran")
+                        .hint("write it relative to the repository's top")
+                })
+        };
+        Ok(EnvironmentChoice {
+            cold: self.no_env,
+            without: self.no_input.iter().map(path).collect::<Result<_, _>>()?,
         })
     }
 

@@ -17,6 +17,7 @@
 //! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::Containment;
@@ -27,6 +28,7 @@ use cto_core::task::contract::{Label, LimitChanges, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::paths::TreePath;
 
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -60,12 +62,25 @@ pub struct Request {
     pub label: Label,
     /// The repository to copy, where the case brings no files of its own.
     pub source: Option<SourceRequest>,
+    /// Which of the operator's environments come along; none where nobody asked.
+    pub environments: Option<EnvironmentChoice>,
     /// Places of the host to show beside the programs that are found, absolute.
     pub toolchains: Vec<PathBuf>,
+    /// Variables every process of the run sees.
+    pub variables: BTreeMap<String, String>,
     /// Leave the workspace of a run that did not pass.
     pub keep: bool,
     /// Visible checks may trace their own processes.
     pub trace: bool,
+}
+
+/// What the operator says about environments of the work tree.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentChoice {
+    /// None but those that are named.
+    pub cold: bool,
+    /// Not these.
+    pub without: Vec<TreePath>,
 }
 
 impl Request {
@@ -86,7 +101,9 @@ impl Request {
             origin: Origin::Operator,
             label: Label::Case,
             source: None,
+            environments: None,
             toolchains: Vec::new(),
+            variables: BTreeMap::new(),
             keep: false,
             trace: false,
         }
@@ -112,6 +129,8 @@ impl Request {
         };
         let mut request = choice.request(case, env, configured)?.copying(Some(source));
         request.label = Label::Try;
+        request.variables = attempt.variables(env)?;
+        request.environments = Some(attempt.environments()?);
         request.trace = attempt.trace;
         Ok(request)
     }
@@ -272,6 +291,7 @@ impl EngineChoice {
                 Some(calls) => Some(calls),
                 None => lane::model_calls(&manifest, env)?,
             },
+            ..self.limits
         };
         Ok(Request::case(case, manifest)
             .at_stage(stage)

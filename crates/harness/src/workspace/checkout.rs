@@ -2,6 +2,7 @@
 //! run to start from. Private like the harness's repositories: a jail sees one only as an overlay's
 //! lower half.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -21,11 +22,14 @@ use crate::host::{self, Home};
 use crate::workspace::WorkspaceError;
 use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo, Submodule};
 use crate::workspace::on_disk::{self, Content};
+use crate::workspace::work_tree;
 
 /// Raised when what lies in a checkout changes: the `.git` an engine gets, the layout, the
 /// manifest.
 const FORMAT: u32 = 2;
 const MANIFEST: &str = "manifest";
+/// Where files have the times of a work tree: which.
+const TIMES: &str = "times";
 /// Holds how many bytes the files have; its time says when the checkout was last used.
 const USED: &str = "used";
 /// Begins the name of a checkout that is being made, or taken away.
@@ -36,6 +40,8 @@ const MAX_MANIFEST: u64 = 4 << 30;
 pub struct Checkout {
     dir: PathBuf,
     pub manifest: Manifest,
+    /// Where files have the times of a work tree: its state, and the files that are the same there.
+    pub times: Option<(Digest, BTreeSet<TreePath>)>,
     _in_use: File,
 }
 
@@ -49,9 +55,14 @@ fn names_begin(git_tree: &str) -> Option<String> {
     is_id.then(|| format!("{git_tree}-{FORMAT}-"))
 }
 
-/// The tree, and what of it the `.git` in the checkout does not hold.
-fn name(git_tree: &str, masked: &[TreePath]) -> Option<String> {
-    let key = checkout_key(masked).to_string();
+/// The tree, what of it the `.git` in the checkout does not hold, and the state of the work tree
+/// whose times its files have.
+fn name(git_tree: &str, masked: &[TreePath], times: Option<&Digest>) -> Option<String> {
+    let masks = checkout_key(masked);
+    let key = match times {
+        None => masks.to_string(),
+        Some(times) => Digest::of(format!("{masks} {times}").as_bytes()).to_string(),
+    };
     let key: String = key
         .chars()
         .filter(char::is_ascii_hexdigit)
@@ -61,21 +72,40 @@ fn name(git_tree: &str, masked: &[TreePath]) -> Option<String> {
 }
 
 impl Checkout {
-    /// The checkout of a tree with these masks, if a whole one is there.
-    pub fn find(home: &Home, git_tree: &str, masked: &[TreePath]) -> Option<Self> {
-        let found = Self::open(checkouts(home).join(name(git_tree, masked)?), git_tree)?;
-        (found.manifest.masked == masked).then_some(found)
+    /// The checkout of a tree with these masks and the times of this state, if a whole one is there.
+    pub fn find(
+        home: &Home,
+        git_tree: &str,
+        masked: &[TreePath],
+        times: Option<&Digest>,
+    ) -> Option<Self> {
+        let found = Self::open(
+            checkouts(home).join(name(git_tree, masked, times)?),
+            git_tree,
+        )?;
+        let state = found.times.as_ref().map(|(state, _)| state);
+        (found.manifest.masked == masked && state == times).then_some(found)
+    }
+
+    /// The same with any times: files and masks are right.
+    pub fn find_masked(home: &Home, git_tree: &str, masked: &[TreePath]) -> Option<Self> {
+        Self::find_where(home, git_tree, |found| found.manifest.masked == masked)
     }
 
     /// A whole checkout of this tree, whatever it masks: enough to know the tree by.
     pub fn find_any(home: &Home, git_tree: &str) -> Option<Self> {
+        Self::find_where(home, git_tree, |_| true)
+    }
+
+    fn find_where(home: &Home, git_tree: &str, fits: impl Fn(&Self) -> bool) -> Option<Self> {
         let (root, begin) = (checkouts(home), names_begin(git_tree)?);
         let mut names: Vec<String> = kept(&root).into_iter().map(|kept| kept.name).collect();
         names.sort();
         names
             .into_iter()
             .filter(|name| name.starts_with(&begin))
-            .find_map(|name| Self::open(root.join(name), git_tree))
+            .filter_map(|name| Self::open(root.join(name), git_tree))
+            .find(fits)
     }
 
     fn open(dir: PathBuf, git_tree: &str) -> Option<Self> {
@@ -87,6 +117,7 @@ impl Checkout {
         // When it was last used only matters to a prune.
         let _ = File::open(dir.join(USED)).and_then(|file| file.set_modified(SystemTime::now()));
         Some(Self {
+            times: read_times(&dir),
             dir,
             manifest,
             _in_use: in_use,
@@ -100,17 +131,25 @@ impl Checkout {
         source: &SourceRepo,
         wanted: &Wanted<'_>,
     ) -> Result<(Self, bool), WorkspaceError> {
-        let found = || Self::find(home, wanted.git_tree, wanted.masked);
-        if let Some(found) = found() {
+        let find = |times: Option<&Digest>| Self::find(home, wanted.git_tree, wanted.masked, times);
+        // Whose times are asked for is only known where the tree is.
+        let known = wanted.work_tree.and_then(|top| {
+            let known = Self::find_any(home, wanted.git_tree)?;
+            Some(work_tree::look(top, &known.manifest.tree).key)
+        });
+        if (known.is_some() || wanted.work_tree.is_none())
+            && let Some(found) = find(known.as_ref())
+        {
             return Ok((found, false));
         }
         let missing = || WorkspaceError::Differs("the checkout cannot be kept");
-        let name = name(wanted.git_tree, wanted.masked).ok_or_else(missing)?;
         let root = checkouts(home);
         host::make_private_dir(&root).map_err(WorkspaceError::Io)?;
         sweep(&root);
         let aside = Aside::make(&root).map_err(WorkspaceError::Io)?;
-        lay_out(&aside.0, git, source, wanted)?;
+        let times = lay_out(&aside.0, git, source, wanted)?;
+        let found = || find(times.as_ref());
+        let name = name(wanted.git_tree, wanted.masked, times.as_ref()).ok_or_else(missing)?;
         // One that is torn gives way; a whole one that somebody else made in the meantime is as
         // good as ours.
         if found().is_none() {
@@ -138,6 +177,7 @@ impl Checkout {
                 masked: Vec::new(),
                 tree,
             },
+            times: None,
             _in_use,
         }
     }
@@ -170,6 +210,8 @@ pub struct Wanted<'a> {
     pub git_tree: &'a str,
     pub start_tree: Option<&'a Digest>,
     pub masked: &'a [TreePath],
+    /// The top of the work tree whose times its files get.
+    pub work_tree: Option<&'a Path>,
 }
 
 /// Opens and locks a checkout; none while it is being taken away, or once it was.
@@ -274,7 +316,7 @@ fn lay_out(
     git: &Program,
     source: &SourceRepo,
     wanted: &Wanted<'_>,
-) -> Result<(), WorkspaceError> {
+) -> Result<Option<Digest>, WorkspaceError> {
     let place = dir.join("tree");
     let repo = HarnessRepo::init(git, &dir.join("harness.git"))?;
     let (tree, commit, submodules) = copy_head(source, &repo, &place, wanted)?;
@@ -291,6 +333,14 @@ fn lay_out(
         .map_err(io)?;
     }
     on_disk::date_back(&place, &tree).map_err(io)?;
+    let work_tree = wanted.work_tree.map(|top| {
+        let look = work_tree::look(top, &tree);
+        let same = look.read(&tree);
+        (look, same)
+    });
+    if let Some((look, same)) = &work_tree {
+        look.give_times(&place, same).map_err(io)?;
+    }
     let masked = masks::seen_of_masked(&tree, wanted.masked);
     repo.furnish(&place, &commit, &masked)?;
     repo.refresh(&place)?;
@@ -305,10 +355,32 @@ fn lay_out(
         masked: wanted.masked.to_vec(),
         tree,
     };
+    if let Some((look, same)) = &work_tree {
+        look.give_times_of_dirs(&place).map_err(io)?;
+        write_times(dir, &look.key, same).map_err(io)?;
+    }
     fs::write(dir.join(USED), manifest.bytes().to_string()).map_err(io)?;
     fs::write(dir.join(MANIFEST), manifest.encode()).map_err(io)?;
     let synced = File::open(dir).and_then(|dir| rustix::fs::syncfs(dir).map_err(io::Error::from));
-    synced.map_err(io)
+    synced.map_err(io)?;
+    Ok(work_tree.map(|(look, _)| look.key))
+}
+
+/// The state of a work tree, and the files that are the same there, each behind a zero.
+fn write_times(dir: &Path, state: &Digest, same: &BTreeSet<TreePath>) -> io::Result<()> {
+    let mut bytes = state.to_string().into_bytes();
+    for path in same {
+        bytes.push(0);
+        bytes.extend_from_slice(path.as_bytes());
+    }
+    fs::write(dir.join(TIMES), bytes)
+}
+
+fn read_times(dir: &Path) -> Option<(Digest, BTreeSet<TreePath>)> {
+    let bytes = files::read_limited(&dir.join(TIMES), MAX_MANIFEST).ok()?;
+    let mut parts = bytes.split(|byte| *byte == 0);
+    let state = std::str::from_utf8(parts.next()?).ok()?.parse().ok()?;
+    Some((state, parts.map(TreePath::new).collect()))
 }
 
 /// Copies the source's HEAD, and proves by git's own tree id that the copy is exactly that.

@@ -56,7 +56,7 @@ impl Workspace {
         // Nothing records the mode of the top; closed, it would only hide what there is to judge.
         fs::set_permissions(self.copy.changed_dir(), Permissions::from_mode(0o755))
             .map_err(WorkspaceError::Io)?;
-        let mut walked = self.copy.walk().map_err(WorkspaceError::Io)?;
+        let mut walked = self.walk().map_err(WorkspaceError::Io)?;
         let misplaced = self.in_submodules(&mut walked);
         let mut recorded = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &recorded)?;
@@ -288,7 +288,7 @@ impl Workspace {
         if plan.contract.setup.is_empty() {
             return Ok(());
         }
-        let walked = self.copy.walk().map_err(WorkspaceError::Io)?;
+        let walked = self.walk().map_err(WorkspaceError::Io)?;
         let changes = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &changes)?;
         let names = |which: &dyn Fn(&TreePath) -> bool| -> Vec<String> {
@@ -310,7 +310,7 @@ impl Workspace {
 
     /// The workspace once more, after verification: nobody may have touched it since.
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, WorkspaceError> {
-        let mut now = self.copy.walk().map_err(WorkspaceError::Io)?;
+        let mut now = self.walk().map_err(WorkspaceError::Io)?;
         self.in_submodules(&mut now);
         let changed = tree::tree_changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {

@@ -2,10 +2,10 @@
 //!
 //! - `of_run.rs` the workspace of one run; `measure.rs` what changed in it
 //! - `private_copy.rs` a copy, plain or over a cached one: `checkout.rs` the cache, `overlay/` the
-//!   kernel's layers
+//!   kernel's layers; `environments/` what it gets of the operator's work tree besides
+//! - `work_tree.rs` the operator's files beside the copied tree; `stamping.rs` times in a copy
 //! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
-//! - `apply.rs` a patch into the operator's repository, `work_form.rs` whose files need not be their
-//!   blobs; `own_dir.rs` private directories for a look
+//! - `apply/` a patch into the operator's repository; `own_dir.rs` private directories for a look
 //!
 //! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 
@@ -13,6 +13,7 @@ mod error;
 
 pub mod apply;
 pub mod checkout;
+pub mod environments;
 pub mod git;
 pub mod measure;
 pub mod of_run;
@@ -20,6 +21,7 @@ pub mod on_disk;
 pub mod overlay;
 pub mod own_dir;
 pub mod private_copy;
-mod work_form;
+pub mod stamping;
+pub mod work_tree;
 
 pub use error::WorkspaceError;

@@ -1,15 +1,18 @@
 //! The workspace of one run: a private copy for the engine, its baseline in a git directory that
 //! only the harness holds, and fresh copies for checks.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cto_core::containment::Containment;
 use cto_core::containment::masks::{self, Seen};
-use cto_core::gate::plan::Plan;
+use cto_core::gate::plan::{Environment, Plan};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
+use cto_core::workspace::times::{self, Time, WorkTree};
 use cto_core::workspace::tree::Tree;
 
 use crate::host::programs::Program;
@@ -17,11 +20,15 @@ use crate::host::{self, Home};
 use crate::task::cases::{Case, FixtureFile};
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
+use crate::workspace::environments::copying::set_time;
+use crate::workspace::environments::{Environments, Laid};
 use crate::workspace::git::{CheckGit, Commit, Edit, HarnessRepo, NearTag, SourceRepo, copy_dir};
 use crate::workspace::measure::Measured;
-use crate::workspace::on_disk;
+use crate::workspace::on_disk::{self, Apart, Walked};
 use crate::workspace::overlay::Overlay;
 use crate::workspace::private_copy::PrivateCopy;
+use crate::workspace::stamping;
+use crate::workspace::work_tree::{self, LookAtTree};
 
 /// A private copy with a baseline that only the harness holds.
 pub struct Workspace {
@@ -31,6 +38,11 @@ pub struct Workspace {
     pub(super) baseline_commit: Commit,
     pub(super) start: Start,
     checks_git: ChecksGit,
+    environments: Environments,
+    /// The work tree, where times of its files matter.
+    work_tree: Option<WorkTree>,
+    /// How those of the engine's copy were laid out; its setup works with the same.
+    laid: Laid,
     /// How it was made, in words.
     pub made: &'static str,
 }
@@ -101,6 +113,21 @@ impl Workspace {
                 .unwrap_or_default(),
             masked: masks::seen_of_masked(workspace.baseline(), &from.plan.guard.masked),
         };
+        let found = &from.plan.environments;
+        let environments = Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
+        workspace.laid = environments
+            .lay(&workspace.copy, &[])
+            .map_err(WorkspaceError::Io)?;
+        workspace.environments = environments;
+        workspace
+            .stamp(
+                &workspace.copy,
+                &workspace.laid,
+                None,
+                &BTreeSet::new(),
+                (0, 0),
+            )
+            .map_err(WorkspaceError::Io)?;
         if from.plan.containment != Containment::None {
             workspace.copy.hand_over().map_err(WorkspaceError::Io)?;
         }
@@ -110,10 +137,16 @@ impl Workspace {
     fn plain(from: &MadeFrom<'_>, source: Option<&SourceRepo>) -> Result<Self, WorkspaceError> {
         let dir = from.work.join(PLAIN);
         let repo = HarnessRepo::init(from.git, &from.work.join("harness.git"))?;
+        let mut work_tree = None;
         let (baseline_commit, start) = match source {
             Some(source) => {
                 let (baseline, commit, submodules) =
                     checkout::copy_head(source, &repo, &dir, &wanted(from))?;
+                if let Some(look) = timed(from).map(|top| work_tree::look(top, &baseline)) {
+                    let same = look.read(&baseline);
+                    look.give_times(&dir, &same).map_err(WorkspaceError::Io)?;
+                    work_tree = Some(known(from, look, &same, &baseline));
+                }
                 let submodules = submodules.into_iter().map(|module| module.path).collect();
                 (
                     commit,
@@ -135,14 +168,17 @@ impl Workspace {
             baseline_commit,
             start,
             checks_git: ChecksGit::default(),
+            environments: Environments::default(),
+            work_tree,
+            laid: Laid::default(),
             made: "copy",
         })
     }
 
     fn over_checkout(from: &MadeFrom<'_>, source: &SourceRepo) -> Result<Self, WorkspaceError> {
         let (checkout, made) = match &from.checkout {
-            Some(known) => (known.clone(), "overlay, checkout known"),
-            None => match Checkout::find_or_make(from.home, from.git, source, &wanted(from))? {
+            Some(known) if timed(from).is_none() => (known.clone(), "overlay, checkout known"),
+            _ => match Checkout::find_or_make(from.home, from.git, source, &wanted(from))? {
                 (found, false) => (Arc::new(found), "overlay, checkout known"),
                 (new, true) => (Arc::new(new), "overlay, checkout made"),
             },
@@ -156,6 +192,16 @@ impl Workspace {
                 "the cached checkout is not the tree of the contract",
             ));
         }
+        let work_tree = timed(from).map(|top| {
+            let look = work_tree::look(top, &checkout.manifest.tree);
+            match &checkout.times {
+                Some((state, same)) if *state == look.key => {
+                    known(from, look, same, &checkout.manifest.tree)
+                }
+                // Somebody touched it since: then nothing in the copy is old.
+                _ => WorkTree::default(),
+            }
+        });
         let repo = HarnessRepo::beside(
             from.git,
             &from.work.join("harness.git"),
@@ -175,12 +221,48 @@ impl Workspace {
             baseline_commit,
             start: Start::Checkout(checkout),
             checks_git: ChecksGit::default(),
+            environments: Environments::default(),
+            work_tree,
+            laid: Laid::default(),
             made,
         })
     }
 
     pub fn copy(&self) -> &PrivateCopy {
         &self.copy
+    }
+
+    /// How the engine's copy got the environments.
+    pub fn laid(&self) -> &Laid {
+        &self.laid
+    }
+
+    pub fn environments(&self) -> &Environments {
+        &self.environments
+    }
+
+    /// Gives everything in a copy its time, for a process that is about to start there. The copy
+    /// holds `measured`, or the baseline; `also` is what was put into it since. What is young is
+    /// younger than `newest`, the youngest time that was seen in an environment.
+    pub fn stamp(
+        &self,
+        copy: &PrivateCopy,
+        laid: &Laid,
+        measured: Option<&Measured>,
+        also: &BTreeSet<TreePath>,
+        newest: Time,
+    ) -> io::Result<()> {
+        let Some(work_tree) = &self.work_tree else {
+            return Ok(());
+        };
+        let tree = measured.map_or(self.baseline(), |measured| &measured.tree);
+        let stamps = times::stamps(work_tree, self.baseline(), tree, &laid.places());
+        stamping::stamp(copy, &stamps, also, stamping::now_after(newest))
+    }
+
+    /// What is in the engine's copy, without what was put there and is no part of the tree.
+    pub(super) fn walk(&self) -> io::Result<Walked> {
+        self.copy.walk(self.environments.places())
     }
 
     pub fn repo(&self) -> &HarnessRepo {
@@ -285,6 +367,9 @@ impl Workspace {
                 .map_err(WorkspaceError::Io),
             Start::Fixture { .. } | Start::Commit { .. } => {
                 self.fresh_copy(&dir, &|_| true)?;
+                for (path, time) in self.work_tree.iter().flat_map(|known| &known.same) {
+                    set_time(&on_disk::locate(&dir, path), *time).map_err(WorkspaceError::Io)?;
+                }
                 Ok(PrivateCopy::Plain(dir))
             }
         }
@@ -310,7 +395,7 @@ impl Workspace {
                 "the patch does not apply to a pristine copy: {error}"
             )));
         }
-        let walked = copy.walk().map_err(WorkspaceError::Io)?;
+        let walked = copy.walk(&Apart::new()).map_err(WorkspaceError::Io)?;
         if walked.tree != measured.tree {
             let why = "the patched pristine copy is not the tree that was measured";
             return Ok(Err(why.into()));
@@ -346,7 +431,38 @@ fn wanted<'a>(from: &'a MadeFrom<'_>) -> Wanted<'a> {
         git_tree: from.plan.source.as_ref().map_or("", |look| &look.tree),
         start_tree: from.plan.contract.start_tree.known(),
         masked: &from.plan.guard.masked,
+        work_tree: timed(from),
     }
+}
+
+/// The work tree, where something is carried that tools judge by times.
+fn timed<'a>(from: &'a MadeFrom<'_>) -> Option<&'a Path> {
+    let carried = |found: &Environment| found.record.is_carried();
+    let source = from.source?;
+    from.plan
+        .environments
+        .iter()
+        .any(carried)
+        .then_some(source.top.as_path())
+}
+
+/// The work tree with what it holds and the copy does not. Where git told only how many there are,
+/// nothing is known of it.
+fn known(
+    from: &MadeFrom<'_>,
+    look: LookAtTree,
+    same: &BTreeSet<TreePath>,
+    baseline: &Tree,
+) -> WorkTree {
+    let Some(status) = from.plan.source.as_ref().map(|look| &look.status) else {
+        return WorkTree::default();
+    };
+    if status.count > status.first.len() as u64 {
+        return WorkTree::default();
+    }
+    let others = status.first.iter();
+    let left_out = others.filter(|path| !baseline.contains_key(*path));
+    look.with(same, left_out.cloned().collect())
 }
 
 /// Lays a kept workspace out as plain files, where it is an overlay; the checkout below it stays as

@@ -1,5 +1,6 @@
 //! Private copies: laid out from a fixture, measured by our own walk, re-made pristine for checks.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -248,6 +249,14 @@ pub fn cannot_be_looked_into(error: &io::Error) -> bool {
 
 /// Measures a tree. The top-level `.git` is left out: it is the engine's, and hostile.
 pub fn walk(dir: &Path) -> io::Result<Walked> {
+    walk_but(dir, &Apart::new())
+}
+
+/// What was put into a copy and is no part of its tree, and whether each is a directory or a file.
+pub type Apart = BTreeMap<TreePath, bool>;
+
+/// The same without these.
+pub fn walk_but(dir: &Path, apart: &Apart) -> io::Result<Walked> {
     let mut found = Walked::default();
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
@@ -271,6 +280,9 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
                 }
                 meta => meta?,
             };
+            if is_apart(apart, &relative, &meta) {
+                continue;
+            }
             if meta.is_dir() {
                 pending.push(relative);
                 continue;
@@ -280,6 +292,13 @@ pub fn walk(dir: &Path) -> io::Result<Walked> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Anything of another kind in such a place is somebody's work like any other.
+pub fn is_apart(apart: &Apart, path: &Path, meta: &fs::Metadata) -> bool {
+    !apart.is_empty()
+        && (meta.is_dir() || meta.is_file())
+        && apart.get(&tree_path(path)) == Some(&meta.is_dir())
 }
 
 /// May this user list a directory and reach what is in it? One without the other shows names and no

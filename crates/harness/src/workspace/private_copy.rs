@@ -10,7 +10,7 @@ use cto_jail::Mount;
 
 use crate::host::files;
 use crate::host::places::Places;
-use crate::workspace::on_disk::{self, Walked};
+use crate::workspace::on_disk::{self, Apart, Walked};
 use crate::workspace::overlay::Overlay;
 
 pub enum PrivateCopy {
@@ -43,11 +43,11 @@ impl PrivateCopy {
         cto_jail::hand_over(&self.changed_dir())
     }
 
-    /// What is there, measured.
-    pub fn walk(&self) -> io::Result<Walked> {
+    /// What is there, measured; these apart, which are no part of its tree.
+    pub fn walk(&self, apart: &Apart) -> io::Result<Walked> {
         match self {
-            Self::Plain(dir) => on_disk::walk(dir),
-            Self::Over(overlay) => overlay.walk(),
+            Self::Plain(dir) => on_disk::walk_but(dir, apart),
+            Self::Over(overlay) => overlay.walk(apart),
         }
     }
 
@@ -71,7 +71,7 @@ impl PrivateCopy {
     ) -> Vec<TreePath> {
         let walked = match self {
             Self::Plain(_) => None,
-            Self::Over(overlay) => overlay.walk().ok(),
+            Self::Over(overlay) => overlay.walk(&Apart::new()).ok(),
         };
         let same = |path: &TreePath, wanted: &Entry| match self {
             Self::Plain(dir) => {

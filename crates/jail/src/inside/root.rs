@@ -180,8 +180,10 @@ impl Held {
             }
             Self::Overlay { lower, layers } => {
                 let lower = held_path(&lower);
-                let (stage, place) = (base.dir("/run/lower")?, base.dir(&mount.target)?);
-                overlay::mount(&lower, &stage, &layers, &place, map)
+                let stage = base.dir("/run/lower")?;
+                // One in a workspace has other people's files on the way to it.
+                let place = base.hold(&mount.target, true).step(making(&mount.target))?;
+                overlay::mount(&lower, &stage, &layers, &held_path(&place), map)
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::run::event::{ControlRun, Kind};
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
+use crate::run::rules::Rules;
 use crate::task::contract::{Contract, Label, SealedContract};
 use crate::values::blocker::{Code, headline};
 use crate::values::paths::{PathStanding, path_standing};
@@ -55,6 +56,8 @@ pub fn build_report(
         workspace_guard: facts.guard.clone(),
         toolchains: facts.toolchains.clone(),
         git: facts.git.clone(),
+        environments: facts.environments.clone(),
+        environment_notes: environment_notes(facts),
         harness_version: identity.harness_version.clone(),
         run_started_at: identity.started_at,
         run_finished_at: sealing.finished_at,
@@ -109,6 +112,13 @@ pub fn build_report(
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
     }
+}
+
+/// What verification had to say about environments.
+pub fn environment_notes(facts: &Facts) -> Vec<String> {
+    let done = facts.verification.as_ref();
+    done.map(|done| done.environment_notes.clone())
+        .unwrap_or_default()
 }
 
 /// When a run ended: with its chain, and never before it began, whatever the clock did.
@@ -224,7 +234,9 @@ pub fn tests_passed(contract: Option<&Contract>, facts: &Facts) -> Option<bool> 
         .verification
         .as_ref()
         .filter(|done| done.not_run.is_none())?;
-    Some(!done.checks.is_empty() && judge::verification_blockers(contract, done).is_empty())
+    // Rules differ in what a red check means, not in whether it is red.
+    let blockers = judge::verification_blockers(Rules::NEWEST, contract, done);
+    Some(!done.checks.is_empty() && blockers.is_empty())
 }
 
 pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {

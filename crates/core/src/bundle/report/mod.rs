@@ -26,9 +26,11 @@ use crate::values::paths::TreePath;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::workspace::change::Change;
+use crate::workspace::environment::EnvironmentUse;
 
 pub use derive::{
-    build_report, finish, misquoted_fields, path_results, tests_passed, verification_lines,
+    build_report, environment_notes, finish, misquoted_fields, path_results, tests_passed,
+    verification_lines,
 };
 
 pub const SCHEMA_VERSION: u32 = 1;
@@ -59,6 +61,12 @@ pub struct Report {
     /// The git that ran outside every jail; absent where none did, and in bundles of before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitUse>,
+    /// The operator's environments that were found, and how processes of the run got each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<EnvironmentUse>,
+    /// What there is to be said about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment_notes: Vec<String>,
     pub harness_version: String,
     pub run_started_at: Utc,
     pub run_finished_at: Utc,

@@ -3,6 +3,7 @@
 //! - this file: the facts, what is kept from every jail, and `decide`
 //! - `installation.rs` what an installation is, by its own files
 //! - `same.rs` whether two places overlap, under whatever names
+//! - `search.rs` where a jail looks for programs
 //! - `system.rs` what every jail sees of the system, and what of it no command may write
 //! - `refusal.rs` why a place is not shown, in words
 //!
@@ -13,6 +14,7 @@
 pub mod installation;
 mod refusal;
 mod same;
+pub mod search;
 mod system;
 
 use std::path::{Path, PathBuf};

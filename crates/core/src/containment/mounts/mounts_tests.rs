@@ -7,14 +7,14 @@ use super::*;
 /// A host made up: a tree of directories with links, and mounts of parts of it elsewhere. It
 /// shares nothing with what it tests: what a mount shows is found by walking.
 #[derive(Clone, Debug, Default)]
-struct Host {
-    links: BTreeMap<PathBuf, PathBuf>,
+pub(super) struct Host {
+    pub links: BTreeMap<PathBuf, PathBuf>,
     /// From where to what.
     binds: BTreeMap<PathBuf, PathBuf>,
     dirs: BTreeSet<PathBuf>,
     repositories: BTreeSet<PathBuf>,
-    owner: BTreeMap<PathBuf, u32>,
-    open: BTreeSet<PathBuf>,
+    pub owner: BTreeMap<PathBuf, u32>,
+    pub open: BTreeSet<PathBuf>,
 }
 
 const OPERATOR: u32 = 1000;
@@ -23,7 +23,7 @@ const INSTALLED: &str = "python";
 
 impl Host {
     /// The path in the tree itself, through mounts.
-    fn kept(&self, path: &Path) -> PathBuf {
+    pub fn kept(&self, path: &Path) -> PathBuf {
         let mut at = path.to_owned();
         // Each mount shows a part of the tree in which no other mount is seen.
         let found = self
@@ -55,7 +55,7 @@ impl Host {
         }
     }
 
-    fn look(&self, path: &Path) -> Place {
+    pub fn look(&self, path: &Path) -> Place {
         let mut rest: Vec<_> = path.iter().rev().map(PathBuf::from).collect();
         rest.pop();
         let (mut at, mut links) = (PathBuf::from("/"), Vec::new());
@@ -87,13 +87,13 @@ impl Host {
         }
     }
 
-    fn repositories(&self, path: &Path) -> Vec<PathBuf> {
+    pub fn repositories(&self, path: &Path) -> Vec<PathBuf> {
         let is = |dir: &&Path| self.repositories.contains(&self.kept(dir));
         path.ancestors().filter(is).map(Path::to_owned).collect()
     }
 
     /// Everything of the tree that a mount of this path shows, with what is mounted below it.
-    fn shown(&self, path: &Path) -> BTreeSet<PathBuf> {
+    pub fn shown(&self, path: &Path) -> BTreeSet<PathBuf> {
         let below = |root: &Path| {
             let of = |dir: &&PathBuf| dir.starts_with(root);
             self.dirs.iter().filter(of).cloned().collect::<Vec<_>>()
@@ -106,7 +106,7 @@ impl Host {
         below(&self.kept(path)).into_iter().chain(mounted).collect()
     }
 
-    fn mounted(&self) -> Vec<Mounted> {
+    pub fn mounted(&self) -> Vec<Mounted> {
         let mount = |point: &Path, root: &Path| Mounted {
             point: point.to_owned(),
             device: (8, 1),
@@ -119,7 +119,7 @@ impl Host {
     }
 }
 
-fn path() -> impl Strategy<Value = PathBuf> {
+pub(super) fn path() -> impl Strategy<Value = PathBuf> {
     let name = prop_oneof![4 => prop::sample::select(&NAMES[..]), 1 => Just(INSTALLED)];
     prop::collection::vec(name, 1..4).prop_map(|parts| {
         let parts: PathBuf = parts.iter().collect();
@@ -127,7 +127,7 @@ fn path() -> impl Strategy<Value = PathBuf> {
     })
 }
 
-fn host() -> impl Strategy<Value = Host> {
+pub(super) fn host() -> impl Strategy<Value = Host> {
     let paths = |most| prop::collection::vec(path(), 0..most);
     let pairs = |most| prop::collection::vec((path(), path()), 0..most);
     (paths(10), pairs(4), pairs(3), paths(2), paths(2), paths(2)).prop_map(
@@ -266,7 +266,7 @@ proptest! {
     }
 }
 
-fn plain(paths: &[&str]) -> Host {
+pub(super) fn plain(paths: &[&str]) -> Host {
     let mut host = Host::default();
     for path in paths {
         let all = Path::new(path).ancestors().map(Path::to_owned);

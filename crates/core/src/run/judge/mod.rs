@@ -22,7 +22,7 @@ use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
-pub use verification::{verification_blockers, verification_codes};
+pub use verification::{lacks_a_program, verification_blockers, verification_codes};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {
@@ -40,7 +40,7 @@ impl Judgement {
 pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     match Rules::of(facts.rules) {
         // Rules 2 ask more of the bundle around the facts, and the same of the facts.
-        Some(Rules::One | Rules::Two) => judge_by_rules_1(contract, facts),
+        Some(rules) => judge_by(rules, contract, facts),
         None => {
             let unknown = format!("its rules, {}, are not known here", facts.rules.0);
             let blockers = vec![Blocker::new(Code::MissingRequiredEvent, Some(unknown))];
@@ -53,7 +53,7 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
 }
 
 /// A pass needs every positive fact; whatever is absent is a blocker, never a silence.
-fn judge_by_rules_1(contract: Option<&Contract>, facts: &Facts) -> Judgement {
+fn judge_by(rules: Rules, contract: Option<&Contract>, facts: &Facts) -> Judgement {
     let mut blockers = Vec::new();
     blockers.extend(before_execution(facts));
     blockers.extend(engine::engine_blockers(contract, facts));
@@ -61,7 +61,9 @@ fn judge_by_rules_1(contract: Option<&Contract>, facts: &Facts) -> Judgement {
     if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
         blockers.extend(diff_blockers(contract, diff, engine_ended_well(facts)));
     }
-    blockers.extend(verification::review_and_check_blockers(contract, facts));
+    blockers.extend(verification::review_and_check_blockers(
+        rules, contract, facts,
+    ));
     blockers.extend(
         facts
             .findings

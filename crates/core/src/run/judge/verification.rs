@@ -6,6 +6,7 @@ use crate::run::event::{
     Check, CheckKind, ControlRun, EngineReview, ProcessEnd, VerificationCompleted,
 };
 use crate::run::facts::Facts;
+use crate::run::rules::Rules;
 use crate::task::contract::{Contract, Control, Stage};
 use crate::values::blocker::{Blocker, Code};
 use crate::values::event_type::EventType;
@@ -18,12 +19,13 @@ pub(super) fn all_green(done: &VerificationCompleted) -> bool {
 }
 
 pub(super) fn review_and_check_blockers(
+    rules: Rules,
     contract: Option<&Contract>,
     facts: &Facts,
 ) -> Vec<Blocker> {
     let mut out: Vec<Blocker> = rejection(&facts.reviews).into_iter().collect();
     if let Some(done) = &facts.verification {
-        out.extend(verification_blockers(contract, done));
+        out.extend(verification_blockers(rules, contract, done));
     }
     out
 }
@@ -38,13 +40,14 @@ fn rejection(reviews: &[EngineReview]) -> Option<Blocker> {
 
 /// The codes `verification.completed` itself carries; a time limit belongs to `run.completed`.
 pub fn verification_codes(
+    rules: Rules,
     contract: Option<&Contract>,
     reviews: &[EngineReview],
     done: &VerificationCompleted,
 ) -> Vec<Code> {
     let found = rejection(reviews)
         .into_iter()
-        .chain(verification_blockers(contract, done));
+        .chain(verification_blockers(rules, contract, done));
     found
         .map(|blocker| blocker.code)
         .filter(|code| code.info().event == EventType::VerificationCompleted)
@@ -53,6 +56,7 @@ pub fn verification_codes(
 
 /// What a verification means. Exit codes decide; a count can only make it worse.
 pub fn verification_blockers(
+    rules: Rules,
     contract: Option<&Contract>,
     done: &VerificationCompleted,
 ) -> Vec<Blocker> {
@@ -87,6 +91,9 @@ pub fn verification_blockers(
                     check.command
                 )),
             )),
+            _ if rules >= Rules::Three && lacks_one_anyway(check, done) => {
+                out.push(without_a_program(check));
+            }
             end => out.push(Blocker::new(
                 Code::VerificationFailed,
                 Some(describe(check, end)),
@@ -108,6 +115,30 @@ pub fn verification_blockers(
         }
     }
     out
+}
+
+/// How shells say that a program is not there, or cannot be started.
+pub fn lacks_a_program(end: ProcessEnd) -> bool {
+    matches!(end, ProcessEnd::Exited { code: 126 | 127 })
+}
+
+/// Did the command end in the same way where nothing was changed?
+fn lacks_one_anyway(check: &Check, done: &VerificationCompleted) -> bool {
+    let same = |other: &Check| other.command == check.command && other.end == check.end;
+    let visible = check.kind == CheckKind::Visible;
+    visible && lacks_a_program(check.end) && done.baseline_checks.iter().any(same)
+}
+
+/// The chain carries it where it ends: no gate saw it.
+fn without_a_program(check: &Check) -> Blocker {
+    let detail = format!(
+        "{}, and on the untouched copy as well: a program it starts is not there or not shown, see test.log; --toolchain PATH shows one",
+        describe(check, check.end)
+    );
+    Blocker {
+        event: Some(EventType::RunCompleted),
+        ..Blocker::new(Code::ToolchainUnavailable, Some(detail))
+    }
 }
 
 /// A change that decides how checks are run, or what they check, cannot be judged by them.

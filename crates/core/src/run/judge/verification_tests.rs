@@ -4,6 +4,7 @@ use super::*;
 use crate::run::event::{TestsCompared, TimeLimit};
 use crate::run::judge::judge;
 use crate::run::judge::tests::{COMMAND, check, codes, codes_with, exited, good, verification};
+use crate::run::rules::RulesNumber;
 use crate::task::contract::tests::sample;
 use crate::values::digest::Digest;
 
@@ -178,14 +179,87 @@ fn codes_of_the_verification_event_leave_out_time_limits() {
         },
         None,
     );
-    assert_eq!(verification_codes(Some(&contract), &[], &done), []);
+    assert_eq!(
+        verification_codes(Rules::NEWEST, Some(&contract), &[], &done),
+        []
+    );
     let review = [EngineReview {
         accepted: false,
         summary: "no".into(),
     }];
     assert_eq!(
-        verification_codes(Some(&contract), &review, &verification(exited(1), None)),
+        verification_codes(
+            Rules::NEWEST,
+            Some(&contract),
+            &review,
+            &verification(exited(1), None)
+        ),
         [Code::ReviewerRejected, Code::VerificationFailed]
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_says_nothing_about_the_change() {
+    let baseline = |end: ProcessEnd| {
+        move |facts: &mut Facts, own: ProcessEnd| {
+            let done = facts.verification.as_mut().unwrap();
+            done.checks[0].end = own;
+            done.baseline_checks = vec![Check {
+                end,
+                ..done.checks[0].clone()
+            }];
+        }
+    };
+    let unavailable = ["toolchain_unavailable"];
+    let failed = ["verification_failed"];
+    // rules, on the change, on the untouched copy
+    for (rules, own, other, want) in [
+        (3, exited(127), exited(127), &unavailable),
+        (3, exited(126), exited(126), &unavailable),
+        (3, exited(127), exited(126), &failed),
+        (3, exited(127), exited(0), &failed),
+        (3, exited(127), exited(1), &failed),
+        (3, exited(1), exited(1), &failed),
+        (3, exited(2), exited(127), &failed),
+        (
+            3,
+            ProcessEnd::Signalled { signal: 127 },
+            exited(127),
+            &failed,
+        ),
+        (2, exited(127), exited(127), &failed),
+        (1, exited(126), exited(126), &failed),
+    ] {
+        let change = baseline(other);
+        let found = codes(|facts| {
+            facts.rules = RulesNumber(rules);
+            change(facts, own);
+        });
+        assert_eq!(found, want, "rules {rules}: {own:?}, {other:?}");
+    }
+    // Nothing of it where the baseline never ran, or ran another command.
+    let bare = |facts: &mut Facts| facts.verification.as_mut().unwrap().checks[0].end = exited(127);
+    assert_eq!(codes(bare), failed);
+    let another = |facts: &mut Facts| {
+        baseline(exited(127))(facts, exited(127));
+        facts.verification.as_mut().unwrap().baseline_checks[0].command = "other".into();
+    };
+    assert_eq!(codes(another), failed);
+    // The event of the checks does not carry it: the end of the run does.
+    let mut done = verification(exited(127), None);
+    done.baseline_checks = done.checks.clone();
+    let contract = sample();
+    assert_eq!(
+        verification_codes(Rules::Three, Some(&contract), &[], &done),
+        []
+    );
+    let blockers = verification_blockers(Rules::Three, Some(&contract), &done);
+    assert_eq!(blockers[0].event, Some(EventType::RunCompleted));
+    assert!(
+        blockers[0]
+            .detail
+            .as_ref()
+            .is_some_and(|text| text.contains("--toolchain"))
     );
 }
 

@@ -8,6 +8,7 @@ use cto_core::bundle::report_md;
 use cto_core::containment::Containment;
 use cto_core::operator::timeline;
 use cto_core::run::event::CheckKind;
+use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
 use crate::bundles::reader::{self, SealedReport};
@@ -109,12 +110,13 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, text: &str| context.output.row(name, text);
     out(&format!(
-        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}",
+        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}{}",
         report.status.as_str().to_uppercase(),
         report.case_id,
         report.backend,
         report.stage.number(),
         containment(report),
+        warmth(report),
     ));
     out("");
     for blocker in &report.blockers {
@@ -147,6 +149,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     if let Some(text) = source(dir, report) {
         row("source", &text);
     }
+    environments(report, &row);
     tests(report, &row);
     if let Some(status) = &report.claimed.status {
         row(
@@ -248,6 +251,27 @@ fn guarded(report: &Report, row: &dyn Fn(&str, &str)) {
             let text = format!("{listed}{more} {dim}(agent configuration, secrets; {note}){dim:#}");
             row(name, &text);
         }
+    }
+}
+
+/// What came along of the operator's work tree: it is their word, and part of the verdict.
+fn warmth(report: &Report) -> String {
+    let with = with_your(&report.environments).filter(|_| report.process_started);
+    with.map_or_else(String::new, |with| format!("  {}", tame(&with)))
+}
+
+/// What came along and cannot be written, what did not, and what there is to be said.
+fn environments(report: &Report, row: &dyn Fn(&str, &str)) {
+    if !report.process_started {
+        return;
+    }
+    for used in &report.environments {
+        if used.why.is_some() {
+            row("env", &tame(&used.line()));
+        }
+    }
+    for note in &report.environment_notes {
+        row("note", &tame(note));
     }
 }
 

@@ -130,6 +130,7 @@ impl LaneArgs {
                 engine_wall_seconds: self.timeout,
                 engine_idle_seconds: self.idle,
                 model_calls: self.records.model_calls(),
+                ..LimitChanges::default()
             },
             lane: self.records.asked(),
             toolchains: self.toolchain.clone(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
 use cto_core::values::verdict::Status;
 
@@ -10,6 +11,7 @@ use crate::cli::evidence::diff;
 use crate::cli::evidence::show;
 use crate::cli::work::run::{self, LaneArgs};
 use crate::evidence::SealedBundle;
+use crate::host::cpus;
 use crate::host::failure::Failure;
 use crate::screen::stat_view;
 use crate::screen::terminal;
@@ -39,12 +41,30 @@ pub struct Args {
     /// A command that prepares a copy, e.g. `npm ci --offline` (repeatable)
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// An ignored directory to show read-only in the copy, e.g. node_modules (repeatable)
+    /// An ignored directory that comes along although no tool is known by its name (repeatable)
     #[arg(long, value_name = "DIR")]
     input: Vec<String>,
+    /// An environment that does not come along, e.g. target (repeatable)
+    #[arg(long, value_name = "DIR")]
+    no_input: Vec<String>,
+    /// Start cold: no .venv, node_modules, target and the like but by --input
+    #[arg(long)]
+    no_env: bool,
     /// A patch that must turn the test red, where the test command is not one cto knows
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// A variable that setup, tests and the engine see, with this value or yours (repeatable)
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Seconds each test command may run
+    #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
+    test_timeout: Option<u32>,
+    /// Memory that all processes of a jail may use together, in MiB
+    #[arg(long, value_name = "MIB", value_parser = RangedU64ValueParser::<u32>::new().range(16..=67_108_864))]
+    memory: Option<u32>,
+    /// CPUs that the run may use
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u32>::new().range(1..=4096))]
+    cpus: Option<u32>,
     /// Let the test commands trace their own processes, for gdb, strace and LeakSanitizer; engine,
     /// setup and control never may, and leaks are not searched for there
     #[arg(long)]
@@ -60,7 +80,13 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let choice = args.lane.choice(None);
+    let mut choice = args.lane.choice(None);
+    choice.limits.verification_seconds = args.test_timeout;
+    choice.limits.memory_mib = args.memory;
+    choice.limits.cpus = args.cpus;
+    if let Some(most) = args.cpus {
+        cpus::limit(most)?;
+    }
     let attempt = Attempt {
         repo: args.repo,
         task: args.task,
@@ -70,7 +96,10 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         from_head: args.from_head,
         setup: args.setup,
         input: args.input,
+        no_input: args.no_input,
+        no_env: args.no_env,
         control: args.control,
+        env: args.env,
         trace: args.trace,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?

@@ -39,6 +39,7 @@ enum Seen {
 }
 
 /// What a directory around a program is.
+#[derive(Clone)]
 enum Around {
     Known(Installation),
     Mixed(Mixed),
@@ -48,6 +49,8 @@ enum Around {
 pub struct Places {
     house: House,
     seen: RefCell<BTreeMap<PathBuf, Seen>>,
+    /// What directories around programs are: programs of one directory have them in common.
+    known: RefCell<BTreeMap<PathBuf, Option<Around>>>,
 }
 
 impl Places {
@@ -60,6 +63,7 @@ impl Places {
                 ..House::default()
             },
             seen: RefCell::default(),
+            known: RefCell::default(),
         };
         let user = env.path("HOME").filter(|dir| dir.is_absolute());
         places.house.home = user.as_ref().map(|dir| places.look(dir).path);
@@ -156,6 +160,30 @@ impl Places {
             Some(Around::Mixed(_)) | None => {}
         }
         self.file(named).map(Some)
+    }
+
+    /// The installation that a directory of programs belongs to, if it belongs to one that may be
+    /// shown whole.
+    pub fn directory(&self, dir: &Path) -> Result<Option<Granted>, Refused> {
+        let real = self.look(dir);
+        match self.installation_of(&real.path.join("x")) {
+            Some(Around::Known(known)) => {
+                let by = By::Program { links: &real.links };
+                match self.decide(by, &known) {
+                    Err(Refused::Exposes(..) | Refused::NoInstallation(_)) => Ok(None),
+                    decided => decided.map(Some),
+                }
+            }
+            Some(Around::Mixed(mixed)) if self.may_be_typed(&mixed.root) => {
+                Err(Refused::Mixed(mixed))
+            }
+            Some(Around::Mixed(_)) | None => Ok(None),
+        }
+    }
+
+    /// What is known of the host and its operator.
+    pub fn house(&self) -> &House {
+        &self.house
     }
 
     /// Could the operator have a place shown by typing it?
@@ -262,9 +290,16 @@ impl Places {
     }
 
     fn around(&self, root: &Path) -> Option<Around> {
+        if let Some(known) = self.known.borrow().get(root) {
+            return known.clone();
+        }
         let signs = self.signs(root);
         let known = installation::recognise(&signs).map(Around::Known);
-        known.or_else(|| installation::mixed(&signs).map(Around::Mixed))
+        let known = known.or_else(|| installation::mixed(&signs).map(Around::Mixed));
+        self.known
+            .borrow_mut()
+            .insert(root.to_owned(), known.clone());
+        known
     }
 
     /// Why no jail may be built at all while things lie where they do.

@@ -2,9 +2,11 @@
 //! them, without running any of them. A jail without HOME would otherwise silently use another
 //! version (`docs/decisions/0003-toolchains-in-a-jail.md`); what may be shown is decided in core (0025).
 
+pub mod search;
 mod shims;
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::containment::mounts::{Granted, Refused, is_system};
@@ -15,6 +17,8 @@ use self::shims::behind_the_shim;
 use crate::host::places::Places;
 use crate::host::{Env, Home, digest_cache, files};
 
+/// What makes a directory an environment of Python.
+const PYVENV: &str = "pyvenv.cfg";
 /// Where programs of the system are looked for, on the host as in a jail.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// Where a jail looks for programs by itself.
@@ -34,6 +38,38 @@ pub enum Resolved {
 /// Resolves a name by the operator's PATH.
 pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     resolve_beside(name, &[], &Places::of(env, home), env, home)
+}
+
+/// What binds a program that a jail is shown: which file it is, and what else came with it. None for
+/// one of the system, which is visible as it is.
+pub fn record(
+    name: &str,
+    program: &Path,
+    mounts: &[Granted],
+    env: &Env,
+    home: &Home,
+) -> Result<Option<Toolchain>, String> {
+    let unreadable = |error: io::Error| format!("{name} cannot be read: {error}");
+    let real = program.canonicalize().map_err(unreadable)?;
+    if is_system(program) && is_system(&real) {
+        return std::fs::File::open(&real).map(|_| None).map_err(unreadable);
+    }
+    let sha256 = digest_cache::digest(home, &real).map_err(unreadable)?;
+    // A link of an environment is what makes the difference.
+    let of_environment = program.parent().is_some_and(search::is_environment);
+    let shown = if of_environment { program } else { &real };
+    let mut also: Vec<String> = mounts
+        .iter()
+        .skip(1)
+        .map(|granted| shorten(granted.target(), env))
+        .collect();
+    also.dedup();
+    Ok(Some(Toolchain {
+        name: name.to_owned(),
+        program: shorten(shown, env),
+        sha256,
+        also,
+    }))
 }
 
 /// What is in a granted place needs no other.
@@ -62,7 +98,7 @@ pub fn resolve_beside(
     };
     let unreadable = |error| Resolved::Unusable(format!("{name} cannot be read: {error}"));
     let is_system = is_system(&real) && is_system(&found);
-    let registry = cargo_registry(name, env);
+    let registry = cargo_registry(env).filter(|_| name == "cargo");
     let (program, bin, mut mounts) = match virtual_env(&named, shown, places) {
         Some(Ok(mounts)) => (named.clone(), named.parent().map(Path::to_owned), mounts),
         Some(Err(why)) => return Resolved::Unusable(format!("{name}: {why}")),
@@ -160,7 +196,7 @@ fn virtual_env(
         .parent()
         .filter(|dir| dir.ends_with("bin"))?
         .parent()?;
-    let config = root.join("pyvenv.cfg");
+    let config = root.join(PYVENV);
     std::fs::symlink_metadata(&config).ok()?;
     Some(based_on(root, &config, shown, places))
 }
@@ -171,6 +207,38 @@ fn based_on(
     shown: &[Granted],
     places: &Places,
 ) -> Result<Vec<Granted>, String> {
+    base_python(config)?;
+    let environment = places.environment(root);
+    let environment = environment.map_err(|refused| refused.to_string())?;
+    let mut known = shown.to_vec();
+    known.push(environment.clone());
+    let mut all = vec![environment];
+    all.extend(base_of(root, &known, places)?);
+    Ok(all)
+}
+
+/// What an environment needs besides itself: the installation it is based on, under every name it
+/// uses for it. `known` is what is shown already, the environment with it.
+pub fn base_of(root: &Path, known: &[Granted], places: &Places) -> Result<Vec<Granted>, String> {
+    let config = root.join(PYVENV);
+    let python = base_python(&config)?;
+    let wish = places.wish(&config, &python, known);
+    let Some(base) = wish.map_err(|refused: Refused| refused.to_string())? else {
+        return Ok(Vec::new());
+    };
+    let mut shown = vec![base.clone()];
+    for way in [python, root.join("bin/python3"), root.join("bin/python")] {
+        for other in places.other_names(&base, &way) {
+            if !shown.contains(&other) {
+                shown.push(other);
+            }
+        }
+    }
+    Ok(shown)
+}
+
+/// The Python that the configuration of an environment names.
+fn base_python(config: &Path) -> Result<PathBuf, String> {
     const MOST: u64 = 64 << 10;
     let unusable = |why: &str| format!("{}: {why}", config.display());
     let bytes = files::read_limited(config, MOST).map_err(|error| unusable(&error.to_string()))?;
@@ -188,33 +256,17 @@ fn based_on(
     if !python.is_absolute() || !python.is_file() {
         return Err(unusable(&format!("{base:?} has no Python in it")));
     }
-    let refused = |refused: Refused| refused.to_string();
-    let environment = places.environment(root).map_err(refused)?;
-    let mut known = shown.to_vec();
-    known.push(environment.clone());
-    let Some(base) = places.wish(config, &python, &known).map_err(refused)? else {
-        return Ok(vec![environment]);
-    };
-    let mut shown = vec![environment, base.clone()];
-    for way in [python, root.join("bin/python3"), root.join("bin/python")] {
-        for other in places.other_names(&base, &way) {
-            if !shown.contains(&other) {
-                shown.push(other);
-            }
-        }
-    }
-    Ok(shown)
+    Ok(python)
 }
 
 /// Crates that were fetched before, for builds without a network: where cargo looks, and what it is
 /// shown. Nothing else of cargo's home, which also keeps credentials.
-fn cargo_registry(name: &str, env: &Env) -> Option<(PathBuf, PathBuf)> {
+fn cargo_registry(env: &Env) -> Option<(PathBuf, PathBuf)> {
     let cargo_home = env
         .path("CARGO_HOME")
         .or_else(|| env.path("HOME").map(|home| home.join(".cargo")))?;
     let registry = cargo_home.join("registry");
-    (name == "cargo" && cargo_home.is_absolute() && registry.is_dir())
-        .then_some((cargo_home, registry))
+    (cargo_home.is_absolute() && registry.is_dir()).then_some((cargo_home, registry))
 }
 
 /// The operator's home as `~`: a bundle goes to strangers.

@@ -84,6 +84,11 @@ impl<'a> TestLog<'a> {
         self.line(&format!("\n{frame}\n"));
     }
 
+    /// The number of the section that was written last.
+    pub fn number(&self) -> u64 {
+        self.sections
+    }
+
     /// The nonce may be told, and the first write that failed must be.
     pub fn close(self) -> (String, Option<io::Error>) {
         (self.nonce, self.error)

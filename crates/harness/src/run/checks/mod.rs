@@ -3,23 +3,28 @@
 //! never the output.
 //!
 //! - this file: the order of all that; `session.rs` one set of commands in one copy
-//! - `must_fail.rs` the control; `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
+//! - `copies.rs` where they run; `must_fail.rs` the control; `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
 
 mod test_names;
 
+mod copies;
 mod log;
 mod must_fail;
 mod session;
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use cto_core::bundle;
+use cto_core::gate::plan::Environment;
 use cto_core::run::event::{Event, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
+use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
+use cto_core::workspace::environment::is_dependency_list;
 use cto_core::workspace::tree::{self};
 
 use crate::evidence::{EvidenceError, OpenBundle};
@@ -45,6 +50,7 @@ pub fn record_not_run(
     };
     if done.blockers.is_empty() {
         done.blockers = judge::verification_codes(
+            Rules::NEWEST,
             bundle.contract.valid(),
             &bundle.folded().facts.reviews,
             &done,
@@ -100,9 +106,21 @@ pub fn run(
         secrets: &secrets,
         log,
         processes: Vec::new(),
+        notes: notes_before(execution, workspace, measured),
+        not_counted: Vec::new(),
+        unsettled: None,
+        copies: 0,
     };
     let (mut done, ids) = session.verify()?;
-    let Session { log, processes, .. } = session;
+    let Session {
+        log,
+        processes,
+        notes,
+        not_counted,
+        ..
+    } = session;
+    done.not_counted = not_counted;
+    done.environment_notes = notes.into_iter().collect();
     let (nonce, error) = log.close();
     done.log_nonce = Some(nonce);
     processes
@@ -120,6 +138,24 @@ pub fn run(
     conclude(bundle, execution, done, since)
 }
 
+/// What is to be said about environments before any check ran.
+fn notes_before(
+    execution: &Execution<'_>,
+    workspace: &Workspace,
+    measured: &Measured,
+) -> BTreeSet<String> {
+    let mut notes: BTreeSet<String> = workspace.environments().dropped.iter().cloned().collect();
+    let changed = measured.changes.iter().map(|change| &change.path);
+    let carried = |found: &Environment| found.record.is_carried();
+    if execution.plan.environments.iter().any(carried) {
+        let lists = changed.filter(|path| is_dependency_list(path));
+        notes.extend(
+            lists.map(|path| format!("{path} changed, and the environment is the one from before")),
+        );
+    }
+    notes
+}
+
 fn conclude(
     bundle: &mut OpenBundle,
     execution: &Execution<'_>,
@@ -131,6 +167,7 @@ fn conclude(
         .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?
         .sha256;
     done.blockers = judge::verification_codes(
+        Rules::NEWEST,
         Some(&execution.plan.contract),
         &bundle.folded().facts.reviews,
         &done,

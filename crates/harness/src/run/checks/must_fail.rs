@@ -11,71 +11,42 @@ use cto_core::run::event::ControlRun;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::paths::TreePath;
 
+use super::copies::ReadyCopy;
 use super::session::{Ran, Session};
 use crate::run::execution::{Stop, random};
 use crate::workspace::on_disk;
-use crate::workspace::private_copy::PrivateCopy;
 
 impl Session<'_> {
     /// The same commands where they must be red.
     pub fn control(&mut self) -> Result<ControlRun, Stop> {
         let plan = self.execution.plan;
-        let copy = match &plan.control {
-            Control::None(reason) => {
-                return Ok(ControlRun::None {
-                    reason: reason.clone(),
-                });
-            }
-            Control::Runner(_) | Control::Patch(_) => match self.prepared("control")? {
-                Ok(copy) => copy,
-                Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
-            },
-        };
-        self.log
-            .say("== must-fail control: the same commands, where they must be red ==");
-        let added = match &plan.control {
-            Control::Runner(runner) => {
-                let nonce = random(10)?;
-                if let Err(error) = self.add_failures(&copy, *runner, &nonce) {
-                    return Ok(ControlRun::CouldNotRun {
-                        reason: format!("failing tests cannot be added: {error}"),
-                    });
+        if let Control::None(reason) = &plan.control {
+            return Ok(ControlRun::None {
+                reason: reason.clone(),
+            });
+        }
+        let mut added = None;
+        let what = self.visible(Section::Control);
+        let done = self.settled(&what, &mut |session| {
+            let mut ready = match session.prepared("control")? {
+                Ok(ready) => ready,
+                mismatch => return Ok(mismatch),
+            };
+            session
+                .log
+                .say("== must-fail control: the same commands, where they must be red ==");
+            Ok(match session.spoil(&mut ready)? {
+                Ok(runner) => {
+                    added = runner;
+                    Ok(ready)
                 }
-                Some((*runner, nonce))
-            }
-            Control::Patch(patch) => {
-                let file = self.execution.work.join("control.patch");
-                let text = self
-                    .execution
-                    .case
-                    .beside
-                    .get(&patch.file)
-                    .map(Vec::as_slice)
-                    .unwrap_or_default();
-                std::fs::write(&file, text).map_err(Stop::Workspace)?;
-                let repo = self.workspace.repo();
-                let apply = |paths: Vec<TreePath>| {
-                    copy.edit(&paths, |dir| repo.apply(dir, &[&file]))
-                        .map_err(Stop::Workspace)
-                };
-                let applied = match repo.touched(&file) {
-                    Ok(paths) => apply(paths)?,
-                    Err(error) => Err(error),
-                };
-                if let Err(error) = applied {
-                    return Ok(ControlRun::CouldNotRun {
-                        reason: format!("the control patch does not apply: {error}"),
-                    });
-                }
-                None
-            }
-            Control::None(reason) => {
-                return Ok(ControlRun::None {
-                    reason: reason.clone(),
-                });
-            }
+                Err(reason) => Err(reason),
+            })
+        })?;
+        let Ran { checks, recent, .. } = match done {
+            Ok((_, ran)) => ran,
+            Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
         };
-        let Ran { checks, recent, .. } = self.commands(&copy, &self.visible(Section::Control))?;
         let output = recent.text();
         let Some((runner, nonce)) = added else {
             return Ok(ControlRun::Ran {
@@ -96,6 +67,42 @@ impl Session<'_> {
         })
     }
 
+    /// Makes a copy one in which the commands must be red; the runner and the name of what was
+    /// added, where tests were.
+    fn spoil(
+        &self,
+        ready: &mut ReadyCopy,
+    ) -> Result<Result<Option<(Runner, String)>, String>, Stop> {
+        match &self.execution.plan.control {
+            Control::Runner(runner) => {
+                let nonce = random(10)?;
+                Ok(match self.add_failures(ready, *runner, &nonce) {
+                    Ok(()) => Ok(Some((*runner, nonce))),
+                    Err(error) => Err(format!("failing tests cannot be added: {error}")),
+                })
+            }
+            Control::Patch(patch) => {
+                let file = self.execution.work.join("control.patch");
+                let beside = &self.execution.case.beside;
+                let text = beside.get(&patch.file).map(Vec::as_slice);
+                std::fs::write(&file, text.unwrap_or_default()).map_err(Stop::Workspace)?;
+                let repo = self.workspace.repo();
+                let applied = match repo.touched(&file) {
+                    Ok(paths) => {
+                        let applied = ready.copy.edit(&paths, |dir| repo.apply(dir, &[&file]));
+                        ready.edited.extend(paths);
+                        applied.map_err(Stop::Workspace)?
+                    }
+                    Err(error) => Err(error),
+                };
+                Ok(applied
+                    .map(|()| None)
+                    .map_err(|error| format!("the control patch does not apply: {error}")))
+            }
+            Control::None(reason) => Ok(Err(reason.clone())),
+        }
+    }
+
     /// Files of the baseline that are still there.
     fn present(&self) -> Vec<TreePath> {
         self.workspace
@@ -107,14 +114,16 @@ impl Session<'_> {
     }
 
     /// Adds the failing tests, named after `nonce`.
-    fn add_failures(&self, copy: &PrivateCopy, runner: Runner, nonce: &str) -> io::Result<()> {
+    fn add_failures(&self, ready: &mut ReadyCopy, runner: Runner, nonce: &str) -> io::Result<()> {
         let kit = control::control_kit(runner, nonce, &self.present());
         let path = |edit: &Edit| match edit {
             Edit::Create { path, .. } => TreePath::new(path.as_bytes()),
             Edit::Append { path, .. } => path.clone(),
         };
         let paths: Vec<TreePath> = kit.edits.iter().map(path).collect();
-        copy.edit(&paths, |dir| add(dir, &kit.edits)).flatten()
+        let added = ready.copy.edit(&paths, |dir| add(dir, &kit.edits));
+        ready.edited.extend(paths);
+        added.flatten()
     }
 }
 

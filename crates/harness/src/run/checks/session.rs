@@ -1,6 +1,7 @@
 //! The checks of one run, in order: the contract's commands, hidden ones, the control, and the same
 //! commands on the baseline, each in a copy of its own.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,12 +10,17 @@ use cto_core::checks::control;
 use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
+use cto_core::gate::plan::Environment;
 use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
+use cto_core::run::judge;
+use cto_core::run::not_counted::NotCounted;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::environment::{Carried, refused_by_overlay};
 use cto_core::workspace::tree::{self, FileKind};
 
+use super::copies::ReadyCopy;
 use super::log::{self, TestLog};
 use super::test_names::{self, Witness};
 use crate::evidence::EvidenceError;
@@ -22,6 +28,8 @@ use crate::evidence::secrets::Secrets;
 use crate::run::execution::{Execution, Stop};
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Stream};
+use crate::task::cases::FixtureFile;
+use crate::workspace::environments::Live;
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 use crate::workspace::on_disk;
@@ -40,7 +48,7 @@ struct ShellJob {
 /// which tests it runs.
 fn shell_job(
     execution: &Execution<'_>,
-    copy: &PrivateCopy,
+    ready: &ReadyCopy,
     command: &str,
     runner: Option<Runner>,
 ) -> Result<ShellJob, Stop> {
@@ -48,7 +56,7 @@ fn shell_job(
     if let Some(runner) = runner {
         test_names::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
     }
-    let place = execution.place(copy, &scratch)?;
+    let place = execution.place(&ready.copy, &ready.laid, &scratch)?;
     let mut launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
     if let Some(runner) = runner {
         test_names::announce(&mut launch, &place.scratch(), runner);
@@ -91,6 +99,13 @@ pub(super) struct Session<'a> {
     pub secrets: &'a Secrets,
     pub log: TestLog<'a>,
     pub processes: Vec<ProcessReport>,
+    /// What there is to be said about environments.
+    pub notes: BTreeSet<String>,
+    /// Commands that ran while an environment was changed by its owner.
+    pub not_counted: Vec<NotCounted>,
+    /// That just happened, with what was seen before.
+    pub unsettled: Option<Live>,
+    pub copies: u32,
 }
 
 /// What became of some commands in one copy.
@@ -101,6 +116,8 @@ pub(super) struct Ran {
     pub recent: Recent,
     /// The tests of each command.
     tests: Vec<TestIds>,
+    /// Which section of the log each of them is.
+    pub numbers: Vec<u64>,
 }
 
 /// Which commands, and how they are run.
@@ -113,7 +130,7 @@ pub(super) struct Commands<'a> {
 }
 
 impl<'a> Commands<'a> {
-    fn of(section: Section, commands: &'a [String]) -> Self {
+    pub fn of(section: Section, commands: &'a [String]) -> Self {
         Self {
             section,
             commands,
@@ -151,21 +168,28 @@ impl<'a> Session<'a> {
     pub fn verify(&mut self) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let contract = &self.execution.plan.contract;
         let mut done = self.begun();
-        let copy = match self.prepared("verify")? {
-            Ok(copy) => copy,
+        let what = self.visible(Section::Check);
+        let (ready, ran) = match self.settled(&what, &mut |session| session.prepared("verify"))? {
+            Ok(done) => done,
             Err(mismatch) => {
                 self.log.say(&mismatch);
                 done.mismatch = Some(mismatch);
                 return Ok((done, None));
             }
         };
-        let ran = self.commands(&copy, &self.visible(Section::Check))?;
         done.checks = ran.checks;
         if !green(&done.checks) {
+            if done
+                .checks
+                .iter()
+                .any(|check| judge::lacks_a_program(check.end))
+            {
+                done.baseline_checks = self.anyway()?;
+            }
             return Ok((done, None));
         }
         let took = Duration::from_millis(done.checks.iter().map(|check| check.duration_ms).sum());
-        done.rewritten_test_files = self.rewritten(&copy);
+        done.rewritten_test_files = self.rewritten(&ready.copy);
         done.checks.extend(self.hidden()?);
         let expected =
             contract.verification_commands.len() + contract.hidden_verification.commands.len();
@@ -218,34 +242,28 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
-    pub fn prepared(&mut self, name: &str) -> Result<Result<PrivateCopy, String>, Stop> {
-        let copy = match self.workspace.pristine(name, self.measured)? {
-            Ok(copy) => copy,
-            Err(mismatch) => return Ok(Err(mismatch)),
-        };
-        let setup = &self.execution.plan.contract.setup;
-        let done = self.commands(&copy, &Commands::of(Section::Setup, setup))?;
-        Ok(
-            match done.checks.iter().find(|check| !check.end.succeeded()) {
-                None => Ok(copy),
-                Some(failed) => Err(format!(
-                    "setup failed in the pristine copy: {}",
-                    failed.command
-                )),
-            },
-        )
-    }
-
     /// Runs commands in order in one copy.
-    pub fn commands(&mut self, copy: &PrivateCopy, what: &Commands<'_>) -> Result<Ran, Stop> {
+    pub fn commands(&mut self, ready: &mut ReadyCopy, what: &Commands<'_>) -> Result<Ran, Stop> {
         let mut ran = Ran::default();
-        for command in what.commands {
+        for (index, command) in what.commands.iter().enumerate() {
             self.execution.stop_if_cancelled()?;
+            if index > 0
+                && what.section != Section::Setup
+                && let Some(failed) = self.renew(ready)?
+            {
+                let why = format!("setup failed before this command: {failed}\n");
+                ran.checks.push(self.not_run(what, command, &why)?);
+                ran.numbers.push(self.log.number());
+                if self.unsettled.is_some() {
+                    break;
+                }
+                continue;
+            }
+            self.about_to_start(ready)?;
             let ShellJob {
                 mut launch,
                 scratch,
-            } = shell_job(self.execution, copy, command, what.runner)?;
+            } = shell_job(self.execution, ready, command, what.runner)?;
             if what.may_trace() && self.execution.plan.contract.trace {
                 launch = launch.traced();
             }
@@ -269,6 +287,9 @@ impl<'a> Session<'a> {
                 self.processes
                     .push(contained.report(&format!("{}: {command}", what.label())));
             }
+            if !ended.end.succeeded() {
+                self.note_overlay(command, &ran.recent);
+            }
             ran.tests
                 .extend(heard.map(|heard| heard.finish(self.secrets)));
             let (kind, command) = (what.kind(), command.clone());
@@ -278,8 +299,39 @@ impl<'a> Session<'a> {
                 end: ended.end,
                 duration_ms: ended.duration_ms,
             });
+            ran.numbers.push(self.log.number());
+            if self.has_changed(ready) {
+                break;
+            }
         }
         Ok(ran)
+    }
+
+    /// What a command could not do to an environment because of how it is shown.
+    fn note_overlay(&mut self, command: &str, recent: &Recent) {
+        let environments = &self.execution.plan.environments;
+        let below = |found: &Environment| found.record.carried == Carried::Overlay;
+        if environments.iter().any(below)
+            && let Some(refused) = refused_by_overlay(&recent.text())
+        {
+            self.notes.insert(format!(
+                "{command}: {refused}; environments below an overlay cannot be removed or renamed as a whole"
+            ));
+        }
+    }
+
+    /// A command that cannot be run is one whose end nobody saw.
+    fn not_run(&mut self, what: &Commands<'_>, command: &str, why: &str) -> Result<Check, Stop> {
+        let mut section = self.begin(what.section, command)?;
+        section.push(why.as_bytes());
+        let check = Check {
+            kind: what.kind(),
+            command: command.to_owned(),
+            end: ProcessEnd::Lost,
+            duration_ms: 0,
+        };
+        self.log.end(section, check.end, check.duration_ms);
+        Ok(check)
     }
 
     fn begin(&mut self, section: Section, command: &str) -> Result<log::OpenSection<'a>, Stop> {
@@ -306,26 +358,20 @@ impl<'a> Session<'a> {
         took: Duration,
     ) -> Result<TestIdDocument, Stop> {
         let contract = &self.execution.plan.contract;
-        let copy = self.workspace.untouched("baseline")?;
-        let setup = self.commands(&copy, &Commands::of(Section::Setup, &contract.setup))?;
-        let failed = setup.checks.iter().find(|check| !check.end.succeeded());
-        let ran = match failed {
-            Some(_) => Ran::default(),
-            None => {
-                let wall = Some(took * 4 + Duration::from_secs(30));
-                let commands: Vec<String> = contract
-                    .verification_commands
-                    .iter()
-                    .map(|command| on_the_baseline(runner, command))
-                    .collect();
-                let what = Commands {
-                    section: Section::Baseline,
-                    commands: &commands,
-                    runner: Some(runner),
-                    wall,
-                };
-                self.commands(&copy, &what)?
-            }
+        let commands: Vec<String> = contract
+            .verification_commands
+            .iter()
+            .map(|command| on_the_baseline(runner, command))
+            .collect();
+        let what = Commands {
+            section: Section::Baseline,
+            commands: &commands,
+            runner: Some(runner),
+            wall: Some(took * 4 + Duration::from_secs(30)),
+        };
+        let (ran, failed) = match self.settled(&what, &mut Self::untouched)? {
+            Ok((_, ran)) => (ran, None),
+            Err(failed) => (Ran::default(), Some(failed)),
         };
         let mut baseline = ran.tests.into_iter();
         let commands =
@@ -341,11 +387,17 @@ impl<'a> Session<'a> {
         Ok(TestIdDocument {
             schema_version: 1,
             runner,
-            baseline_not_run: failed
-                .map(|check| format!("setup failed on the baseline: {}", check.command)),
+            baseline_not_run: failed,
             commands: commands.collect(),
             baseline: ran.checks,
         })
+    }
+
+    /// The same commands on the untouched baseline: do they lack a program whatever was changed?
+    fn anyway(&mut self) -> Result<Vec<Check>, Stop> {
+        let what = self.visible(Section::Baseline);
+        let done = self.settled(&what, &mut Self::untouched)?;
+        Ok(done.map(|(_, ran)| ran.checks).unwrap_or_default())
     }
 
     /// Checks the engine never saw, in a copy of their own.
@@ -355,41 +407,41 @@ impl<'a> Session<'a> {
             return Ok(Vec::new());
         }
         self.log.say("== hidden checks ==");
-        let copy = match self.prepared("hidden")? {
-            Ok(copy) => copy,
+        let what = Commands::of(Section::Hidden, commands);
+        let mut refused = false;
+        let done = self.settled(&what, &mut |session| {
+            let mut ready = match session.prepared("hidden")? {
+                Ok(ready) => ready,
+                mismatch => return Ok(mismatch),
+            };
+            let put = put_hidden(&mut ready, &session.execution.case.hidden);
+            refused = put.is_err();
+            Ok(put.map(|()| ready))
+        })?;
+        match done {
+            Ok((_, ran)) => Ok(ran.checks),
+            Err(why) if refused => {
+                let not_run = |command: &String| self.not_run(&what, command, &why);
+                commands.iter().map(not_run).collect()
+            }
             // The same patch applied a moment ago: treat the difference as a check that did not
             // pass.
             Err(mismatch) => {
                 self.log.say(&mismatch);
-                return Ok(Vec::new());
+                Ok(Vec::new())
             }
-        };
-        let hidden = &self.execution.case.hidden;
-        let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
-        if let Err(error) = copy
-            .edit(&paths, |dir| on_disk::lay_out(dir, hidden, true))
-            .flatten()
-        {
-            let why = format!("hidden checks cannot be put into the copy: {error}\n");
-            let mut refused = Vec::new();
-            for command in commands {
-                let mut section = self.begin(Section::Hidden, command)?;
-                section.push(why.as_bytes());
-                let check = Check {
-                    kind: CheckKind::Hidden,
-                    command: command.clone(),
-                    end: ProcessEnd::Lost,
-                    duration_ms: 0,
-                };
-                self.log.end(section, check.end, check.duration_ms);
-                refused.push(check);
-            }
-            return Ok(refused);
         }
-        Ok(self
-            .commands(&copy, &Commands::of(Section::Hidden, commands))?
-            .checks)
     }
+}
+
+fn put_hidden(ready: &mut ReadyCopy, hidden: &[FixtureFile]) -> Result<(), String> {
+    let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
+    let put = ready
+        .copy
+        .edit(&paths, |dir| on_disk::lay_out(dir, hidden, true));
+    ready.edited.extend(paths);
+    put.flatten()
+        .map_err(|error| format!("hidden checks cannot be put into the copy: {error}\n"))
 }
 
 fn green(checks: &[Check]) -> bool {

@@ -41,7 +41,7 @@ pub fn run(
 ) -> Result<ProcessEnd, Stop> {
     let since = Instant::now();
     let plan = execution.plan;
-    let place = execution.place(workspace.copy(), &bundle.scratch_dir())?;
+    let place = execution.place(workspace.copy(), workspace.laid(), &bundle.scratch_dir())?;
     let outfit = Outfit::new(request, execution, bundle.scratch_dir(), place.scratch())?;
     let start = EngineStart {
         program: &outfit.program(execution)?,

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
+use cto_core::containment::mounts::search::Part;
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
@@ -34,6 +35,8 @@ use crate::supervise::Limits;
 pub const WORKSPACE: &str = "/workspace";
 /// Where it shows the scratch directory.
 const SCRATCH: &str = "/scratch";
+/// Where it shows the directories of ours that stand in PATH for directories of the operator's.
+const PROGRAMS: &str = "/programs";
 /// Where it shows the engine's own program.
 const ENGINE: &str = "/engine";
 /// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to
@@ -60,16 +63,25 @@ pub struct Launch {
     pub stands_in: bool,
 }
 
+/// A private copy, as a jail mounts it and as it lies on the host.
+pub struct CopyToMount {
+    pub mount: Mount,
+    pub on_host: PathBuf,
+    /// The operator's environments, each at its place in the copy.
+    pub environments: Vec<Mount>,
+    /// Files in them that look empty.
+    pub hidden: Vec<PathBuf>,
+}
+
 /// A private copy and a scratch directory of a run, as a process will know them.
 pub struct RunPlace<'a> {
     plan: &'a Plan,
     /// Variables of the operator; only a process without a jail gets any of them.
     env: &'a Env,
-    /// The copy as a jail mounts it.
-    copy: Mount,
-    /// The copy as it lies on the host.
-    copy_on_host: PathBuf,
+    copy: CopyToMount,
     scratch: Granted,
+    /// Directories of ours that are part of PATH, where it needs any.
+    programs: Option<Granted>,
     places: Places,
 }
 
@@ -80,8 +92,9 @@ impl<'a> RunPlace<'a> {
         plan: &'a Plan,
         env: &'a Env,
         places: Places,
-        (copy, copy_on_host): (Mount, PathBuf),
+        copy: CopyToMount,
         scratch: &Path,
+        programs: Option<&Path>,
     ) -> io::Result<Self> {
         for dir in ["home", "tmp"] {
             host::make_private_dir(&scratch.join(dir))?;
@@ -93,8 +106,8 @@ impl<'a> RunPlace<'a> {
             plan,
             env,
             copy,
-            copy_on_host,
             scratch: places.made(scratch, true)?,
+            programs: programs.map(|dir| places.made(dir, false)).transpose()?,
             places,
         })
     }
@@ -110,19 +123,24 @@ impl<'a> RunPlace<'a> {
 
     /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
     fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
-        let mut mounts = vec![self.copy.clone(), Mount::at(&self.scratch, SCRATCH)];
+        let environments = &self.copy.environments;
+        let mut mounts = vec![self.copy.mount.clone(), Mount::at(&self.scratch, SCRATCH)];
+        mounts.extend(self.programs.iter().map(|dir| Mount::at(dir, PROGRAMS)));
+        // What lies in an environment comes with it, and may be written there.
+        let comes_along = |granted: &Granted| {
+            let within = |mount: &Mount| granted.target().starts_with(&mount.target);
+            environments.iter().any(within)
+        };
+        let beside = self.plan.environments.iter().flat_map(|found| &found.also);
         let shown: BTreeMap<&Path, &Granted> = self
             .plan
             .toolchains
             .iter()
             .flat_map(|toolchain| &toolchain.mounts)
-            .chain(
-                self.plan
-                    .named
-                    .iter()
-                    .filter_map(|named| named.place.as_ref()),
-            )
+            .chain(self.plan.search.mounts())
             .chain(also.iter().copied())
+            .chain(beside)
+            .filter(|granted| !comes_along(granted))
             .map(|granted| (granted.target(), granted))
             .collect();
         mounts.extend(shown.into_values().map(Mount::in_place));
@@ -132,24 +150,29 @@ impl<'a> RunPlace<'a> {
                 .iter()
                 .map(|input| Mount::at(&input.source, Path::new(WORKSPACE).join(&input.path))),
         );
+        mounts.extend(environments.iter().cloned());
         mounts
     }
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let toolchains = &self.plan.toolchains;
-        let named = self.plan.named.iter().map(|named| named.bin.as_str());
-        let found = toolchains.iter();
-        let mut path: Vec<&str> = named
-            .chain(found.filter_map(|toolchain| toolchain.bin.as_deref()))
+        let path: Vec<String> = self
+            .plan
+            .search
+            .parts
+            .iter()
+            .enumerate()
+            .map(|(at, part)| match part {
+                Part::Dir { dir, .. } => dir.display().to_string(),
+                Part::Ours(_) => format!("{PROGRAMS}/{at}"),
+            })
             .collect();
-        path.push(SYSTEM_PATH);
         let home = Path::new(SCRATCH).join("home");
         let mut env = environment(path.join(":").into(), home, "/tmp".into());
+        let told = self.plan.search.env.iter();
+        let typed = self.plan.contract.variables.iter();
         env.extend(
-            toolchains
-                .iter()
-                .flat_map(|toolchain| &toolchain.env)
+            told.chain(typed)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env
@@ -247,7 +270,7 @@ impl Launch {
     ) -> io::Result<Self> {
         if !is_contained(place.plan) {
             // Only a plain copy is ever planned without a jail.
-            let cwd = place.copy_on_host.clone();
+            let cwd = place.copy.on_host.clone();
             let env = place.bare_env();
             return Ok(Self::without_jail(program, args, cwd, env, limits));
         }
@@ -262,6 +285,7 @@ impl Launch {
             target
         };
         let mut jail = with_tokens_hidden(mounts, place.env);
+        jail.hidden.extend(place.copy.hidden.iter().cloned());
         let asked = &place.plan.limits;
         jail.limits = JailLimits {
             processes: asked.processes.into(),

@@ -332,20 +332,25 @@ impl HarnessRepo {
     pub fn ignored(&self, rules: &Path, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
         let mut command = self.command_over(rules);
         command.args(["check-ignore", "-z", "--stdin", "--no-index"]);
-        let output = told("check-ignore", command, paths)?;
-        // 0: some are ignored, 1: none is.
-        match output.status.code() {
-            Some(0 | 1) => Ok(output
-                .stdout
-                .split(|b| *b == 0)
-                .filter(|p| !p.is_empty())
-                .map(TreePath::new)
-                .collect()),
-            _ => Err(GitError::Failed {
-                operation: "check-ignore",
-                message: last_line(&output.stderr),
-            }),
-        }
+        ignored_of(command, paths)
+    }
+}
+
+/// Asks `check-ignore` about these paths.
+fn ignored_of(command: Command, paths: &[TreePath]) -> Result<Vec<TreePath>, GitError> {
+    let output = told("check-ignore", command, paths)?;
+    // 0: some are ignored, 1: none is.
+    match output.status.code() {
+        Some(0 | 1) => Ok(output
+            .stdout
+            .split(|b| *b == 0)
+            .filter(|p| !p.is_empty())
+            .map(TreePath::new)
+            .collect()),
+        _ => Err(GitError::Failed {
+            operation: "check-ignore",
+            message: last_line(&output.stderr),
+        }),
     }
 }
 

@@ -14,7 +14,7 @@ use cto_core::values::paths::TreePath;
 
 use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
-use super::{GitError, NearTag, last_line, scrubbed};
+use super::{GitError, NearTag, ignored_of, last_line, scrubbed};
 use crate::host::programs::Program;
 
 /// What git leaves in its directory while something is unfinished.
@@ -179,14 +179,31 @@ impl SourceRepo {
         command
     }
 
-    /// One look. `excludes` is the operator's own ignore file, if there is one.
-    pub fn look(&self, excludes: Option<&Path>) -> Result<SourceLook, SourceError> {
+    /// The same with the operator's own ignore file, if there is one.
+    fn excluding(&self, excludes: Option<&Path>) -> Command {
         let mut command = self.command();
         if let Some(excludes) = excludes {
             let mut setting = std::ffi::OsString::from("core.excludesFile=");
             setting.push(excludes);
             command.arg("-c").arg(setting);
         }
+        command
+    }
+
+    /// Which of these untracked paths of the work tree git ignores.
+    pub fn ignored(
+        &self,
+        excludes: Option<&Path>,
+        paths: &[TreePath],
+    ) -> Result<Vec<TreePath>, GitError> {
+        let mut command = self.excluding(excludes);
+        command.args(["check-ignore", "-z", "--stdin"]);
+        ignored_of(command, paths)
+    }
+
+    /// One look. `excludes` is the operator's own ignore file, if there is one.
+    pub fn look(&self, excludes: Option<&Path>) -> Result<SourceLook, SourceError> {
+        let mut command = self.excluding(excludes);
         command.args([
             "status",
             "--porcelain",

@@ -22,7 +22,7 @@ use crate::host;
 use crate::host::places::Places;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::git;
-use crate::workspace::on_disk::{self, Walked};
+use crate::workspace::on_disk::{self, Apart, Walked};
 
 /// The kernel's marks. A process inside that sets such a name gets another one: only the kernel and
 /// the harness can.
@@ -95,9 +95,10 @@ impl Overlay {
         Ok(Mount::at(&lower, target).below(over))
     }
 
-    /// What a walk over the merged view would find, from the changes alone.
-    pub fn walk(&self) -> io::Result<Walked> {
-        read(self.baseline(), &self.lower(), &self.upper())
+    /// What a walk over the merged view would find, from the changes alone; these apart, which are
+    /// no part of its tree.
+    pub fn walk(&self, apart: &Apart) -> io::Result<Walked> {
+        read_but(self.baseline(), &self.lower(), &self.upper(), apart)
     }
 
     /// Is there such an entry in the upper directory, one that hides nothing but is something?
@@ -113,7 +114,7 @@ impl Overlay {
 
 /// Walks the upper directory. Everything in it is hostile but its marks, which the kernel makes;
 /// each entry takes the place of what the checkout has there.
-fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
+fn read_but(baseline: &Tree, lower: &Path, upper: &Path, apart: &Apart) -> io::Result<Walked> {
     let mut found = Walked::starting_with(baseline.clone());
     if !on_disk::may_enter(upper) {
         found.unreadable.push(on_disk::name_of_dir(Path::new("")));
@@ -135,6 +136,9 @@ fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
                 meta => meta?,
             };
             let hides = || !covered && fs::symlink_metadata(lower.join(&relative)).is_ok();
+            if on_disk::is_apart(apart, &relative, &meta) {
+                continue;
+            }
             if is_whiteout(&meta) && hides() {
                 found.forget(&name);
             } else if git::is_dot_git(&entry.file_name()) {
@@ -160,6 +164,10 @@ fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
     }
     found.sort();
     Ok(found)
+}
+
+fn read(baseline: &Tree, lower: &Path, upper: &Path) -> io::Result<Walked> {
+    read_but(baseline, lower, upper, &Apart::new())
 }
 
 fn is_dir(path: &Path) -> bool {

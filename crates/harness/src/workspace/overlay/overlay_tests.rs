@@ -45,7 +45,7 @@ impl Place {
     /// The names of the tree that is measured.
     fn names(&self) -> Vec<String> {
         self.overlay
-            .walk()
+            .walk(&Apart::new())
             .unwrap()
             .tree
             .keys()
@@ -58,7 +58,10 @@ impl Place {
         let plain = self._root.path().join("merged");
         files::remove_tree(&plain).unwrap();
         self.overlay.lay_out(&plain).unwrap();
-        let (walked, merged) = (self.overlay.walk().unwrap(), on_disk::walk(&plain).unwrap());
+        let (walked, merged) = (
+            self.overlay.walk(&Apart::new()).unwrap(),
+            on_disk::walk(&plain).unwrap(),
+        );
         assert_eq!(walked.tree, merged.tree);
         assert_eq!(walked.nested_repositories, merged.nested_repositories);
         walked
@@ -74,7 +77,10 @@ fn nothing_changed_is_the_baseline() {
         &place._root.path().join("files"),
     )
     .unwrap();
-    assert_eq!(files.walk().unwrap().tree, *place.overlay.baseline());
+    assert_eq!(
+        files.walk(&Apart::new()).unwrap().tree,
+        *place.overlay.baseline()
+    );
     let plain = place._root.path().join("plain");
     files.lay_out(&plain).unwrap();
     assert!(
@@ -121,7 +127,7 @@ fn a_device_that_hides_nothing_is_seen() {
     fs::create_dir(place.upper("d")).unwrap();
     make_opaque(&place.upper("d")).unwrap();
     make_whiteout(&place.upper("d/x")).unwrap();
-    let found = place.overlay.walk().unwrap().unrecordable;
+    let found = place.overlay.walk(&Apart::new()).unwrap().unrecordable;
     assert_eq!(found, ["d/x", "new", "new.git"].map(TreePath::new));
 }
 
@@ -145,12 +151,12 @@ fn marks_of_other_rules_are_refused() {
         };
         // What a process inside gets when it tries: another name, without a meaning.
         set(&format!("user.overlay.overlay.{mark}"), b"y");
-        place.overlay.walk().unwrap();
+        place.overlay.walk(&Apart::new()).unwrap();
         set(
             &format!("user.overlay.{mark}"),
             b"/a/place/that/is/longer/than/any/mark",
         );
-        assert!(place.overlay.walk().is_err(), "{mark} {dir}");
+        assert!(place.overlay.walk(&Apart::new()).is_err(), "{mark} {dir}");
     }
     let place = place();
     fs::create_dir(place.upper("d")).unwrap();
@@ -161,7 +167,10 @@ fn marks_of_other_rules_are_refused() {
         rustix::fs::XattrFlags::empty(),
     )
     .unwrap();
-    assert!(place.overlay.walk().is_err(), "the other form of whiteouts");
+    assert!(
+        place.overlay.walk(&Apart::new()).is_err(),
+        "the other form of whiteouts"
+    );
 }
 
 #[test]
@@ -188,7 +197,7 @@ fn what_cannot_be_entered_hides_what_is_below_it() {
         let place = place();
         fs::create_dir(place.upper("d")).unwrap();
         fs::set_permissions(place.upper("d"), fs::Permissions::from_mode(mode)).unwrap();
-        let walked = place.overlay.walk().unwrap();
+        let walked = place.overlay.walk(&Apart::new()).unwrap();
         assert_eq!(walked.unreadable, [TreePath::new("d")], "{mode:o}");
         assert_eq!(place.names(), ["a", "gone/only", "link", "run"], "{mode:o}");
     }

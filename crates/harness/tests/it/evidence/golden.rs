@@ -68,6 +68,8 @@ const RULES2: &[Row] = &[
     ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
     ("late-gate", "blocked", &["containment_unavailable"]),
     ("late-setup", "blocked", &["toolchain_unavailable"]),
+    // Since rules 3 its baseline is asked first.
+    ("no-program", "fail", &["verification_failed"]),
     (
         "provider-failure/20261116T035043Z-r1-string-slugify-pbd2wzfd",
         "blocked",

@@ -1,7 +1,9 @@
 //! The programs a run is shown: found as in the operator's own shell, named by flag, or refused; and
 //! what that never shows.
 
+mod asked;
 mod named;
+mod search;
 mod versions;
 
 use std::fs;
@@ -16,7 +18,8 @@ use crate::house;
 pub struct Lab {
     pub house: House,
     pub repo: Repo,
-    change: String,
+    /// What `fake` plays.
+    pub change: String,
 }
 
 impl Lab {

@@ -4,6 +4,7 @@
 pub mod apply;
 pub mod apply_race;
 pub mod clock;
+pub mod environments;
 pub mod full_disks;
 pub mod killed;
 pub mod limits;

@@ -1,6 +1,10 @@
 //! Putting a verified patch into the work tree of the person who asks for it: every touched path is
 //! proven to be what the run started from, results are made aside, and each is put in place by a
 //! rename. Nothing is staged, nothing is committed, nothing dirty is touched.
+//!
+//! - this file: looks, and the way in; `work_form.rs` files that are not their blobs
+
+mod work_form;
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, Permissions};
@@ -18,7 +22,8 @@ use crate::host::programs::Program;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::git::{GitError, HarnessRepo, SourceError, SourceRepo};
 use crate::workspace::on_disk;
-use crate::workspace::work_form::{self, Blobs};
+
+use work_form::Blobs;
 
 /// Why a patch was not put into a work tree. Nothing was changed unless it says so.
 #[derive(Debug, thiserror::Error)]
@@ -170,7 +175,7 @@ fn names(paths: &BTreeSet<TreePath>) -> String {
 }
 
 /// Is this path exactly the entry, or exactly absent? A link on the way to it is neither.
-pub(super) fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
+fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
     let place = on_disk::locate(top, path);
     if !directories_only(top, &place) {
         return false;
@@ -193,7 +198,7 @@ pub(super) fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
     }
 }
 
-pub(super) fn directories_only(top: &Path, place: &Path) -> bool {
+fn directories_only(top: &Path, place: &Path) -> bool {
     let parents = place
         .ancestors()
         .skip(1)

@@ -1,0 +1,87 @@
+//! What of an environment no jail is shown: what an engine is not shown of a repository, and files
+//! in which tools keep the way to a registry. Nobody put them into a commit, so no check needs them.
+
+use crate::containment::masks;
+use crate::values::paths::TreePath;
+
+/// Configuration of package tools that may hold tokens, beside what is hidden of a repository.
+const TOKEN_FILES: [&[u8]; 12] = [
+    b"pip.conf",
+    b"pip.ini",
+    b".npmrc",
+    b"npmrc",
+    b".yarnrc.yml",
+    b"credentials",
+    b"credentials.db",
+    b"credentials.conf",
+    b"credentials.cfg",
+    b"credentials.properties",
+    b"credentials.txt",
+    b"settings-security.xml",
+];
+/// Compiled code in a folder that is named for secrets is code.
+const COMPILED: [&[u8]; 9] = [
+    b".pyc", b".so", b".d", b".o", b".rlib", b".rmeta", b".map", b".node", b".class",
+];
+
+/// Is this file of an environment hidden? The path is the one in the environment.
+pub fn is_hidden_in_environment(path: &TreePath) -> bool {
+    let bytes = path.as_bytes();
+    let name = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or(bytes);
+    let token = TOKEN_FILES
+        .iter()
+        .any(|file| file.eq_ignore_ascii_case(name));
+    let compiled = COMPILED.iter().any(|ending| name.ends_with(ending));
+    token || masks::is_hidden_by_name(path, compiled)
+}
+
+/// Does an environment lie in a place that is hidden, or hold one?
+pub fn overlaps_masked(path: &TreePath, masked: &[TreePath]) -> bool {
+    let (path, within) = (path.as_bytes(), masks::at_or_below);
+    let mut masked = masked.iter().map(TreePath::as_bytes);
+    masked.any(|place| within(path, place) || within(place, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_and_orders_are_hidden_and_code_is_not() {
+        for hidden in [
+            "pip.conf",
+            "lib/pip.conf",
+            "x/.npmrc",
+            ".NPMRC",
+            "x/.pypirc",
+            ".netrc",
+            "credentials",
+            "x/credentials.json",
+            "credentials.toml",
+            "x/.env",
+            "x/.env.local",
+            ".ssh/id_rsa",
+            "x/.aws/config",
+            "secrets/token",
+            "pkg/.claude/settings.json",
+            "x/id_rsa.bak",
+        ] {
+            assert!(is_hidden_in_environment(&TreePath::new(hidden)), "{hidden}");
+        }
+        for shown in [
+            "lib/python3/site-packages/x/credentials.py",
+            "lib/x/__pycache__/credentials.cpython-312.pyc",
+            "lib/x/secrets/__pycache__/store.cpython-312.pyc",
+            "lib/x/secrets/store.py",
+            "lib/x/credentials/_fast.abi3.so",
+            "debug/deps/libcredentials-0123.rlib",
+            "debug/.fingerprint/credentials-0123/lib-credentials",
+            "x/.env.example",
+            "x/package.json",
+            "x/cacert.pem",
+            "bin/python",
+        ] {
+            assert!(!is_hidden_in_environment(&TreePath::new(shown)), "{shown}");
+        }
+    }
+}

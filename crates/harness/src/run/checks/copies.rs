@@ -1,0 +1,176 @@
+//! Copies for checks, each with environments to which nobody has written, and with times by which no
+//! tool takes what it made of other bytes for new. What ran while the owner of an environment
+//! changed it does not count.
+
+use std::collections::BTreeSet;
+
+use cto_core::checks::test_log::Section;
+use cto_core::run::not_counted::NotCounted;
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::change::Change;
+
+use super::session::{Commands, Ran, Session};
+use crate::host::places::Places;
+use crate::run::execution::Stop;
+use crate::workspace::environments::{Laid, Live};
+use crate::workspace::private_copy::PrivateCopy;
+use crate::workspace::stamping;
+
+/// A private copy with its environments, for one command and the setup that prepares it.
+pub(super) struct ReadyCopy {
+    pub copy: PrivateCopy,
+    pub laid: Laid,
+    /// It is the result, not the baseline.
+    pub is_result: bool,
+    /// What was put into it since it was made.
+    pub edited: BTreeSet<TreePath>,
+    /// What the operator's own directories were when its first process was about to start.
+    before: Option<Live>,
+}
+
+/// How a copy for some commands is made, or why there is none.
+pub(super) type MakeCopy<'m, 'a> =
+    dyn FnMut(&mut Session<'a>) -> Result<Result<ReadyCopy, String>, Stop> + 'm;
+
+impl<'a> Session<'a> {
+    /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
+    pub fn prepared(&mut self, name: &str) -> Result<Result<ReadyCopy, String>, Stop> {
+        let name = self.new_name(name);
+        let copy = match self.workspace.pristine(&name, self.measured)? {
+            Ok(copy) => copy,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        let mut ready = self.furnished(copy, true)?;
+        Ok(match self.set_up(&mut ready)? {
+            None => Ok(ready),
+            Some(failed) => Err(format!("setup failed in the pristine copy: {failed}")),
+        })
+    }
+
+    /// A copy with environments to which nobody has written.
+    pub(super) fn furnished(&self, copy: PrivateCopy, is_result: bool) -> Result<ReadyCopy, Stop> {
+        let environments = self.workspace.environments();
+        let laid = environments
+            .lay(&copy, self.changes(is_result))
+            .map_err(Stop::Workspace)?;
+        Ok(ReadyCopy {
+            copy,
+            laid,
+            is_result,
+            edited: BTreeSet::new(),
+            before: None,
+        })
+    }
+
+    pub(super) fn new_name(&mut self, name: &str) -> String {
+        self.copies += 1;
+        format!("{name}-{}", self.copies)
+    }
+
+    /// Makes a copy and runs commands in it. Where the owner of an environment changed it meanwhile,
+    /// nothing of that counts: all of it is done again with copies that nobody changes.
+    pub fn settled(
+        &mut self,
+        what: &Commands<'_>,
+        make: &mut MakeCopy<'_, 'a>,
+    ) -> Result<Result<(ReadyCopy, Ran), String>, Stop> {
+        loop {
+            self.unsettled = None;
+            let done = match make(self)? {
+                Ok(ready) if self.unsettled.is_some() => Ok((ready, Ran::default())),
+                Ok(mut ready) => {
+                    let ran = self.commands(&mut ready, what)?;
+                    Ok((ready, ran))
+                }
+                Err(why) => Err(why),
+            };
+            let Some(before) = self.unsettled.take() else {
+                return Ok(done);
+            };
+            if let Ok((_, ran)) = done {
+                let ran = ran.checks.into_iter().zip(ran.numbers);
+                self.not_counted
+                    .extend(ran.map(|(check, section)| NotCounted { section, check }));
+            }
+            let places = Places::of(self.execution.env, self.execution.home);
+            let notes = self.workspace.environments().settle(&before, &places);
+            for note in &notes {
+                self.log.say(note);
+            }
+            self.notes.extend(notes);
+        }
+    }
+
+    /// Before the first process in a copy: what the operator's directories are, and then the times.
+    /// Whatever their owner makes later is seen when the process has ended.
+    pub(super) fn about_to_start(&mut self, ready: &mut ReadyCopy) -> Result<(), Stop> {
+        if ready.before.is_some() {
+            return Ok(());
+        }
+        let environments = self.workspace.environments();
+        let mut live = environments.look();
+        let young = environments.leave_out_young(stamping::now());
+        if !young.is_empty() {
+            self.notes.extend(young);
+            let changes = self.changes(ready.is_result);
+            let laid = environments.lay_again(&ready.copy, &ready.laid, changes);
+            ready.laid = laid.map_err(Stop::Workspace)?;
+            live = environments.look();
+        }
+        let measured = ready.is_result.then_some(self.measured);
+        let newest = live.newest;
+        self.workspace
+            .stamp(&ready.copy, &ready.laid, measured, &ready.edited, newest)
+            .map_err(Stop::Workspace)?;
+        ready.before = Some(live);
+        Ok(())
+    }
+
+    /// Did an owner change what the processes of this copy saw?
+    pub(super) fn has_changed(&mut self, ready: &ReadyCopy) -> bool {
+        let before = ready.before.as_ref().filter(|live| !live.states.is_empty());
+        let changed = before.filter(|before| self.workspace.environments().look() != **before);
+        self.unsettled = changed.cloned();
+        self.unsettled.is_some()
+    }
+
+    pub(super) fn changes(&self, is_result: bool) -> &'a [Change] {
+        if is_result {
+            &self.measured.changes
+        } else {
+            &[]
+        }
+    }
+
+    /// Runs the contract's setup; the command that failed, if one did.
+    pub(super) fn set_up(&mut self, ready: &mut ReadyCopy) -> Result<Option<String>, Stop> {
+        let setup = &self.execution.plan.contract.setup;
+        let done = self.commands(ready, &Commands::of(Section::Setup, setup))?;
+        let failed = done.checks.into_iter().find(|check| !check.end.succeeded());
+        Ok(failed.map(|check| check.command))
+    }
+
+    /// The next command of a set does not see what the one before wrote into environments; setup
+    /// prepares them once more.
+    pub(super) fn renew(&mut self, ready: &mut ReadyCopy) -> Result<Option<String>, Stop> {
+        let environments = self.workspace.environments();
+        if environments.is_empty() {
+            return Ok(None);
+        }
+        ready.laid = environments
+            .lay_again(&ready.copy, &ready.laid, self.changes(ready.is_result))
+            .map_err(Stop::Workspace)?;
+        ready.before = None;
+        self.set_up(ready)
+    }
+
+    /// The baseline alone, and then the contract's setup.
+    pub(super) fn untouched(&mut self) -> Result<Result<ReadyCopy, String>, Stop> {
+        let name = self.new_name("baseline");
+        let mut ready = self.furnished(self.workspace.untouched(&name)?, false)?;
+        Ok(match self.set_up(&mut ready)? {
+            None => Ok(ready),
+            Some(failed) => Err(format!("setup failed on the baseline: {failed}")),
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Never stale, by real cargo over the operator's own `target`: a build that is there is used, and no
+//! broken change is green because of it.
+
+use std::process::Command;
+
+use cto_testkit::{shell, write};
+
+use super::*;
+use crate::fixtures::rust::with_own_rust;
+
+const GOOD: &str = "pub fn answer() -> u32 {\n    42\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn it() {\n        assert_eq!(super::answer() + include!(concat!(env!(\"OUT_DIR\"), \"/parts\")), 43);\n    }\n}\n";
+/// Counts the files of a directory, and names nothing that it depends on.
+const BUILD: &str = "fn main() {\n    let parts = std::fs::read_dir(\"parts\").unwrap().count();\n    let out = std::env::var(\"OUT_DIR\").unwrap();\n    std::fs::write(format!(\"{out}/parts\"), parts.to_string()).unwrap();\n}\n";
+
+fn built(house: &House, files: usize) -> Repo {
+    let repo = Repo::new(house, "crate");
+    for (path, text) in [
+        (".gitignore", "/target/\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"warm\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+        ),
+        (
+            "Cargo.lock",
+            "version = 3\n\n[[package]]\nname = \"warm\"\nversion = \"0.1.0\"\n",
+        ),
+        ("src/lib.rs", GOOD),
+        ("build.rs", BUILD),
+        ("parts/a", "a\n"),
+    ] {
+        repo.write(path, text);
+    }
+    // Cargo writes the lock file in its own way.
+    test_by_owner(&repo);
+    repo.commit("a crate");
+    install(&repo, "target/extra", files);
+    repo
+}
+
+fn test_by_owner(repo: &Repo) {
+    let tested = Command::new("cargo")
+        .args(["test", "--offline", "--lib", "-q"])
+        .current_dir(&repo.dir)
+        .env_remove("CARGO_TARGET_DIR")
+        .output()
+        .unwrap();
+    assert!(tested.status.success(), "{tested:?}");
+}
+
+const WITH: [&str; 4] = [
+    "--test",
+    "cargo test --offline --lib",
+    "--no-input",
+    "parts",
+];
+
+#[test]
+fn cargo_builds_anew_what_changed() {
+    for (kind, files) in [("copy", 3), ("overlay", 2_050)] {
+        let house = with_own_rust(house_with(kind));
+        let repo = built(&house, files);
+        let broken = GOOD.replace("42", "41");
+        for (what, steps, code) in [
+            (
+                "a comment",
+                vec![write("src/lib.rs", &format!("// why\n{GOOD}"))],
+                0,
+            ),
+            ("equal size", vec![write("src/lib.rs", &broken)], 1),
+            (
+                "a deletion",
+                vec![shell("rm parts/a && mkdir -p parts && touch notes")],
+                1,
+            ),
+        ] {
+            let (answer, bundle) = attempt(&house, &repo, &steps, &WITH);
+            assert_eq!(
+                answer.code,
+                Some(code),
+                "{kind}: {what}: {}",
+                bundle.text("test.log")
+            );
+            crate::assert_good(&bundle);
+        }
+        // HEAD is broken and the work tree is not; its owner has just built it.
+        repo.write("src/lib.rs", &broken);
+        repo.commit("a bug");
+        repo.write("src/lib.rs", GOOD);
+        test_by_owner(&repo);
+        let more = [&WITH[..], &["--from-head"]].concat();
+        let (answer, bundle) = attempt(&house, &repo, &[write("notes", "n\n")], &more);
+        assert_eq!(answer.code, Some(1), "{kind}: {}", bundle.text("test.log"));
+        assert_eq!(bundle.codes(), ["verification_failed"], "{kind}");
+    }
+}

@@ -1,0 +1,76 @@
+//! The operator works on while a run checks: what ran over a directory that changed does not count,
+//! and is run again over one that nobody changes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use cto_testkit::{wait_until, write};
+
+use super::*;
+
+/// Waits for something to appear in the log of the one run there is.
+fn seen_in_log(house: &House, text: &str) -> bool {
+    let log = || -> Option<PathBuf> { Some(house.run_dirs().pop()?.join("test.log")) };
+    wait_until(|| {
+        let found = log().and_then(|log| fs::read(log).ok()).unwrap_or_default();
+        String::from_utf8_lossy(&found).contains(text)
+    })
+}
+
+#[test]
+fn a_check_over_a_directory_that_changed_is_run_again() {
+    for kind in KINDS {
+        let house = house_with(kind);
+        let repo = repo_ignoring(&house, "live");
+        install(&repo, "node_modules", 2_050);
+        // Green at once where the flag is; otherwise it waits, so that the owner can put it there.
+        let test = "echo waiting-for-owner; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
+                    test -e node_modules/flag && break; sleep 0.2; done; grep -qx right answer.txt";
+        let script = house.script("steps", &script(&[write("answer.txt", "right\n")]));
+        let args = [
+            "try",
+            "--repo",
+            repo.path(),
+            "--task",
+            "Make it right",
+            "--allow",
+            ".",
+            "--test",
+            test,
+            "--script",
+            &script,
+        ];
+        let mut child = house.start(&args);
+        assert!(seen_in_log(&house, "\nwaiting-for-owner"), "{kind}");
+        repo.write("node_modules/flag", "the owner was here\n");
+        assert!(child.wait().unwrap().success(), "{kind}");
+        let bundle = Bundle::at(house.run_dirs().pop().unwrap());
+        crate::assert_good(&bundle);
+        let done = bundle.event("verification.completed").unwrap();
+        assert_eq!(
+            done["not_counted"].as_array().map(Vec::len),
+            Some(1),
+            "{kind}: {done}"
+        );
+        assert_eq!(
+            done["checks"].as_array().map(Vec::len),
+            Some(1),
+            "{kind}: {done}"
+        );
+        let notes = bundle.report()["environment_notes"].to_string();
+        assert!(
+            notes.contains("node_modules/ changed while a command ran"),
+            "{notes}"
+        );
+        assert!(house.work_entries().is_empty(), "{kind}");
+        // Whoever takes the run that does not count out of the chain, or puts it in, is found out.
+        let forged = cto_testkit::Forged::copy_of(&bundle);
+        forged.edit_event("verification.completed", |event| {
+            event["not_counted"] = serde_json::json!([]);
+        });
+        crate::assert_bad(
+            &forged.reseal().bundle(),
+            "a run that does not count is gone",
+        );
+    }
+}
