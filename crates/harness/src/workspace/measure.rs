@@ -41,8 +41,6 @@ pub struct Measured {
     /// Git can apply it; beyond its limit nothing can be verified.
     pub can_be_applied: bool,
     pub(super) everything: Tree,
-    /// The result as a commit of the harness's own repository.
-    pub(super) commit: String,
 }
 
 impl Workspace {
@@ -83,7 +81,7 @@ impl Workspace {
         let mut diff = DiffChecked {
             baseline_tree: self.baseline_commit.tree.clone(),
             result_tree: result.tree,
-            result_commit: result.commit.clone(),
+            result_commit: result.commit,
             changes: changes.clone(),
             scratch: count,
             blockers: Vec::new(),
@@ -124,7 +122,6 @@ impl Workspace {
             in_scope,
             can_be_applied,
             everything: walked.tree,
-            commit: result.commit,
         })
     }
 

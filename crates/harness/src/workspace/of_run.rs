@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cto_core::containment::Containment;
-use cto_core::containment::masks::{self, Seen};
+use cto_core::containment::masks;
 use cto_core::gate::plan::{Environment, Plan};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
@@ -22,7 +22,7 @@ use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
 use crate::workspace::environments::copying::set_time;
 use crate::workspace::environments::{Environments, Laid};
-use crate::workspace::git::{CheckGit, Commit, Edit, HarnessRepo, NearTag, SourceRepo, copy_dir};
+use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo};
 use crate::workspace::measure::Measured;
 use crate::workspace::on_disk::{self, Apart, Walked};
 use crate::workspace::overlay::Overlay;
@@ -37,7 +37,6 @@ pub struct Workspace {
     pub(super) repo: HarnessRepo,
     pub(super) baseline_commit: Commit,
     pub(super) start: Start,
-    checks_git: ChecksGit,
     environments: Environments,
     /// The work tree, where times of its files matter.
     work_tree: Option<WorkTree>,
@@ -45,13 +44,6 @@ pub struct Workspace {
     laid: Laid,
     /// How it was made, in words.
     pub made: &'static str,
-}
-
-/// What the git directories of checks are made from, beside trees.
-#[derive(Default)]
-struct ChecksGit {
-    tags: Vec<NearTag>,
-    masked: Vec<(TreePath, Seen)>,
 }
 
 /// Where fresh copies of the baseline come from.
@@ -104,14 +96,6 @@ impl Workspace {
         let mut workspace = match (from.source, from.plan.workspace) {
             (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(from, source)?,
             (source, _) => Self::plain(from, source)?,
-        };
-        workspace.checks_git = ChecksGit {
-            // A check is no worse off without: what is asked of git then fails as it would there.
-            tags: from
-                .source
-                .and_then(|source| source.nearest_tags().ok())
-                .unwrap_or_default(),
-            masked: masks::seen_of_masked(workspace.baseline(), &from.plan.guard.masked),
         };
         let found = &from.plan.environments;
         let environments = Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
@@ -167,7 +151,6 @@ impl Workspace {
             repo,
             baseline_commit,
             start,
-            checks_git: ChecksGit::default(),
             environments: Environments::default(),
             work_tree,
             laid: Laid::default(),
@@ -220,7 +203,6 @@ impl Workspace {
             repo,
             baseline_commit,
             start: Start::Checkout(checkout),
-            checks_git: ChecksGit::default(),
             environments: Environments::default(),
             work_tree,
             laid: Laid::default(),
@@ -304,62 +286,9 @@ impl Workspace {
         checkout::empty_directories(dir, self.submodules()).map_err(WorkspaceError::Io)
     }
 
-    /// The baseline alone where nobody has been, by the same way as the workspace, with a `.git` of
-    /// its own.
+    /// The baseline alone where nobody has been, by the same way as the workspace, without a
+    /// `.git`.
     pub fn untouched(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
-        let copy = self.files_alone(name)?;
-        self.give_git(&copy, name, None)?;
-        Ok(copy)
-    }
-
-    /// Puts a git directory into a copy for checks. It is the check's to use or ruin.
-    fn give_git(
-        &self,
-        copy: &PrivateCopy,
-        name: &str,
-        result: Option<&str>,
-    ) -> Result<(), WorkspaceError> {
-        let io = WorkspaceError::Io;
-        let made = self.work.join(match result {
-            Some(_) => "checks.git",
-            None => "baseline-checks.git",
-        });
-        if !made.exists() {
-            let below = match &self.start {
-                Start::Checkout(checkout) => Some(checkout.files().join(".git")),
-                Start::Fixture { .. } | Start::Commit { .. } => None,
-            };
-            // Whoever else is making it makes the same.
-            let aside = self.work.join(format!("making-git-for-{name}"));
-            self.repo.make_check_git(
-                &aside,
-                &CheckGit {
-                    baseline: &self.baseline_commit,
-                    result,
-                    masked: &self.checks_git.masked,
-                    tags: &self.checks_git.tags,
-                    below: below.as_deref(),
-                },
-            )?;
-            let renamed = fs::rename(&aside, &made);
-            renamed
-                .or_else(|error| if made.exists() { Ok(()) } else { Err(error) })
-                .map_err(io)?;
-        }
-        let dot_git = copy.changed_dir().join(".git");
-        if let PrivateCopy::Over(_) = copy {
-            // What hid the one below; they are seen as one now.
-            fs::remove_file(&dot_git).map_err(io)?;
-        }
-        copy_dir(&made, &dot_git, &[]).map_err(io)?;
-        match copy {
-            PrivateCopy::Over(_) => Ok(()),
-            PrivateCopy::Plain(dir) => Ok(self.repo.refresh(dir)?),
-        }
-    }
-
-    /// Nothing but files.
-    fn files_alone(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
         let dir = self.work.join(name);
         match &self.start {
             Start::Checkout(checkout) => Overlay::of_files(checkout.clone(), &dir)
@@ -381,7 +310,7 @@ impl Workspace {
         name: &str,
         measured: &Measured,
     ) -> Result<Result<PrivateCopy, String>, WorkspaceError> {
-        let copy = self.files_alone(name)?;
+        let copy = self.untouched(name)?;
         let touched: Vec<TreePath> = measured
             .changes
             .iter()
@@ -396,12 +325,10 @@ impl Workspace {
             )));
         }
         let walked = copy.walk(&Apart::new()).map_err(WorkspaceError::Io)?;
-        if walked.tree != measured.tree {
-            let why = "the patched pristine copy is not the tree that was measured";
-            return Ok(Err(why.into()));
-        }
-        self.give_git(&copy, name, Some(&measured.commit))?;
-        Ok(Ok(copy))
+        Ok(match walked.tree == measured.tree {
+            true => Ok(copy),
+            false => Err("the patched pristine copy is not the tree that was measured".into()),
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use super::{BRANCH, Commit, Edit, GitError, HarnessRepo};
 
 /// Where the commit an engine starts from lies in the harness's own repository.
 const SHOWN: &str = "refs/heads/cto-shown";
-pub(super) const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
 
 impl HarnessRepo {
     /// Gives a workspace a `.git` of its own, at what its engine sees of the baseline.
@@ -69,11 +69,7 @@ impl HarnessRepo {
     }
 
     /// The baseline as the engine sees it: a commit without a parent.
-    pub(super) fn shown(
-        &self,
-        baseline: &Commit,
-        masked: &[(TreePath, Seen)],
-    ) -> Result<Commit, GitError> {
+    fn shown(&self, baseline: &Commit, masked: &[(TreePath, Seen)]) -> Result<Commit, GitError> {
         let edits = masked.iter().map(|(path, seen)| {
             let edit = match seen {
                 Seen::Gone => Edit::Delete,
@@ -85,7 +81,7 @@ impl HarnessRepo {
     }
 
     /// Writes what a commit needs into another git directory, and nothing else.
-    pub(super) fn pack(&self, commit: &Commit, dot_git: &Path) -> Result<(), GitError> {
+    fn pack(&self, commit: &Commit, dot_git: &Path) -> Result<(), GitError> {
         const OPERATION: &str = "pack-objects";
         let mut command = self.command();
         // No search for what is alike: it would cost more than the space it saves.
@@ -140,7 +136,7 @@ impl HarnessRepo {
 }
 
 /// A git directory with one branch and no objects yet.
-pub(super) fn lay_out(dot_git: &Path, commit: &Commit) -> io::Result<()> {
+fn lay_out(dot_git: &Path, commit: &Commit) -> io::Result<()> {
     for below in ["objects/info", "objects/pack", "refs/heads"] {
         fs::create_dir_all(dot_git.join(below))?;
     }
@@ -148,8 +144,7 @@ pub(super) fn lay_out(dot_git: &Path, commit: &Commit) -> io::Result<()> {
     fs::write(dot_git.join(BRANCH), format!("{}\n", commit.commit))
 }
 
-/// Copies a directory and all in it, but for files of these names.
-pub fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
+fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

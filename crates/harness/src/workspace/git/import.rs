@@ -6,8 +6,8 @@ use cto_core::values::paths::TreePath;
 
 use super::{Commit, Edit};
 
-pub(super) const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
-pub(super) const WHEN: &str = "946684800 +0000";
+const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
+const WHEN: &str = "946684800 +0000";
 
 /// What a commit starts from.
 #[derive(Clone, Copy)]

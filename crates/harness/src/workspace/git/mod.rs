@@ -3,11 +3,10 @@
 //!
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
 //!   `owners_view.rs` what its owner's git takes its files for
-//! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets
+//! - `engine_git.rs` the git directory an engine gets
 //! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
 //!   objects
 
-mod check_git;
 mod command;
 mod engine_git;
 mod import;
@@ -15,8 +14,6 @@ mod owners_view;
 mod source;
 mod tree_files;
 
-pub use check_git::{CheckGit, NearTag};
-pub use engine_git::copy_dir;
 pub use source::{SourceError, SourceRepo, UNFINISHED, operators_excludes};
 pub use tree_files::{Submodule, Visit, Wanted};
 

@@ -14,7 +14,7 @@ use cto_core::values::paths::TreePath;
 
 use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
-use super::{GitError, NearTag, ignored_of, last_line, scrubbed};
+use super::{GitError, ignored_of, last_line, scrubbed};
 use crate::host::programs::Program;
 
 /// What git leaves in its directory while something is unfinished.
@@ -284,53 +284,6 @@ impl SourceRepo {
             hasher.update(&state(&self.top.join(std::ffi::OsStr::from_bytes(path))));
         }
         Ok(hasher.finish())
-    }
-
-    /// The tags that `describe` would name for HEAD: with notes, of any kind, and with a number in
-    /// them. None where history is too short, or there are none.
-    pub fn nearest_tags(&self) -> Result<Vec<NearTag>, SourceError> {
-        let mut refs = scrubbed(&self.git);
-        refs.env("GIT_DIR", &self.git_dir).args([
-            "for-each-ref",
-            "--format=%(objectname) %(objecttype) %(refname)",
-            "refs/tags",
-        ]);
-        let told = asked("for-each-ref", refs)?;
-        let told = String::from_utf8_lossy(&told).into_owned();
-        let lines = told
-            .lines()
-            .map(|line| line.splitn(3, ' ').collect::<Vec<_>>());
-        let all: Vec<[&str; 3]> = lines.filter_map(|words| words.try_into().ok()).collect();
-        if all.is_empty() {
-            return Ok(Vec::new());
-        }
-        let packed: String = all
-            .iter()
-            .map(|[id, _, name]| format!("{id} {name}\n"))
-            .collect();
-        fs::write(self.ours.join("packed-refs"), packed).map_err(SourceError::Index)?;
-        let mut found: Vec<NearTag> = Vec::new();
-        for which in [&[][..], &["--tags"], &["--tags", "--match=*[0-9]*"]] {
-            let mut command = self.command();
-            command
-                .args(["describe", "--abbrev=0"])
-                .args(which)
-                .arg(&self.head);
-            let Ok(name) = asked("describe", command) else {
-                continue;
-            };
-            let name = String::from_utf8_lossy(name.trim_ascii()).into_owned();
-            let of = |[_, kind, at]: &[&str; 3]| {
-                (at.strip_prefix("refs/tags/") == Some(&name)).then(|| *kind == "tag")
-            };
-            if let Some(annotated) = all.iter().find_map(of)
-                && !found.iter().any(|tag| tag.name == name)
-            {
-                found.push(NearTag { name, annotated });
-            }
-        }
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(found)
     }
 
     /// Every file of HEAD.
