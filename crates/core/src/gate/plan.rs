@@ -1,6 +1,8 @@
 //! From request and facts to a plan that decides everything before the run, or to all blockers of
 //! the first phase that has any.
 
+use std::collections::BTreeMap;
+
 use crate::containment::guard::Guard;
 use crate::containment::mounts::search::SearchPath;
 use crate::containment::mounts::{Granted, HostPlace};
@@ -34,6 +36,8 @@ pub struct Plan {
     pub inputs: Vec<InputUse>,
     /// What was found of the operator's environments; those that are carried have leave to be.
     pub environments: Vec<Environment>,
+    /// Variables for tools, where somebody's own repository is copied.
+    pub tools: BTreeMap<String, String>,
     /// The look at the repository that is copied; absent where none is.
     pub source: Option<SourceLook>,
     /// How the private workspace and the copies for verification are made.
@@ -112,12 +116,21 @@ impl Plan {
             .unwrap_or_default();
         let with = with_your(&self.environment_uses());
         let with = with.map_or_else(String::new, |with| format!(", {with}"));
+        let told: Vec<String> = self
+            .tools
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let told = match told.is_empty() {
+            true => String::new(),
+            false => format!("; tools are told {}", told.join(" ")),
+        };
         let traced = match self.contract.trace {
             true => "; tracing: allowed in visible checks, refused elsewhere",
             false => "",
         };
         format!(
-            "{} works on a {}{made}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}",
+            "{} works on a {}{made}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}{told}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),
@@ -208,6 +221,7 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
         engine: input.host.known().and_then(|host| host.engine.clone()),
         inputs: inputs_apart(input),
         environments: input.environments.to_vec(),
+        tools: BTreeMap::new(),
         source: input.source.known().and_then(found),
         workspace: WorkspaceKind::decide(
             containment != Containment::None,

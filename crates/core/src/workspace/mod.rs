@@ -4,7 +4,7 @@
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
-//!   time each file of a copy gets
+//!   time each file of a copy gets; `tools.rs` variables that keep tools honest
 //!
 //! Imports: values. Imported by the rooms above it.
 
@@ -14,4 +14,5 @@ pub mod environment;
 pub mod patch;
 pub mod patch_stat;
 pub mod times;
+pub mod tools;
 pub mod tree;

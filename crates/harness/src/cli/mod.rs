@@ -80,7 +80,7 @@ enum Command {
     /// Run a case in a jail, check the result, and leave an evidence bundle
     Run(work::run::Args),
     /// Try a task on a copy of your own repository
-    Try(work::try_run::Args),
+    Try(Box<work::try_run::Args>),
     /// Put a verified patch into your work tree
     Apply(work::apply::Args),
     /// Show what happened in a run
@@ -370,7 +370,7 @@ fn dispatch(
 ) -> Result<u8, Failure> {
     match command {
         Command::Run(args) => work::run::run(context, args),
-        Command::Try(args) => work::try_run::run(context, args),
+        Command::Try(args) => work::try_run::run(context, *args),
         Command::Apply(args) => work::apply::run(context, &args),
         Command::Show(args) => evidence::show::run(context, &args),
         Command::Verify(args) => evidence::verify::run(context, &args),

@@ -1,6 +1,7 @@
 //! Environments of the operator's work tree, as a plan needs them: found, looked at and decided
 //! about (`core/workspace/environment.rs`).
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +16,9 @@ use cto_core::workspace::environment::{
     Carried, EnvironmentFacts, EnvironmentKind, EnvironmentUse, MOST_COPIED_BYTES,
     MOST_COPIED_FILES, decide_environment,
 };
+use cto_core::workspace::tools::tool_variables;
 
+use crate::host::files;
 use crate::host::places::Places;
 use crate::host::toolchains::base_of;
 use crate::host::{Env, Home};
@@ -101,6 +104,21 @@ pub fn gather(
         home,
     };
     wanted.iter().map(|wanted| look.decide(wanted)).collect()
+}
+
+/// Variables for tools in jails of a run that copies somebody's own repository.
+pub fn tools(planned: &Planned, request: &Request) -> BTreeMap<String, String> {
+    const MOST: u64 = 1 << 20;
+    let (Some(_), Some(view), Some(contract)) = (
+        &request.environments,
+        &planned.source,
+        planned.contract.valid(),
+    ) else {
+        return BTreeMap::new();
+    };
+    let text = files::read_limited(&view.repo.top.join("tox.ini"), MOST).ok();
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    tool_variables(text.as_deref(), &contract.variables)
 }
 
 /// Those that git ignores: as a directory, or by what they say of everything in them.

@@ -230,7 +230,8 @@ pub fn plan(
         };
         match plan::next_step(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
-            Next::Ready(plan, gates) => {
+            Next::Ready(mut plan, gates) => {
+                plan.tools = environments::tools(&planned, request);
                 return Planned {
                     plan: Some(*plan),
                     gates,

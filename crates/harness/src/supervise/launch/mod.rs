@@ -156,23 +156,22 @@ impl<'a> RunPlace<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let path: Vec<String> = self
-            .plan
-            .search
-            .parts
-            .iter()
-            .enumerate()
-            .map(|(at, part)| match part {
-                Part::Dir { dir, .. } => dir.display().to_string(),
-                Part::Ours(_) => format!("{PROGRAMS}/{at}"),
-            })
-            .collect();
+        let search = &self.plan.search;
+        let parts = search.parts.iter().enumerate();
+        let parts = parts.map(|(at, part)| match part {
+            Part::Dir { dir, .. } => dir.display().to_string(),
+            Part::Ours(_) => format!("{PROGRAMS}/{at}"),
+        });
+        let last = search.last.iter().map(|dir| dir.display().to_string());
+        let path: Vec<String> = parts.chain(last).collect();
         let home = Path::new(SCRATCH).join("home");
         let mut env = environment(path.join(":").into(), home, "/tmp".into());
         let told = self.plan.search.env.iter();
         let typed = self.plan.contract.variables.iter();
+        // What somebody typed is part of what tools are told.
         env.extend(
             told.chain(typed)
+                .chain(&self.plan.tools)
                 .map(|(name, value)| (name.into(), value.into())),
         );
         env

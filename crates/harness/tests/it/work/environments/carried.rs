@@ -201,3 +201,39 @@ fn a_run_of_a_case_gets_none() {
     let (_, bundle) = house.run(&case, &script(&[right()]), &[]);
     assert!(bundle.report().get("environments").is_none());
 }
+
+#[test]
+fn tools_are_told_what_keeps_them_honest() {
+    let house = house_with("copy");
+    let repo = repo_ignoring(&house, "told");
+    repo.write("tox.ini", "[testenv]\ncommands = true\n");
+    repo.commit("tox");
+    let test = "test \"$UV_NO_SYNC$UV_OFFLINE$PIP_NO_INDEX\" = 111 && test \"$CARGO_NET_OFFLINE\" = true && \
+                test \"$TOX_OVERRIDE\" = testenv.package=wheel && grep -qx right answer.txt";
+    let (answer, bundle) = attempt(&house, &repo, &[right()], &["--test", test]);
+    assert_passed(&answer, &bundle, "a wheel of the copy");
+    let plan = bundle.event("plan.updated").unwrap();
+    let summary = plan["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("TOX_OVERRIDE=testenv.package=wheel"),
+        "{summary}"
+    );
+    // What the operator sets stays, and is added to.
+    let test = "test \"$UV_OFFLINE\" = 0 && \
+                test \"$TOX_OVERRIDE\" = 'testenv.deps=x;testenv.package=wheel' && grep -qx right answer.txt";
+    let more = [
+        "--env",
+        "UV_OFFLINE=0",
+        "--env",
+        "TOX_OVERRIDE=testenv.deps=x",
+        "--test",
+        test,
+    ];
+    let (answer, bundle) = attempt(&house, &repo, &[right()], &more);
+    assert_passed(&answer, &bundle, "the operator's own");
+    repo.write("tox.ini", "[testenv]\npackage = editable\n");
+    repo.commit("editable");
+    let test = "test -z \"$TOX_OVERRIDE\" && grep -qx right answer.txt";
+    let (answer, bundle) = attempt(&house, &repo, &[right()], &["--test", test]);
+    assert_passed(&answer, &bundle, "an editable install");
+}
