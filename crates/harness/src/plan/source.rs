@@ -37,7 +37,8 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
     let repo = SourceRepo::open(&git, path, ours.path())
-        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
+        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?
+        .seen_by(env.path("HOME").as_deref());
     let excludes = env
         .path("HOME")
         .and_then(|home| operators_excludes(&git, &home));

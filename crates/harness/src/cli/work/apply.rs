@@ -183,9 +183,11 @@ fn prepare(
     fs::write(&patch, &pass.patch).map_err(|error| {
         Failure::internal("state_unwritable", "a private copy cannot be made").because(&error)
     })?;
+    let home = context.env.path("HOME");
     let order = Order {
         git: &git,
         repository,
+        home: home.as_deref(),
         tree: &pass.copied.tree,
         patch: &patch,
         paths: pass.paths.clone(),

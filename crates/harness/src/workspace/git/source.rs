@@ -12,6 +12,7 @@ use cto_core::task::source::{SourceLook, SourceStatus};
 use cto_core::values::digest::Hasher;
 use cto_core::values::paths::TreePath;
 
+use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
 use super::{GitError, ignored_of, last_line, scrubbed};
 use crate::host::programs::Program;
@@ -34,13 +35,14 @@ pub const UNFINISHED: [&str; 9] = [
 pub struct SourceRepo {
     git: Program,
     /// Our own git directory, with a copy of the source's index.
-    ours: PathBuf,
+    pub(super) ours: PathBuf,
     /// The top of the work tree.
     pub top: PathBuf,
     git_dir: PathBuf,
     common_dir: PathBuf,
     head: String,
     tree: String,
+    pub(super) view: OwnersView,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -80,8 +82,10 @@ impl SourceRepo {
             common_dir: path(common_dir),
             head: String::new(),
             tree: String::new(),
+            view: OwnersView::default(),
         };
         repo.check_owner()?;
+        repo.view = OwnersView::ask(git, &repo.git_dir, None);
         let mut head = scrubbed(git);
         // A name to an id, without a look at what it names.
         head.env("GIT_DIR", &repo.git_dir)
@@ -99,6 +103,12 @@ impl SourceRepo {
         repo.tree = id(asked("rev-parse", tree)
             .map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
         Ok(repo)
+    }
+
+    /// As the owner of this home sees it, whose git has settings there.
+    pub fn seen_by(mut self, home: Option<&Path>) -> Self {
+        self.view = OwnersView::ask(&self.git, &self.git_dir, home);
+        self
     }
 
     fn check_owner(&self) -> Result<(), SourceError> {
@@ -123,6 +133,10 @@ impl SourceRepo {
             &self.common_dir.join("info/exclude"),
             &self.ours.join("info/exclude"),
         )?;
+        copy_if_there(
+            &self.common_dir.join("info/attributes"),
+            &self.ours.join("info/attributes"),
+        )?;
         for entry in fs::read_dir(&self.git_dir)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -134,9 +148,10 @@ impl SourceRepo {
     }
 
     /// Our side: their objects, their work tree, nothing else of theirs.
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = scrubbed(&self.git);
         command
+            .args(self.view.args())
             .current_dir(&self.top)
             .env("GIT_DIR", &self.ours)
             .env("GIT_WORK_TREE", &self.top)
