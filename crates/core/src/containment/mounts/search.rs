@@ -61,6 +61,9 @@ pub enum Offer {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SearchPath {
     pub parts: Vec<Part>,
+    /// Directories of the system that every jail searches in the end. PATH does not have them, so
+    /// nothing is said to be found there.
+    pub last: Vec<PathBuf>,
     pub left_out: Vec<LeftOut>,
     /// Programs that are not offered, by name, and why.
     pub not_shown: BTreeMap<String, String>,

@@ -77,8 +77,7 @@ pub fn search(wanted: &Wanted<'_>, places: &Places, env: &Env) -> SearchPath {
     for dir in SEARCHED.map(PathBuf::from) {
         let known = |part: &Part| matches!(part, Part::Dir { dir: other, .. } if *other == dir);
         if !found.parts.iter().any(known) {
-            let mounts = Vec::new();
-            found.parts.push(Part::Dir { dir, mounts });
+            found.last.push(dir);
         }
     }
     if matches!(locate(&found, "cargo"), Located::At(..))

@@ -128,7 +128,11 @@ fn there_is_no_run_while_home_or_state_lies_in_the_system() {
     let lab = Lab::new();
     executable(&lab.house.root().join("x"), CHECK);
     for variable in ["HOME", "CTO_STATE_DIR", "XDG_CONFIG_HOME"] {
-        for place in ["/usr/share/none-here", "/usr/src/app", "/etc/ssl/none-here"] {
+        for place in [
+            "/usr/share/none-here",
+            "/usr/src/app",
+            "/etc/ssl/certs/none-here",
+        ] {
             let answer = lab.cto(&[], "grep -q 2 answer", &[], &[(variable, place)]);
             assert_eq!(answer.code, Some(2), "{variable}={place}: {answer:?}");
             assert_eq!(

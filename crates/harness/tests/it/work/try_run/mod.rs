@@ -3,6 +3,7 @@
 mod asked;
 mod copied;
 mod hostile_source;
+mod own_path;
 
 use cto_testkit::{Answer, Bundle, House, Repo, script, write};
 
