@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use cto_core::containment::guard::Guard;
-use cto_core::containment::mounts::{Granted, Id};
+use cto_core::containment::mounts::{Granted, Id, stand};
 use cto_core::containment::{JailReport, Layer};
 use serde::{Deserialize, Serialize};
 
@@ -213,7 +213,7 @@ pub const SUSPEND: u8 = b's';
 pub const CONTINUE: u8 = b'c';
 
 /// Where stand-ins of programs that are not installed lie in a watched jail.
-pub const STAND_IN_DIR: &str = "/refused";
+pub const STAND_IN_DIR: &str = stand::STAND_INS_DIR;
 
 const MAX_FRAME: usize = 16 << 20;
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::gate::ladder::{LaneKey, StageProof};
 use crate::records::credential::CredentialWay;
@@ -123,6 +124,7 @@ impl World {
             environments: &[],
             source_files: None,
             confinement: None,
+            stand: Stand::Neutral,
         };
         let gates: [(&'static str, Ask); 8] = [
             ("decision", provider_decision),

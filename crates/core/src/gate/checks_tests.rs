@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::containment::Containment;
 use crate::containment::guard::{Decision, Guard};
+use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::gate::plan::{self, Next};
 use crate::gate::{Answer, GATES, HostFacts, Phase};
@@ -128,6 +129,7 @@ impl World {
             environments: &[],
             source_files: None,
             confinement: Some(&self.confinement),
+            stand: Stand::Neutral,
         }
     }
 

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::containment::guard::Decision;
 use crate::containment::mounts::Granted;
 use crate::containment::mounts::search::SearchPath;
+use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
@@ -78,6 +79,8 @@ pub struct GateInput<'a> {
     pub environments: &'a [plan::Environment],
     /// What will protect the workspace; known once its tree is.
     pub confinement: Option<&'a Decision>,
+    /// Where the copy of a repository will stand; neutral until it was looked at.
+    pub stand: Stand,
 }
 
 /// What a look at the host found.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::containment::guard::Guard;
 use crate::containment::mounts::search::SearchPath;
+use crate::containment::mounts::stand::Stand;
 use crate::containment::mounts::{Granted, HostPlace};
 use crate::containment::ordinary::{LEAK_OPTIONS, without_leak_search};
 use crate::containment::{Containment, GuardPlan};
@@ -42,6 +43,8 @@ pub struct Plan {
     pub source: Option<SourceLook>,
     /// How the private workspace and the copies for verification are made.
     pub workspace: WorkspaceKind,
+    /// Where the copy stands in the jails of the run.
+    pub stand: Stand,
     pub control: Control,
     pub limits: Limits,
 }
@@ -109,6 +112,11 @@ impl Plan {
             WorkspaceKind::Copy => "",
             WorkspaceKind::Overlay => ", as an overlay of a cached checkout",
         };
+        let stands = self
+            .stand
+            .words()
+            .map(|words| format!(" {words}"))
+            .unwrap_or_default();
         let fallback = self
             .fallback
             .as_ref()
@@ -130,7 +138,7 @@ impl Plan {
             false => "",
         };
         format!(
-            "{} works on a {}{made}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}{told}",
+            "{} works on a {}{made}{stands}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}{told}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),
@@ -228,6 +236,7 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
             host_can,
             input.source_files,
         ),
+        stand: input.stand.clone(),
         control: contract.verification_control.clone(),
         limits: contract.limits,
     };

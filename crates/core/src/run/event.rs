@@ -13,6 +13,7 @@ use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
+use crate::values::json::is_zero;
 use crate::values::paths::TreePath;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
@@ -276,6 +277,9 @@ pub struct OutputRecord {
     /// What the file holds: all of it, or head and tail around a note.
     pub kept_bytes: u64,
     pub redactions: u64,
+    /// Paths of the host that were given other names: the repository is `{repo}`, the home `~`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub paths_replaced: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -320,11 +324,6 @@ pub struct ModelUse {
     /// Answers that held the credential and were cut.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub credential_in_answer: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -25,6 +25,7 @@ pub fn output() -> OutputRecord {
         sha256: digest(),
         kept_bytes: 0,
         redactions: 0,
+        paths_replaced: 0,
     }
 }
 

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::containment::Containment;
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
 pub use crate::task::limits::{LimitChanges, Limits};
-use crate::task::source::Source;
+use crate::task::source::{RepositoryName, Source};
+pub use crate::task::stage::{MutationMode, Stage};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
@@ -19,106 +20,6 @@ use crate::values::json::{self, JsonError};
 use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::PathRule;
 use crate::workspace::tree::Tree;
-
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum MutationMode {
-    None,
-    CopiedFixture,
-    CopiedRepo,
-    SandboxRepo,
-    OwnedNoncriticalRepo,
-    CandidateDefault,
-}
-
-impl MutationMode {
-    /// The stage whose proof covers this mode.
-    pub fn stage(self) -> Stage {
-        match self {
-            Self::None => Stage::One,
-            Self::CopiedFixture => Stage::Two,
-            Self::CopiedRepo => Stage::Three,
-            Self::SandboxRepo => Stage::Four,
-            Self::OwnedNoncriticalRepo => Stage::Five,
-            Self::CandidateDefault => Stage::Six,
-        }
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::CopiedFixture => "copied-fixture",
-            Self::CopiedRepo => "copied-repo",
-            Self::SandboxRepo => "sandbox-repo",
-            Self::OwnedNoncriticalRepo => "owned-noncritical-repo",
-            Self::CandidateDefault => "candidate-default",
-        }
-    }
-}
-
-/// A rung of the proof ladder.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(into = "u8", try_from = "u8")]
-pub enum Stage {
-    One = 1,
-    Two,
-    Three,
-    Four,
-    Five,
-    Six,
-}
-
-impl JsonSchema for Stage {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Stage".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "integer", "minimum": 1, "maximum": 6})
-    }
-}
-
-impl From<Stage> for u8 {
-    fn from(stage: Stage) -> u8 {
-        stage as u8
-    }
-}
-
-impl TryFrom<u8> for Stage {
-    type Error = String;
-
-    fn try_from(number: u8) -> Result<Self, String> {
-        Ok(match number {
-            1 => Self::One,
-            2 => Self::Two,
-            3 => Self::Three,
-            4 => Self::Four,
-            5 => Self::Five,
-            6 => Self::Six,
-            other => return Err(format!("stage {other} does not exist; stages are 1 to 6")),
-        })
-    }
-}
-
-impl Stage {
-    pub fn number(self) -> u8 {
-        self as u8
-    }
-
-    /// The exact words the ladder uses for what a stage may change.
-    pub fn allowed_mutation_scope(self) -> &'static str {
-        match self {
-            Self::One => "none",
-            Self::Two => "copied artificial case only",
-            Self::Three => "copied local repository fixture only",
-            Self::Four => "disposable repository only",
-            Self::Five => "explicitly owned low-risk repository only",
-            Self::Six => "scoped real-repo use only",
-        }
-    }
-}
 
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
@@ -236,10 +137,12 @@ pub struct Lane {
     /// What the engine was made from, as its source admission pins it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_pin: Option<String>,
-    /// The containment policy: what a jail of this lane enforces. Absent where no look has found
-    /// the tree yet.
+    /// The containment policy: what a jail of this lane enforces; absent until the tree was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<Containment>,
+    /// The repository that is copied, once it was looked at. Not of the task: two clones have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryName>,
     /// Places of the host that the operator has shown beside the programs it finds by itself, with
     /// the home written as `~`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -535,6 +438,7 @@ rollback = "discard the copy"
                 terminal_event: EventType::EngineResult,
                 source_pin: None,
                 containment: None,
+                repository: None,
                 toolchains: Vec::new(),
             },
             label: Label::Case,

@@ -9,16 +9,39 @@ use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
 use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::TreePath;
+use crate::values::text::tame;
 
 /// Who says that this repository may be copied.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRecord {
-    /// With the operator's home written as `~`.
-    pub path: String,
+    /// Where it is, with the operator's home written as `~`; only bundles of before say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     pub owner: String,
     pub ownership_evidence: String,
     pub class: SourceClass,
+}
+
+/// Which repository it is, without a word of where. Two clones are two of these, and one task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RepositoryName {
+    /// Of its directory.
+    pub name: String,
+    /// Of its absolute path without links. Who knows the path can tell that it is this one.
+    pub path_sha256: Digest,
+}
+
+impl RepositoryName {
+    /// `path` as the kernel has it: bytes.
+    pub fn of(path: &[u8]) -> Self {
+        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        Self {
+            name: tame(&String::from_utf8_lossy(name)),
+            path_sha256: Digest::of(path),
+        }
+    }
 }
 
 /// Only repositories of the operator's own can be copied.
@@ -130,6 +153,9 @@ pub enum Looked {
 pub struct CopiedRepo {
     pub schema_version: u32,
     pub record: SourceRecord,
+    /// Which one it is on its owner's host; absent in bundles of before, whose record says where.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryName>,
     pub from_head: bool,
     pub branch: Option<String>,
     pub tree: String,
@@ -148,10 +174,16 @@ pub struct CopiedRepo {
 }
 
 impl CopiedRepo {
-    pub fn begun(source: &Source, before: &SourceLook) -> Self {
+    /// `repository` as the contract's lane names it.
+    pub fn begun(
+        source: &Source,
+        repository: Option<&RepositoryName>,
+        before: &SourceLook,
+    ) -> Self {
         Self {
             schema_version: 1,
             record: source.record.clone(),
+            repository: repository.cloned(),
             from_head: source.from_head,
             branch: before.branch.clone(),
             tree: before.tree.clone(),
@@ -202,7 +234,7 @@ impl CopiedRepo {
     /// `baseline`: the tree the change was measured against, where one was.
     pub fn contradictions(
         &self,
-        source: &Source,
+        (source, repository): (&Source, Option<&RepositoryName>),
         findings: &[Finding],
         started: bool,
         baseline: Option<&str>,
@@ -216,7 +248,9 @@ impl CopiedRepo {
         let looked_twice = self.source_repository_mutated.is_some();
         [
             (
-                self.record != source.record || self.from_head != source.from_head,
+                self.record != source.record
+                    || self.repository.as_ref() != repository
+                    || self.from_head != source.from_head,
                 "names another source than the contract",
             ),
             (
@@ -269,7 +303,7 @@ pub mod tests {
 
     pub fn source() -> Source {
         let record = SourceRecord {
-            path: "~/project".into(),
+            path: None,
             owner: "operator".into(),
             ownership_evidence: "typed".into(),
             class: SourceClass::OwnedLocal,
@@ -279,6 +313,10 @@ pub mod tests {
             from_head: false,
             head: MaybeKnown::Known("c0".into()),
         }
+    }
+
+    pub fn repository() -> RepositoryName {
+        RepositoryName::of(b"/home/me/project")
     }
 
     pub fn look() -> SourceLook {
@@ -332,18 +370,23 @@ pub mod tests {
         for (name, change, want) in rows {
             let mut after = look();
             change(&mut after);
-            let mut document = CopiedRepo::begun(&source(), &look());
+            let mut document = CopiedRepo::begun(&source(), Some(&repository()), &look());
             let finding = document.ended(&Looked::Found(after));
             assert_eq!(finding.is_some(), want, "{name}");
             assert_eq!(document.source_repository_mutated, Some(want), "{name}");
             let findings: Vec<Finding> = finding.into_iter().collect();
             assert_eq!(
-                document.contradictions(&source(), &findings, false, Some("t0")),
+                document.contradictions(
+                    (&source(), Some(&repository())),
+                    &findings,
+                    false,
+                    Some("t0")
+                ),
                 Vec::<&str>::new(),
                 "{name}"
             );
         }
-        let mut gone = CopiedRepo::begun(&source(), &look());
+        let mut gone = CopiedRepo::begun(&source(), Some(&repository()), &look());
         assert!(gone.ended(&Looked::Unusable("it is gone".into())).is_some());
     }
 
@@ -351,7 +394,7 @@ pub mod tests {
     fn contradictions_are_found() {
         const STARTED: bool = true;
         let whole = || {
-            let mut document = CopiedRepo::begun(&source(), &look());
+            let mut document = CopiedRepo::begun(&source(), Some(&repository()), &look());
             assert_eq!(document.ended(&Looked::Found(look())), None);
             (
                 document.copied_fixture_start_clean,
@@ -360,12 +403,15 @@ pub mod tests {
             document
         };
         assert_eq!(
-            whole().contradictions(&source(), &[], STARTED, Some("t0")),
+            whole().contradictions((&source(), Some(&repository())), &[], STARTED, Some("t0")),
             Vec::<&str>::new()
         );
-        let rows: [fn(&mut CopiedRepo); 8] = [
+        let rows: [fn(&mut CopiedRepo); 11] = [
             |d| d.record.owner = "someone".into(),
             |d| d.from_head = true,
+            |d| d.repository = None,
+            |d| d.repository = Some(RepositoryName::of(b"/home/me/other/project")),
+            |d| d.record.path = Some("~/project".into()),
             |d| d.source_head_before = "c9".into(),
             |d| d.source_repository_mutated = None,
             |d| d.source_fingerprint_after = Some(Digest::of(b"other")),
@@ -378,7 +424,7 @@ pub mod tests {
             change(&mut document);
             assert!(
                 !document
-                    .contradictions(&source(), &[], STARTED, Some("t0"))
+                    .contradictions((&source(), Some(&repository())), &[], STARTED, Some("t0"))
                     .is_empty(),
                 "row {number}"
             );
@@ -387,31 +433,41 @@ pub mod tests {
         unclean.source_status_before = dirty(&["x"]);
         unclean.source_status_after = Some(dirty(&["x"]));
         assert_eq!(
-            unclean.contradictions(&source(), &[], STARTED, Some("t0")),
+            unclean.contradictions((&source(), Some(&repository())), &[], STARTED, Some("t0")),
             ["the source was not clean"]
         );
         assert!(
             !whole()
-                .contradictions(&source(), &[], STARTED, Some("t1"))
+                .contradictions((&source(), Some(&repository())), &[], STARTED, Some("t1"))
                 .is_empty(),
             "another tree"
         );
-        let cut = CopiedRepo::begun(&source(), &look());
+        let cut = CopiedRepo::begun(&source(), Some(&repository()), &look());
         let interrupted = [Finding {
             code: Code::Interrupted,
             detail: None,
         }];
         assert!(
-            cut.contradictions(&source(), &interrupted, false, Some("t0"))
+            cut.contradictions(
+                (&source(), Some(&repository())),
+                &interrupted,
+                false,
+                Some("t0")
+            )
+            .is_empty()
+        );
+        assert!(
+            !cut.contradictions((&source(), Some(&repository())), &[], false, Some("t0"))
                 .is_empty()
         );
         assert!(
-            !cut.contradictions(&source(), &[], false, Some("t0"))
-                .is_empty()
-        );
-        assert!(
-            !cut.contradictions(&source(), &interrupted, STARTED, Some("t0"))
-                .is_empty()
+            !cut.contradictions(
+                (&source(), Some(&repository())),
+                &interrupted,
+                STARTED,
+                Some("t0")
+            )
+            .is_empty()
         );
     }
 }

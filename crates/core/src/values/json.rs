@@ -27,6 +27,15 @@ pub enum JsonError {
     Write(serde_json::Error),
 }
 
+/// For counts that are left out where there is nothing to count.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+pub fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 fn text_of(bytes: &[u8]) -> Result<&str, JsonError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         return Err(JsonError::ByteOrderMark);

@@ -296,10 +296,9 @@ impl Verifier<'_> {
     /// A copied repository is the one the contract names, and stayed as it was or is said not to
     /// have.
     pub(super) fn source(&mut self, documents: &Documents, folded: &Folded) {
-        let source = documents
-            .contract
-            .valid()
-            .and_then(|contract| contract.source.as_ref());
+        let contract = documents.contract.valid();
+        let source = contract.and_then(|contract| contract.source.as_ref());
+        let repository = contract.and_then(|contract| contract.lane.repository.as_ref());
         let shown = self.found.files.contains_key(bundle::SOURCE);
         match (source, shown) {
             (None, false) => {}
@@ -318,9 +317,9 @@ impl Verifier<'_> {
                 };
                 let facts = &folded.facts;
                 let baseline = facts.diff.as_ref().map(|diff| diff.baseline_tree.as_str());
-                for what in
-                    copied.contradictions(source, &facts.findings, process_started(facts), baseline)
-                {
+                let started = process_started(facts);
+                let named = (source, repository);
+                for what in copied.contradictions(named, &facts.findings, started, baseline) {
                     self.problem("judgement", bundle::SOURCE, what);
                 }
             }

@@ -26,7 +26,8 @@ pub struct RunLock {
 pub enum Liveness {
     /// Someone is writing it.
     Live,
-    /// Its writer is gone and it has no report: it was never sealed, or its report is gone.
+    /// Its writer is gone and no report is seen: it was never sealed, its report is gone, or the
+    /// directory may not be looked into.
     Interrupted,
     Sealed,
     /// It bears no mark of ours: another program's, to be left as it is.
@@ -76,7 +77,10 @@ fn lock(file: &File) -> io::Result<bool> {
 
 /// How a run directory stands, without changing anything in it.
 pub fn liveness(dir: &Path) -> Liveness {
-    if !is_ours(dir) {
+    // What may not be looked into bears no mark that could be seen, and is not passed over for it.
+    if is_closed(dir) {
+        Liveness::Interrupted
+    } else if !is_ours(dir) {
         Liveness::Foreign
     } else if dir.join(bundle::REPORT).exists() {
         Liveness::Sealed
@@ -85,6 +89,11 @@ pub fn liveness(dir: &Path) -> Liveness {
     } else {
         Liveness::Interrupted
     }
+}
+
+fn is_closed(dir: &Path) -> bool {
+    std::fs::symlink_metadata(dir.join(bundle::REPORT))
+        .is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Was this run sealed, and is its report gone since? Then there is nothing to close, and it is not

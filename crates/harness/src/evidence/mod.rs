@@ -2,12 +2,14 @@
 //!
 //! - `mod.rs` the open bundle; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
 //!   engine left, packed
-//! - `secrets.rs` what must not stand in it; `keys.rs` and `sign/` who signs it
+//! - `secrets.rs` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
+//!   and `sign/` who signs it
 //!
 //! The event chain is guarded by the state machine of `cto_core::run`: an event out of order is an
 //! error here, not a surprise for the verifier. `docs/bundle-format.md` gives the sealing order.
 //! Imports host. Imported by every room from supervise up but doubles.
 
+pub mod host_names;
 pub mod keys;
 pub mod secrets;
 pub mod sign;
@@ -84,6 +86,8 @@ pub struct OpenBundle {
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
     pub secrets: Secrets,
+    /// Words of the contract that hold a path of this host: they stay what they are.
+    spoken: Vec<String>,
     keys: KeyStore,
     /// Secrets seen in engine output or patch, even where they were taken out.
     pub leaks: Vec<String>,
@@ -187,6 +191,8 @@ impl OpenBundle {
             &opening.identity.run_id,
             &opening.sealed_contract.contract_digest,
         );
+        let words = cto_core::values::json::parse_strict(&opening.sealed_contract.bytes);
+        let spoken = words.map(|words| opening.secrets.names.spoken(&words));
         Ok(Self {
             events: Appended::open(&dir, bundle::EVENTS).map_err(failed)?,
             trace: Appended::open(&dir, bundle::TRACE).map_err(failed)?,
@@ -196,6 +202,7 @@ impl OpenBundle {
             contract: opening.contract,
             sealed_contract: opening.sealed_contract,
             secrets: opening.secrets,
+            spoken: spoken.unwrap_or_default(),
             keys: opening.keys,
             leaks: Vec::new(),
             gates: GateReport {
@@ -242,6 +249,7 @@ impl OpenBundle {
 
     /// Appends one event: checked by the state machine, chained, synced at barriers.
     pub fn emit(&mut self, event: Event) -> Result<(), EvidenceError> {
+        let event = self.with_names(event)?;
         let mut next = self.folded.clone();
         next.push(&event)?;
         let now = host::now();
@@ -267,6 +275,21 @@ impl OpenBundle {
         self.count += 1;
         self.last_event = Some(now);
         Ok(())
+    }
+
+    /// A document of ours with other names for paths of this host.
+    fn with_names<T>(&self, document: T) -> Result<T, EvidenceError>
+    where
+        T: serde::Serialize + serde::de::DeserializeOwned,
+    {
+        if self.secrets.names.is_empty() {
+            return Ok(document);
+        }
+        let mut value = serde_json::to_value(&document).map_err(JsonError::Write)?;
+        match self.secrets.names.rename(&mut value, &self.spoken) {
+            true => Ok(serde_json::from_value(value).map_err(JsonError::Shape)?),
+            false => Ok(document),
+        }
     }
 
     fn sync_events(&self) -> Result<(), EvidenceError> {
@@ -304,6 +327,8 @@ impl OpenBundle {
 
     /// Something the report says of the engine beside its verdict.
     pub fn warn(&mut self, warning: String) {
+        let warning = self.secrets.names.name(warning.as_bytes());
+        let warning = String::from_utf8_lossy(&warning).into_owned();
         self.identity.engine.warnings.push(warning);
     }
 
@@ -336,6 +361,7 @@ impl OpenBundle {
 
     /// Writes the gates, and the backend decision that follows from them.
     pub fn write_gates(&mut self, gates: GateReport) -> Result<(), EvidenceError> {
+        let gates = self.with_names(gates)?;
         self.write_json(bundle::GATES, &gates)?;
         let (engine, stage) = (&self.identity.engine.name, self.identity.stage);
         let decision = eligibility::decide_backend(

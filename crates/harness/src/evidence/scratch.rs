@@ -1,5 +1,7 @@
 //! `backend/scratch/` as one digested file: regular files and link texts, names as bytes.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -8,14 +10,17 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::bundle::report::BackendScratch;
 
+use crate::evidence::host_names::HostNames;
 use crate::host::files;
 
 /// What is packed at most. A file full of holes costs an engine nothing, and packing it would cost
 /// a disk.
 const MOST: u64 = 1 << 30;
+/// A text that is longer keeps its paths: it would have to be held whole.
+const LONGEST_TEXT: u64 = 64 << 20;
 
 /// Packs the scratch directory and removes it. An empty one leaves no file.
-pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
+pub fn pack(dir: &Path, other: &HostNames) -> io::Result<BackendScratch> {
     let root = dir.join(bundle::SCRATCH_DIR);
     let mut count = BackendScratch::default();
     let mut names = Vec::new();
@@ -26,7 +31,7 @@ pub fn pack(dir: &Path) -> io::Result<BackendScratch> {
             dir.join(bundle::SCRATCH_TAR),
         )?));
         for name in &names {
-            match append(&mut tar, &root, name, MOST - count.bytes) {
+            match append(&mut tar, &root, name, (MOST - count.bytes, other)) {
                 Ok(bytes) => {
                     count.count += 1;
                     count.bytes += bytes;
@@ -79,7 +84,7 @@ fn append(
     tar: &mut tar::Builder<impl io::Write>,
     root: &Path,
     name: &Path,
-    room: u64,
+    (room, other): (u64, &HostNames),
 ) -> Result<u64, Skip> {
     let path = root.join(name);
     let meta = fs::symlink_metadata(&path).map_err(|_| Skip::Entry)?;
@@ -91,6 +96,8 @@ fn append(
     header.set_mode(0o644);
     if meta.is_symlink() {
         let target = fs::read_link(&path).map_err(|_| Skip::Entry)?;
+        let (target, _) = other.replace(target.as_os_str().as_bytes());
+        let target = OsStr::from_bytes(&target);
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_size(0);
         tar.append_link(&mut header, name, target)
@@ -102,10 +109,32 @@ fn append(
     if bytes > room {
         return Err(Skip::Entry);
     }
+    if let Some(text) = with_other_names(&path, bytes, other) {
+        header.set_size(text.len() as u64);
+        tar.append_data(&mut header, name, text.as_slice())
+            .map_err(Skip::Tar)?;
+        return Ok(text.len() as u64);
+    }
     header.set_size(bytes);
     tar.append_data(&mut header, name, io::Read::take(file, bytes))
         .map_err(Skip::Tar)?;
     Ok(bytes)
+}
+
+/// A text file that holds a path which has another name in a bundle, with that name. What has a zero
+/// byte is no text: lengths and offsets in it would no longer fit.
+fn with_other_names(path: &Path, bytes: u64, other: &HostNames) -> Option<Vec<u8>> {
+    if other.is_empty() || bytes > LONGEST_TEXT {
+        return None;
+    }
+    let text = files::read_limited(path, bytes).ok()?;
+    if text.contains(&0) {
+        return None;
+    }
+    match other.replace(&text) {
+        (Cow::Owned(clean), _) => Some(clean),
+        (Cow::Borrowed(_), _) => None,
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +157,7 @@ mod tests {
             .set_len(1 << 42)
             .unwrap();
         assert_eq!(
-            pack(dir.path()).unwrap(),
+            pack(dir.path(), &HostNames::default()).unwrap(),
             BackendScratch {
                 count: 2,
                 bytes: 5,
@@ -149,7 +178,10 @@ mod tests {
     #[test]
     fn nothing_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(pack(dir.path()).unwrap(), BackendScratch::default());
+        assert_eq!(
+            pack(dir.path(), &HostNames::default()).unwrap(),
+            BackendScratch::default()
+        );
         assert!(!dir.path().join(bundle::SCRATCH_TAR).exists());
     }
 }

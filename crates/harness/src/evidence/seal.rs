@@ -48,7 +48,7 @@ impl OpenBundle {
     pub fn close(mut self, mut findings: Vec<Finding>) -> Result<SealedBundle, EvidenceError> {
         let sealing_since = Instant::now();
         let mut late = Vec::new();
-        let backend_scratch = match scratch::pack(&self.dir) {
+        let backend_scratch = match scratch::pack(&self.dir, &self.secrets.names) {
             Ok(count) => count,
             Err(error) => {
                 self.make_room();

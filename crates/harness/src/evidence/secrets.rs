@@ -1,5 +1,6 @@
 //! Secrets: which values are known, what tokens look like, what is private of an endpoint, and taking
-//! all of it out of a byte stream before it reaches disk or a hash.
+//! all of it out of a byte stream before it reaches disk or a hash. Paths that a bundle has other
+//! names for are replaced on the same way.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -8,6 +9,7 @@ use std::sync::LazyLock;
 use cto_core::wire::endpoint::Endpoint;
 use regex::bytes::{Regex, RegexBuilder};
 
+use crate::evidence::host_names::{self, HostName, HostNames};
 use crate::host::Env;
 
 const KNOWN_MARK: &[u8] = b"[redacted:known-value]";
@@ -47,6 +49,7 @@ pub struct Secrets {
     /// By which an endpoint of the operator's could be recognised. It is taken out like a secret, but
     /// a repository that names it itself leaks nothing.
     private: Vec<Vec<u8>>,
+    pub names: HostNames,
 }
 
 impl Secrets {
@@ -91,6 +94,7 @@ impl Secrets {
         Redactor {
             secrets: self,
             held: Vec::new(),
+            before: Vec::new(),
             hits: Hits::default(),
         }
     }
@@ -106,17 +110,25 @@ impl Secrets {
 
     fn may_cross_lines(&self, text: &[u8]) -> bool {
         self.known.iter().any(|value| value.contains(&b'\n'))
+            || self.names.cross_lines()
             || find_bytes(text, b"-----BEGIN").is_some()
     }
 
     fn longest(&self) -> usize {
         let values = self.known.iter().chain(&self.private);
-        values.map(Vec::len).max().unwrap_or(0)
+        let longest = values.map(Vec::len).max().unwrap_or(0);
+        longest.max(self.names.longest() + host_names::LOOK_AHEAD)
     }
 
-    /// Non-overlapping hits in order of position.
-    fn find(&self, text: &[u8]) -> Vec<Hit> {
-        let mut hits: Vec<Hit> = Vec::new();
+    /// Non-overlapping hits in order of position. `before` is what came before the text.
+    fn find(&self, before: &[u8], text: &[u8]) -> Vec<Hit> {
+        let named = |named: host_names::Named| Hit {
+            start: named.start,
+            end: named.end,
+            what: What::Path(named.name),
+        };
+        let paths = self.names.find(before, text);
+        let mut hits: Vec<Hit> = paths.into_iter().map(named).collect();
         let values = |all: &[Vec<u8>], what, hits: &mut Vec<Hit>| {
             for value in all {
                 let mut from = 0;
@@ -180,6 +192,7 @@ enum What {
     Known,
     Shape,
     Private,
+    Path(HostName),
 }
 
 fn find_bytes(text: &[u8], value: &[u8]) -> Option<usize> {
@@ -226,9 +239,12 @@ pub struct Hits {
     pub known: u64,
     pub shapes: u64,
     pub private: u64,
+    /// Paths that were given other names; nothing of a secret.
+    pub paths: u64,
 }
 
 impl Hits {
+    /// Secrets, of whatever kind.
     pub fn total(self) -> u64 {
         self.known + self.shapes + self.private
     }
@@ -238,6 +254,8 @@ impl Hits {
 pub struct Redactor<'a> {
     secrets: &'a Secrets,
     held: Vec<u8>,
+    /// The last bytes that were let go, as they were.
+    before: Vec<u8>,
     hits: Hits,
 }
 
@@ -304,11 +322,17 @@ impl Redactor<'_> {
         out: &mut dyn FnMut(&[u8]),
     ) -> usize {
         let mut from = 0;
-        for hit in self.secrets.find(held) {
+        for hit in self.secrets.find(&self.before, held) {
             if hit.start >= cut {
                 break;
             }
-            let may_grow = !last && hit.end == held.len() && hit.end - hit.start < MAX_HELD;
+            // What comes next tells whether a path ends here.
+            let ahead = match hit.what {
+                What::Path(_) => host_names::LOOK_AHEAD - 1,
+                _ => 0,
+            };
+            let at_the_end = hit.end + ahead >= held.len();
+            let may_grow = !last && at_the_end && hit.end - hit.start < MAX_HELD;
             if may_grow {
                 cut = hit.start;
                 break;
@@ -327,11 +351,18 @@ impl Redactor<'_> {
                     self.hits.private += 1;
                     out(PRIVATE_MARK);
                 }
+                What::Path(name) => {
+                    self.hits.paths += 1;
+                    out(name.mark());
+                }
             }
             from = hit.end;
             cut = cut.max(from);
         }
         out(&held[from..cut]);
+        self.before.extend_from_slice(&held[..cut]);
+        let old = self.before.len().saturating_sub(host_names::LOOK_BACK);
+        self.before.drain(..old);
         cut
     }
 }
@@ -377,7 +408,7 @@ impl<'a> PatchScan<'a> {
 
     fn look(&mut self, lines: &[u8]) {
         let secrets = self.secrets;
-        for hit in secrets.find(lines) {
+        for hit in secrets.find(b"", lines) {
             if hit.what == What::Known {
                 self.hits.known += 1;
                 continue;
@@ -393,6 +424,7 @@ impl<'a> PatchScan<'a> {
                     let values = secrets.private.iter().filter(inside);
                     self.private.extend(values.map(Vec::as_slice));
                 }
+                What::Path(_) => self.hits.paths += 1,
                 _ => self.hits.shapes += 1,
             }
         }

@@ -29,7 +29,7 @@ fn known_values_and_shapes_are_taken_out() {
         Hits {
             known: 1,
             shapes: 1,
-            private: 0,
+            ..Hits::default()
         }
     );
 }
@@ -88,7 +88,7 @@ fn patches_count_added_tokens_and_any_known_value() {
         Hits {
             known: 0,
             shapes: 1,
-            private: 0,
+            ..Hits::default()
         }
     );
     assert_eq!(
@@ -100,7 +100,7 @@ fn patches_count_added_tokens_and_any_known_value() {
         Hits {
             known: 1,
             shapes: 0,
-            private: 0,
+            ..Hits::default()
         }
     );
 }
@@ -156,5 +156,52 @@ proptest! {
         prop_assert!(find_bytes(&out, token().as_bytes()).is_none());
         prop_assert_eq!(out.len() >= before.len() + after.len(), true);
         prop_assert_eq!(out, whole);
+    }
+}
+
+#[test]
+fn paths_get_their_names_and_are_no_secrets() {
+    let mut s = secrets(&["hunter2-hunter2"]);
+    s.names = HostNames::of(&["/home/me/app".as_ref()], &["/home/me".as_ref()]);
+    let (out, hits) = s.redact(b"/home/me/app/x /home/me/app2 hunter2-hunter2\n");
+    assert_eq!(out, b"{repo}/x ~/app2 [redacted:known-value]\n");
+    assert_eq!((hits.known, hits.paths, hits.total()), (1, 2, 1));
+    let mut scan = s.scan_patch();
+    scan.push(b"-/home/me/app\n /home/me/app\n+see /home/me/app/x\n+/home/me\n");
+    let found = scan.finish();
+    assert_eq!((found.hits.paths, found.hits.total()), (2, 0));
+}
+
+proptest! {
+    /// A path that arrives in pieces is replaced like one that came whole, and whether it ends is
+    /// not guessed.
+    #[test]
+    fn a_path_in_pieces_is_a_path(
+        pieces in proptest::collection::vec(proptest::sample::select(vec![
+            "/home/me/app", "/home/me", "/app", "/root", "/", ".", "x", "2", " ", "\n", "\u{1b}[0m", "-I",
+        ]), 0..40),
+        filler in 0usize..9000,
+        cuts in proptest::collection::vec(1usize..9, 1..20),
+    ) {
+        let mut s = secrets(&[]);
+        s.names = HostNames::of(&["/home/me/app".as_ref()], &["/home/me".as_ref(), "/root".as_ref()]);
+        let text = format!("{}{}", ".".repeat(filler), pieces.concat());
+        let (whole, hits) = s.redact(text.as_bytes());
+        let alone = s.names.replace(text.as_bytes());
+        prop_assert_eq!(whole.as_slice(), alone.0.as_ref());
+        prop_assert_eq!(hits.paths, alone.1);
+        let mut redactor = s.redactor();
+        let mut out = Vec::new();
+        let (head, mut rest) = text.as_bytes().split_at(filler);
+        redactor.push(head, &mut |b| out.extend_from_slice(b));
+        for cut in cuts.iter().cycle() {
+            if rest.is_empty() { break; }
+            let (head, tail) = rest.split_at((*cut).min(rest.len()));
+            redactor.push(head, &mut |b| out.extend_from_slice(b));
+            rest = tail;
+        }
+        let in_pieces = redactor.finish(&mut |b| out.extend_from_slice(b));
+        prop_assert_eq!(out, whole);
+        prop_assert_eq!(in_pieces, hits);
     }
 }

@@ -7,6 +7,7 @@
 //!   which places; `programs.rs` which may run outside one; `way.rs` who could have written what a
 //!   path leads to
 //! - `failure.rs` the shape of every error and its exit code; `workers.rs` the one pool of threads
+//! - `repositories.rs` where those of earlier runs lie
 //! - `dumps.rs` keeps secrets out of core dumps; `cpus.rs` how many are used; `accounts.rs` what a command cost; `probes.rs` what this host can do, found out by trying
 //!
 //! Imports no other room. Imported by every room.
@@ -20,6 +21,7 @@ pub mod files;
 pub mod places;
 pub mod probes;
 pub mod programs;
+pub mod repositories;
 pub mod settings;
 pub mod toolchains;
 pub mod way;
@@ -279,6 +281,11 @@ impl Home {
     /// One file a live run, so that recovery need not scan every bundle.
     pub fn open_runs(&self) -> PathBuf {
         self.root.join("open")
+    }
+
+    /// Where repositories of earlier runs lie, a file each.
+    pub fn repositories(&self) -> PathBuf {
+        self.root.join("repositories")
     }
 
     /// Makes the directories a run needs, private to this user.

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
+use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
@@ -30,7 +31,6 @@ use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
 };
-use cto_core::task::source::Looked;
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
@@ -69,6 +69,8 @@ pub struct Planned {
     /// The tree that is copied, where something beside its files is looked for.
     tree: Option<Tree>,
     source_files: Option<u64>,
+    /// Where its copy stands in a jail.
+    stand: Stand,
 }
 
 /// Resolves a contract, or says everything that is wrong with it.
@@ -129,6 +131,7 @@ pub fn contract_of(
                 .map_or(EventType::EngineResult, |i| i.dialect.terminal_event()),
             // Where a source is copied, its tree decides; nobody has looked yet.
             containment: None,
+            repository: None,
             toolchains: shown_as,
         },
         start_tree: match request.source {
@@ -200,6 +203,7 @@ pub fn plan(
         environments: Vec::new(),
         tree: None,
         source_files: None,
+        stand: Stand::Neutral,
     };
     let (mut host, mut looked, mut answer) = (
         MaybeKnown::NotLookedAt,
@@ -227,6 +231,7 @@ pub fn plan(
             source_files: planned.source_files,
             environments: &planned.environments,
             confinement: confinement.as_ref(),
+            stand: planned.stand.clone(),
         };
         match plan::next_step(&input) {
             Next::Blocked(gates) => return Planned { gates, ..planned },
@@ -244,7 +249,7 @@ pub fn plan(
                 host = MaybeKnown::Known(facts);
             }
             Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {
-                let (found, decided) = look_at_source(&mut planned, request, env, home);
+                let (found, decided) = source::look_at(&mut planned, request, env, home);
                 if let (Some(decided), Some(host)) = (&decided, host.known()) {
                     let found =
                         environments::gather(&mut planned, request, host, env, home, decided);
@@ -355,76 +360,4 @@ fn engine_program(
         Ok(engine) => facts.engine = Some(engine),
         Err(why) => facts.lane_missing.push(why),
     }
-}
-
-/// Looks at the source, and fixes in the contract which commit and which tree it is.
-fn look_at_source(
-    planned: &mut Planned,
-    request: &Request,
-    env: &Env,
-    home: &Home,
-) -> (Looked, Option<Decision>) {
-    let unusable = |why: String| (Looked::Unusable(why), None);
-    let Some(asked) = &request.source else {
-        return unusable("no source was named".into());
-    };
-    let view = match source::look(&asked.path, env, home) {
-        Ok(view) => view,
-        Err(why) => return unusable(why),
-    };
-    let look = view.look.clone();
-    let mut decided = None;
-    if let ContractDocument::Valid(contract) = &mut planned.contract {
-        if let Some(source) = &mut contract.source {
-            source.head = MaybeKnown::Known(look.head.clone());
-        }
-        // A source that will be refused anyway need not be read.
-        if asked.from_head || look.status.dirt().is_none() {
-            let known = Checkout::find_any(home, &look.tree);
-            // Where there is a checkout, an earlier run read every file of this very tree.
-            let read = match &known {
-                Some(checkout) => {
-                    Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree))
-                }
-                None => view
-                    .tree()
-                    .map(|tree| (tree::tree_digest(&tree), tree))
-                    .map(|(digest, tree)| (tree, digest)),
-            };
-            match read {
-                Ok((tree, digest)) => {
-                    planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
-                    contract.start_tree = MaybeKnown::Known(digest);
-                    contract.name_directories(&tree);
-                    let decision = confine(request.contain, contract, &tree);
-                    let masked = &decision.guard.masked;
-                    if let Some(why) = inputs::out_of_place(contract, &tree, masked) {
-                        return unusable(why);
-                    }
-                    // One that hides other files has told what the tree is, and no more.
-                    planned.checkout = known
-                        .filter(|known| known.manifest.masked == *masked)
-                        .or_else(|| Checkout::find(home, &look.tree, masked, None))
-                        .map(Arc::new);
-                    contract.lane.containment = Some(decision.policy);
-                    decided = Some(decision);
-                    planned.tree = request.environments.as_ref().map(|_| tree);
-                }
-                Err(why) => return unusable(why),
-            }
-        }
-    }
-    planned.source = Some(view);
-    (Looked::Found(look), decided)
-}
-
-/// A test may have any repository made into an overlay, or none: no release build looks.
-fn forced_files(env: &Env) -> Option<u64> {
-    let forced = env
-        .get("CTO_TEST_WORKSPACE")
-        .filter(|_| cfg!(debug_assertions))?;
-    [("overlay", u64::MAX), ("copy", 0)]
-        .into_iter()
-        .find(|(kind, _)| forced == *kind)
-        .map(|(_, files)| files)
 }

@@ -1,13 +1,23 @@
 //! The repository a run copies from, as the run sees it: opened, looked at, read, and left alone.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use cto_core::task::source::{Looked, SourceLook};
+use cto_core::containment::guard::Decision;
+use cto_core::task::contract::ContractDocument;
+use cto_core::task::source::{Looked, RepositoryName, SourceLook};
+use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::tree::Tree;
+use cto_core::workspace::tree::{self, Tree};
 
+use super::{Planned, confine, inputs};
+use crate::evidence::host_names::HostNames;
+use crate::host::places::Places;
 use crate::host::{Env, Home, programs};
+use crate::task::request::Request;
+use crate::workspace::checkout::Checkout;
 use crate::workspace::git::{SourceRepo, operators_excludes};
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
@@ -27,7 +37,8 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
     let repo = SourceRepo::open(&git, path, ours.path())
-        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
+        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?
+        .seen_by(env.path("HOME").as_deref());
     let excludes = env
         .path("HOME")
         .and_then(|home| operators_excludes(&git, &home));
@@ -66,4 +77,92 @@ impl SourceView {
             .map_err(|error| crate::host::failure::chain(&error))?;
         Ok(tree)
     }
+}
+
+/// Looks at the source, and fixes in the contract which commit and which tree it is.
+pub fn look_at(
+    planned: &mut Planned,
+    request: &Request,
+    env: &Env,
+    home: &Home,
+) -> (Looked, Option<Decision>) {
+    let unusable = |why: String| (Looked::Unusable(why), None);
+    let Some(asked) = &request.source else {
+        return unusable("no source was named".into());
+    };
+    let view = match look(&asked.path, env, home) {
+        Ok(view) => view,
+        Err(why) => return unusable(why),
+    };
+    let look = view.look.clone();
+    planned.stand = Places::of(env, home).stand(&view.repo.top);
+    let mut decided = None;
+    if let ContractDocument::Valid(contract) = &mut planned.contract {
+        if let Some(source) = &mut contract.source {
+            source.head = MaybeKnown::Known(look.head.clone());
+        }
+        let top = view.repo.top.as_os_str().as_bytes();
+        contract.lane.repository = Some(RepositoryName::of(top));
+        // A source that will be refused anyway need not be read.
+        if asked.from_head || look.status.dirt().is_none() {
+            let known = Checkout::find_any(home, &look.tree);
+            // Where there is a checkout, an earlier run read every file of this very tree.
+            let read = match &known {
+                Some(checkout) => {
+                    Ok((checkout.manifest.tree.clone(), checkout.manifest.start_tree))
+                }
+                None => view
+                    .tree()
+                    .map(|tree| (tree::tree_digest(&tree), tree))
+                    .map(|(digest, tree)| (tree, digest)),
+            };
+            match read {
+                Ok((tree, digest)) => {
+                    planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
+                    contract.start_tree = MaybeKnown::Known(digest);
+                    contract.name_directories(&tree);
+                    let decision = confine(request.contain, contract, &tree);
+                    let masked = &decision.guard.masked;
+                    if let Some(why) = inputs::out_of_place(contract, &tree, masked) {
+                        return unusable(why);
+                    }
+                    // One that hides other files has told what the tree is, and no more.
+                    planned.checkout = known
+                        .filter(|known| known.manifest.masked == *masked)
+                        .or_else(|| Checkout::find(home, &look.tree, masked, None))
+                        .map(Arc::new);
+                    contract.lane.containment = Some(decision.policy);
+                    decided = Some(decision);
+                    planned.tree = request.environments.as_ref().map(|_| tree);
+                }
+                Err(why) => return unusable(why),
+            }
+        }
+    }
+    planned.source = Some(view);
+    (Looked::Found(look), decided)
+}
+
+/// A test may have any repository made into an overlay, or none: no release build looks.
+fn forced_files(env: &Env) -> Option<u64> {
+    let forced = env
+        .get("CTO_TEST_WORKSPACE")
+        .filter(|_| cfg!(debug_assertions))?;
+    [("overlay", u64::MAX), ("copy", 0)]
+        .into_iter()
+        .find(|(kind, _)| forced == *kind)
+        .map(|(_, files)| files)
+}
+
+/// Paths of this host that the bundle of this run has other names for.
+pub fn host_names(planned: &Planned, request: &Request, env: &Env) -> HostNames {
+    let typed = request.source.as_ref().map(|asked| asked.path.as_path());
+    let top = planned.source.as_ref().map(|view| view.repo.top.as_path());
+    // What was typed may lie below the top.
+    let is_top = |typed: &&Path| top.is_none_or(|top| same_place(typed, top));
+    HostNames::of_host(top.into_iter().chain(typed.filter(is_top)), env)
+}
+
+fn same_place(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|real| real == other)
 }

@@ -65,8 +65,10 @@ pub fn look_back(
 
 /// What was copied, as the first look found it.
 pub fn copied_repo(planned: &Planned) -> Option<CopiedRepo> {
-    let source = planned.contract.valid()?.source.as_ref()?;
-    Some(CopiedRepo::begun(source, &planned.source.as_ref()?.look))
+    let contract = planned.contract.valid()?;
+    let (source, repository) = (contract.source.as_ref()?, contract.lane.repository.as_ref());
+    let look = &planned.source.as_ref()?.look;
+    Some(CopiedRepo::begun(source, repository, look))
 }
 
 /// Before the seal: unless it is to be kept, the workspace goes, and the bundle says if it did not.

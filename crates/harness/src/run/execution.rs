@@ -17,7 +17,7 @@ use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
-use crate::supervise::launch::{self, CopyToMount, RunPlace};
+use crate::supervise::launch::{CopyToMount, RunPlace};
 use crate::task::cases::Case;
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::Checkout;
@@ -98,7 +98,7 @@ impl Execution<'_> {
         scratch: &Path,
     ) -> Result<RunPlace<'_>, Stop> {
         let places = Places::of(self.env, self.home);
-        let inside = Path::new(launch::WORKSPACE);
+        let inside = self.plan.stand.path();
         let copied = CopyToMount {
             mount: copy.mount(&places, inside).map_err(Stop::Workspace)?,
             on_host: copy.changed_dir(),

@@ -9,8 +9,8 @@ use crate::evidence::secrets::Secrets;
 use crate::evidence::sign::{SignError, Signer};
 use crate::evidence::{EvidenceError, OpenBundle, Opening, reserve_run_dir};
 use crate::host::failure::Failure;
-use crate::host::{self, Env, Home};
-use crate::plan::Planned;
+use crate::host::{self, Env, Home, repositories};
+use crate::plan::{Planned, source};
 use crate::run::record;
 use crate::screen::progress::Progress;
 use crate::task::request::Request;
@@ -35,6 +35,14 @@ pub fn open(
     let sealed_contract = contract.seal().map_err(|e| {
         Failure::internal("contract_unwritable", "the contract cannot be written").because(&e)
     })?;
+    if let Some(view) = &planned.source {
+        repositories::remember(home, &view.repo.top).map_err(|error| {
+            Failure::internal("state_unwritable", "where the repository is cannot be kept")
+                .at(home.repositories().display().to_string())
+                .because(&error)
+                .so("nothing ran")
+        })?;
+    }
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| {
         RunId::new(started_at, &request.case.id, suffix).ok()
@@ -52,6 +60,7 @@ pub fn open(
         started_at,
     };
     let mut secrets = Secrets::from_env(env);
+    secrets.names = source::host_names(planned, request, env);
     planned
         .provider
         .iter()

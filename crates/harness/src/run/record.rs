@@ -73,7 +73,7 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
     }
     bundle.write(
         &format!("backend/{}-gate.log", request.manifest.id),
-        gate_log(gates).as_bytes(),
+        gate_log(&bundle.gates).as_bytes(),
     )?;
     bundle.emit(Event::RunStarted(RunStarted {
         kind: Kind::Run,

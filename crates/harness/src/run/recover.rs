@@ -22,13 +22,14 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 
+use crate::evidence::host_names::HostNames;
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{
     EvidenceError, OpenBundle, OpenEntry, Opening, RunLock, has_lost_its_report,
 };
 use crate::host::files;
-use crate::host::{self, Home};
+use crate::host::{self, Env, Home, repositories};
 use crate::workspace::own_dir;
 
 #[derive(Debug, thiserror::Error)]
@@ -52,17 +53,17 @@ pub struct Recovered {
 }
 
 /// Runs listed as open: what `cto run` looks at before it starts.
-pub fn recover_listed(home: &Home) -> Vec<Recovered> {
+pub fn recover_listed(home: &Home, env: &Env) -> Vec<Recovered> {
     own_dir::sweep(home);
-    recover_runs(home, named_in(&home.open_runs()))
+    recover_runs(home, env, named_in(&home.open_runs()))
 }
 
 /// Every run directory of ours: what `cto recover` looks at.
-pub fn recover_all(home: &Home) -> Vec<Recovered> {
+pub fn recover_all(home: &Home, env: &Env) -> Vec<Recovered> {
     own_dir::sweep(home);
     let mut runs = named_in(&home.runs);
     runs.extend(named_in(&home.open_runs()));
-    recover_runs(home, runs)
+    recover_runs(home, env, runs)
 }
 
 fn named_in(list: &Path) -> BTreeSet<RunId> {
@@ -74,17 +75,17 @@ fn named_in(list: &Path) -> BTreeSet<RunId> {
         .collect()
 }
 
-fn recover_runs(home: &Home, runs: BTreeSet<RunId>) -> Vec<Recovered> {
+fn recover_runs(home: &Home, env: &Env, runs: BTreeSet<RunId>) -> Vec<Recovered> {
     runs.into_iter()
         .filter_map(|run_id| {
-            let result = recover_one(home, &run_id).transpose()?;
+            let result = recover_one(home, env, &run_id).transpose()?;
             Some(Recovered { run_id, result })
         })
         .collect()
 }
 
 /// `None` when there was nothing to do.
-fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> {
+fn recover_one(home: &Home, env: &Env, run_id: &RunId) -> Result<Option<()>, RecoverError> {
     let dir = home.runs.join(run_id.as_str());
     let open_entry = OpenEntry::of(home, run_id);
     // A link leads to what lies elsewhere and was not begun here.
@@ -109,7 +110,7 @@ fn recover_one(home: &Home, run_id: &RunId) -> Result<Option<()>, RecoverError> 
     if let Some(newer) = newer_rules(&dir) {
         return Err(RecoverError::NewerRules(newer));
     }
-    close(home, run_id, dir, open_entry, lock)?;
+    close((home, env), run_id, dir, open_entry, lock)?;
     Ok(Some(()))
 }
 
@@ -122,7 +123,7 @@ fn newer_rules(dir: &Path) -> Option<RulesNumber> {
 }
 
 fn close(
-    home: &Home,
+    (home, env): (&Home, &Env),
     run_id: &RunId,
     dir: PathBuf,
     open_entry: OpenEntry,
@@ -155,11 +156,13 @@ fn close(
         remove_if_there(&dir.join(bundle::CONTAINMENT))?;
     }
     let identity = identity(run_id, &contract, &lines, &dir)?;
+    let mut secrets = Secrets::default();
+    secrets.names = host_names(&contract, home, env);
     let opening = Opening {
         identity,
         contract,
         sealed_contract,
-        secrets: Secrets::default(),
+        secrets,
         keys: KeyStore::of(home),
     };
     let mut bundle = OpenBundle::resume(dir, open_entry, opening, lock, &lines)?;
@@ -176,6 +179,15 @@ fn close(
         detail: Some(detail),
     }])?;
     Ok(())
+}
+
+/// Paths the run's bundle has other names for, as far as they are known now.
+fn host_names(contract: &ContractDocument, home: &Home, env: &Env) -> HostNames {
+    let repository = contract
+        .valid()
+        .and_then(|contract| contract.lane.repository.as_ref())
+        .and_then(|named| repositories::find(home, &named.path_sha256));
+    HostNames::of_host(repository.as_deref().into_iter(), env)
 }
 
 /// An engine was started, so the copy was proven before: `source.json` says so only once a run has

@@ -82,6 +82,7 @@ impl<'a> Capture<'a> {
             sha256: store.hasher.finish(),
             kept_bytes,
             redactions: hits.total(),
+            paths_replaced: hits.paths,
         };
         Captured {
             record,

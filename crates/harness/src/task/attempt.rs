@@ -13,7 +13,6 @@ use cto_core::values::paths::{PathRule, TreePath};
 use crate::host::Env;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::host::toolchains;
 use crate::task::cases::{Case, TaskText};
 use crate::task::request::{EnvironmentChoice, SourceRequest};
 
@@ -58,19 +57,12 @@ impl Attempt {
                 .because(error)
         };
         let path = std::path::absolute(&self.repo).map_err(|error| bad(&error))?;
-        if path.to_str().is_none() {
-            return Err(Failure::usage(
-                "bad_path",
-                "the repository's path is not UTF-8, so no record can name it",
-            )
-            .so("nothing ran"));
-        }
         let owner = ["USER", "LOGNAME"]
             .iter()
             .find_map(|name| env.get(name)?.to_str().map(str::to_owned));
         let uid = rustix::process::geteuid().as_raw();
         let record = SourceRecord {
-            path: toolchains::shorten(&path, env),
+            path: None,
             owner: owner.unwrap_or_else(|| format!("uid {uid}")),
             ownership_evidence: "named by the operator in `cto try --repo`".into(),
             class: SourceClass::OwnedLocal,

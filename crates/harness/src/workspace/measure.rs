@@ -226,6 +226,12 @@ impl Workspace {
             files::scan_file(patch, |chunk| scan.push(chunk)).map_err(WorkspaceError::Io)?;
         let PatchHits { mut hits, private } = scan.finish();
         hits.private = self.not_in_baseline(&private)?;
+        if hits.paths > 0 {
+            bundle.warn(format!(
+                "the patch says in added lines where your repository or home is ({} times); patches are never altered",
+                hits.paths
+            ));
+        }
         let applied = PatchApplied {
             sha256: found.sha256,
             files,

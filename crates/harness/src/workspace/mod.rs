@@ -5,7 +5,7 @@
 //!   kernel's layers; `environments/` what it gets of the operator's work tree besides
 //! - `work_tree.rs` the operator's files beside the copied tree; `stamping.rs` times in a copy
 //! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
-//! - `apply.rs` a patch into the operator's repository; `own_dir.rs` private directories for a look
+//! - `apply/` a patch into the operator's repository; `own_dir.rs` private directories for a look
 //!
 //! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 

@@ -1,7 +1,6 @@
 //! Canaries: things that must be refused, tried inside the jail just before the engine starts, and
 //! the state of the jail read back from the kernel.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::net::UdpSocket;
@@ -195,13 +194,6 @@ fn try_one(canary: Canary, spec: &JailSpec, kernel: &Kernel) -> CanaryResult {
             |path| fs::write(path, "x"),
         ),
         Canary::ForbiddenRead => {
-            // A mount of the contract may lie below one of these; then the place exists, and is not
-            // the host's.
-            let declared: BTreeSet<&Path> = spec
-                .mounts
-                .iter()
-                .flat_map(|mount| mount.target.ancestors())
-                .collect();
             let places = [
                 "/etc/shadow",
                 "/root",
@@ -210,11 +202,10 @@ fn try_one(canary: Canary, spec: &JailSpec, kernel: &Kernel) -> CanaryResult {
                 "/run/dbus",
                 "/home",
             ];
-            let tried: Vec<&str> = places
-                .into_iter()
-                .filter(|place| !declared.contains(Path::new(place)))
-                .collect();
-            all_refused(&tried, |path| fs::metadata(path).map(drop))
+            let targets: Vec<&Path> = spec.mounts.iter().map(|m| m.target.as_path()).collect();
+            all_refused(&places, |path| {
+                only_what_is_shown(Path::new(path), &targets)
+            })
         }
         Canary::Connect => {
             // Connecting a datagram socket only asks for a route: nothing is ever sent.
@@ -251,6 +242,32 @@ fn try_one(canary: Canary, spec: &JailSpec, kernel: &Kernel) -> CanaryResult {
         refused,
         detail,
     }
+}
+
+/// Can anything be found at a place of the host? A mount of the contract may lie below it: then the
+/// place exists, and holds nothing but the way there. What is mounted at or above it was shown.
+fn only_what_is_shown(place: &Path, targets: &[&Path]) -> io::Result<()> {
+    let refused = || io::Error::from(io::ErrorKind::NotFound);
+    if targets.iter().any(|target| place.starts_with(target)) {
+        return Err(refused());
+    }
+    let mut pending = vec![place.to_owned()];
+    let on_the_way = |path: &Path| targets.iter().any(|target| target.starts_with(path));
+    if !on_the_way(place) {
+        return fs::metadata(place).map(drop);
+    }
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir)? {
+            let path = entry?.path();
+            if !on_the_way(&path) {
+                return Ok(());
+            }
+            if !targets.contains(&path.as_path()) {
+                pending.push(path);
+            }
+        }
+    }
+    Err(refused())
 }
 
 fn all_refused(paths: &[&str], attempt: impl Fn(&str) -> io::Result<()>) -> (bool, String) {

@@ -112,7 +112,10 @@ fn making(path: &Path) -> String {
 /// Makes a directory, or an empty file; that somebody else was faster is as good.
 fn make_empty(dir: &OwnedFd, name: &OsStr, is_dir: bool) -> io::Result<()> {
     let made = if is_dir {
-        rustix::fs::mkdirat(dir, name, Mode::from_raw_mode(0o777))
+        let mode = Mode::from_raw_mode(0o755);
+        // Whoever works below must get there, whatever the operator's umask is.
+        rustix::fs::mkdirat(dir, name, mode)
+            .and_then(|()| rustix::fs::chmodat(dir, name, mode, rustix::fs::AtFlags::empty()))
     } else {
         let mode = Mode::from_raw_mode(0o666);
         rustix::fs::mknodat(dir, name, FileType::RegularFile, mode, 0)

@@ -4,6 +4,7 @@
 //! - `installation.rs` what an installation is, by its own files
 //! - `same.rs` whether two places overlap, under whatever names
 //! - `search.rs` where a jail looks for programs
+//! - `stand.rs` where the copy of a repository stands in a jail
 //! - `system.rs` what every jail sees of the system, and what of it no command may write
 //! - `refusal.rs` why a place is not shown, in words
 //!
@@ -15,6 +16,7 @@ pub mod installation;
 mod refusal;
 mod same;
 pub mod search;
+pub mod stand;
 mod system;
 
 use std::path::{Path, PathBuf};

@@ -120,7 +120,7 @@ impl fmt::Display for Refused {
 }
 
 impl Kept {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::State => "where the harness keeps its state",
             Self::Config => "the harness's own configuration",

@@ -16,7 +16,7 @@ const JAILS_OWN: [&str; 10] = [
     "/", "/etc", "/tmp", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/dev/shm", "/var/tmp",
 ];
 /// Where people work although it is part of the system.
-const SOURCES: [&str; 2] = ["/usr/src", "/usr/local/src"];
+pub(super) const SOURCES: [&str; 2] = ["/usr/src", "/usr/local/src"];
 /// What the host starts, boots or installs by: who writes there needs no jail to leave.
 const HOSTS_OWN: [&str; 7] = [
     "/etc",

@@ -14,7 +14,7 @@ pub struct Args {}
 
 pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
-    let recovered = recover::recover_all(&home);
+    let recovered = recover::recover_all(&home, &context.env);
     prune::sweep(&home);
     let failed = recovered.iter().filter(|run| run.result.is_err()).count();
     if context.output.json {

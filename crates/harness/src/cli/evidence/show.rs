@@ -8,6 +8,7 @@ use cto_core::bundle::report_md;
 use cto_core::containment::Containment;
 use cto_core::operator::timeline;
 use cto_core::run::event::CheckKind;
+use cto_core::task::source::CopiedRepo;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
@@ -17,6 +18,8 @@ use crate::cli::evidence::runs::Seal;
 use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
+use crate::host::repositories;
+use crate::host::toolchains;
 use crate::screen::output::{dim, status_style, tame};
 
 #[derive(clap::Args)]
@@ -146,7 +149,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         .for_each(|warning| row("warning", &tame(warning)));
     row("changed", &changed(report));
     guarded(report, &row);
-    if let Some(text) = source(dir, report) {
+    if let Some(text) = source(context, dir, report) {
         row("source", &text);
     }
     environments(report, &row);
@@ -169,7 +172,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
 }
 
 /// The repository that was copied, and whether it is as it was.
-fn source(dir: &Path, report: &Report) -> Option<String> {
+fn source(context: &Context, dir: &Path, report: &Report) -> Option<String> {
     let copied = reader::source(dir, report)?;
     let short: String = copied.source_head_before.chars().take(10).collect();
     let state = match copied.source_repository_mutated {
@@ -184,8 +187,20 @@ fn source(dir: &Path, report: &Report) -> Option<String> {
     };
     Some(format!(
         "{} at {short}, {state}{left_out}",
-        tame(&copied.record.path)
+        tame(&whereabouts(context, &copied))
     ))
+}
+
+/// Where the repository is, if this state home knows it: a bundle has only its name.
+fn whereabouts(context: &Context, copied: &CopiedRepo) -> String {
+    let Some(named) = &copied.repository else {
+        return copied.record.path.clone().unwrap_or_default();
+    };
+    let home = context.home().ok();
+    match home.and_then(|home| repositories::find(&home, &named.path_sha256)) {
+        Some(path) => toolchains::shorten(&path, &context.env),
+        None => named.name.clone(),
+    }
 }
 
 /// Where nothing was started, nothing had to be contained.

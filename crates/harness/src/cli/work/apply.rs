@@ -16,8 +16,10 @@ use serde_json::json as document;
 use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
+use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::programs;
+use crate::host::repositories;
 use crate::screen::output::dim;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
@@ -40,10 +42,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let dir = reader::find(&home, &args.run)?;
     let pass = verified_pass(context, &dir)?;
-    let repository = args
-        .repo
-        .clone()
-        .unwrap_or_else(|| expand(context, &pass.copied.record.path));
+    let repository = match &args.repo {
+        Some(named) => named.clone(),
+        None => copied_from(context, &home, &pass.copied)?,
+    };
     home.create()?;
     let aside = OwnDir::make(&home).map_err(|e| {
         Failure::internal("state_unwritable", "a private copy cannot be made").because(&e)
@@ -138,6 +140,25 @@ fn verified_pass(context: &Context, dir: &Path) -> Result<VerifiedPass, Failure>
     })
 }
 
+/// The repository that was copied: where this state home saw it, or, in a bundle of before, where
+/// the bundle says. That it has the tree of the run is found out when the patch is prepared.
+fn copied_from(context: &Context, home: &Home, copied: &CopiedRepo) -> Result<PathBuf, Failure> {
+    let unknown = || {
+        Failure::blocked(
+            "no_repository",
+            "this state home does not know where the repository is that the run copied",
+        )
+        .so("nothing was changed")
+        .hint("name it with --repo DIR")
+    };
+    match (&copied.repository, &copied.record.path) {
+        (Some(repository), _) => repositories::find(home, &repository.path_sha256)
+            .ok_or_else(|| unknown().at(repository.name.clone())),
+        (None, Some(path)) => Ok(expand(context, path)),
+        (None, None) => Err(unknown()),
+    }
+}
+
 fn expand(context: &Context, path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), context.env.path("HOME")) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -162,9 +183,11 @@ fn prepare(
     fs::write(&patch, &pass.patch).map_err(|error| {
         Failure::internal("state_unwritable", "a private copy cannot be made").because(&error)
     })?;
+    let home = context.env.path("HOME");
     let order = Order {
         git: &git,
         repository,
+        home: home.as_deref(),
         tree: &pass.copied.tree,
         patch: &patch,
         paths: pass.paths.clone(),

@@ -287,7 +287,7 @@ fn progress(context: &Context, verbose: bool) -> Box<dyn Progress> {
 /// Closes what was interrupted, and listens for signals from here on.
 fn begin(context: &Context) -> Result<(Home, Cancel), Failure> {
     let home = context.home()?;
-    for recovered in recover::recover_listed(&home) {
+    for recovered in recover::recover_listed(&home, &context.env) {
         match recovered.result {
             Ok(()) => context
                 .output

@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 use cto_core::containment::mounts::installation::{self, Installation, MARKS, Mixed, Signs};
+use cto_core::containment::mounts::stand::Stand;
 use cto_core::containment::mounts::{
     self, Asked, By, Flaw, Granted, House, Id, Kept, KeptPlace, Link, Place, PlaceKind, Refused,
     Step,
@@ -103,6 +104,12 @@ impl Places {
         let asked = asked(By::Harness, writable);
         mounts::decide(&asked, &self.look(path), &self.house)
             .map_err(|refused| io::Error::other(refused.to_string()))
+    }
+
+    /// Where the copy of a repository stands in a jail.
+    pub fn stand(&self, repository: &Path) -> Stand {
+        let real = self.look(repository).path;
+        Stand::of(&self.look(&real), &self.house)
     }
 
     /// What the operator named. `shown` is what the same jail was granted before.

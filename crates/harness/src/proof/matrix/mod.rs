@@ -403,15 +403,15 @@ pub fn request(
     let broken = |error: &dyn std::error::Error| {
         Failure::internal("bad_matrix", "a row of the matrix is broken").because(error)
     };
-    let record = |path: &Path| SourceRecord {
-        path: path.display().to_string(),
+    let record = || SourceRecord {
+        path: None,
         owner: VALIDATOR.into(),
         ownership_evidence: "made for this row".into(),
         class: SourceClass::OwnedLocal,
     };
     let source = source.map(|path| SourceRequest {
         path: path.to_owned(),
-        record: record(path),
+        record: record(),
         from_head: false,
     });
     let case = Case {

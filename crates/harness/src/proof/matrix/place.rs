@@ -37,6 +37,9 @@ const REBUILDABLE: [&str; 2] = ["state/cache", "state/cto.db"];
 /// The key of the place, made by its first run and named in every bundle it signed.
 const KEYS: &str = "state/keys";
 
+/// Where the source of the place is, noted by its first run.
+const REPOSITORIES: &str = "state/repositories";
+
 /// The state home itself, once it was used.
 const FURNITURE: [&str; 4] = ["state", "state/harness-runs", "state/open", "state/work"];
 
@@ -168,6 +171,7 @@ fn is_expected(name: &str) -> bool {
     FURNITURE.contains(&name)
         || REBUILDABLE.iter().any(|dir| below(dir))
         || below(KEYS)
+        || below(REPOSITORIES)
         || name.starts_with("state/harness-runs/")
 }
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use cto_core::containment::Containment;
 use cto_core::containment::mounts::search::Part;
+use cto_core::containment::mounts::stand::{ENGINE, PROGRAMS, SCRATCH};
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
 use cto_core::values::paths::TreePath;
@@ -31,14 +32,6 @@ use crate::host::toolchains::SYSTEM_PATH;
 use crate::host::{self, Env, programs};
 use crate::supervise::Limits;
 
-/// Where a jail shows the private copy, and where the process begins.
-pub const WORKSPACE: &str = "/workspace";
-/// Where it shows the scratch directory.
-const SCRATCH: &str = "/scratch";
-/// Where it shows the directories of ours that stand in PATH for directories of the operator's.
-const PROGRAMS: &str = "/programs";
-/// Where it shows the engine's own program.
-const ENGINE: &str = "/engine";
 /// What of the engine's `.git` would run code, or lead git elsewhere. The rest is the engine's to
 /// use or ruin.
 const GIT_PROTECTED: [&str; 4] = [".git/commondir", ".git/config", ".git/hooks", ".git/info"];
@@ -86,8 +79,8 @@ pub struct RunPlace<'a> {
 }
 
 impl<'a> RunPlace<'a> {
-    /// Makes the scratch directory and hands it to the uid that will use it. `copy` is mounted at
-    /// [`WORKSPACE`].
+    /// Makes the scratch directory and hands it to the uid that will use it. `copy` is mounted
+    /// where the plan says that it stands.
     pub fn make(
         plan: &'a Plan,
         env: &'a Env,
@@ -123,6 +116,7 @@ impl<'a> RunPlace<'a> {
 
     /// What a process of the run is shown: copy, scratch, toolchains, inputs, and `also`.
     fn mounts(&self, also: &[&Granted]) -> Vec<Mount> {
+        let stand = self.plan.stand.path();
         let environments = &self.copy.environments;
         let mut mounts = vec![self.copy.mount.clone(), Mount::at(&self.scratch, SCRATCH)];
         mounts.extend(self.programs.iter().map(|dir| Mount::at(dir, PROGRAMS)));
@@ -143,14 +137,23 @@ impl<'a> RunPlace<'a> {
             .filter(|granted| !comes_along(granted))
             .map(|granted| (granted.target(), granted))
             .collect();
-        mounts.extend(shown.into_values().map(Mount::in_place));
+        // A place to mount a file at would be a new file of the copy; what is tracked it has.
+        let of_copy = |granted: &&Granted| granted.target().starts_with(stand) && !granted.is_dir();
+        mounts.extend(
+            shown
+                .into_values()
+                .filter(|granted| !of_copy(granted))
+                .map(Mount::in_place),
+        );
         mounts.extend(
             self.plan
                 .inputs
                 .iter()
-                .map(|input| Mount::at(&input.source, Path::new(WORKSPACE).join(&input.path))),
+                .map(|input| Mount::at(&input.source, stand.join(&input.path))),
         );
         mounts.extend(environments.iter().cloned());
+        // The repository may lie in what is shown, and what is shown in the repository.
+        mounts.sort_by_key(|mount| mount.target.components().count());
         mounts
     }
 
@@ -228,7 +231,7 @@ impl Launch {
             places.open.insert(0, TreePath::new(".git"));
             places.read_only.extend(GIT_PROTECTED.map(TreePath::new));
             jail.guard = Some(Guarded {
-                root: WORKSPACE.into(),
+                root: plan.stand.path().to_owned(),
                 places,
             });
             jail.door = start.door;
@@ -294,7 +297,7 @@ impl Launch {
         Ok(Self {
             program: inside,
             args,
-            cwd: WORKSPACE.into(),
+            cwd: place.plan.stand.path().to_owned(),
             env: place.jail_env(),
             limits,
             jail: Some(jail),

@@ -2,6 +2,8 @@
 //! so.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use cto_core::values::paths::TreePath;
@@ -12,8 +14,19 @@ use crate::host::programs::{self, Program};
 /// Runs a command that reads paths and may answer while it reads.
 pub(super) fn told(
     operation: &'static str,
-    mut command: Command,
+    command: Command,
     paths: &[TreePath],
+) -> Result<Output, GitError> {
+    let input = paths
+        .iter()
+        .flat_map(|path| [path.as_bytes(), b"\0"].concat());
+    answered(operation, command, input.collect())
+}
+
+fn answered(
+    operation: &'static str,
+    mut command: Command,
+    input: Vec<u8>,
 ) -> Result<Output, GitError> {
     command
         .stdin(Stdio::piped())
@@ -22,10 +35,6 @@ pub(super) fn told(
     let mut child = command
         .spawn()
         .map_err(|source| GitError::Spawn { operation, source })?;
-    let input: Vec<u8> = paths
-        .iter()
-        .flat_map(|path| [path.as_bytes(), b"\0"].concat())
-        .collect();
     let stdin = child.stdin.take();
     // Written from a thread: git answers while it reads, and both pipes are bounded.
     let output = std::thread::scope(|scope| {
@@ -36,6 +45,28 @@ pub(super) fn told(
         output
     });
     output.map_err(|source| GitError::Pipe { operation, source })
+}
+
+/// Runs a command that reads a path a line and answers a line for each.
+pub(super) fn told_lines(
+    operation: &'static str,
+    command: Command,
+    paths: &[PathBuf],
+) -> Result<Vec<String>, GitError> {
+    let lines = paths
+        .iter()
+        .flat_map(|path| [path.as_os_str().as_bytes(), b"\n"]);
+    let output = answered(operation, command, lines.collect::<Vec<_>>().concat())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(str::to_owned)
+            .collect()),
+        false => Err(GitError::Failed {
+            operation,
+            message: last_line(&output.stderr),
+        }),
+    }
 }
 
 pub(super) fn scrubbed(git: &Program) -> Command {

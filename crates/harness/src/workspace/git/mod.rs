@@ -1,7 +1,8 @@
 //! The only place that spawns git. Every call runs with a scrubbed environment and no configuration
 //! but ours, against a git directory no engine ever saw.
 //!
-//! - this file: the repositories of the harness; `source.rs` the one of a person, only read
+//! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
+//!   `owners_view.rs` what its owner's git takes its files for
 //! - `engine_git.rs` the git directory an engine gets
 //! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
 //!   objects
@@ -9,6 +10,7 @@
 mod command;
 mod engine_git;
 mod import;
+mod owners_view;
 mod source;
 mod tree_files;
 

@@ -12,6 +12,7 @@ use cto_core::task::source::{SourceLook, SourceStatus};
 use cto_core::values::digest::Hasher;
 use cto_core::values::paths::TreePath;
 
+use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
 use super::{GitError, ignored_of, last_line, scrubbed};
 use crate::host::programs::Program;
@@ -34,13 +35,14 @@ pub const UNFINISHED: [&str; 9] = [
 pub struct SourceRepo {
     git: Program,
     /// Our own git directory, with a copy of the source's index.
-    ours: PathBuf,
+    pub(super) ours: PathBuf,
     /// The top of the work tree.
     pub top: PathBuf,
     git_dir: PathBuf,
     common_dir: PathBuf,
     head: String,
     tree: String,
+    pub(super) view: OwnersView,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,30 +67,11 @@ impl SourceRepo {
                 "there is no such directory".into(),
             ));
         }
-        // Only questions about places: nothing of the repository's objects is read under its own
-        // configuration.
-        let mut places = scrubbed(git);
-        places.current_dir(dir).args([
-            "rev-parse",
-            "--path-format=absolute",
-            "--show-toplevel",
-            "--absolute-git-dir",
-        ]);
-        places.args(["--git-common-dir", "--show-object-format"]);
-        let answer = asked("rev-parse", places).map_err(no_repository)?;
-        let lines: Vec<&[u8]> = answer
-            .split(|b| *b == b'\n')
-            .filter(|line| !line.is_empty())
-            .collect();
-        let [top, git_dir, common_dir, format] = lines.as_slice() else {
-            return Err(SourceError::NoRepository(
-                "its path cannot be told apart".into(),
-            ));
-        };
-        let path = |bytes: &[u8]| PathBuf::from(std::ffi::OsString::from_vec(bytes.to_vec()));
-        if *format != b"sha1" {
+        let [top, git_dir, common_dir, format] = places_of(git, dir).map_err(no_repository)?;
+        let path = |bytes: Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(bytes));
+        if format != b"sha1" {
             return Err(SourceError::ObjectFormat(
-                String::from_utf8_lossy(format).into_owned(),
+                String::from_utf8_lossy(&format).into_owned(),
             ));
         }
         let mut repo = Self {
@@ -99,8 +82,10 @@ impl SourceRepo {
             common_dir: path(common_dir),
             head: String::new(),
             tree: String::new(),
+            view: OwnersView::default(),
         };
         repo.check_owner()?;
+        repo.view = OwnersView::ask(git, &repo.git_dir, None);
         let mut head = scrubbed(git);
         // A name to an id, without a look at what it names.
         head.env("GIT_DIR", &repo.git_dir)
@@ -118,6 +103,12 @@ impl SourceRepo {
         repo.tree = id(asked("rev-parse", tree)
             .map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
         Ok(repo)
+    }
+
+    /// As the owner of this home sees it, whose git has settings there.
+    pub fn seen_by(mut self, home: Option<&Path>) -> Self {
+        self.view = OwnersView::ask(&self.git, &self.git_dir, home);
+        self
     }
 
     fn check_owner(&self) -> Result<(), SourceError> {
@@ -142,6 +133,10 @@ impl SourceRepo {
             &self.common_dir.join("info/exclude"),
             &self.ours.join("info/exclude"),
         )?;
+        copy_if_there(
+            &self.common_dir.join("info/attributes"),
+            &self.ours.join("info/attributes"),
+        )?;
         for entry in fs::read_dir(&self.git_dir)? {
             let entry = entry?;
             let name = entry.file_name();
@@ -153,9 +148,10 @@ impl SourceRepo {
     }
 
     /// Our side: their objects, their work tree, nothing else of theirs.
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = scrubbed(&self.git);
         command
+            .args(self.view.args())
             .current_dir(&self.top)
             .env("GIT_DIR", &self.ours)
             .env("GIT_WORK_TREE", &self.top)
@@ -374,6 +370,40 @@ fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
 
 /// What is read of a text file of the repository; its times tell of more.
 const MAX_TEXT: u64 = 16 << 20;
+
+/// Top, git directory, common directory and object format. Only questions about places: nothing of
+/// the repository's objects is read under its own configuration.
+fn places_of(git: &Program, dir: &Path) -> Result<[Vec<u8>; 4], GitError> {
+    const QUESTIONS: [&str; 4] = [
+        "--show-toplevel",
+        "--absolute-git-dir",
+        "--git-common-dir",
+        "--show-object-format",
+    ];
+    let ask = |questions: &[&str]| {
+        let mut command = scrubbed(git);
+        command.current_dir(dir).arg("rev-parse");
+        command.arg("--path-format=absolute").args(questions);
+        asked("rev-parse", command)
+    };
+    let answer = ask(&QUESTIONS)?;
+    let lines: Vec<&[u8]> = answer
+        .strip_suffix(b"\n")
+        .unwrap_or(&answer)
+        .split(|byte| *byte == b'\n')
+        .collect();
+    if let [top, git_dir, common_dir, format] = lines.as_slice() {
+        return Ok([top, git_dir, common_dir, format].map(|line| line.to_vec()));
+    }
+    // A path with a line end in it: each is asked for alone.
+    let alone = |question| {
+        let mut answer = ask(&[question])?;
+        answer.truncate(answer.len().saturating_sub(1));
+        Ok(answer)
+    };
+    let [top, git_dir, common_dir, format] = QUESTIONS.map(alone);
+    Ok([top?, git_dir?, common_dir?, format?])
+}
 
 fn id(answer: Vec<u8>) -> String {
     String::from_utf8_lossy(answer.trim_ascii()).into_owned()

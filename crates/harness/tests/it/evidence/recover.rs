@@ -137,7 +137,7 @@ fn a_chain_cut_anywhere_is_closed_and_never_a_pass() {
         }
         fs::write(dir.join("run.lock"), FORMER_LOCK).unwrap();
         fs::write(dir.join("events.normalized.jsonl"), &chain[..length]).unwrap();
-        let closed = recover_all(&home);
+        let closed = recover_all(&home, &cto_harness::host::Env::default());
         assert!(
             closed.len() == 1 && closed[0].result.is_ok(),
             "{length}: {:?}",

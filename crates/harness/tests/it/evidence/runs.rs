@@ -380,8 +380,10 @@ fn an_odd_runs_root_is_read_or_refused_but_never_called_empty() {
         // A bundle that may not be looked into is not one that was never sealed.
         fs::set_permissions(&bundle.dir, fs::Permissions::from_mode(0o000)).unwrap();
         let state = house.cto(&["runs", "--json"]).json()["runs"][0]["state"].clone();
+        let verified = house.cto(&["verify", "--all"]);
         fs::set_permissions(&bundle.dir, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(state, "unreadable");
+        assert_eq!(verified.code, Some(3), "passed over: {verified:?}");
     }
 }
 

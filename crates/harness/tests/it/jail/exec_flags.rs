@@ -70,7 +70,11 @@ fn a_private_tmp_is_kept_between_calls() {
         let home = person.at("home").display().to_string();
         let output = person.cto(&["exec", "--tmp", &home, "--", "true"]);
         assert_refused(&person, &output, "state_exposed", "");
-        let output = person.cto(&["exec", "--tmp", &kept, "--", "true"]);
+        let below = tempfile::tempdir_in("/tmp").unwrap();
+        let owner = person.as_user.then(|| UNPRIVILEGED.parse().unwrap());
+        std::os::unix::fs::chown(below.path(), owner, owner).unwrap();
+        let ws = below.path().display().to_string();
+        let output = person.cto(&["exec", "--tmp", &kept, "--workspace", &ws, "--", "true"]);
         assert_refused(&person, &output, "bad_path", "/tmp");
     }
 }

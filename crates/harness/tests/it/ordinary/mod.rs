@@ -3,6 +3,7 @@
 
 mod linux;
 mod modes;
+mod repository;
 mod tracing;
 
 use std::process::Command;

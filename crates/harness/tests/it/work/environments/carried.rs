@@ -5,6 +5,7 @@ use std::fs;
 use cto_testkit::{shell, write};
 
 use super::*;
+use crate::fixtures::people::houses;
 
 fn right() -> String {
     write("answer.txt", "right\n")
@@ -236,4 +237,31 @@ fn tools_are_told_what_keeps_them_honest() {
     let test = "test -z \"$TOX_OVERRIDE\" && grep -qx right answer.txt";
     let (answer, bundle) = attempt(&house, &repo, &[right()], &["--test", test]);
     assert_passed(&answer, &bundle, "an editable install");
+}
+
+#[test]
+fn an_ordinary_user_has_them_as_root_has() {
+    for kind in KINDS {
+        for (files, carried) in SIZES {
+            for house in houses() {
+                let house = house.with("CTO_TEST_WORKSPACE", kind);
+                let repo = repo_ignoring(&house, "anybody");
+                install(&repo, "node_modules", files);
+                repo.write("node_modules/.npmrc", "do-not-show-me\n");
+                house.hand_over(&repo.dir);
+                let write_there = "echo new > node_modules/new && echo more >> node_modules/pkg/tool && \
+                                   rm node_modules/pkg/f1";
+                let test = format!(
+                    "grep -qx right answer.txt node_modules/pkg/tool && test -e node_modules/pkg/f1 && \
+                     test ! -s node_modules/.npmrc && {write_there}"
+                );
+                let steps = [right(), shell(write_there)];
+                let more = ["--test", &test, "--test", &test];
+                let (answer, bundle) = attempt(&house, &repo, &steps, &more);
+                assert_passed(&answer, &bundle, &format!("{kind}, {carried}"));
+                assert_eq!(environment(&bundle, "node_modules")["carried"], carried);
+                assert!(repo.at("node_modules/pkg/f1").exists());
+            }
+        }
+    }
 }

@@ -193,15 +193,16 @@ fn what_is_written_in_a_submodules_place_fails() {
 }
 
 #[test]
-fn the_engine_sees_neither_history_nor_the_place_it_came_from() {
+fn the_engine_sees_neither_history_nor_what_else_lies_where_it_stands() {
     let house = house();
     let repo = Repo::new(&house, "history");
     repo.write("old-secret.txt", "in the past\n");
     repo.commit("once");
     fs::remove_file(repo.at("old-secret.txt")).unwrap();
     repo.commit("no more");
+    repo.write("only-there.log", "ignored");
     let look = format!(
-        "git log --oneline | wc -l | grep -qx 1 && ! git cat-file -e {} 2>/dev/null && ! ls {} 2>/dev/null && echo right > answer.txt",
+        "git log --oneline | wc -l | grep -qx 1 && ! git cat-file -e {} 2>/dev/null && ! ls {}/only-there.log 2>/dev/null && echo right > answer.txt",
         repo.git(&["rev-parse", "HEAD~1:old-secret.txt"]),
         repo.path(),
     );

@@ -4,6 +4,7 @@ mod asked;
 mod beside;
 mod copied;
 mod hostile_source;
+mod own_path;
 
 use cto_testkit::{Answer, Bundle, House, Repo, script, write};
 

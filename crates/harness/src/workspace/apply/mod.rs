@@ -1,6 +1,10 @@
 //! Putting a verified patch into the work tree of the person who asks for it: every touched path is
 //! proven to be what the run started from, results are made aside, and each is put in place by a
 //! rename. Nothing is staged, nothing is committed, nothing dirty is touched.
+//!
+//! - this file: looks, and the way in; `work_form.rs` files that are not their blobs
+
+mod work_form;
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, Permissions};
@@ -18,6 +22,8 @@ use crate::host::programs::Program;
 use crate::supervise::cancel::Cancel;
 use crate::workspace::git::{GitError, HarnessRepo, SourceError, SourceRepo};
 use crate::workspace::on_disk;
+
+use work_form::Blobs;
 
 /// Why a patch was not put into a work tree. Nothing was changed unless it says so.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +72,8 @@ pub struct Ready {
 pub struct Order<'a> {
     pub git: &'a Program,
     pub repository: &'a Path,
+    /// Of whoever asks, whose git has settings there.
+    pub home: Option<&'a Path>,
     /// The tree the run started from, as git names it.
     pub tree: &'a str,
     pub patch: &'a Path,
@@ -78,7 +86,7 @@ pub struct Order<'a> {
 pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     let ours = order.aside.join("ours");
     host::make_private_dir(&ours).map_err(ApplyError::Aside)?;
-    let source = SourceRepo::open(order.git, order.repository, &ours)?;
+    let source = SourceRepo::open(order.git, order.repository, &ours)?.seen_by(order.home);
     let lock = fs::File::open(&source.top).map_err(ApplyError::Aside)?;
     match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(ApplyError::Busy),
@@ -109,6 +117,12 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     repo.apply(&new, &[order.patch])
         .map_err(ApplyError::Patch)?;
     let after = on_disk::walk(&new).map_err(ApplyError::Aside)?.tree;
+    let blobs = Blobs {
+        before: (&old, before),
+        after: (&new, after),
+        paths: &order.paths,
+    };
+    let (before, after) = work_form::settle(&source, &repo, blobs)?;
     let is_applied = order
         .paths
         .iter()
@@ -455,6 +469,7 @@ mod tests {
         let order = Order {
             git: &program.unwrap(),
             repository: &top,
+            home: None,
             tree: tree.trim(),
             patch: &patch,
             paths,
