@@ -28,10 +28,6 @@ pub enum JsonError {
 }
 
 /// For counts that are left out where there is nothing to count.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands over a reference"
-)]
 pub fn is_zero(count: &u64) -> bool {
     *count == 0
 }

@@ -121,18 +121,13 @@ fn unfit(place: &Place, house: &House) -> Option<Unfit> {
     }
     let covers = |dir: &&str| Path::new(dir).starts_with(path);
     let below = |dir: &&str| path.starts_with(dir);
-    if JAILS_AROUND
-        .iter()
-        .chain(&JAILS_WHOLLY)
-        .any(|dir| covers(&dir))
-        || JAILS_WHOLLY.iter().any(|dir| below(&dir))
-    {
+    if JAILS_AROUND.iter().chain(&JAILS_WHOLLY).any(&covers) || JAILS_WHOLLY.iter().any(below) {
         return Some(Unfit::JailsOwn);
     }
     let of_people = SOURCES
         .iter()
         .any(|dir| path.starts_with(dir) && path != Path::new(dir));
-    if SYSTEM.iter().any(|dir| covers(&dir)) || (is_system(path) && !of_people) {
+    if SYSTEM.iter().any(covers) || (is_system(path) && !of_people) {
         return Some(Unfit::System);
     }
     match house.keep_away(place) {

@@ -32,8 +32,11 @@ fn tried(house: &House, repo: &Repo, steps: &[String], test: &str) -> (Answer, B
     house.run_args(&args)
 }
 
+/// What makes a work tree odd, and its name.
+type Oddity = (&'static str, fn(&Repo));
+
 /// How a work tree can differ from its blobs and be clean for its owner.
-fn odd_work_trees() -> Vec<(&'static str, fn(&Repo))> {
+fn odd_work_trees() -> Vec<Oddity> {
     fn lines(repo: &Repo, end: &str) {
         for name in ["answer.txt", "control.txt", "other.txt"] {
             let text = if name == "control.txt" {

@@ -274,6 +274,8 @@ const ONE_PLACE: &[OnePlace] = &[
             "crates/harness/src/host/workers.rs",
             // One thread per pipe of git, none of them a worker.
             "crates/harness/src/workspace/git/",
+            // The control, while the checks run in the thread of the run.
+            "crates/harness/src/run/checks/beside.rs",
             "crates/harness/src/doubles/",
         ],
     },
