@@ -1,5 +1,6 @@
 //! What the gateway of a run has seen and spent, shared by its connections.
 
+use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ struct State {
     ended: Vec<CallRecord>,
     calls: u64,
     tokens: u64,
+    /// Of calls that have not ended: what is in `tokens` already.
+    counted: BTreeMap<u64, u64>,
     bytes: u64,
     exceeded: Option<RefusalReason>,
     unrecorded: u64,
@@ -107,9 +110,19 @@ impl Ledger {
         state.exceeded = state.exceeded.or(Some(RefusalReason::Time));
     }
 
-    pub fn end(&self, record: CallRecord) {
+    /// Counts what a call costs before the engine has the end of its answer: its next call must not
+    /// be quicker than the count.
+    pub fn count_tokens(&self, record: &CallRecord) {
         let mut state = self.state();
-        state.tokens = state.tokens.saturating_add(record.tokens_spent());
+        let before = state.counted.insert(record.seq, record.tokens_spent());
+        let more = record.tokens_spent().saturating_sub(before.unwrap_or(0));
+        state.tokens = state.tokens.saturating_add(more);
+    }
+
+    pub fn end(&self, record: CallRecord) {
+        self.count_tokens(&record);
+        let mut state = self.state();
+        state.counted.remove(&record.seq);
         state.open = state.open.saturating_sub(1);
         state.ended.push(record);
         self.call_ended.notify_all();

@@ -260,6 +260,9 @@ impl<'a> ResponseForwarder<'a> {
         if self.held.is_some() && !named && (!only_an_error || self.held_is_private(&rest)) {
             return Err(Broken(outcome, why));
         }
+        call.tokens = self.reader.answer.tokens;
+        call.response_bytes = self.bytes;
+        context.ledger.count_tokens(call);
         self.release(context)?;
         context.reply.data(&rest);
         if !whole || matches!(outcome, Outcome::Truncated | Outcome::Transport) {
