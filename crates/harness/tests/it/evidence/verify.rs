@@ -133,13 +133,13 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 2);
-    assert_eq!(bundle.report()["report_renderer"], 3);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 3);
+    assert_eq!(bundle.report()["report_renderer"], 4);
     let answer = house.cto(&["verify"]);
     assert!(
         answer
             .stdout
-            .contains("re-derived from the evidence by rules 2"),
+            .contains("re-derived from the evidence by rules 3"),
         "{answer:?}"
     );
     // Without a number: the bundles of before there were numbers.
