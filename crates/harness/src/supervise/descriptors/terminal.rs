@@ -174,6 +174,10 @@ impl Terminal {
             match rustix::io::read(&self.inner, &mut buffer) {
                 Ok(read @ 1..) => {
                     self.notice_wish();
+                    if self.wanted.load(Ordering::SeqCst) {
+                        // Before its words are seen: whoever answers them types in our modes.
+                        self.keys();
+                    }
                     if takes && write_all(&self.screen, &buffer[..read]).is_err() {
                         takes = false;
                         self.hang_up.ask(SIGHUP);
