@@ -403,12 +403,12 @@ fn a_bind_mount_is_what_it_shows() {
 #[test]
 fn the_harness_hands_over_only_what_it_made() {
     let host = plain(&[
-        "/state/work/run-1/copy",
+        "/state/copies/run-1/copy",
         "/state/keys",
         "/state/runs/r/backend/scratch",
     ]);
     let house = House {
-        workshop: vec!["/state/work".into()],
+        workshop: vec!["/state/copies".into()],
         runs: Some("/state/runs".into()),
         kept: vec![KeptPlace {
             what: Kept::State,
@@ -423,11 +423,11 @@ fn the_harness_hands_over_only_what_it_made() {
         repositories: None,
     };
     for (path, fine) in [
-        ("/state/work/run-1/copy", true),
+        ("/state/copies/run-1/copy", true),
         ("/state/runs/r/backend/scratch", true),
         ("/state/runs/r/backend", false),
         ("/state/runs/r", false),
-        ("/state/work", false),
+        ("/state/copies", false),
         ("/state/keys", false),
         ("/state", false),
     ] {

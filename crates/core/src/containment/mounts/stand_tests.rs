@@ -151,14 +151,14 @@ fn where_it_cannot_the_reason_is_said_without_the_path() {
 
 #[test]
 fn a_home_in_the_repository_and_a_state_home_beside_it() {
-    let within = house("/work/app/home", &[(Kept::Home, "/work/app/home")]);
-    let app = place(Path::new("/work/app"));
+    let within = house("/srv/app/home", &[(Kept::Home, "/srv/app/home")]);
+    let app = place(Path::new("/srv/app"));
     assert_eq!(
         Stand::of(&app, &within),
         Stand::Instead(Unfit::Kept(Kept::Home))
     );
-    let beside = house("/work/home", &[(Kept::State, "/work/app-state")]);
-    assert_eq!(Stand::of(&app, &beside), Stand::Own("/work/app".into()));
+    let beside = house("/srv/home", &[(Kept::State, "/srv/app-state")]);
+    assert_eq!(Stand::of(&app, &beside), Stand::Own("/srv/app".into()));
 }
 
 /// A path of a few names that collide often with everything of interest.

@@ -364,23 +364,15 @@ impl Scanner {
     }
 
     fn escaped(&mut self, byte: u8, is_key: bool) -> Result<(), Fault> {
-        let plain = match byte {
-            b'"' | b'\\' | b'/' => byte,
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                self.state = State::Unicode {
-                    is_key,
-                    digits: 0,
-                    unit: 0,
-                };
-                return Ok(());
-            }
-            _ => return Err(Fault::Syntax),
-        };
+        if byte == b'u' {
+            self.state = State::Unicode {
+                is_key,
+                digits: 0,
+                unit: 0,
+            };
+            return Ok(());
+        }
+        let plain = short_escape(byte).ok_or(Fault::Syntax)?;
         self.half_pair()?;
         self.keep(&[plain], is_key);
         self.state = State::Text { is_key };
@@ -488,6 +480,19 @@ impl Scanner {
         self.kept = kept;
         Ok(())
     }
+}
+
+/// The byte that a backslash and this letter stand for.
+pub(super) fn short_escape(letter: u8) -> Option<u8> {
+    Some(match letter {
+        b'"' | b'\\' | b'/' => letter,
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::wire::json_scan::short_escape;
 use crate::wire::needles::{Needles, State};
 
 #[derive(Clone, Default)]
@@ -118,15 +119,7 @@ impl Unescape {
             }
             Escape::Begun => {
                 self.at = Escape::None;
-                let letter = match byte {
-                    b'"' | b'\\' | b'/' => byte,
-                    b'b' => 8,
-                    b'f' => 12,
-                    b'n' => b'\n',
-                    b'r' => b'\r',
-                    b't' => b'\t',
-                    _ => FOREIGN,
-                };
+                let letter = short_escape(byte).unwrap_or(FOREIGN);
                 Some((Letter::Byte(letter), self.begun))
             }
             Escape::Digits(count, unit) => {

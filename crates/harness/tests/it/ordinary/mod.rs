@@ -10,6 +10,9 @@ use std::process::Command;
 
 use cto_testkit::skip;
 
+/// A control for tests that also want `control.txt` to say `fine`.
+const CONTROL: &str = "--- a/control.txt\n+++ b/control.txt\n@@ -1 +1 @@\n-fine\n+broken\n";
+
 /// Is this tool installed for the whole system? Without it, what it would show is not shown.
 fn has(tool: &str) -> bool {
     let found = Command::new("sh")

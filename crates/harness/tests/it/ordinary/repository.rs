@@ -5,31 +5,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use cto_testkit::{Answer, Bundle, House, Repo, script, write};
 
+use super::CONTROL;
 use crate::house;
 
-const CONTROL: &str = "--- a/control.txt\n+++ b/control.txt\n@@ -1 +1 @@\n-fine\n+broken\n";
-
 fn tried(house: &House, repo: &Repo, steps: &[String], test: &str) -> (Answer, Bundle) {
-    let file = house.script("steps", &script(steps));
     let control = house.script("control", CONTROL);
     let test = format!("{test}; grep -qx fine control.txt");
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "Make it right",
-        "--allow",
-        ".",
-        "--test",
-        &test,
-        "--control",
-        &control,
-        "--script",
-        &file,
-        "--json",
-    ];
-    house.run_args(&args)
+    let more = ["--allow", ".", "--test", &test, "--control", &control];
+    house.try_on(repo, &script(steps), &more)
 }
 
 /// What makes a work tree odd, and its name.

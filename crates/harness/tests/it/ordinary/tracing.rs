@@ -4,7 +4,7 @@ use std::fs;
 
 use cto_testkit::{Case, Repo, script, shell, write};
 
-use super::has;
+use super::{CONTROL, has};
 use crate::assert_good;
 use crate::fixtures::people::people;
 use crate::house;
@@ -157,31 +157,10 @@ fn only_visible_checks_of_a_try_trace_and_the_verdict_says_so() {
     let ask = "python3 look.py; echo looked: $?";
     let test = format!("{ask}; grep -qx right answer.txt && grep -qx fine control.txt");
     let steps = script(&[shell(ask), write("answer.txt", "right\n")]);
-    let file = house.script("steps", &steps);
-    let control = house.script(
-        "control",
-        "--- a/control.txt\n+++ b/control.txt\n@@ -1 +1 @@\n-fine\n+broken\n",
-    );
-    let args = [
-        "try",
-        "--repo",
-        repo.path(),
-        "--task",
-        "Make it right",
-        "--allow",
-        "answer.txt",
-        "--test",
-        &test,
-        "--setup",
-        ask,
-        "--control",
-        &control,
-        "--script",
-        &file,
-        "--json",
-    ];
+    let control = house.script("control", CONTROL);
+    let asked = ["--test", &test, "--setup", ask, "--control", &control];
     for (more, looks) in [(&[][..], [3, 3]), (&["--trace"][..], [0, 3])] {
-        let (answer, bundle) = house.run_args(&[&args[..], more].concat());
+        let (answer, bundle) = house.try_on(&repo, &steps, &[&asked[..], more].concat());
         let log = bundle.text("test.log");
         assert_eq!(answer.code, Some(0), "{answer:?} {log}");
         let said = |text: &str| -> Vec<i32> {

@@ -26,21 +26,8 @@ fn a_check_over_a_directory_that_changed_is_run_again() {
         // Green at once where the flag is; otherwise it waits, so that the owner can put it there.
         let test = "echo waiting-for-owner; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
                     test -e node_modules/flag && break; sleep 0.2; done; grep -qx right answer.txt";
-        let script = house.script("steps", &script(&[write("answer.txt", "right\n")]));
-        let args = [
-            "try",
-            "--repo",
-            repo.path(),
-            "--task",
-            "Make it right",
-            "--allow",
-            ".",
-            "--test",
-            test,
-            "--script",
-            &script,
-        ];
-        let mut child = house.start(&args);
+        let steps = script(&[write("answer.txt", "right\n")]);
+        let mut child = house.start_try(&repo, &steps, &["--allow", ".", "--test", test]);
         assert!(seen_in_log(&house, "\nwaiting-for-owner"), "{kind}");
         repo.write("node_modules/flag", "the owner was here\n");
         assert!(child.wait().unwrap().success(), "{kind}");
