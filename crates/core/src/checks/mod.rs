@@ -2,11 +2,13 @@
 //!
 //! - `control.rs` the must-fail control: what is added so that a runner must turn red
 //! - `runner_output.rs` counts and test names in the output of known runners
+//! - `known_baseline.rs` a baseline that ran before, and when it may be relied on
 //! - `test_ids.rs` did every test of the baseline run again? `test_log.rs` the frames of `test.log`
 //!
 //! Imports: values to engine. Output can only turn a pass into a failure, never the other way.
 
 pub mod control;
+pub mod known_baseline;
 pub mod runner_output;
 pub mod test_ids;
 pub mod test_log;

@@ -3,7 +3,7 @@
 //! - `event.rs` the whole event vocabulary; `chain.rs` the hash chain; `order.rs` the legal orders
 //! - `facts.rs` what a chain says; `rules.rs` by which rules it is judged; `judge/` the verdict
 //! - `attempt/` what an engine tried that is forbidden; `trace.rs` what the harness did
-//! - `not_counted.rs` commands that decide nothing
+//! - `verification.rs` what became of the checks; `not_counted.rs` commands that decide nothing
 //! - `invariant.rs` two promises as types that have no other value
 //!
 //! Imports: values, workspace, containment, task, wire, records. Imported by every room from bundle
@@ -19,6 +19,7 @@ pub mod not_counted;
 pub mod order;
 pub mod rules;
 pub mod trace;
+pub mod verification;
 
 #[cfg(test)]
 #[path = "run_tests.rs"]
