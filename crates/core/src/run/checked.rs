@@ -23,6 +23,9 @@ pub struct Check {
     pub command: String,
     pub end: ProcessEnd,
     pub duration_ms: u64,
+    /// Programs that the last words of a red command say are not there (`checks/lacking.rs`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
 }
 
 /// The same commands where they had to fail.
