@@ -13,7 +13,7 @@ use crate::checks::test_ids::{CommandTests, TestIdDocument, TestIds};
 use crate::checks::test_log::{self, FoundLog, LogReader, Section};
 use crate::containment::Containment;
 use crate::run::event::{BaselineRelied, Check, ProcessEnd, Toolchain};
-use crate::run::judge::lacks_a_program;
+use crate::run::judge::may_lack_a_program;
 use crate::task::contract::{Limits, Runner};
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
@@ -127,7 +127,7 @@ pub fn may_be_kept(ids: &TestIdDocument) -> bool {
 
 fn came_to_their_ends(checks: &[Check]) -> bool {
     let own_end = |check: &Check| {
-        matches!(check.end, ProcessEnd::Exited { .. }) && !lacks_a_program(check.end)
+        matches!(check.end, ProcessEnd::Exited { .. }) && !may_lack_a_program(check)
     };
     !checks.is_empty() && checks.iter().all(own_end)
 }

@@ -188,6 +188,7 @@ fn check(end: ProcessEnd) -> Check {
         command: "pytest".into(),
         end,
         duration_ms: 5,
+        lacks: Vec::new(),
     }
 }
 

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
+pub use crate::run::checked::{
+    BaselineRelied, Check, CheckKind, ControlRun, TestsCompared, VerificationCompleted,
+};
 use crate::run::rules::RulesNumber;
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};
@@ -18,10 +21,6 @@ use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
-
-pub use crate::run::verification::{
-    BaselineRelied, Check, CheckKind, ControlRun, TestsCompared, VerificationCompleted,
-};
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {

@@ -1,9 +1,9 @@
 //! A run as data: what happened, in which order it may happen, and what it means.
 //!
-//! - `event.rs` the whole event vocabulary; `chain.rs` the hash chain; `order.rs` the legal orders
+//! - `event.rs` the whole event vocabulary, `checked.rs` what the checks' own carries; `chain.rs` the hash chain; `order.rs` the legal orders
 //! - `facts.rs` what a chain says; `rules.rs` by which rules it is judged; `judge/` the verdict
 //! - `attempt/` what an engine tried that is forbidden; `trace.rs` what the harness did
-//! - `verification.rs` what became of the checks; `not_counted.rs` commands that decide nothing
+//! - `not_counted.rs` commands that decide nothing
 //! - `invariant.rs` two promises as types that have no other value
 //!
 //! Imports: values, workspace, containment, task, wire, records. Imported by every room from bundle
@@ -11,6 +11,7 @@
 
 pub mod attempt;
 pub mod chain;
+pub mod checked;
 pub mod event;
 pub mod facts;
 pub mod invariant;
@@ -19,7 +20,6 @@ pub mod not_counted;
 pub mod order;
 pub mod rules;
 pub mod trace;
-pub mod verification;
 
 #[cfg(test)]
 #[path = "run_tests.rs"]

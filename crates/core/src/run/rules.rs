@@ -31,8 +31,10 @@ pub enum Rules {
     /// A command that ends with 126 or 127 on the untouched copy as well lacks a program: nothing is
     /// said about the change.
     Three,
-    /// Judges facts as rules 3 do. Tests may have been compared with a baseline that an earlier run
-    /// made, where it is in the bundle whole and no test was lost (`verify/relied.rs`).
+    /// The same of a command that ends otherwise, where its last words name a program that is not
+    /// there, and those of the untouched copy name it too.
+    /// Tests may have been compared with a baseline that an earlier run made, where it is in the bundle
+    /// whole and no test was lost (`verify/relied.rs`).
     Four,
 }
 

@@ -6,7 +6,7 @@
 //! - `copies.rs` where they run; `must_fail.rs` the control, `baseline.rs` the baseline, `beside.rs`
 //!   both while the checks run
 //! - `kept.rs` baselines of earlier runs; `known.rs` by what one is known again
-//! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
+//! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran; `last_words.rs` what one lacked
 
 pub mod known;
 
@@ -16,6 +16,7 @@ mod baseline;
 mod beside;
 mod copies;
 mod kept;
+mod last_words;
 mod log;
 mod must_fail;
 mod session;

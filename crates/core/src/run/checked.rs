@@ -1,5 +1,4 @@
-//! What `verification.completed` carries: the commands, where they had to fail, and the baseline that
-//! their tests were compared with.
+//! What `verification.completed` carries: each command and how it ended, the control, the baseline.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +25,9 @@ pub struct Check {
     pub command: String,
     pub end: ProcessEnd,
     pub duration_ms: u64,
+    /// Programs that the last words of a red command say are not there (`checks/lacking.rs`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<String>,
 }
 
 /// The same commands where they had to fail.
@@ -135,7 +137,7 @@ pub struct TestsCompared {
 pub struct BaselineRelied {
     /// Of everything that a baseline depends on.
     pub key: Digest,
-    /// When its last command ended.
+    /// When its last command had ended.
     pub made_at: Utc,
     /// The run that made it.
     pub run_id: RunId,
