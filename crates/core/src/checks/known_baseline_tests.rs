@@ -49,9 +49,12 @@ fn parts() -> BaselineParts {
     }
 }
 
+type Change = (&'static str, fn(&mut BaselineParts));
+type Forgery = (&'static str, fn(&mut KeptBaseline));
+
 /// Changes of every field, in several spellings. Whoever adds a field has to say here what changes
 /// it: the first lines name them all.
-fn changes() -> Vec<(&'static str, fn(&mut BaselineParts))> {
+fn changes() -> Vec<Change> {
     let BaselineParts {
         binary: _,
         host: _,
@@ -314,7 +317,7 @@ fn it_is_known_by_its_key_for_a_week() {
     ] {
         assert_eq!(kept.is_known(&digest(key), now), want, "{what}");
     }
-    let forged: [(&str, fn(&mut KeptBaseline)); 4] = [
+    let forged: [Forgery; 4] = [
         ("another version", |kept| kept.schema_version = 2),
         ("no check", |kept| kept.checks.clear()),
         ("a check that timed out", |kept| {

@@ -18,6 +18,7 @@ use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::values::time::Utc;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use crate::evidence::secrets::Secrets;
 use crate::host::files;
@@ -65,9 +66,17 @@ pub fn find(home: &Home, key: &Digest, now: Utc, secrets: &Secrets) -> Option<Kn
         known.kept.is_known(key, now) && !secret(&known.document) && !secret(&known.log)
     });
     if found.is_none() {
-        let _ = unlinkat(&room, &name, AtFlags::empty());
+        remove(home, &room, OsStr::new(&name));
     }
     found
+}
+
+/// What has this name goes, whatever it is; a link is not followed.
+fn remove(home: &Home, room: &OwnedFd, name: &OsStr) {
+    // What cannot be removed is not used either.
+    if unlinkat(room, name, AtFlags::empty()) == Err(Errno::ISDIR) {
+        let _ = files::remove_tree(&place(home).join(name));
+    }
 }
 
 fn read(room: &OwnedFd, name: &str) -> Option<Known> {
@@ -128,7 +137,7 @@ pub fn keep(home: &Home, known: &Known, now: Utc) -> io::Result<()> {
 /// Lets go of one.
 pub fn forget(home: &Home, key: &Digest) {
     if let Some(room) = room(home) {
-        let _ = unlinkat(&room, key.to_hex(), AtFlags::empty());
+        remove(home, &room, OsStr::new(&key.to_hex()));
     }
 }
 
@@ -140,12 +149,9 @@ pub fn sweep(home: &Home, now: Utc) {
         let Ok(meta) = fs::symlink_metadata(entry.path()) else {
             continue;
         };
-        if meta.is_dir() {
-            let _ = files::remove_tree(&entry.path());
-        } else if let Some(time) = time_to_stay(&entry.file_name(), &meta, now) {
-            stays.push((time, meta.len(), entry.path()));
-        } else {
-            let _ = unlinkat(&room, entry.file_name(), AtFlags::empty());
+        match time_to_stay(&entry.file_name(), &meta, now) {
+            Some(time) => stays.push((time, meta.len(), entry.path())),
+            None => remove(home, &room, &entry.file_name()),
         }
     }
     stays.sort_by(|one, other| other.cmp(one));

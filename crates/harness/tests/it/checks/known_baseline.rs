@@ -207,7 +207,7 @@ fn entries_that_are_not_ours_and_whole_are_as_good_as_none() {
     passing(&house, &repo, &[]);
     let file = only_kept(&house);
     let whole = fs::read(&file).unwrap();
-    let elsewhere = house.root().join("elsewhere");
+    let elsewhere = house.root().join("another-name");
     let put = |bytes: &[u8]| {
         let _ = fs::remove_file(&file);
         fs::write(&file, bytes).unwrap();

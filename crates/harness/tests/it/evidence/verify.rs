@@ -133,8 +133,8 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 3);
-    assert_eq!(bundle.report()["report_renderer"], 4);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 4);
+    assert_eq!(bundle.report()["report_renderer"], 5);
     let answer = house.cto(&["verify"]);
     assert!(
         answer

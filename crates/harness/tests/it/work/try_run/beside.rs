@@ -228,8 +228,8 @@ fn a_report_has_the_time_of_each_step() {
         ]
     );
     let number = |name: &str| times[name].as_u64().unwrap();
-    assert_eq!(number("own_ms") + number("commands_ms"), number("total_ms"));
-    assert!(number("commands_ms") > 0 && number("own_ms") > 0, "{times}");
+    assert!(number("own_ms") > 0, "{times}");
+    assert!(number("own_ms") < number("total_ms"), "{times}");
     let line = format!("in all {} ms", number("total_ms"));
     assert!(bundle.text("report.md").contains(&line));
     let shown = house.cto(&["show", &bundle.run_id()]);
