@@ -253,6 +253,7 @@ mod tests {
                 command: "cargo test --no-fail-fast".into(),
                 end,
                 duration_ms: 1,
+                lacks: Vec::new(),
             }],
             commands: vec![CommandTests {
                 command: "cargo test".into(),

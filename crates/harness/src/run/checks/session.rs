@@ -23,6 +23,7 @@ use cto_core::workspace::tree::{self, FileKind};
 
 use super::beside::Beside;
 use super::copies::ReadyCopy;
+use super::last_words::LastWords;
 use super::log::{self, TestLog};
 use super::test_names::{self, Witness};
 use crate::evidence::EvidenceError;
@@ -185,11 +186,7 @@ impl<'a> Session<'a> {
         };
         done.checks = ran.checks;
         if !green(&done.checks) {
-            if done
-                .checks
-                .iter()
-                .any(|check| judge::lacks_a_program(check.end))
-            {
+            if done.checks.iter().any(judge::may_lack_a_program) {
                 done.baseline_checks = self.anyway()?;
             }
             return Ok((done, None));
@@ -278,9 +275,11 @@ impl<'a> Session<'a> {
             }
             let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
             let mut section = self.begin(what.section, command)?;
+            let mut last = LastWords::default();
             let ended = supervise::run(&launch, self.execution.cancel, &mut |stream, bytes| {
                 section.push(bytes);
                 ran.recent.push(stream, bytes);
+                last.push(stream, bytes);
                 if let Some(heard) = &mut heard {
                     heard.hear(stream, bytes);
                 }
@@ -304,6 +303,7 @@ impl<'a> Session<'a> {
                 command,
                 end: ended.end,
                 duration_ms: ended.duration_ms,
+                lacks: last.lacking(ended.end, self.secrets),
             });
             ran.numbers.push(self.log.number());
             if self.has_changed(ready) {
@@ -335,6 +335,7 @@ impl<'a> Session<'a> {
             command: command.to_owned(),
             end: ProcessEnd::Lost,
             duration_ms: 0,
+            lacks: Vec::new(),
         };
         self.log.end(section, check.end, check.duration_ms);
         Ok(check)
