@@ -114,7 +114,7 @@ impl Session<'_> {
         let mut baseline = done.ran.tests.into_iter();
         let named = |(command, verified): (&String, TestIds)| CommandTests {
             command: command.clone(),
-            baseline: baseline.next().unwrap_or_default(),
+            baseline: baseline.next().unwrap_or_default().ids,
             verified,
         };
         let commands = self.execution.plan.contract.verification_commands.iter();

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
-use cto_core::checks::control;
-use cto_core::checks::test_ids::{TestIdDocument, TestIds};
+use cto_core::checks::runner_output::Heard;
+use cto_core::checks::test_files;
+use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
@@ -130,7 +131,7 @@ pub(super) struct Ran {
     /// The end of their output, for counting.
     pub recent: Recent,
     /// The tests of each command.
-    pub tests: Vec<TestIds>,
+    pub tests: Vec<Heard>,
     /// Which section of the log each of them is.
     pub numbers: Vec<u64>,
 }
@@ -212,7 +213,11 @@ impl<'a> Session<'a> {
         }
         done.control = Some(self.control_or(under_way.control)?);
         let ids = match self.runner() {
-            Some(runner) => Some(self.compare(runner, ran.tests, under_way.baseline)?),
+            Some(runner) => Some(self.compare(
+                runner,
+                ran.tests.into_iter().map(|heard| heard.ids).collect(),
+                under_way.baseline,
+            )?),
             None => None,
         };
         Ok((done, ids))
@@ -223,13 +228,13 @@ impl<'a> Session<'a> {
         let baseline = self.workspace.baseline();
         let changed = || self.measured.changes.iter().map(|change| &change.path);
         let is_named = |path: &&TreePath| {
-            control::is_runner_config(path)
-                || (baseline.contains_key(*path) && control::is_test_file(path))
+            test_files::is_runner_config(path)
+                || (baseline.contains_key(*path) && test_files::is_test_file(path))
         };
         VerificationCompleted {
             tree: Some(tree::tree_digest(&self.measured.tree)),
             changed_test_files: changed().filter(is_named).cloned().collect(),
-            runner_takeovers: control::runner_takeovers(
+            runner_takeovers: test_files::runner_takeovers(
                 changed(),
                 &self.execution.plan.contract.allowed_paths,
             ),
@@ -366,7 +371,7 @@ impl<'a> Session<'a> {
     /// Test files of the result that are not as they were when the checks began.
     fn rewritten(&self, copy: &PrivateCopy) -> Vec<TreePath> {
         let is_text = |(path, entry): &(&TreePath, &tree::Entry)| {
-            entry.kind != FileKind::Symlink && control::is_test_source(path)
+            entry.kind != FileKind::Symlink && test_files::is_test_source(path)
         };
         copy.no_longer(self.measured.tree.iter().filter(is_text))
     }

@@ -6,6 +6,7 @@ pub mod cheats;
 pub mod known_baseline;
 pub mod node_attacks;
 pub mod pytest_attacks;
+pub mod pytest_control;
 pub mod shell_attacks;
 pub mod unittest_attacks;
 pub mod verification_log;
