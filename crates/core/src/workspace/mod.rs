@@ -5,12 +5,15 @@
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
 //!   time each file of a copy gets; `tools.rs` variables that keep tools honest
+//! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
 //!
 //! Imports: values. Imported by the rooms above it.
 
 pub mod change;
 pub mod checkout;
 pub mod environment;
+pub mod lfs;
+pub mod near_tags;
 pub mod patch;
 pub mod patch_stat;
 pub mod times;
