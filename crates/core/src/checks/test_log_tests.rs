@@ -15,6 +15,7 @@ fn check(kind: CheckKind, code: u8) -> Check {
         command: "sh t".into(),
         end: ProcessEnd::Exited { code },
         duration_ms: 7,
+        lacks: Vec::new(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
-use crate::run::not_counted::NotCounted;
+pub use crate::run::checked::{Check, CheckKind, ControlRun, TestsCompared, VerificationCompleted};
 use crate::run::rules::RulesNumber;
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};
@@ -14,7 +14,6 @@ use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
 use crate::values::json::is_zero;
-use crate::values::paths::TreePath;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
@@ -347,118 +346,6 @@ pub struct DiffChecked {
     pub changes: Vec<Change>,
     pub scratch: ScratchCount,
     pub blockers: Vec<Code>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckKind {
-    Visible,
-    Hidden,
-}
-
-/// One verification command in the pristine copy.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Check {
-    pub kind: CheckKind,
-    pub command: String,
-    pub end: ProcessEnd,
-    pub duration_ms: u64,
-}
-
-/// The same commands where they had to fail.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ControlRun {
-    Ran {
-        checks: Vec<Check>,
-        /// Failing tests the harness added, for runners that report a count.
-        failures_added: Option<u64>,
-        /// The count the runner reported. It can turn a pass into a failure, never the reverse.
-        failures_reported: Option<u64>,
-    },
-    CouldNotRun {
-        reason: String,
-    },
-    None {
-        reason: String,
-    },
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct VerificationCompleted {
-    /// Why nothing ran; null when something did.
-    pub not_run: Option<String>,
-    pub checks: Vec<Check>,
-    /// Null until the commands themselves were green: a red run needs no control.
-    pub control: Option<ControlRun>,
-    pub log_sha256: Digest,
-    /// Tree the commands ran on; equal to the measured result tree.
-    pub tree: Option<Digest>,
-    /// Why the pristine copy could not be made to equal the measured tree.
-    pub mismatch: Option<String>,
-    /// Verification files of the baseline that the engine changed, and configuration of a runner.
-    pub changed_test_files: Vec<TreePath>,
-    /// Changed files that take over how checks are run, and that the contract does not allow by
-    /// name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub runner_takeovers: Vec<TreePath>,
-    /// Test files that were rewritten while the checks ran.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rewritten_test_files: Vec<TreePath>,
-    /// The nonce that frames `test.log`; told only here, when nothing of the contract runs any
-    /// more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_nonce: Option<String>,
-    /// The commands on the untouched baseline, where a runner names its tests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub baseline_checks: Vec<Check>,
-    /// Whether every test of the baseline ran again; absent where no runner is declared or a check
-    /// was red.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests: Option<TestsCompared>,
-    /// What there is to be said about the environments the commands ran with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub environment_notes: Vec<String>,
-    /// Commands that ran while an environment was changed by its owner, and were run again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub not_counted: Vec<NotCounted>,
-    pub blockers: Vec<Code>,
-}
-
-impl VerificationCompleted {
-    /// Nothing ran yet.
-    pub fn nothing(log_sha256: Digest) -> Self {
-        Self {
-            not_run: None,
-            checks: Vec::new(),
-            control: None,
-            log_sha256,
-            tree: None,
-            mismatch: None,
-            changed_test_files: Vec::new(),
-            runner_takeovers: Vec::new(),
-            rewritten_test_files: Vec::new(),
-            log_nonce: None,
-            baseline_checks: Vec::new(),
-            tests: None,
-            environment_notes: Vec::new(),
-            not_counted: Vec::new(),
-            blockers: Vec::new(),
-        }
-    }
-}
-
-/// The tests of the baseline beside those that were verified; all of them are in `test-ids.json`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct TestsCompared {
-    pub ids_sha256: Digest,
-    pub baseline_ids: u64,
-    pub verified_ids: u64,
-    /// Why there was nothing to compare with; null when there was.
-    pub not_seen: Option<String>,
-    pub missing_count: u64,
-    /// The first tests of the baseline that did not run again, each with what became of it.
-    pub missing: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

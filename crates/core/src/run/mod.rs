@@ -1,6 +1,6 @@
 //! A run as data: what happened, in which order it may happen, and what it means.
 //!
-//! - `event.rs` the whole event vocabulary; `chain.rs` the hash chain; `order.rs` the legal orders
+//! - `event.rs` the whole event vocabulary, `checked.rs` what the checks' own carries; `chain.rs` the hash chain; `order.rs` the legal orders
 //! - `facts.rs` what a chain says; `rules.rs` by which rules it is judged; `judge/` the verdict
 //! - `attempt/` what an engine tried that is forbidden; `trace.rs` what the harness did
 //! - `not_counted.rs` commands that decide nothing
@@ -11,6 +11,7 @@
 
 pub mod attempt;
 pub mod chain;
+pub mod checked;
 pub mod event;
 pub mod facts;
 pub mod invariant;

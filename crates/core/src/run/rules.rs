@@ -31,18 +31,22 @@ pub enum Rules {
     /// A command that ends with 126 or 127 on the untouched copy as well lacks a program: nothing is
     /// said about the change.
     Three,
+    /// The same of a command that ends otherwise, where its last words name a program that is not
+    /// there, and those of the untouched copy name it too.
+    Four,
 }
 
 impl Rules {
-    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three];
+    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three, Self::Four];
     /// The only rules a new run is sealed with.
-    pub const NEWEST: Self = Self::Three;
+    pub const NEWEST: Self = Self::Four;
 
     pub fn number(self) -> RulesNumber {
         RulesNumber(match self {
             Self::One => 1,
             Self::Two => 2,
             Self::Three => 3,
+            Self::Four => 4,
         })
     }
 

@@ -1,4 +1,4 @@
-//! The contract: what was asked, fully resolved, and its two digests.
+//! The contract: what was asked, fully resolved. Its bytes and two digests are in `document.rs`.
 //!
 //! `contract.json` is the RFC 8785 form of [`Contract`], so `sha256sum contract.json` *is* the
 //! contract digest. The task digest is the same without `lane`: equal for every engine.
@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::containment::Containment;
-use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
+use crate::task::case_file::{CaseFile, ControlSource};
+pub use crate::task::document::{ContractDocument, InvalidContract, SealedContract};
+pub use crate::task::lane::{Lane, ModelPair};
 pub use crate::task::limits::{LimitChanges, Limits};
-use crate::task::source::{RepositoryName, Source};
+use crate::task::source::Source;
 pub use crate::task::stage::{MutationMode, Stage};
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
-use crate::values::ids::{CaseId, EngineId};
-use crate::values::json::{self, JsonError};
+use crate::values::ids::CaseId;
 use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::PathRule;
 use crate::workspace::tree::Tree;
@@ -104,12 +104,6 @@ pub struct HiddenVerification {
     pub files: BTreeMap<String, Digest>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ModelPair {
-    pub provider: String,
-    pub model: String,
-}
-
 /// What kind of task this is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -119,34 +113,6 @@ pub enum Label {
     Case,
     /// An operator's own words on an operator's own repository. It proves no stage.
     Try,
-}
-
-/// Who does it: everything an approval binds beyond the task itself.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Lane {
-    pub engine: EngineId,
-    pub executable_sha256: MaybeKnown<Digest>,
-    pub model: Option<ModelPair>,
-    pub stage: Stage,
-    /// `none` where no target exists.
-    pub target_head: MaybeKnown<String>,
-    /// The script a scripted engine plays, by digest.
-    pub script_sha256: Option<Digest>,
-    /// The event by which this engine says that it is done.
-    pub terminal_event: EventType,
-    /// What the engine was made from, as its source admission pins it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source_pin: Option<String>,
-    /// The containment policy: what a jail of this lane enforces; absent until the tree was found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub containment: Option<Containment>,
-    /// The repository that is copied, once it was looked at. Not of the task: two clones have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repository: Option<RepositoryName>,
-    /// Places of the host that the operator has shown beside the programs it finds by itself, with
-    /// the home written as `~`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub toolchains: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -315,96 +281,12 @@ impl Contract {
     }
 }
 
-/// `contract.json` when the case could not be resolved.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct InvalidContract {
-    pub invalid: bool,
-    pub errors: Vec<ContractIssue>,
-}
-
-/// What `contract.json` holds.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ContractDocument {
-    Valid(Box<Contract>),
-    Invalid(InvalidContract),
-}
-
-/// `contract.json` as bytes, with both digests.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SealedContract {
-    pub bytes: Vec<u8>,
-    pub task_digest: Digest,
-    pub contract_digest: Digest,
-}
-
-impl ContractDocument {
-    pub fn valid(&self) -> Option<&Contract> {
-        match self {
-            Self::Valid(contract) => Some(contract),
-            Self::Invalid(_) => None,
-        }
-    }
-
-    pub fn seal(&self) -> Result<SealedContract, JsonError> {
-        match self {
-            Self::Valid(contract) => {
-                let bytes = json::canonical(contract)?;
-                let contract_digest = Digest::of(&bytes);
-                Ok(SealedContract {
-                    task_digest: task_digest(&bytes)?,
-                    contract_digest,
-                    bytes,
-                })
-            }
-            Self::Invalid(invalid) => {
-                let bytes = json::canonical(invalid)?;
-                let digest = Digest::of(&bytes);
-                Ok(SealedContract {
-                    bytes,
-                    task_digest: digest,
-                    contract_digest: digest,
-                })
-            }
-        }
-    }
-
-    /// Reads a `contract.json`, ours or a stranger's, and recomputes its digests from the bytes.
-    pub fn read(bytes: &[u8]) -> Result<(Self, SealedContract), JsonError> {
-        let value = json::parse_strict(bytes)?;
-        let canonical = json::canonical_value(&value)?;
-        let contract_digest = Digest::of(&canonical);
-        if value.get("invalid").is_some() {
-            let invalid = serde_json::from_value(value).map_err(JsonError::Shape)?;
-            let sealed = SealedContract {
-                bytes: canonical,
-                task_digest: contract_digest,
-                contract_digest,
-            };
-            return Ok((Self::Invalid(invalid), sealed));
-        }
-        let contract = serde_json::from_value(value).map_err(JsonError::Shape)?;
-        let sealed = SealedContract {
-            task_digest: task_digest(&canonical)?,
-            contract_digest,
-            bytes: canonical,
-        };
-        Ok((Self::Valid(Box::new(contract)), sealed))
-    }
-}
-
-/// Digest of the canonical contract with `lane` removed.
-fn task_digest(contract: &[u8]) -> Result<Digest, JsonError> {
-    let mut value = json::parse_strict(contract)?;
-    if let Some(map) = value.as_object_mut() {
-        map.remove("lane");
-    }
-    Ok(Digest::of(&json::canonical_value(&value)?))
-}
-
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::task::case_file;
+    use crate::task::case_file::{self, ContractIssue};
+    use crate::task::document::task_digest;
+    use crate::values::json;
 
     pub const CASE: &str = r#"schema_version = 1
 task_id = "demo"

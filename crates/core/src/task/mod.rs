@@ -1,13 +1,16 @@
 //! What is asked for: the case file, the contract it becomes, limits, and the source repository.
 //!
 //! - `case_file.rs` `case.toml`, parsed once, every error with line and column
-//! - `contract.rs` the resolved contract and its two digests; `stage.rs` stages and modes
+//! - `contract.rs` the resolved contract, `lane.rs` who does it; `document.rs` its bytes and two digests
+//! - `stage.rs` stages and modes
 //! - `limits.rs` limits of a run; `source.rs` the repository a try copies, looked at twice
 //!
 //! Imports: values, workspace, containment. Imported by the rooms above it.
 
 pub mod case_file;
 pub mod contract;
+pub mod document;
+pub mod lane;
 pub mod limits;
 pub mod source;
 pub mod stage;

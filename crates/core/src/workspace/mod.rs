@@ -4,7 +4,8 @@
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
-//!   time each file of a copy gets; `tools.rs` variables that keep tools honest
+//!   time each file of a copy gets
+//! - `tool_home.rs` what tools keep in their user's home; `tools.rs` variables that keep them honest
 //! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
 //!
 //! Imports: values. Imported by the rooms above it.
@@ -17,5 +18,6 @@ pub mod near_tags;
 pub mod patch;
 pub mod patch_stat;
 pub mod times;
+pub mod tool_home;
 pub mod tools;
 pub mod tree;

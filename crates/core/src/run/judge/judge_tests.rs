@@ -22,6 +22,7 @@ pub(super) fn check(kind: CheckKind, command: &str, end: ProcessEnd) -> Check {
         command: command.into(),
         end,
         duration_ms: 1,
+        lacks: Vec::new(),
     }
 }
 

@@ -22,7 +22,9 @@ use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
-pub use verification::{lacks_a_program, verification_blockers, verification_codes};
+pub use verification::{
+    lacks_a_program, may_lack_a_program, verification_blockers, verification_codes,
+};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Judgement {

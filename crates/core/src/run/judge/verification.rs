@@ -91,8 +91,8 @@ pub fn verification_blockers(
                     check.command
                 )),
             )),
-            _ if rules >= Rules::Three && lacks_one_anyway(check, done) => {
-                out.push(without_a_program(check));
+            _ if lacks_one_anyway(rules, check, done) => {
+                out.push(without_a_program(rules, check));
             }
             end => out.push(Blocker::new(
                 Code::VerificationFailed,
@@ -122,22 +122,56 @@ pub fn lacks_a_program(end: ProcessEnd) -> bool {
     matches!(end, ProcessEnd::Exited { code: 126 | 127 })
 }
 
+/// Is it worth asking whether a red command is red without the change as well, for want of a program?
+pub fn may_lack_a_program(check: &Check) -> bool {
+    lacks_a_program(check.end) || !check.lacks.is_empty()
+}
+
 /// Did the command end in the same way where nothing was changed?
-fn lacks_one_anyway(check: &Check, done: &VerificationCompleted) -> bool {
-    let same = |other: &Check| other.command == check.command && other.end == check.end;
+fn lacks_one_anyway(rules: Rules, check: &Check, done: &VerificationCompleted) -> bool {
+    let by_its_end = rules >= Rules::Three && lacks_a_program(check.end);
+    let same_program = |other: &Check| {
+        let shared = check.lacks.iter().any(|name| other.lacks.contains(name));
+        // A number that means nothing else speaks for itself where no program was named.
+        let unnamed = check.lacks.is_empty() || other.lacks.is_empty();
+        shared || (by_its_end && (rules < Rules::Four || unnamed))
+    };
+    let same = |other: &Check| {
+        other.command == check.command && other.end == check.end && same_program(other)
+    };
+    let named = rules >= Rules::Four && !check.lacks.is_empty();
     let visible = check.kind == CheckKind::Visible;
-    visible && lacks_a_program(check.end) && done.baseline_checks.iter().any(same)
+    visible && (by_its_end || named) && done.baseline_checks.iter().any(same)
 }
 
 /// The chain carries it where it ends: no gate saw it.
-fn without_a_program(check: &Check) -> Blocker {
-    let detail = format!(
-        "{}, and on the untouched copy as well: a program it starts is not there or not shown, see test.log; --toolchain PATH shows one",
-        describe(check, check.end)
-    );
+fn without_a_program(rules: Rules, check: &Check) -> Blocker {
+    let ended = describe(check, check.end);
+    let detail = if rules < Rules::Four || check.lacks.is_empty() {
+        format!(
+            "{ended}, and on the untouched copy as well: a program it starts is not there or not shown, see test.log; --toolchain PATH shows one"
+        )
+    } else {
+        format!(
+            "{ended}, and on the untouched copy as well: it looked for {}, not there or not shown; {}",
+            check.lacks.join(", "),
+            shown_by(&check.lacks)
+        )
+    };
     Blocker {
         event: Some(EventType::RunCompleted),
         ..Blocker::new(Code::ToolchainUnavailable, Some(detail))
+    }
+}
+
+/// The flag that shows what was looked for. A relative path is of an environment.
+fn shown_by(names: &[String]) -> &'static str {
+    let of_repository =
+        |name: &String| name.contains('/') && !name.starts_with('/') && !name.starts_with('~');
+    if names.iter().all(of_repository) {
+        "--input DIR brings an ignored directory along"
+    } else {
+        "--toolchain PATH shows a program or a directory of them"
     }
 }
 

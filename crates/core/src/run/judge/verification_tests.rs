@@ -263,6 +263,67 @@ fn a_program_that_is_not_there_says_nothing_about_the_change() {
     );
 }
 
+#[test]
+fn a_program_missing_behind_another_is_named_by_both() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let (unavailable, failed) = (["toolchain_unavailable"], ["verification_failed"]);
+    type Side<'a> = (u8, &'a [&'a str]);
+    // rules, on the change, on the untouched copy
+    let rows: [(u32, Side<'_>, Side<'_>, [&str; 1]); 13] = [
+        (4, (2, &["pytest"]), (2, &["pytest"]), unavailable),
+        (4, (1, &["a", "pytest"]), (1, &["pytest", "z"]), unavailable),
+        (4, (127, &["pytest"]), (127, &["pytest"]), unavailable),
+        (4, (127, &[]), (127, &[]), unavailable),
+        (4, (127, &["pytest"]), (127, &[]), unavailable),
+        // The untouched copy says nothing of the kind, or something else.
+        (4, (2, &["pytest"]), (0, &[]), failed),
+        (4, (2, &["pytest"]), (2, &[]), failed),
+        (4, (2, &[]), (2, &["pytest"]), failed),
+        (4, (2, &["pytest"]), (1, &["pytest"]), failed),
+        (4, (2, &["pytest"]), (2, &["eslint"]), failed),
+        (4, (127, &["pytest"]), (127, &["eslint"]), failed),
+        // Older rules ask for the number alone.
+        (3, (2, &["pytest"]), (2, &["pytest"]), failed),
+        (3, (127, &["pytest"]), (127, &["eslint"]), unavailable),
+    ];
+    for (rules, own, other, want) in rows {
+        let found = codes(|facts| {
+            facts.rules = RulesNumber(rules);
+            let done = facts.verification.as_mut().unwrap();
+            done.checks[0].end = exited(own.0);
+            let untouched = Check {
+                end: exited(other.0),
+                lacks: names(other.1),
+                ..done.checks[0].clone()
+            };
+            done.checks[0].lacks = names(own.1);
+            done.baseline_checks = vec![untouched];
+        });
+        assert_eq!(found, want, "rules {rules}: {own:?}, {other:?}");
+    }
+    // It never makes anything better than blocked, and no hidden check says it.
+    let mut done = verification(exited(2), None);
+    done.checks[0].lacks = names(&["pytest", "/opt/x"]);
+    done.baseline_checks = done.checks.clone();
+    let contract = sample();
+    let said = |done: &VerificationCompleted| {
+        let blockers = verification_blockers(Rules::Four, Some(&contract), done);
+        (blockers[0].code, blockers[0].detail.clone().unwrap())
+    };
+    let (code, detail) = said(&done);
+    assert_eq!(code, Code::ToolchainUnavailable);
+    assert!(
+        detail.contains("looked for pytest, /opt/x") && detail.contains("--toolchain PATH"),
+        "{detail}"
+    );
+    done.checks[0].lacks = names(&[".venv/bin/pytest"]);
+    done.baseline_checks = done.checks.clone();
+    let (_, detail) = said(&done);
+    assert!(detail.contains("--input DIR"), "{detail}");
+    done.checks[0].kind = CheckKind::Hidden;
+    assert_ne!(said(&done).0, Code::ToolchainUnavailable);
+}
+
 fn compared(missing: &[&str]) -> TestsCompared {
     TestsCompared {
         ids_sha256: Digest::of(b"ids"),

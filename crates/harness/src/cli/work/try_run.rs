@@ -48,7 +48,7 @@ pub struct Args {
     /// An environment that does not come along, e.g. target (repeatable)
     #[arg(long, value_name = "DIR")]
     no_input: Vec<String>,
-    /// Start cold: no .venv, node_modules, target and the like but by --input
+    /// Start cold: no .venv, node_modules, target, caches of tools and the like but by --input
     #[arg(long)]
     no_env: bool,
     /// A patch that must turn the test red, where the test command is not one cto knows

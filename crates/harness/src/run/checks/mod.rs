@@ -4,12 +4,13 @@
 //!
 //! - this file: the order of all that; `session.rs` one set of commands in one copy
 //! - `copies.rs` where they run; `must_fail.rs` the control, `beside.rs` while the checks run
-//! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran
+//! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran; `last_words.rs` what one lacked
 
 mod test_names;
 
 mod beside;
 mod copies;
+mod last_words;
 mod log;
 mod must_fail;
 mod session;

@@ -112,6 +112,56 @@ const RULES2: &[Row] = &[
     ("try-pass", "pass", &[]),
 ];
 
+/// Bundles judged by rules 3, of the same kinds.
+const RULES3: &[Row] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    ("no-program", "blocked", &["toolchain_unavailable"]),
+    // Since rules 4 its last words are heard.
+    ("no-program-behind-make", "fail", &["verification_failed"]),
+    (
+        "provider-failure/20261116T070445Z-r1-string-slugify-hgysgf58",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T070445Z-r1-string-slugify-mi2aiu3u",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T070449Z-quick-n53j8tbe",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261116T070450Z-quick-6s3h9mq5",
+        "fail",
+        &["provider_unavailable", "engine_failed"],
+    ),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    (
+        "source-changed-meanwhile",
+        "fail",
+        &["source_repository_mutated"],
+    ),
+    (
+        "stage2/20261116T070438Z-r1-string-slugify-hj97xe6f",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261116T070438Z-r1-string-slugify-kmegzi57",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    ("stage2/20261116T070442Z-quick-wgsmf5gv", "pass", &[]),
+    ("stage2/20261116T070443Z-quick-mfexb78m", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -191,7 +241,7 @@ fn assert_as_sealed(folder: &str, rules: u32, rows: &[Row]) {
 fn every_folder_of_golden_bundles_has_a_test() {
     assert_eq!(
         folders(),
-        BTreeSet::from(["rules1", "rules2", "v1"].map(str::to_owned))
+        BTreeSet::from(["rules1", "rules2", "rules3", "v1"].map(str::to_owned))
     );
 }
 
@@ -216,15 +266,24 @@ fn golden_bundles_of_rules_one_verify() {
 }
 
 /// Under these, nothing is left that is not computed from the bundle itself.
+fn assert_computed(folder: &str, rules: u32, renderer: u32, rows: &[Row]) {
+    assert_as_sealed(folder, rules, rows);
+    for (name, _, _) in rows {
+        let found = verified(&root().join(folder).join(name), rules);
+        assert_eq!(found.not_re_derived, [], "{name}");
+        let report = Bundle::at(root().join(folder).join(name)).report();
+        assert_eq!(report["report_renderer"], renderer, "{name}");
+    }
+}
+
 #[test]
 fn golden_bundles_of_rules_two_verify() {
-    assert_as_sealed("rules2", 2, RULES2);
-    for (name, _, _) in RULES2 {
-        let found = verified(&root().join("rules2").join(name), 2);
-        assert_eq!(found.not_re_derived, [], "{name}");
-        let report = Bundle::at(root().join("rules2").join(name)).report();
-        assert_eq!(report["report_renderer"], 3, "{name}");
-    }
+    assert_computed("rules2", 2, 3, RULES2);
+}
+
+#[test]
+fn golden_bundles_of_rules_three_verify() {
+    assert_computed("rules3", 3, 4, RULES3);
 }
 
 /// The script for people without `cto` finds them whole and signed.

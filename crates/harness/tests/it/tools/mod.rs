@@ -2,6 +2,7 @@
 //! what that never shows.
 
 mod asked;
+mod missing;
 mod named;
 mod search;
 mod versions;

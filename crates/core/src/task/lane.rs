@@ -1,0 +1,46 @@
+//! Who does a task: everything an approval binds beyond the task itself.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::containment::Containment;
+use crate::task::source::RepositoryName;
+use crate::task::stage::Stage;
+use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
+use crate::values::ids::EngineId;
+use crate::values::maybe_known::MaybeKnown;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ModelPair {
+    pub provider: String,
+    pub model: String,
+}
+
+/// Who does it: everything an approval binds beyond the task itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Lane {
+    pub engine: EngineId,
+    pub executable_sha256: MaybeKnown<Digest>,
+    pub model: Option<ModelPair>,
+    pub stage: Stage,
+    /// `none` where no target exists.
+    pub target_head: MaybeKnown<String>,
+    /// The script a scripted engine plays, by digest.
+    pub script_sha256: Option<Digest>,
+    /// The event by which this engine says that it is done.
+    pub terminal_event: EventType,
+    /// What the engine was made from, as its source admission pins it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_pin: Option<String>,
+    /// The containment policy: what a jail of this lane enforces; absent until the tree was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub containment: Option<Containment>,
+    /// The repository that is copied, once it was looked at. Not of the task: two clones have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<RepositoryName>,
+    /// Places of the host that the operator has shown beside the programs it finds by itself, with
+    /// the home written as `~`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub toolchains: Vec<String>,
+}
