@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use cto_core::containment::mounts::HostPlace;
 use cto_core::run::event::ProcessEnd;
 
 use crate::cli::Context;
@@ -22,13 +23,13 @@ pub struct Args {
     /// Another path it may write
     #[arg(long, value_name = "PATH")]
     allow: Vec<PathBuf>,
-    /// A path it may read
+    /// Another path it may read, and not write
     #[arg(long, value_name = "PATH")]
     ro: Vec<PathBuf>,
-    /// A directory it has as its /tmp, kept from call to call
+    /// A directory that is its /tmp, and stays from call to call
     #[arg(long, value_name = "DIR")]
     tmp: Option<PathBuf>,
-    /// A variable of ours it may see
+    /// A variable of your shell that it sees
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
     /// The same for a variable that looks like a secret
@@ -109,10 +110,15 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     let ExecLaunch {
         launch,
         shown,
+        on_path,
         guard,
+        shelf,
     } = Launch::exec(&order, &context.env, &home)?;
     for place in shown {
         let line = format!("shown read-only: {}, {}", place.path, place.what);
+        context.output.note(&line);
+    }
+    if let Some(line) = for_programs(&on_path) {
         context.output.note(&line);
     }
     if args.trace {
@@ -134,6 +140,7 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     let ended = running
         .and_then(|running| running.finish(&cancel, &mut |_, _| {}))
         .map_err(|error| not_contained(&error))?;
+    drop(shelf);
     if let Some(guard) = guard {
         for line in guard.hold_back()? {
             context.output.note(&line);
@@ -147,6 +154,18 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
             OWN_FAILURE
         }
     })
+}
+
+/// One line for all the places that programs on PATH need.
+fn for_programs(places: &[HostPlace]) -> Option<String> {
+    const NAMED: usize = 4;
+    let named = places.iter().take(NAMED).map(|place| place.path.as_str());
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match places.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!places.is_empty()).then(|| format!("shown read-only for programs on PATH: {named}{more}"))
 }
 
 /// Why nothing ran, or what of it was lost.
