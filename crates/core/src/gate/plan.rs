@@ -19,6 +19,7 @@ use crate::values::maybe_known::MaybeKnown;
 use crate::values::paths::TreePath;
 use crate::workspace::checkout::WorkspaceKind;
 use crate::workspace::environment::{EnvironmentUse, with_your};
+use crate::workspace::tool_home::InHome;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
@@ -59,6 +60,8 @@ pub struct Environment {
     pub hidden: Vec<TreePath>,
     /// What it needs besides: the Python it is based on.
     pub also: Vec<Granted>,
+    /// Where a jail has it that is no part of the copy.
+    pub in_home: Option<InHome>,
 }
 
 impl Plan {
@@ -89,12 +92,17 @@ impl Plan {
         let engine = self.engine.iter();
         let interpreters = engine.clone().flat_map(|engine| &engine.interpreter);
         let toolchains = self.toolchains.iter().chain(interpreters);
+        let homes = self
+            .environments
+            .iter()
+            .filter(|found| found.in_home.is_some());
         let granted = toolchains
             .flat_map(|toolchain| &toolchain.mounts)
             .chain(engine.flat_map(|engine| &engine.mounts))
             .chain(self.search.mounts())
             .chain(self.inputs.iter().map(|input| &input.source))
-            .chain(self.environments.iter().flat_map(|found| &found.also));
+            .chain(self.environments.iter().flat_map(|found| &found.also))
+            .chain(homes.filter_map(|found| found.source.as_ref()));
         let mut shown: Vec<HostPlace> = granted.map(Granted::shown).collect();
         shown.sort();
         shown.dedup();
@@ -246,12 +254,13 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
 /// What is shown read-only: nothing that was decided about as an environment.
 fn inputs_apart(input: &GateInput<'_>) -> Vec<InputUse> {
     let decided = |asked: &InputUse| {
+        let of_copy = |found: &&Environment| found.in_home.is_none();
         let holds = |found: &Environment| {
             let (path, place) = (asked.path.as_bytes(), found.record.path.as_bytes());
             let rest = path.strip_prefix(place);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
-        input.environments.iter().any(holds)
+        input.environments.iter().filter(of_copy).any(holds)
     };
     let inputs = input.host.known().map(|host| host.inputs.as_slice());
     let inputs = inputs.unwrap_or_default().iter();

@@ -30,6 +30,12 @@ pub enum EnvironmentKind {
     /// Compiled code beside its source.
     ExtensionModule,
     Named,
+    /// What Go compiled, by what it was made of; in the home, as are the rest.
+    GoBuilds,
+    GoModules,
+    UvCache,
+    MavenHome,
+    GradleHome,
 }
 
 impl EnvironmentKind {
@@ -45,7 +51,20 @@ impl EnvironmentKind {
             Self::GeneratedFile => "a generated file",
             Self::ExtensionModule => "an extension module",
             Self::Named => "named by you",
+            Self::GoBuilds => "Go's builds",
+            Self::GoModules => "Go's modules",
+            Self::UvCache => "uv's cache",
+            Self::MavenHome => "Maven's packages",
+            Self::GradleHome => "Gradle's packages",
         }
+    }
+
+    /// A tool keeps it in its user's home, for all projects (`tool_home.rs`).
+    pub fn is_of_home(self) -> bool {
+        matches!(
+            self,
+            Self::GoBuilds | Self::GoModules | Self::UvCache | Self::MavenHome | Self::GradleHome
+        )
     }
 
     /// A tool takes what lies in it for new or old by the times of files.
@@ -298,7 +317,7 @@ pub fn refused_by_overlay(output: &str) -> Option<&'static str> {
 /// One environment, as plan and report name it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EnvironmentUse {
-    /// Its place in the repository.
+    /// Its place in the repository; of what a tool keeps in the home, `~/…`.
     pub path: TreePath,
     pub kind: EnvironmentKind,
     pub carried: Carried,
@@ -306,11 +325,13 @@ pub struct EnvironmentUse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     pub files: u64,
+    /// Nothing where it is of the home and below an overlay: then nobody asked each file.
     pub bytes: u64,
     /// Files in it that no process was shown: their names say that they hold secrets, or orders.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hidden: u64,
-    /// Of path, size, times and inode of everything in it, when the run was planned.
+    /// Of path, size, times and inode of everything in it, when the run was planned; of what a
+    /// tool keeps in the home, of every name, and of the times of directories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Digest>,
 }
@@ -406,6 +427,13 @@ impl StateDigest {
             path.len()
         );
         self.0.update(line.as_bytes());
+        self.0.update(path);
+        self.0.update(b"\n");
+    }
+
+    /// A name of a store in which names are made of content.
+    pub fn take_name(&mut self, path: &[u8]) {
+        self.0.update(format!("{} ", path.len()).as_bytes());
         self.0.update(path);
         self.0.update(b"\n");
     }

@@ -4,7 +4,8 @@
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
-//!   time each file of a copy gets; `tools.rs` variables that keep tools honest
+//!   time each file of a copy gets
+//! - `tool_home.rs` what tools keep in their user's home; `tools.rs` variables that keep them honest
 //!
 //! Imports: values. Imported by the rooms above it.
 
@@ -14,5 +15,6 @@ pub mod environment;
 pub mod patch;
 pub mod patch_stat;
 pub mod times;
+pub mod tool_home;
 pub mod tools;
 pub mod tree;

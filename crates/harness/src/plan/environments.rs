@@ -1,7 +1,7 @@
 //! Environments of the operator's work tree, as a plan needs them: found, looked at and decided
 //! about (`core/workspace/environment.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,6 +23,7 @@ use crate::host::places::Places;
 use crate::host::toolchains::base_of;
 use crate::host::{Env, Home};
 use crate::plan::Planned;
+use crate::plan::tool_homes::LookAtHomes;
 use crate::task::request::{EnvironmentChoice, Request};
 use crate::workspace::environments::find::{self, Candidate};
 use crate::workspace::environments::probe;
@@ -95,15 +96,30 @@ pub fn gather(
         }));
     }
     wanted.sort_by(|one, other| one.candidate.path.cmp(&other.candidate.path));
+    let places = Places::of(env, home);
+    let in_homes = match choice.cold {
+        true => Vec::new(),
+        false => LookAtHomes {
+            contract,
+            tree: &tree,
+            top,
+            host,
+            env,
+            home,
+            places: &places,
+        }
+        .gather(),
+    };
     let look = Look {
         choice,
         contract,
         masked: &decided.guard.masked,
         overlay: host.overlay,
-        places: Places::of(env, home),
+        places,
         home,
     };
-    wanted.iter().map(|wanted| look.decide(wanted)).collect()
+    let of_tree = wanted.iter().map(|wanted| look.decide(wanted));
+    of_tree.chain(in_homes).collect()
 }
 
 /// Variables for tools in jails of a run that copies somebody's own repository.
@@ -118,7 +134,16 @@ pub fn tools(planned: &Planned, request: &Request) -> BTreeMap<String, String> {
     };
     let text = files::read_limited(&view.repo.top.join("tox.ini"), MOST).ok();
     let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    tool_variables(text.as_deref(), &contract.variables)
+    let carried = planned
+        .environments
+        .iter()
+        .filter(|found| found.record.is_carried());
+    let homes: BTreeSet<(EnvironmentKind, String)> = carried
+        .filter_map(|found| Some((found.record.kind, found.in_home.as_ref()?)))
+        .map(|(kind, place)| (kind, place.root().display().to_string()))
+        .collect();
+    let homes: Vec<_> = homes.into_iter().collect();
+    tool_variables(text.as_deref(), &homes, &contract.variables)
 }
 
 /// Those that git ignores: as a directory, or by what they say of everything in them.
@@ -212,6 +237,7 @@ impl Look<'_> {
             source: granted.filter(|_| is_carried),
             hidden: state.map(|state| state.hidden).unwrap_or_default(),
             also: if is_carried { also } else { Vec::new() },
+            in_home: None,
         }
     }
 

@@ -2,8 +2,8 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
-//! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files;
-//!   `this_host.rs` what it needs of this host
+//! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files,
+//!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
@@ -16,6 +16,7 @@ mod inputs;
 pub mod provider;
 pub mod source;
 mod this_host;
+mod tool_homes;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -102,7 +102,7 @@ impl Execution<'_> {
         let copied = CopyToMount {
             mount: copy.mount(&places, inside).map_err(Stop::Workspace)?,
             on_host: copy.changed_dir(),
-            environments: laid.mounts(inside),
+            environments: laid.mounts(inside, &places).map_err(Stop::Workspace)?,
             hidden: laid.hidden(inside),
         };
         let programs = self.programs();

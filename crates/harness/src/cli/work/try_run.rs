@@ -49,7 +49,7 @@ pub struct Args {
     /// A directory that would come along by itself and is left out, e.g. target (repeatable)
     #[arg(long, value_name = "DIR")]
     no_input: Vec<String>,
-    /// Leave out .venv, node_modules, target and the like, but for what --input names
+    /// Leave out .venv, node_modules, target, caches of tools and the like, but for what --input names
     #[arg(long)]
     no_env: bool,
     /// A patch that must turn the tests red, to show that they can fail; for a test command that cto
@@ -59,7 +59,8 @@ pub struct Args {
     /// How many checks to run at a time [default: the cores of this machine]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
-    /// A variable that setup, tests and the engine see, with this value or that of your shell (repeatable)
+    /// A variable that setup, tests and the engine see, with this value or that of your shell
+    /// (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Seconds each test command may run

@@ -3,10 +3,12 @@
 //!
 //! - this file: the environments of one run, laid out for one jail
 //! - `find.rs` which there are; `state.rs` one look at one; `copying.rs` copies with their times
-//! - `probe.rs` can a jail have this directory below an overlay?
+//! - `homes.rs` what tools keep in the home; `probe.rs` can a jail have this directory below an
+//!   overlay?
 
 pub mod copying;
 pub mod find;
+pub mod homes;
 pub mod probe;
 pub mod state;
 
@@ -30,6 +32,7 @@ use cto_jail::{Mount, Over};
 
 use crate::host;
 use crate::host::places::Places;
+use crate::workspace::environments::homes::{LaidHomes, Part};
 use crate::workspace::environments::state::State;
 use crate::workspace::on_disk::{Apart, locate};
 use crate::workspace::private_copy::PrivateCopy;
@@ -38,6 +41,8 @@ use crate::workspace::private_copy::PrivateCopy;
 #[derive(Default)]
 pub struct Environments {
     carried: Mutex<AllCarried>,
+    /// What tools keep in the home, which lies in no copy.
+    homes: Vec<Part>,
     /// The run's directory below `work/`.
     work: PathBuf,
     laid: AtomicU32,
@@ -84,13 +89,16 @@ pub struct Laid {
     /// Uppers of this jail alone.
     uppers: Vec<PathBuf>,
     copied: Vec<TreePath>,
+    homes: LaidHomes,
 }
 
 impl Environments {
     /// Takes a copy of what is small, so that every jail of the run starts from the same.
     pub fn prepare(found: &[Environment], work: &Path) -> io::Result<Self> {
         let (mut carried, mut dropped) = (Vec::new(), Vec::new());
-        for environment in found.iter().filter(|found| found.record.is_carried()) {
+        let is_carried = |found: &&Environment| found.record.is_carried();
+        let of_copy = |found: &&Environment| found.in_home.is_none();
+        for environment in found.iter().filter(is_carried).filter(of_copy) {
             let Some(source) = environment.source.clone() else {
                 continue;
             };
@@ -125,6 +133,7 @@ impl Environments {
                 all: carried,
                 version: 0,
             }),
+            homes: found.iter().filter_map(Part::of).collect(),
             work: work.to_owned(),
             laid: AtomicU32::new(0),
             dropped,
@@ -132,7 +141,7 @@ impl Environments {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.carried().all.is_empty()
+        self.carried().all.is_empty() && self.homes.is_empty()
     }
 
     fn carried(&self) -> MutexGuard<'_, AllCarried> {
@@ -234,6 +243,7 @@ impl Environments {
         let carried = self.carried();
         let mut laid = Laid {
             version: carried.version,
+            homes: LaidHomes::lay(&self.homes, &dir)?,
             ..Laid::default()
         };
         for (index, one) in carried.all.iter().enumerate() {
@@ -380,7 +390,7 @@ impl Laid {
     }
 
     /// The mounts of one jail whose private copy stands at `inside`.
-    pub fn mounts(&self, inside: &Path) -> Vec<Mount> {
+    pub fn mounts(&self, inside: &Path, places: &Places) -> io::Result<Vec<Mount>> {
         let mount = |(path, source, over): &(TreePath, Granted, Option<Over>)| {
             let mount = Mount::at(source, locate(inside, path));
             match over {
@@ -388,7 +398,9 @@ impl Laid {
                 None => mount,
             }
         };
-        self.mounts.iter().map(mount).collect()
+        let mut mounts: Vec<Mount> = self.mounts.iter().map(mount).collect();
+        mounts.extend(self.homes.mounts(places)?);
+        Ok(mounts)
     }
 
     /// Every place that was filled.
@@ -404,9 +416,9 @@ impl Laid {
 
     /// Gives what is this jail's own to the uid that will work in it.
     pub fn hand_over(&self) -> io::Result<()> {
-        self.uppers
-            .iter()
-            .try_for_each(|upper| cto_jail::hand_over(upper))
+        let mut uppers = self.uppers.iter();
+        uppers.try_for_each(|upper| cto_jail::hand_over(upper))?;
+        self.homes.hand_over()
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod cargo;
 mod carried;
+mod homes;
 mod live;
 mod odd;
 mod times;

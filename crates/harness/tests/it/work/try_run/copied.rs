@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 
 use cto_testkit::{Repo, script, shell};
 
-use super::{TEST, Done, assert_refused, fix, passes, try_with};
+use super::{Done, TEST, assert_refused, fix, passes, try_with};
 use crate::assert_good;
 use crate::house;
 

@@ -1,0 +1,220 @@
+//! What tools keep in the operator's home, laid out for one jail (`core/workspace/tool_home.rs`).
+//! Nothing of it is looked at again: names in it are made of content, so an entry that comes while a
+//! jail runs is as true as one that was there, and one that goes is made anew.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use cto_core::containment::environment_masks::is_hidden_in_environment;
+use cto_core::containment::mounts::Granted;
+use cto_core::gate::plan::Environment;
+use cto_core::values::digest::Digest;
+use cto_core::values::paths::TreePath;
+use cto_core::workspace::environment::{Carried, MOST_FILES, Seen, StateDigest};
+use cto_core::workspace::tool_home::InHome;
+use cto_jail::{Mount, Over};
+
+use super::{fresh_upper, still_copy};
+use crate::host;
+use crate::host::places::Places;
+use crate::workspace::on_disk::may_enter;
+
+/// What one look found.
+pub struct Names {
+    pub files: u64,
+    pub digest: Digest,
+    /// A directory belongs to another user than the top does, or the top to another than us.
+    pub foreign: bool,
+    /// The same of groups.
+    pub other_group: bool,
+    pub readable: bool,
+    /// Files that no jail is shown, relative to it.
+    pub hidden: Vec<TreePath>,
+}
+
+/// Looks at every name, and at directories; no file is asked for more than its name. What is
+/// covered is not looked at.
+pub fn look(root: &Path, covered: &[PathBuf]) -> io::Result<Names> {
+    use rustix::process::{getegid, geteuid};
+    let top = fs::symlink_metadata(root)?;
+    let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
+    let mut found = Names {
+        files: 0,
+        digest: Digest::of(b""),
+        foreign: uid != 0 && top.uid() != uid,
+        other_group: uid != 0 && top.gid() != gid,
+        readable: true,
+        hidden: Vec::new(),
+    };
+    let mut digest = StateDigest::default();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(dir) = pending.pop() {
+        let place = root.join(&dir);
+        if !may_enter(&place) {
+            found.readable = false;
+            continue;
+        }
+        let meta = fs::symlink_metadata(&place)?;
+        found.foreign |= meta.uid() != top.uid();
+        found.other_group |= meta.gid() != top.gid();
+        digest.take(dir.as_os_str().as_bytes(), &seen(&meta));
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&place)? {
+            let entry = entry?;
+            names.push((entry.file_name(), entry.file_type()?.is_dir()));
+        }
+        names.sort_unstable();
+        for (name, is_dir) in names {
+            let path = dir.join(&name);
+            if is_dir {
+                let place = place.join(&name);
+                pending.extend((!covered.contains(&place)).then_some(path));
+                continue;
+            }
+            found.files += 1;
+            digest.take_name(path.as_os_str().as_bytes());
+            let path = TreePath::new(path.as_os_str().as_bytes());
+            if is_hidden_in_environment(&path) {
+                found.hidden.push(path);
+            }
+        }
+        if found.files > MOST_FILES {
+            break;
+        }
+    }
+    found.digest = digest.finish();
+    Ok(found)
+}
+
+fn seen(meta: &fs::Metadata) -> Seen {
+    Seen {
+        mode: meta.mode(),
+        size: 0,
+        inode: meta.ino(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+/// One part that is carried.
+pub struct Part {
+    environment: Environment,
+    source: Granted,
+    place: InHome,
+}
+
+impl Part {
+    pub fn of(environment: &Environment) -> Option<Self> {
+        let carried = environment.record.is_carried();
+        Some(Self {
+            source: environment.source.clone().filter(|_| carried)?,
+            place: environment.in_home.clone()?,
+            environment: environment.clone(),
+        })
+    }
+}
+
+/// How one jail gets them.
+#[derive(Default)]
+pub struct LaidHomes {
+    below: Vec<(PathBuf, Granted, Over)>,
+    /// Directories of ours, by where they are shown.
+    made: Vec<(PathBuf, PathBuf)>,
+}
+
+impl LaidHomes {
+    /// Lays every part out anew, below a directory of this jail alone.
+    pub fn lay(parts: &[Part], dir: &Path) -> io::Result<Self> {
+        let mut laid = Self::default();
+        let mut around: BTreeSet<&Path> = BTreeSet::new();
+        for (number, part) in parts.iter().enumerate() {
+            let own = dir.join(format!("home-{number}"));
+            host::make_private_dir(&own)?;
+            let target = part.place.target.clone();
+            match part.environment.record.carried {
+                Carried::Overlay => {
+                    let over = fresh_upper(&part.environment, &part.source, &own)?;
+                    laid.below.push((target, part.source.clone(), over));
+                }
+                Carried::Copied => match still_copy(&part.source, &own, 0) {
+                    Some((copy, _)) => laid.made.push((target, copy)),
+                    // Somebody writes to it: the tool begins with nothing.
+                    None => continue,
+                },
+                Carried::ReadOnly | Carried::Not => continue,
+            }
+            around.extend(part.place.around.as_deref());
+            for (at, covered) in part.place.covered.iter().enumerate() {
+                let empty = own.join(format!("covered-{at}"));
+                host::make_private_dir(&empty)?;
+                laid.made.push((covered.clone(), empty));
+            }
+        }
+        for (number, target) in around.into_iter().enumerate() {
+            let own = dir.join(format!("around-{number}"));
+            host::make_private_dir(&own)?;
+            // Made here, so that they belong to whoever works there.
+            for part in parts
+                .iter()
+                .filter_map(|part| part.place.target.strip_prefix(target).ok())
+            {
+                fs::create_dir_all(own.join(part))?;
+            }
+            laid.made.push((target.to_owned(), own));
+        }
+        Ok(laid)
+    }
+
+    pub fn mounts(&self, places: &Places) -> io::Result<Vec<Mount>> {
+        let below = self.below.iter();
+        let below =
+            below.map(|(target, source, over)| Ok(Mount::at(source, target).below(over.clone())));
+        let made = self.made.iter();
+        let made = made.map(|(target, dir)| Ok(Mount::at(&places.made(dir, true)?, target)));
+        below.chain(made).collect()
+    }
+
+    /// Gives what is this jail's own to the uid that will work in it.
+    pub fn hand_over(&self) -> io::Result<()> {
+        let uppers = self.below.iter().map(|(_, _, over)| &over.upper);
+        let made = self.made.iter().map(|(_, dir)| dir);
+        uppers
+            .chain(made)
+            .try_for_each(|dir| cto_jail::hand_over(dir))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_directories_change_the_digest_and_what_is_covered_does_not() {
+        let house = tempfile::tempdir().unwrap();
+        let root = house.path().join("store");
+        for dir in ["00", "ff", "vcs"] {
+            fs::create_dir_all(root.join(dir)).unwrap();
+        }
+        fs::write(root.join("00/a-d"), "a").unwrap();
+        fs::write(root.join("ff/.npmrc"), "token").unwrap();
+        let covered = [root.join("vcs")];
+        let now = || look(&root, &covered).unwrap();
+        let first = now();
+        assert_eq!(first.digest, now().digest);
+        assert_eq!(first.files, 2);
+        assert_eq!(first.hidden, [TreePath::new("ff/.npmrc")]);
+        assert!(first.readable && !first.foreign);
+        fs::write(root.join("vcs/x"), "x").unwrap();
+        assert_eq!(first.digest, now().digest, "covered");
+        fs::write(root.join("00/b-d"), "b").unwrap();
+        let second = now();
+        assert_ne!(first.digest, second.digest, "a name came");
+        fs::remove_file(root.join("00/b-d")).unwrap();
+        assert_ne!(second.digest, now().digest, "a name went");
+        assert_ne!(first.digest, now().digest, "and that stays seen");
+    }
+}
