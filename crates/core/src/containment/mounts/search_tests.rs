@@ -276,7 +276,7 @@ fn a_place_that_path_cannot_name_is_no_part_of_it() {
         },
         held: vec![Held::Whole {
             dir: dir.to_owned(),
-            mounts: vec![granted("/home/me")],
+            mounts: vec![granted("/home/me/kit")],
         }],
     };
     let (plain, colon) = (Path::new("/home/me/kit/bin"), Path::new(dirs[0]));

@@ -76,7 +76,9 @@ impl Launch {
         let mut for_programs: Vec<Mount> = toolchains.into_iter().map(Mount::in_place).collect();
         for_programs.sort_by_key(|mount| mount.target.components().count());
         if let Some(shelf) = &shelf {
-            let dir = places.made(shelf.dir(), false).map_err(|error| {
+            // Looked at anew: the state home may be one we have just made.
+            let made = Places::of(env, home).made(shelf.dir(), false);
+            let dir = made.map_err(|error| {
                 Failure::internal("no_programs", "links to your programs cannot be shown")
                     .because(&error)
                     .so("nothing ran")

@@ -129,7 +129,7 @@ fn an_input_is_an_untracked_place_and_no_link() {
     repo.commit("ignored places");
     repo.write("deps/tool", "right\n");
     symlink("/etc", repo.at("away")).unwrap();
-    let bundle = passes(
+    passes(
         &house,
         &repo,
         &fix(),
