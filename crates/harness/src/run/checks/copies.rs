@@ -22,6 +22,8 @@ pub(super) struct ReadyCopy {
     pub laid: Laid,
     /// It is the result, not the baseline.
     pub is_result: bool,
+    /// Nothing ran in it yet.
+    is_new: bool,
     /// What was put into it since it was made.
     pub edited: BTreeSet<TreePath>,
     /// What the operator's own directories were when its first process was about to start.
@@ -57,6 +59,7 @@ impl<'a> Session<'a> {
             copy,
             laid,
             is_result,
+            is_new: true,
             edited: BTreeSet::new(),
             before: None,
         })
@@ -122,10 +125,14 @@ impl<'a> Session<'a> {
         };
         let measured = ready.is_result.then_some(self.measured);
         let newest = live.newest;
+        self.workspace.give_git(&ready.copy, measured)?;
         self.workspace
             .stamp(&ready.copy, &ready.laid, measured, &ready.edited, newest)
             .map_err(Stop::Workspace)?;
-        ready.before = Some(live);
+        if let Some(measured) = measured.filter(|_| ready.is_new) {
+            self.workspace.tell_git(&ready.copy, measured)?;
+        }
+        (ready.before, ready.is_new) = (Some(live), false);
         Ok(())
     }
 
@@ -153,11 +160,16 @@ impl<'a> Session<'a> {
         Ok(failed.map(|check| check.command))
     }
 
-    /// The next command of a set does not see what the one before wrote into environments; setup
-    /// prepares them once more.
+    /// The next command of a set does not see what the one before wrote into environments or did with
+    /// git; setup prepares them once more.
     pub(super) fn renew(&mut self, ready: &mut ReadyCopy) -> Result<Option<String>, Stop> {
         let environments = self.workspace.environments();
         if environments.is_empty() {
+            // What setup did with git is not done again.
+            if self.execution.plan.contract.setup.is_empty() {
+                let measured = ready.is_result.then_some(self.measured);
+                self.workspace.give_git(&ready.copy, measured)?;
+            }
             return Ok(None);
         }
         ready.laid = environments
