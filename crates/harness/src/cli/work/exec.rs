@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use cto_core::containment::mounts::HostPlace;
 use cto_core::run::event::ProcessEnd;
 
 use crate::cli::Context;
@@ -110,15 +109,11 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     let ExecLaunch {
         launch,
         shown,
-        on_path,
         guard,
         shelf,
     } = Launch::exec(&order, &context.env, &home)?;
     for place in shown {
         let line = format!("shown read-only: {}, {}", place.path, place.what);
-        context.output.note(&line);
-    }
-    if let Some(line) = for_programs(&on_path) {
         context.output.note(&line);
     }
     if args.trace {
@@ -154,18 +149,6 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
             OWN_FAILURE
         }
     })
-}
-
-/// One line for all the places that programs on PATH need.
-fn for_programs(places: &[HostPlace]) -> Option<String> {
-    const NAMED: usize = 4;
-    let named = places.iter().take(NAMED).map(|place| place.path.as_str());
-    let named = named.collect::<Vec<_>>().join(", ");
-    let more = match places.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!places.is_empty()).then(|| format!("shown read-only for programs on PATH: {named}{more}"))
 }
 
 /// Why nothing ran, or what of it was lost.

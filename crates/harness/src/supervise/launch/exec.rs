@@ -46,13 +46,10 @@ pub struct ExecOrder<'a> {
     pub command: &'a [OsString],
 }
 
-/// What a command is started with, and what it is shown that nobody typed.
+/// What a command is started with, and what it is shown for its first word that nobody typed.
 pub struct ExecLaunch {
     pub launch: Launch,
-    /// For its first word.
     pub shown: Vec<HostPlace>,
-    /// For whatever else may be started from PATH.
-    pub on_path: Vec<HostPlace>,
     /// Links to programs, as long as it runs.
     pub shelf: Option<Shelf>,
     /// What is to be looked at again when it ended.
@@ -68,11 +65,11 @@ impl Launch {
         let shelf = Shelf::of(&programs.search, home)?;
         let variables = variables(&programs, order, env)?;
         let toolchains = beside(&programs, &typed);
-        let (shown, on_path) = toolchains
+        // What is shown for PATH is the operator's own choice of programs, the same at every call.
+        let first = toolchains
             .iter()
-            .partition::<Vec<&Granted>, _>(|granted| programs.needed.contains(granted));
-        let told = |list: Vec<&Granted>| list.into_iter().map(Granted::shown).collect();
-        let (shown, on_path) = (told(shown), told(on_path));
+            .filter(|granted| programs.needed.contains(granted));
+        let shown = first.map(|granted| granted.shown()).collect();
         let mut for_programs: Vec<Mount> = toolchains.into_iter().map(Mount::in_place).collect();
         for_programs.sort_by_key(|mount| mount.target.components().count());
         if let Some(shelf) = &shelf {
@@ -131,7 +128,6 @@ impl Launch {
         Ok(ExecLaunch {
             launch,
             shown,
-            on_path,
             guard,
             shelf,
         })
