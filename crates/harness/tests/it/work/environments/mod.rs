@@ -7,6 +7,7 @@ mod carried;
 mod homes;
 mod live;
 mod odd;
+mod on_path;
 mod times;
 
 use std::fs;
