@@ -4,7 +4,7 @@
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
-//!   time each file of a copy gets
+//!   time each file of a copy gets; `links.rs` where its links lead
 //! - `tool_home.rs` what tools keep in their user's home; `tools.rs` variables that keep them honest
 //!
 //! Imports: values. Imported by the rooms above it.
@@ -12,6 +12,7 @@
 pub mod change;
 pub mod checkout;
 pub mod environment;
+pub mod links;
 pub mod patch;
 pub mod patch_stat;
 pub mod times;

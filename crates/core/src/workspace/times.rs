@@ -4,13 +4,15 @@
 //! A file with the bytes of the work tree keeps the time it has there, and so does a directory with
 //! the same entries. Everything else is as young as the process that will look at it: what the
 //! engine, a control or a commit that is not checked out put there, and every directory that lost
-//! or gained a name. A deletion leaves nothing to be young, so it renews the files of its package:
-//! a build script that names nothing is run again by the youngest of them.
+//! or gained a name. A name that came or went is in no list of what a tool read: a build script
+//! names nothing, a new header lies before another. So it renews what could have looked for it. A
+//! link that leads elsewhere gives old files a new name: it renews all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::values::paths::TreePath;
-use crate::workspace::tree::Tree;
+use crate::workspace::environment::EnvironmentKind;
+use crate::workspace::tree::{Entry, FileKind, Tree};
 
 /// Seconds and nanoseconds.
 pub type Time = (i64, i64);
@@ -41,42 +43,95 @@ pub struct Stamps {
     pub dirs: BTreeMap<TreePath, Option<Time>>,
 }
 
-/// Files that make a directory a package.
-const PACKAGES: [&[u8]; 16] = [
-    b"Cargo.toml",
-    b"package.json",
-    b"pyproject.toml",
-    b"setup.py",
-    b"setup.cfg",
-    b"go.mod",
-    b"pom.xml",
-    b"build.gradle",
-    b"build.gradle.kts",
-    b"CMakeLists.txt",
-    b"Makefile",
-    b"makefile",
-    b"GNUmakefile",
-    b"meson.build",
-    b"configure.ac",
-    b"tsconfig.json",
-];
+/// How far it is felt that a name came or went: by who judges by times in what was carried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Reach {
+    /// Nobody does.
+    #[default]
+    Nothing,
+    /// Cargo alone, which looks at its packages.
+    Packages,
+    /// Anybody: a rule of make may look anywhere.
+    Everything,
+}
+
+impl Reach {
+    pub fn of(kinds: impl IntoIterator<Item = EnvironmentKind>) -> Self {
+        let reach = |kind: EnvironmentKind| match kind {
+            EnvironmentKind::CargoTarget => Self::Packages,
+            kind if kind.is_judged_by_times() => Self::Everything,
+            _ => Self::Nothing,
+        };
+        kinds.into_iter().map(reach).max().unwrap_or_default()
+    }
+}
+
+/// In what a copy differs from the work tree that everything carried was made in.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Differences<'t> {
+    /// Files and links of the copy that have other bytes, or of which nothing is known.
+    pub other: BTreeSet<&'t TreePath>,
+    /// What is there now and was not, and what was and is not.
+    pub names: BTreeSet<&'t TreePath>,
+    /// What is a link now, or was one, and is not the same.
+    pub links: BTreeSet<&'t TreePath>,
+}
+
+impl<'t> Differences<'t> {
+    /// For a copy that holds `copy` and was made of `start`.
+    pub fn of(work: &'t WorkTree, start: &'t Tree, copy: &'t Tree) -> Self {
+        let is_link = |entry: Option<&Entry>| entry.is_some_and(|e| e.kind == FileKind::Symlink);
+        let mut found = Self::default();
+        for (path, entry) in copy {
+            let before = start.get(path);
+            if work.same.contains_key(path) && before == Some(entry) {
+                continue;
+            }
+            found.other.insert(path);
+            if before.is_none() || !work.has_name(path) {
+                found.names.insert(path);
+            }
+            if is_link(before) || is_link(Some(entry)) {
+                found.links.insert(path);
+            }
+        }
+        for (path, before) in start.iter().filter(|(path, _)| !copy.contains_key(*path)) {
+            found.names.insert(path);
+            if is_link(Some(before)) {
+                found.links.insert(path);
+            }
+        }
+        found.names.extend(&work.left_out);
+        found
+    }
+
+    /// Everything that is not as it was.
+    pub fn paths(&self) -> BTreeSet<&'t TreePath> {
+        self.other.union(&self.names).copied().collect()
+    }
+}
+
+impl WorkTree {
+    fn has_name(&self, path: &TreePath) -> bool {
+        let (dir, name) = parent(path.as_bytes());
+        let dir = self.dirs.get(&TreePath::new(dir));
+        dir.is_some_and(|dir| dir.names.contains(name))
+    }
+}
 
 /// For a copy that holds `copy` and was made of `start`; `beside` is what else was put into it, by
 /// the places of environments.
-pub fn stamps(work: &WorkTree, start: &Tree, copy: &Tree, beside: &BTreeSet<TreePath>) -> Stamps {
-    let is_same =
-        |path: &&TreePath| work.same.contains_key(*path) && start.get(*path) == copy.get(*path);
-    let mut renewed: BTreeSet<TreePath> =
-        copy.keys().filter(|path| !is_same(path)).cloned().collect();
-    let gone = start.keys().filter(|path| !copy.contains_key(*path));
-    let packages: BTreeSet<&[u8]> = gone
-        .chain(&work.left_out)
-        .map(|path| package_of(path.as_bytes(), start, copy))
-        .collect();
-    if !packages.is_empty() {
-        let in_one = |path: &&TreePath| packages.contains(package_of(path.as_bytes(), start, copy));
-        renewed.extend(copy.keys().filter(in_one).cloned());
-    }
+pub fn stamps(
+    work: &WorkTree,
+    start: &Tree,
+    copy: &Tree,
+    beside: &BTreeSet<TreePath>,
+    reach: Reach,
+) -> Stamps {
+    let found = Differences::of(work, start, copy);
+    let around = Renewed::by(&found, start, reach);
+    let is_renewed = |path: &&TreePath| found.other.contains(*path) || around.covers(path);
+    let renewed = copy.keys().filter(is_renewed).cloned().collect();
     let mut names: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
     for path in copy.keys().chain(beside) {
         let mut rest = path.as_bytes();
@@ -94,12 +149,87 @@ pub fn stamps(work: &WorkTree, start: &Tree, copy: &Tree, beside: &BTreeSet<Tree
         let same = work.dirs.get(&dir).filter(|known| {
             known.names.len() == names.len() && names.iter().all(|name| known.names.contains(*name))
         });
-        let time = same.map(|known| known.time);
+        let time = same.filter(|_| !around.covers_dir(&dir));
+        let time = time.map(|known| known.time);
         (dir, time)
     });
     Stamps {
         dirs: dirs.collect(),
         renewed,
+    }
+}
+
+/// What is renewed around the names that came or went.
+enum Renewed<'t> {
+    Nothing,
+    Everything,
+    Packages {
+        /// Directories that were packages when the run began: what a change plants is none.
+        all: BTreeSet<&'t [u8]>,
+        /// The nearest package of each name, with all that lies below it.
+        nearest: BTreeSet<&'t [u8]>,
+        /// The packages above those, with their own files.
+        above: BTreeSet<&'t [u8]>,
+    },
+}
+
+impl<'t> Renewed<'t> {
+    fn by(found: &Differences<'t>, start: &'t Tree, reach: Reach) -> Self {
+        let names = !found.names.is_empty();
+        match reach {
+            Reach::Nothing => return Self::Nothing,
+            _ if !found.links.is_empty() => return Self::Everything,
+            _ if !names => return Self::Nothing,
+            Reach::Everything => return Self::Everything,
+            Reach::Packages => {}
+        }
+        let dirs = start.keys().map(|path| parent(path.as_bytes()));
+        let all: BTreeSet<&[u8]> = dirs
+            .filter(|(_, name)| *name == b"Cargo.toml")
+            .map(|(dir, _)| dir)
+            .collect();
+        let (mut nearest, mut above) = (BTreeSet::new(), BTreeSet::new());
+        for path in &found.names {
+            let mut dir = package_of(path.as_bytes(), &all);
+            nearest.insert(dir);
+            while !dir.is_empty() {
+                dir = package_of(dir, &all);
+                above.insert(dir);
+            }
+        }
+        Self::Packages {
+            all,
+            nearest,
+            above,
+        }
+    }
+
+    fn covers(&self, path: &TreePath) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Packages { all, above, .. } => {
+                above.contains(package_of(path.as_bytes(), all))
+                    || self.covers_dir(&TreePath::new(parent(path.as_bytes()).0))
+            }
+        }
+    }
+
+    fn covers_dir(&self, dir: &TreePath) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Packages { nearest, .. } => {
+                let mut dir = dir.as_bytes();
+                while !nearest.contains(dir) {
+                    if dir.is_empty() {
+                        return false;
+                    }
+                    dir = parent(dir).0;
+                }
+                true
+            }
+        }
     }
 }
 
@@ -111,175 +241,15 @@ fn parent(path: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The nearest directory above a path that is, or was, a package; the top if there is none.
-fn package_of<'p>(path: &'p [u8], start: &Tree, copy: &Tree) -> &'p [u8] {
+/// The nearest package that a path lies in; the top if there is none.
+fn package_of<'p>(path: &'p [u8], all: &BTreeSet<&[u8]>) -> &'p [u8] {
     let mut dir = parent(path).0;
-    while !dir.is_empty() {
-        let holds = |name: &&[u8]| {
-            let file = TreePath::new([dir, b"/", name].concat());
-            start.contains_key(&file) || copy.contains_key(&file)
-        };
-        if PACKAGES.iter().any(holds) {
-            return dir;
-        }
+    while !dir.is_empty() && !all.contains(dir) {
         dir = parent(dir).0;
     }
     dir
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::values::digest::Digest;
-    use crate::workspace::tree::{Entry, FileKind};
-
-    fn tree(files: &[(&str, &str)]) -> Tree {
-        let entry = |text: &str| Entry {
-            kind: FileKind::Regular,
-            bytes: text.len() as u64,
-            sha256: Digest::of(text.as_bytes()),
-        };
-        let file = |(path, text): &(&str, &str)| (TreePath::new(*path), entry(text));
-        files.iter().map(file).collect()
-    }
-
-    const START: [(&str, &str); 6] = [
-        ("Cargo.toml", "w"),
-        ("one/Cargo.toml", "1"),
-        ("one/src/lib.rs", "a"),
-        ("one/src/gone.rs", "b"),
-        ("two/Cargo.toml", "2"),
-        ("two/src/lib.rs", "c"),
-    ];
-
-    /// A work tree that is the start; every time is told apart.
-    fn work() -> WorkTree {
-        let start = tree(&START);
-        let mut known = WorkTree {
-            same: start.keys().cloned().zip((1..).map(|n| (n, 0))).collect(),
-            ..WorkTree::default()
-        };
-        for (dir, names) in [
-            ("", vec!["Cargo.toml", "one", "two"]),
-            ("one", vec!["Cargo.toml", "src"]),
-            ("one/src", vec!["lib.rs", "gone.rs"]),
-            ("two", vec!["Cargo.toml", "src"]),
-            ("two/src", vec!["lib.rs"]),
-        ] {
-            let names = names.iter().map(|name| name.as_bytes().to_vec()).collect();
-            let time = (1000, i64::try_from(dir.len()).unwrap());
-            let seen = Directory { time, names };
-            known.dirs.insert(TreePath::new(dir), seen);
-        }
-        known
-    }
-
-    fn renewed(stamps: &Stamps) -> Vec<String> {
-        stamps.renewed.iter().map(ToString::to_string).collect()
-    }
-
-    fn young_dirs(stamps: &Stamps) -> Vec<String> {
-        let young = stamps.dirs.iter().filter(|(_, time)| time.is_none());
-        young
-            .map(|(dir, _)| String::from_utf8_lossy(dir.as_bytes()).into_owned())
-            .collect()
-    }
-
-    #[test]
-    fn what_is_as_in_the_work_tree_keeps_its_time() {
-        let start = tree(&START);
-        let found = stamps(&work(), &start, &start, &BTreeSet::new());
-        assert!(found.renewed.is_empty(), "{found:?}");
-        assert_eq!(young_dirs(&found), Vec::<String>::new());
-        assert_eq!(found.dirs[&TreePath::new("one/src")], Some((1000, 7)));
-    }
-
-    #[test]
-    fn a_change_of_equal_size_is_young_and_its_directory_is_not() {
-        let start = tree(&START);
-        let mut copy = start.clone();
-        copy.extend(tree(&[("one/src/lib.rs", "A")]));
-        let found = stamps(&work(), &start, &copy, &BTreeSet::new());
-        assert_eq!(renewed(&found), ["one/src/lib.rs"]);
-        assert_eq!(young_dirs(&found), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_deletion_renews_its_package_and_no_other() {
-        let start = tree(&START);
-        let mut copy = start.clone();
-        copy.remove(&TreePath::new("one/src/gone.rs"));
-        let found = stamps(&work(), &start, &copy, &BTreeSet::new());
-        assert_eq!(renewed(&found), ["one/Cargo.toml", "one/src/lib.rs"]);
-        assert_eq!(young_dirs(&found), ["one/src"]);
-    }
-
-    #[test]
-    fn a_new_file_is_young_with_its_directory() {
-        let start = tree(&START);
-        let mut copy = start.clone();
-        copy.extend(tree(&[("two/src/new/x.rs", "x")]));
-        let found = stamps(&work(), &start, &copy, &BTreeSet::new());
-        assert_eq!(renewed(&found), ["two/src/new/x.rs"]);
-        assert_eq!(young_dirs(&found), ["two/src", "two/src/new"]);
-    }
-
-    #[test]
-    fn a_rename_is_a_deletion_and_a_new_file() {
-        let start = tree(&START);
-        let mut copy = start.clone();
-        copy.remove(&TreePath::new("one/src/gone.rs"));
-        copy.extend(tree(&[("two/src/gone.rs", "b")]));
-        let found = stamps(&work(), &start, &copy, &BTreeSet::new());
-        assert_eq!(
-            renewed(&found),
-            ["one/Cargo.toml", "one/src/lib.rs", "two/src/gone.rs"]
-        );
-    }
-
-    #[test]
-    fn what_the_work_tree_has_otherwise_is_young() {
-        let start = tree(&START);
-        let mut dirty = work();
-        dirty.same.remove(&TreePath::new("two/src/lib.rs"));
-        let found = stamps(&dirty, &start, &start, &BTreeSet::new());
-        assert_eq!(renewed(&found), ["two/src/lib.rs"]);
-        dirty.left_out.insert(TreePath::new("one/src/extra.rs"));
-        let src = dirty.dirs.get_mut(&TreePath::new("one/src")).unwrap();
-        src.names.insert(b"extra.rs".to_vec());
-        let found = stamps(&dirty, &start, &start, &BTreeSet::new());
-        assert_eq!(
-            renewed(&found),
-            [
-                "one/Cargo.toml",
-                "one/src/gone.rs",
-                "one/src/lib.rs",
-                "two/src/lib.rs"
-            ]
-        );
-        assert_eq!(young_dirs(&found), ["one/src"]);
-        let nothing = stamps(&WorkTree::default(), &start, &start, &BTreeSet::new());
-        assert_eq!(
-            nothing.renewed.len(),
-            start.len(),
-            "nothing known, nothing old"
-        );
-        assert!(nothing.dirs.values().all(Option::is_none));
-    }
-
-    #[test]
-    fn an_environment_is_an_entry_of_its_directory() {
-        let (start, mut with) = (tree(&START), work());
-        let top = with.dirs.get_mut(&TreePath::new("")).unwrap();
-        top.names.insert(b"target".to_vec());
-        let target = BTreeSet::from([TreePath::new("target")]);
-        assert_eq!(
-            young_dirs(&stamps(&with, &start, &start, &target)),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            young_dirs(&stamps(&with, &start, &start, &BTreeSet::new())),
-            [""]
-        );
-    }
-}
+#[path = "times_tests.rs"]
+mod tests;
