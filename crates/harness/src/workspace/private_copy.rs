@@ -2,14 +2,18 @@
 //! into it.
 
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{Entry, FileKind};
 use cto_jail::Mount;
 
 use crate::host::files;
 use crate::host::places::Places;
+use crate::workspace::checks_git;
+use crate::workspace::git::NOT_FOR_CHECKS;
 use crate::workspace::on_disk::{self, Apart, Walked};
 use crate::workspace::overlay::Overlay;
 
@@ -89,6 +93,35 @@ impl PrivateCopy {
             .filter(|(path, wanted)| !same(path, wanted))
             .map(|(path, _)| path.clone())
             .collect()
+    }
+
+    /// Puts a git directory into the copy in the place of whatever is there: `above`, over what a
+    /// checkout has below or a copy of `below`.
+    pub fn put_git(&self, below: &Path, above: &Path) -> io::Result<()> {
+        let dot_git = self.changed_dir().join(".git");
+        checks_git::clear(&dot_git)?;
+        if let Self::Plain(_) = self {
+            checks_git::lay(below, &dot_git)?;
+        }
+        checks_git::lay(above, &dot_git)?;
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Over(overlay) => overlay.hide_in_git(NOT_FOR_CHECKS),
+        }
+    }
+
+    /// What a link of the copy says, where one with these bytes is there.
+    pub fn link_text(&self, path: &TreePath, wanted: &Entry) -> Option<Vec<u8>> {
+        let dirs = match self {
+            Self::Plain(dir) => vec![dir.clone()],
+            Self::Over(overlay) => vec![overlay.upper(), overlay.lower()],
+        };
+        let texts = dirs.iter().map(|dir| {
+            let text = std::fs::read_link(on_disk::locate(dir, path)).ok()?;
+            Some(text.into_os_string().into_vec())
+        });
+        let mut texts = texts.flatten();
+        texts.find(|text| Digest::of(text) == wanted.sha256)
     }
 
     /// Runs `change` on a directory in which these paths are what a process in the copy would see,

@@ -176,7 +176,10 @@ fn a_link_that_is_not_the_same_renews_all() {
         ("one became a file", changed(&[("link", "x")], &[])),
         (
             "a directory became one",
-            changed(&[("one/src", "-> ../two")], &["one/src/lib.rs", "one/src/gone.rs"]),
+            changed(
+                &[("one/src", "-> ../two")],
+                &["one/src/lib.rs", "one/src/gone.rs"],
+            ),
         ),
     ] {
         for reach in [Reach::Packages, Reach::Everything] {
@@ -224,7 +227,13 @@ fn what_the_work_tree_has_otherwise_is_young() {
     );
     assert_eq!(young_dirs(&found), ["one", "one/src"]);
     for reach in REACHES {
-        let nothing = stamps(&WorkTree::default(), &start, &start, &BTreeSet::new(), reach);
+        let nothing = stamps(
+            &WorkTree::default(),
+            &start,
+            &start,
+            &BTreeSet::new(),
+            reach,
+        );
         assert_all_young(&nothing, &start, "nothing known, nothing old");
     }
 }

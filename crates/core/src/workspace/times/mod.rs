@@ -7,6 +7,13 @@
 //! or gained a name. A name that came or went is in no list of what a tool read: a build script
 //! names nothing, a new header lies before another. So it renews what could have looked for it. A
 //! link that leads elsewhere gives old files a new name: it renews all.
+//!
+//! - this file: the times; `links.rs` where links lead
+//! - `compiled.rs` what a compiled module may have been made of; `at_home.rs` what stays at home
+
+pub mod at_home;
+pub mod compiled;
+pub mod links;
 
 use std::collections::{BTreeMap, BTreeSet};
 
