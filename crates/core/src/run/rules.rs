@@ -33,6 +33,8 @@ pub enum Rules {
     Three,
     /// The same of a command that ends otherwise, where its last words name a program that is not
     /// there, and those of the untouched copy name it too.
+    /// Tests may have been compared with a baseline that an earlier run made, where it is in the bundle
+    /// whole and no test was lost (`verify/relied.rs`).
     Four,
 }
 

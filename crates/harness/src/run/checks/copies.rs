@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use cto_core::checks::test_log::Section;
+use cto_core::gate::plan::Environment;
 use cto_core::run::not_counted::NotCounted;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::change::Change;
@@ -67,7 +68,7 @@ impl<'a> Session<'a> {
 
     pub(super) fn new_name(&mut self, name: &str) -> String {
         self.copies += 1;
-        format!("{name}-{}", self.copies)
+        format!("{name}-{}{}", self.part, self.copies)
     }
 
     /// Makes a copy and runs commands in it. Where the owner of an environment changed it meanwhile,
@@ -90,6 +91,7 @@ impl<'a> Session<'a> {
             let Some(before) = self.unsettled.take() else {
                 return Ok(done);
             };
+            self.as_planned = false;
             if let Ok((_, ran)) = done {
                 let ran = ran.checks.into_iter().zip(ran.numbers);
                 self.not_counted
@@ -114,8 +116,9 @@ impl<'a> Session<'a> {
         // Once more where another check found out since that an owner changes them.
         let live = loop {
             let live = environments.look();
-            self.notes
-                .extend(environments.leave_out_young(stamping::now()));
+            let young = environments.leave_out_young(stamping::now());
+            self.as_planned &= young.is_empty() && self.is_planned(&live);
+            self.notes.extend(young);
             if environments.are_still(&ready.laid, &live) {
                 break live;
             }
@@ -134,6 +137,16 @@ impl<'a> Session<'a> {
         }
         (ready.before, ready.is_new) = (Some(live), false);
         Ok(())
+    }
+
+    /// Is every directory of the operator's what the plan says it is?
+    fn is_planned(&self, live: &Live) -> bool {
+        let planned = &self.execution.plan.environments;
+        live.states.iter().all(|(path, state)| {
+            let is_it = |found: &Environment| found.record.path == *path;
+            let found = planned.iter().find(|found| is_it(found));
+            state.is_some() && found.is_some_and(|found| found.record.state == *state)
+        })
     }
 
     /// Did an owner change what the processes of this copy saw?
