@@ -166,6 +166,9 @@ fn a_change_inside_one_fails_and_is_named() {
     }
 }
 
+/// What somebody puts where a submodule belongs.
+type Way<'a> = (&'a str, &'a dyn Fn(&Repo));
+
 /// Whatever stands where a submodule belongs, nothing from outside this repository is read for it.
 #[test]
 fn nothing_leads_out_of_the_repository() {
@@ -179,7 +182,7 @@ fn nothing_leads_out_of_the_repository() {
         fs::create_dir_all(repo.at("module")).unwrap();
         fs::write(repo.at("module/.git"), format!("gitdir: {to}\n")).unwrap();
     };
-    let ways: [(&str, &dyn Fn(&Repo)); 8] = [
+    let ways: [Way<'_>; 8] = [
         ("not checked out", &|_| {}),
         ("absolute", &|repo| point(repo, &git_dir)),
         ("relative", &|repo| point(repo, "../../other/.git")),
