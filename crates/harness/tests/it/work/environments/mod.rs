@@ -4,9 +4,13 @@
 
 mod cargo;
 mod carried;
+mod compiled;
 mod homes;
+mod links;
 mod live;
+mod names;
 mod odd;
+mod on_path;
 mod times;
 
 use std::fs;
