@@ -1,7 +1,7 @@
 //! Checks as data: what makes an honest runner red, which tests ran, how their log is framed.
 //!
 //! - `control.rs` the must-fail control: what is added so that a runner must turn red
-//! - `lacking.rs` which program a red command went without
+//! - `lacking.rs` which program a red command went without; `missing_module.rs` which module
 //! - `runner_output.rs` counts and test names in the output of known runners
 //! - `test_ids.rs` did every test of the baseline run again? `test_log.rs` the frames of `test.log`
 //!
@@ -10,6 +10,7 @@
 
 pub mod control;
 pub mod lacking;
+pub mod missing_module;
 pub mod runner_output;
 pub mod test_ids;
 pub mod test_log;

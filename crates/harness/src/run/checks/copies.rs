@@ -121,7 +121,8 @@ impl<'a> Session<'a> {
             ready.laid = laid.map_err(Stop::Workspace)?;
         };
         let measured = ready.is_result.then_some(self.measured);
-        let newest = live.newest;
+        let judged = stamping::end_of_second(environments.newest_judged());
+        let newest = live.newest.max(judged);
         self.workspace
             .stamp(&ready.copy, &ready.laid, measured, &ready.edited, newest)
             .map_err(Stop::Workspace)?;

@@ -5,9 +5,12 @@
 mod cargo;
 mod carried;
 mod homes;
+mod lists;
 mod live;
 mod odd;
+mod places;
 mod times;
+mod typescript;
 
 use std::fs;
 
