@@ -10,11 +10,14 @@ BREAK = "break"
 FIX = "fix"
 # In this order: before a fix its owner has run the broken suite, so the caches are those of the mistake.
 KINDS = ["comment", "docs", "refactoring", "new file", "new test", BREAK, FIX]
+# One that changes nothing, one that adds to the tests, one that breaks.
+SHORT = ["comment", "new test", BREAK, FIX]
 COMMENT = {".py": "#", ".sh": "#"}
 
 # What a new file holds, by what `tests` says about the project. Named by what runs it.
 NEW_TEST = {
-    "python": ("test_added.py", "import unittest\n\n\nclass Added(unittest.TestCase):\n    def test_sum(self):\n"
+    "pytest": ("test_added.py", "def test_sum():\n    assert 2 + 2 == 4\n"),
+    "unittest": ("test_added.py", "import unittest\n\n\nclass Added(unittest.TestCase):\n    def test_sum(self):\n"
                "        self.assertEqual(2 + 2, 4)\n"),
     "cargo": ("added.rs", "#[test]\nfn added() {\n    assert_eq!(2 + 2, 4);\n}\n"),
     "node": ("added.test.js", "'use strict'\nconst test = require('node:test')\nconst assert = require('node:assert')\n\n"
@@ -23,7 +26,8 @@ NEW_TEST = {
               "  it('adds', function () { assert.strictEqual(2 + 2, 4) })\n})\n"),
     "tests": ("added.test.js", "test('added', () => expect(2 + 2).toBe(4))\n"),
     "vitest": ("added.test.js", "import { expect, test } from 'vitest'\n\ntest('added', () => expect(2 + 2).toBe(4))\n"),
-    "jest": ("added.test.ts", "describe('added', () => {\n  it('adds', () => { expect(2 + 2).toBe(4); });\n});\n"),
+    "jest": ("added.test.ts", "import { describe, expect, it } from '@jest/globals';\n\n"
+             "describe('added', () => {\n  it('adds', () => { expect(2 + 2).toBe(4); });\n});\n"),
 }
 NEW_FILE = {
     ".py": ("added.py", '"""Doubles."""\n\n\ndef twice(number):\n    """Two times a number."""\n    return 2 * number\n'),

@@ -162,6 +162,16 @@ class Ready:
                               capture_output=True, stdin=subprocess.DEVNULL)
         return time.monotonic() - since, done.returncode, (done.stdout + done.stderr).strip()[-1500:]
 
+    def is_red_with(self, patch):
+        """What the suite says with a change, if it is red without the harness as well."""
+        self.git("apply", str(patch))
+        try:
+            _, code, said = self.suite()
+        finally:
+            self.git("reset", "-q", "--hard")
+            self.git("clean", "-qfd")
+        return said if code else None
+
     def bare(self):
         """Seconds of the suite when everything is warm."""
         for command in [*self.project.get("also", []), self.project["test"], self.project["test"]]:
@@ -174,6 +184,10 @@ class Ready:
         return took
 
 
+# A registry may be out of breath: seconds to wait before the next try.
+PAUSES = [5, 20]
+
+
 def prepared(project, work):
     """Fetched, committed and installed; what a run before has made is used again."""
     place = work / "projects" / project["name"]
@@ -181,6 +195,22 @@ def prepared(project, work):
     done, made_of = place / "ready", json.dumps({key: project.get(key) for key in INSTALLED})
     if done.exists() and done.read_text() == made_of:
         return ready
+    for pause in [*PAUSES, None]:
+        try:
+            installed(ready, work)
+            break
+        except Unready as why:
+            if pause is None:
+                raise
+            print(f"{project['name']}: once more in {pause} s, because {str(why).splitlines()[0]}", flush=True)
+            time.sleep(pause)
+    done.write_text(made_of)
+    return ready
+
+
+def installed(ready, work):
+    """From an empty directory to a project as its owner has it."""
+    project, place = ready.project, ready.place
     shutil.rmtree(place, ignore_errors=True)
     scratch = place / "fetched"
     scratch.mkdir(parents=True)
@@ -209,5 +239,3 @@ def prepared(project, work):
     dirt = ready.git("status", "--porcelain").strip()
     if dirt:
         raise Unready(f"installing leaves changes in the work tree: {dirt[:300]}")
-    done.write_text(made_of)
-    return ready

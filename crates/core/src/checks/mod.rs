@@ -1,16 +1,18 @@
 //! Checks as data: what makes an honest runner red, which tests ran, how their log is framed.
 //!
-//! - `control.rs` the must-fail control: what is added so that a runner must turn red
+//! - `control/` the must-fail control: what is added so that a runner must turn red, and did it?
 //! - `lacking.rs` which program a red command went without; `missing_module.rs` which module
-//! - `runner_output.rs` counts and test names in the output of known runners
+//! - `test_files.rs` which paths are tests, and which say how tests run
+//! - `runner_output.rs` test names in the output of known runners
 //! - `test_ids.rs` did every test of the baseline run again? `test_log.rs` the frames of `test.log`
 //!
 //! Imports: values to engine. Output can only turn a pass into a failure, or, where the untouched copy says the
-//! same, a failure into a block; never the other way.
+//! same or a list of dependencies changed, a failure into a block; never the other way.
 
 pub mod control;
 pub mod lacking;
 pub mod missing_module;
 pub mod runner_output;
+pub mod test_files;
 pub mod test_ids;
 pub mod test_log;

@@ -31,6 +31,14 @@ pub struct RunnerOutput {
     found: Found,
 }
 
+/// What one command was heard to run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Heard {
+    pub ids: TestIds,
+    /// How many of the failed ones of an id never came to the test itself.
+    pub errored: BTreeMap<String, u64>,
+}
+
 /// Ids so far.
 #[derive(Default)]
 struct Found {
@@ -77,8 +85,8 @@ impl RunnerOutput {
         }
     }
 
-    /// All ids; `witness` is what a Python process wrote beside its output.
-    pub fn finish(mut self, witness: &[u8]) -> TestIds {
+    /// All that was heard; `witness` is what a Python process wrote beside its output.
+    pub fn finish(mut self, witness: &[u8]) -> Heard {
         for lines in [&mut self.out, &mut self.err] {
             lines.end_line(self.runner, &mut self.found);
             lines.settle(&mut self.found);
@@ -92,13 +100,18 @@ impl RunnerOutput {
             mut counted,
             distinct,
         } = self.found;
+        let mut errored = BTreeMap::new();
         for (name, outcome) in distinct {
-            counted
-                .entry(without_parameters(&name).to_owned())
-                .or_default()
-                .add(outcome);
+            let name = without_parameters(&name);
+            counted.entry(name.to_owned()).or_default().add(outcome);
+            if outcome == Outcome::Errored {
+                *errored.entry(name.to_owned()).or_default() += 1;
+            }
         }
-        counted
+        Heard {
+            ids: counted,
+            errored,
+        }
     }
 }
 
@@ -116,7 +129,7 @@ impl Found {
         }
     }
 
-    /// `passed`, `failed` or `skipped`, a tab, and the id.
+    /// `passed`, `failed`, `errored` or `skipped`, a tab, and the id.
     fn witness(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line));
         let Some((word, id)) = text.split_once('\t') else {
@@ -125,6 +138,7 @@ impl Found {
         let outcome = match word {
             "passed" => Outcome::Passed,
             "failed" => Outcome::Failed,
+            "errored" => Outcome::Errored,
             "skipped" => Outcome::Skipped,
             _ => return,
         };

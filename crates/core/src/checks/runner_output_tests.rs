@@ -26,6 +26,7 @@ fn read(runner: Runner, stdout: &str, stderr: &str, witness: &str) -> Vec<(Strin
     )| (id, passed, failed, skipped);
     output
         .finish(witness.as_bytes())
+        .ids
         .into_iter()
         .map(flat)
         .collect()
@@ -134,7 +135,7 @@ fn a_line_without_end_costs_no_more_than_its_limit() {
     output.feed(Voice::Stdout, b"\ntest a ... ok\n");
     let long = format!("test {} ... ok\n", "n".repeat(MAX_ID * 2));
     output.feed(Voice::Stdout, long.as_bytes());
-    let found = output.finish(b"");
+    let found = output.finish(b"").ids;
     assert_eq!(
         found.keys().map(String::len).collect::<Vec<_>>(),
         [1, MAX_ID]

@@ -20,6 +20,8 @@ use crate::values::digest::Digest;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
     Skipped,
+    /// Failed before or after the test itself.
+    Errored,
     Failed,
     Passed,
 }
@@ -47,7 +49,7 @@ impl Tally {
     pub fn add(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Passed => self.passed += 1,
-            Outcome::Failed => self.failed += 1,
+            Outcome::Failed | Outcome::Errored => self.failed += 1,
             Outcome::Skipped => self.skipped += 1,
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::checks::control;
+use crate::checks::test_files;
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
@@ -180,7 +180,7 @@ fn hidden(case: &CaseFile, facts: &CaseFacts<'_>) -> Line {
     let editable = facts
         .workspace
         .keys()
-        .find(|path| control::is_test_file(path) && allowed(case, path));
+        .find(|path| test_files::is_test_file(path) && allowed(case, path));
     match (case.hidden_commands.len(), facts.hidden_files, editable) {
         (0, 0, None) => Line::new(
             "hidden checks",
@@ -343,7 +343,8 @@ pub fn neutral_change(case: &CaseFile, workspace: &Tree) -> Option<Neutral> {
             .iter()
             .filter(|(path, entry)| allowed(case, path) && entry.kind != FileKind::Symlink)
     };
-    let plain = candidates().find(|(path, _)| !control::is_test_file(path) && text(path).is_some());
+    let plain =
+        candidates().find(|(path, _)| !test_files::is_test_file(path) && text(path).is_some());
     if let Some((path, entry)) =
         plain.or_else(|| candidates().find(|(path, _)| text(path).is_some()))
     {

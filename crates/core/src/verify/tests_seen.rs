@@ -3,7 +3,7 @@
 
 use super::{Documents, Verifier};
 use crate::bundle;
-use crate::checks::control;
+use crate::checks::test_files;
 use crate::checks::test_ids::TestIdDocument;
 use crate::checks::test_log;
 use crate::run::event::VerificationCompleted;
@@ -29,7 +29,8 @@ impl Verifier<'_> {
             (contract, &folded.facts.diff, done.log_nonce.is_some())
         {
             let changed = diff.changes.iter().map(|change| &change.path);
-            if control::runner_takeovers(changed, &contract.allowed_paths) != done.runner_takeovers
+            if test_files::runner_takeovers(changed, &contract.allowed_paths)
+                != done.runner_takeovers
             {
                 self.problem(
                     "judgement",

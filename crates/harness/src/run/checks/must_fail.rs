@@ -5,14 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use cto_core::checks::control::{self, Edit};
+use cto_core::checks::control::{Edit, Kit, control_kit};
 use cto_core::checks::test_log::Section;
 use cto_core::run::event::ControlRun;
-use cto_core::task::contract::{Control, Runner};
+use cto_core::task::contract::Control;
 use cto_core::values::paths::TreePath;
 
 use super::copies::ReadyCopy;
-use super::session::{Ran, Session};
+use super::session::Session;
 use crate::run::execution::{Stop, random};
 use crate::workspace::on_disk;
 
@@ -36,48 +36,34 @@ impl Session<'_> {
                 .log
                 .say("== must-fail control: the same commands, where they must be red ==");
             Ok(match session.spoil(&mut ready)? {
-                Ok(runner) => {
-                    added = runner;
+                Ok(kit) => {
+                    added = kit;
                     Ok(ready)
                 }
                 Err(reason) => Err(reason),
             })
         })?;
-        let Ran { checks, recent, .. } = match done {
+        let ran = match done {
             Ok((_, ran)) => ran,
             Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
         };
-        let output = recent.text();
-        let Some((runner, nonce)) = added else {
-            return Ok(ControlRun::Ran {
-                checks,
-                failures_added: None,
-                failures_reported: None,
-            });
-        };
+        let count = added.map(|kit| kit.count(&ran.tests, &ran.recent.text()));
         Ok(ControlRun::Ran {
-            checks,
-            failures_added: Some(control::failures_expected(
-                runner,
-                &nonce,
-                &self.present(),
-                &output,
-            )),
-            failures_reported: control::failures_reported(runner, &output),
+            checks: ran.checks,
+            failures_added: count.map(|count| count.expected),
+            failures_reported: count.and_then(|count| count.reported),
         })
     }
 
-    /// Makes a copy one in which the commands must be red; the runner and the name of what was
-    /// added, where tests were.
-    fn spoil(
-        &self,
-        ready: &mut ReadyCopy,
-    ) -> Result<Result<Option<(Runner, String)>, String>, Stop> {
+    /// Makes a copy one in which the commands must be red; what was added, where tests were.
+    fn spoil(&self, ready: &mut ReadyCopy) -> Result<Result<Option<Kit>, String>, Stop> {
         match &self.execution.plan.control {
             Control::Runner(runner) => {
                 let nonce = random(10)?;
-                Ok(match self.add_failures(ready, *runner, &nonce) {
-                    Ok(()) => Ok(Some((*runner, nonce))),
+                let commands = &self.execution.plan.contract.verification_commands;
+                let kit = control_kit(*runner, &nonce, &self.present(), commands);
+                Ok(match add_failures(ready, &kit) {
+                    Ok(()) => Ok(Some(kit)),
                     Err(error) => Err(format!("failing tests cannot be added: {error}")),
                 })
             }
@@ -112,19 +98,17 @@ impl Session<'_> {
             .cloned()
             .collect()
     }
+}
 
-    /// Adds the failing tests, named after `nonce`.
-    fn add_failures(&self, ready: &mut ReadyCopy, runner: Runner, nonce: &str) -> io::Result<()> {
-        let kit = control::control_kit(runner, nonce, &self.present());
-        let path = |edit: &Edit| match edit {
-            Edit::Create { path, .. } => TreePath::new(path.as_bytes()),
-            Edit::Append { path, .. } => path.clone(),
-        };
-        let paths: Vec<TreePath> = kit.edits.iter().map(path).collect();
-        let added = ready.copy.edit(&paths, |dir| add(dir, &kit.edits));
-        ready.edited.extend(paths);
-        added.flatten()
-    }
+fn add_failures(ready: &mut ReadyCopy, kit: &Kit) -> io::Result<()> {
+    let path = |edit: &Edit| match edit {
+        Edit::Create { path, .. } => TreePath::new(path.as_bytes()),
+        Edit::Append { path, .. } => path.clone(),
+    };
+    let paths: Vec<TreePath> = kit.edits.iter().map(path).collect();
+    let added = ready.copy.edit(&paths, |dir| add(dir, &kit.edits));
+    ready.edited.extend(paths);
+    added.flatten()
 }
 
 /// The copy holds what the engine made: no link in it is followed.

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cto_core::bundle;
-use cto_core::checks::control;
-use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
+use cto_core::checks::runner_output::Heard;
+use cto_core::checks::test_files;
+use cto_core::checks::test_ids::{CommandTests, TestIdDocument, on_the_baseline};
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
@@ -118,7 +119,7 @@ pub(super) struct Ran {
     /// The end of their output, for counting.
     pub recent: Recent,
     /// The tests of each command.
-    tests: Vec<TestIds>,
+    pub tests: Vec<Heard>,
     /// Which section of the log each of them is.
     pub numbers: Vec<u64>,
     missing: Vec<MissingModules>,
@@ -214,13 +215,13 @@ impl<'a> Session<'a> {
         let baseline = self.workspace.baseline();
         let changed = || self.measured.changes.iter().map(|change| &change.path);
         let is_named = |path: &&TreePath| {
-            control::is_runner_config(path)
-                || (baseline.contains_key(*path) && control::is_test_file(path))
+            test_files::is_runner_config(path)
+                || (baseline.contains_key(*path) && test_files::is_test_file(path))
         };
         VerificationCompleted {
             tree: Some(tree::tree_digest(&self.measured.tree)),
             changed_test_files: changed().filter(is_named).cloned().collect(),
-            runner_takeovers: control::runner_takeovers(
+            runner_takeovers: test_files::runner_takeovers(
                 changed(),
                 &self.execution.plan.contract.allowed_paths,
             ),
@@ -358,7 +359,7 @@ impl<'a> Session<'a> {
     /// Test files of the result that are not as they were when the checks began.
     fn rewritten(&self, copy: &PrivateCopy) -> Vec<TreePath> {
         let is_text = |(path, entry): &(&TreePath, &tree::Entry)| {
-            entry.kind != FileKind::Symlink && control::is_test_source(path)
+            entry.kind != FileKind::Symlink && test_files::is_test_source(path)
         };
         copy.no_longer(self.measured.tree.iter().filter(is_text))
     }
@@ -368,7 +369,7 @@ impl<'a> Session<'a> {
     fn baseline(
         &mut self,
         runner: Runner,
-        verified: Vec<TestIds>,
+        verified: Vec<Heard>,
         took: Duration,
     ) -> Result<TestIdDocument, Stop> {
         let contract = &self.execution.plan.contract;
@@ -395,8 +396,8 @@ impl<'a> Session<'a> {
                 .zip(verified)
                 .map(|(command, verified)| CommandTests {
                     command: command.clone(),
-                    baseline: baseline.next().unwrap_or_default(),
-                    verified,
+                    baseline: baseline.next().unwrap_or_default().ids,
+                    verified: verified.ids,
                 });
         Ok(TestIdDocument {
             schema_version: 1,

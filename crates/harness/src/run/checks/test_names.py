@@ -138,10 +138,10 @@ def watch_pytest(config):
         # With several workers the tests run elsewhere, and their reports arrive here.
         if len(depth.stack()) > 1:
             return
-        order = ["skipped", "passed", "failed"]
+        order = ["skipped", "passed", "errored", "failed"]
         outcome = None
         if report.outcome == "failed":
-            outcome = "failed"
+            outcome = "failed" if report.when == "call" else "errored"
         elif report.outcome == "skipped":
             outcome = "skipped"
         elif report.outcome == "passed" and report.when == "call":

@@ -5,8 +5,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cto_core::checks::runner_output::{RunnerOutput, Voice};
-use cto_core::checks::test_ids::TestIds;
+use cto_core::checks::runner_output::{Heard, RunnerOutput, Voice};
 use cto_core::task::contract::Runner;
 
 use crate::evidence::secrets::Secrets;
@@ -72,19 +71,23 @@ impl Witness {
 
     /// The file was made by code under test: no link is followed, and what cannot be read names
     /// nothing.
-    pub fn finish(self, secrets: &Secrets) -> TestIds {
+    pub fn finish(self, secrets: &Secrets) -> Heard {
         let in_place = |dir: &Path| std::fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir());
         let file = Some(&self.ids).filter(|ids| ids.parent().is_some_and(in_place));
         let said = file
             .and_then(|ids| files::read_limited(ids, MAX_IDS).ok())
             .unwrap_or_default();
-        let mut clean = TestIds::new();
-        for (id, tally) in self.output.finish(&said) {
+        let said = self.output.finish(&said);
+        let mut clean = Heard::default();
+        let redacted = |id: String| {
             let (id, _) = secrets.redact(id.as_bytes());
-            clean
-                .entry(String::from_utf8_lossy(&id).into_owned())
-                .or_default()
-                .merge(tally);
+            String::from_utf8_lossy(&id).into_owned()
+        };
+        for (id, tally) in said.ids {
+            clean.ids.entry(redacted(id)).or_default().merge(tally);
+        }
+        for (id, count) in said.errored {
+            *clean.errored.entry(redacted(id)).or_default() += count;
         }
         clean
     }

@@ -5,6 +5,7 @@ pub mod cargo_attacks;
 pub mod cheats;
 pub mod node_attacks;
 pub mod pytest_attacks;
+pub mod pytest_control;
 pub mod shell_attacks;
 pub mod unittest_attacks;
 pub mod verification_log;

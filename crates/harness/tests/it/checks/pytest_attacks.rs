@@ -8,7 +8,7 @@ use crate::fixtures::project::{BUG, FIXED, Project};
 use crate::house;
 
 /// The directory of pytest's program, where this machine has one.
-fn pytest_bin() -> Option<PathBuf> {
+pub fn pytest_bin() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path)
         .find(|dir| dir.join("pytest").is_file() && !dir.ends_with("shims"));
