@@ -31,8 +31,8 @@ fn each_language_says_it_in_its_own_words() {
         ),
         (
             "requirements-dev.txt",
-            "ModuleNotFoundError: No module named 'a.b.c'",
-            "a",
+            "ModuleNotFoundError: No module named 'other.b.c'",
+            "other",
         ),
         ("uv.lock", "ImportError: No module named yaml", "yaml"),
         (
@@ -47,8 +47,8 @@ fn each_language_says_it_in_its_own_words() {
         ),
         (
             "package-lock.json",
-            "Error: Cannot find module 'a/lib/b.js'",
-            "a",
+            "Error: Cannot find module 'pad/lib/b.js'",
+            "pad",
         ),
         (
             "web/package.json",
