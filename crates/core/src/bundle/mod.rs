@@ -39,8 +39,11 @@ pub const TEST_IDS: &str = "test-ids.json";
 pub const SUMS: &str = "SHA256SUMS";
 pub const ATTESTATION: &str = "attestation.json";
 pub const ATTESTATIONS_DIR: &str = "attestations/";
-/// Records of others that a run relied on, as they were: `relied/<kind>-<id>.json`.
+/// What others made and a run relied on, as it was: records (`relied/<kind>-<id>.json`), and the
+/// baseline of an earlier run.
 pub const RELIED_DIR: &str = "relied/";
+pub const RELIED_BASELINE: &str = "relied/baseline.json";
+pub const RELIED_LOG: &str = "relied/baseline.log";
 pub const LOCK: &str = "run.lock";
 pub const RESERVE: &str = ".reserve";
 pub const REPORT_TEMP: &str = ".report.json.tmp";

@@ -33,11 +33,13 @@ pub enum Renderer {
     Three,
     /// Names the operator's environments.
     Four,
+    /// Names a baseline that was relied on, and how long each step took.
+    Five,
 }
 
 impl Renderer {
-    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three, Self::Four];
-    pub const NEWEST: Self = Self::Four;
+    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
+    pub const NEWEST: Self = Self::Five;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
@@ -45,6 +47,7 @@ impl Renderer {
             Self::Two => 2,
             Self::Three => 3,
             Self::Four => 4,
+            Self::Five => 5,
         })
     }
 
@@ -58,7 +61,7 @@ impl Renderer {
     /// The first line; a verifier checks that it names the report's status.
     pub fn title(self, status: Status, case: &str) -> String {
         match self {
-            Self::One | Self::Two | Self::Three | Self::Four => {
+            Self::One | Self::Two | Self::Three | Self::Four | Self::Five => {
                 format!("# {}: {case}", status.as_str().to_uppercase())
             }
         }
@@ -71,7 +74,7 @@ impl Renderer {
     pub fn page(self, report: &Report) -> Option<String> {
         match self {
             Self::One => None,
-            Self::Two | Self::Three | Self::Four => Some(self.render(report)),
+            Self::Two | Self::Three | Self::Four | Self::Five => Some(self.render(report)),
         }
     }
 
@@ -83,13 +86,17 @@ impl Renderer {
         tame_lines(&out)
     }
 
+    fn names_environments(self) -> bool {
+        self.number().0 >= Self::Four.number().0
+    }
+
     /// What is said before the names of hidden kinds that the engine saw.
     fn words_for_shown(self) -> &'static str {
         match self {
             Self::One | Self::Two => {
                 "Agent configuration the contract allows changing, so the engine was shown it:"
             }
-            Self::Three | Self::Four => {
+            Self::Three | Self::Four | Self::Five => {
                 "The engine was shown, although its name is of a kind that is hidden:"
             }
         }
@@ -104,8 +111,15 @@ fn write_all(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt:
     header(out, report, renderer)?;
     why(out, report)?;
     changed(out, report)?;
-    verified(out, report)?;
+    verified(out, report, renderer)?;
     attempted(out, report)?;
+    if let Some(times) = report
+        .timings
+        .as_ref()
+        .filter(|_| renderer == Renderer::Five)
+    {
+        writeln!(out, "## Time\n\n{}.\n", tame(&times.line()))?;
+    }
     writeln!(out, "## Claimed and observed\n")?;
     writeln!(
         out,
@@ -203,7 +217,7 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
             writeln!(out, "{words} {}.\n", names.join(", "))?;
         }
     }
-    if renderer == Renderer::Four && !report.environments.is_empty() {
+    if renderer.names_environments() && !report.environments.is_empty() {
         writeln!(out, "Environments of the operator's work tree:\n")?;
         for used in &report.environments {
             writeln!(out, "- {}", code(&used.line()))?;
@@ -263,7 +277,7 @@ fn changed(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out)
 }
 
-fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
+fn verified(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Result {
     writeln!(out, "## Verification\n")?;
     if report.verification.is_empty() {
         let reason = report
@@ -302,6 +316,17 @@ fn verified(out: &mut String, report: &Report) -> std::fmt::Result {
                 reason.as_deref().unwrap_or("no reason given")
             )?,
         },
+    }
+    if let Some(relied) = report
+        .baseline_relied
+        .as_ref()
+        .filter(|_| renderer == Renderer::Five)
+    {
+        writeln!(
+            out,
+            "- baseline: known since {}, made by `{}`; see `relied/`",
+            relied.made_at, relied.run_id
+        )?;
     }
     writeln!(out)
 }

@@ -5,6 +5,7 @@
 
 use crate::bundle::report_md::describe_end;
 use crate::run::event::{Check, CheckKind, ControlRun, ProcessEnd, VerificationCompleted};
+use crate::run::not_counted::NotCounted;
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
 
@@ -171,13 +172,23 @@ pub fn log_contradiction(
     let (Some(nonce), Some(tree)) = (&done.log_nonce, &done.tree) else {
         return None;
     };
-    if !found
-        .head
-        .starts_with(log_header(run_id, contract, tree, nonce).as_bytes())
-    {
+    let head = log_header(run_id, contract, tree, nonce);
+    let due = recorded(done).into_iter();
+    frames_contradiction(found, &head, nonce, due, &done.not_counted)
+}
+
+/// Why a log does not begin with `head`, or is not made of the sections that were due, whole and in
+/// order. Setup may stand anywhere; what is not counted is framed and due to nobody.
+pub fn frames_contradiction<'c>(
+    found: &FoundLog,
+    head: &str,
+    nonce: &str,
+    mut due: impl Iterator<Item = (Section, &'c Check)>,
+    not_counted: &[NotCounted],
+) -> Option<&'static str> {
+    if !found.head.starts_with(head.as_bytes()) {
         return Some("does not begin with this run, contract and tree");
     }
-    let mut due = recorded(done).into_iter();
     let mut open: Option<Section> = None;
     let mut number = 0;
     for line in &found.frames {
@@ -198,8 +209,7 @@ pub fn log_contradiction(
                 if section == Section::Setup {
                     continue;
                 }
-                let mut not_counted = done.not_counted.iter();
-                if let Some(left) = not_counted.find(|left| left.section == number) {
+                if let Some(left) = not_counted.iter().find(|left| left.section == number) {
                     let check = &left.check;
                     if *line != frame_end(nonce, number, section, check.end, check.duration_ms) {
                         return Some("a section is not what the chain says ran");

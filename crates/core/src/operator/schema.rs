@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::bundle::attest::{Envelope, KeyRecord, Statement, Verdict};
 use crate::bundle::report::Report;
+use crate::checks::known_baseline::KeptBaseline;
 use crate::checks::test_ids::TestIdDocument;
 use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
@@ -35,6 +36,10 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
         ("trace", root::<TraceLine>("one line of trace.jsonl")),
         ("containment", root::<ContainmentReport>("containment.json")),
         ("source", root::<CopiedRepo>("source.json")),
+        (
+            "relied-baseline",
+            root::<KeptBaseline>("relied/baseline.json"),
+        ),
         ("test-ids", root::<TestIdDocument>("test-ids.json")),
         (
             "verification",

@@ -7,7 +7,9 @@ use crate::run::event::ProcessEnd;
 use crate::run::not_counted::NotCounted;
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
+use crate::values::ids::RunId;
 use crate::values::paths::TreePath;
+use crate::values::time::Utc;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -75,6 +77,10 @@ pub struct VerificationCompleted {
     /// The commands on the untouched baseline, where a runner names its tests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_checks: Vec<Check>,
+    /// The baseline of an earlier run, where these tests were compared with that: then the commands
+    /// did not run on the baseline again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relied: Option<BaselineRelied>,
     /// Whether every test of the baseline ran again; absent where no runner is declared or a check
     /// was red.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,6 +112,7 @@ impl VerificationCompleted {
             rewritten_test_files: Vec::new(),
             log_nonce: None,
             baseline_checks: Vec::new(),
+            relied: None,
             tests: None,
             environment_notes: Vec::new(),
             not_counted: Vec::new(),
@@ -135,4 +142,18 @@ pub struct TestsCompared {
     pub missing_count: u64,
     /// The first tests of the baseline that did not run again, each with what became of it.
     pub missing: Vec<String>,
+}
+
+/// The kept baseline a run relied on. It travels in the bundle: `relied/baseline.json` and
+/// `relied/baseline.log`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineRelied {
+    /// Of everything that a baseline depends on.
+    pub key: Digest,
+    /// When its last command had ended.
+    pub made_at: Utc,
+    /// The run that made it.
+    pub run_id: RunId,
+    /// Of `relied/baseline.json`, which holds the digest of its log.
+    pub sha256: Digest,
 }

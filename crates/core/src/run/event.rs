@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use crate::containment::outside::PlaceClass;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
-pub use crate::run::checked::{Check, CheckKind, ControlRun, TestsCompared, VerificationCompleted};
+pub use crate::run::checked::{
+    BaselineRelied, Check, CheckKind, ControlRun, TestsCompared, VerificationCompleted,
+};
 use crate::run::rules::RulesNumber;
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};

@@ -6,6 +6,7 @@
 //! - this file: what is found and what is said about it; the order of the checks
 //! - `documents.rs` files, sums, digests, schemas; `history.rs` the chain and its order
 //! - `consistency.rs` files against events; `tests_seen.rs` the log against the tests that ran
+//! - `relied.rs` the baseline of an earlier run that tests were compared with
 //! - `judgement.rs` the verdict derived again; `report_fields.rs` the report against it
 //! - `whole.rs` gates, jails, page and end: computed, and refused by rules 2
 //! - `seal.rs` the short question of a list: is this report the sealed one?
@@ -18,6 +19,7 @@ mod documents;
 mod history;
 mod judgement;
 pub mod links;
+mod relied;
 mod report_fields;
 pub mod seal;
 pub mod signature;
@@ -334,7 +336,7 @@ impl Verifier<'_> {
         let folded = self.order(&events, documents)?;
         let rules = self.rules(&folded)?;
         self.facts(documents, &folded);
-        self.verified(documents, &folded);
+        self.verified(rules, documents, &folded);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);

@@ -3,14 +3,16 @@
 
 use super::{Documents, Verifier};
 use crate::bundle;
+use crate::checks::known_baseline::KeptBaseline;
 use crate::checks::test_files;
 use crate::checks::test_ids::TestIdDocument;
 use crate::checks::test_log;
 use crate::run::event::VerificationCompleted;
 use crate::run::facts::Folded;
+use crate::run::rules::Rules;
 
 impl Verifier<'_> {
-    pub(super) fn verified(&mut self, documents: &Documents, folded: &Folded) {
+    pub(super) fn verified(&mut self, rules: Rules, documents: &Documents, folded: &Folded) {
         // A run cut short before its event may have left the file; nothing rests on it then.
         let Some(done) = &folded.facts.verification else {
             return;
@@ -23,7 +25,8 @@ impl Verifier<'_> {
             );
         }
         self.test_log(documents, done);
-        self.test_ids(documents, done);
+        let relied = self.relied(rules, documents, done);
+        self.test_ids(documents, done, relied.as_ref());
         let contract = documents.contract.valid();
         if let (Some(contract), Some(diff), true) =
             (contract, &folded.facts.diff, done.log_nonce.is_some())
@@ -58,7 +61,12 @@ impl Verifier<'_> {
     }
 
     /// Counts and missing tests follow from the ids.
-    fn test_ids(&mut self, documents: &Documents, done: &VerificationCompleted) {
+    fn test_ids(
+        &mut self,
+        documents: &Documents,
+        done: &VerificationCompleted,
+        relied: Option<&KeptBaseline>,
+    ) {
         let Some(told) = &done.tests else { return };
         let Some(found) = self
             .found
@@ -78,13 +86,28 @@ impl Verifier<'_> {
             .unwrap_or_default();
         let fits = ids.compared(found) == *told
             && ids.is_about(commands)
-            && ids.baseline == done.baseline_checks;
+            && compared_with(&ids, done, relied);
         if !fits {
             self.problem(
                 "judgement",
                 bundle::TEST_IDS,
                 "is not what the chain compared",
             );
+        }
+    }
+}
+
+/// Are these ids beside those of the baseline that ran, or of the one that was relied on?
+fn compared_with(
+    ids: &TestIdDocument,
+    done: &VerificationCompleted,
+    relied: Option<&KeptBaseline>,
+) -> bool {
+    match relied {
+        None => done.relied.is_none() && ids.baseline == done.baseline_checks,
+        Some(kept) => {
+            let verified = ids.commands.iter().map(|command| command.verified.clone());
+            kept.compared_with(verified.collect()) == *ids
         }
     }
 }

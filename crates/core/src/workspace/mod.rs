@@ -6,12 +6,15 @@
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
 //!   time each file of a copy gets
 //! - `tool_home.rs` what tools keep in their user's home; `tools.rs` variables that keep them honest
+//! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
 //!
 //! Imports: values. Imported by the rooms above it.
 
 pub mod change;
 pub mod checkout;
 pub mod environment;
+pub mod lfs;
+pub mod near_tags;
 pub mod patch;
 pub mod patch_stat;
 pub mod times;

@@ -1,6 +1,6 @@
 //! Writing evidence. A bundle is open, then sealed, and never changes again.
 //!
-//! - `mod.rs` the open bundle; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
+//! - `mod.rs` the open bundle, `clock.rs` its times; `seal.rs` closing it; `lock.rs` who writes it; `scratch.rs` what the
 //!   engine left, packed
 //! - `secrets.rs` what must not stand in it, `host_names.rs` what has another name in it; `keys.rs`
 //!   and `sign/` who signs it
@@ -9,6 +9,7 @@
 //! error here, not a surprise for the verifier. `docs/bundle-format.md` gives the sealing order.
 //! Imports host. Imported by every room from supervise up but doubles.
 
+pub mod clock;
 pub mod host_names;
 pub mod keys;
 pub mod secrets;
@@ -22,6 +23,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::bundle;
@@ -43,6 +45,7 @@ use cto_core::values::time::Utc;
 pub use lock::{Liveness, OpenEntry, RunLock, has_lost_its_report, is_held, liveness};
 pub use seal::SealedBundle;
 
+use crate::evidence::clock::Clock;
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::{Hits, Secrets};
 use crate::evidence::sign::SignError;
@@ -95,6 +98,8 @@ pub struct OpenBundle {
     pub gates: GateReport,
     /// What this run relies on.
     pub relies_on: Vec<Reliance>,
+    /// The clock of the run, where this process ran it.
+    pub clock: Option<Arc<Clock>>,
     processes: Vec<ProcessReport>,
     folded: Folded,
     claimed: Claimed,
@@ -210,6 +215,7 @@ impl OpenBundle {
                 gates: Vec::new(),
             },
             relies_on: Vec::new(),
+            clock: None,
             processes: Vec::new(),
             folded: Folded::default(),
             claimed: Claimed::default(),

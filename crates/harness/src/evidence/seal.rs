@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::bundle::attest::Sealed;
+use cto_core::bundle::report::timings::Step;
 use cto_core::bundle::report::{self, ChainHead, Freshness, Report, Sealing};
 use cto_core::bundle::report_md;
 use cto_core::bundle::sums;
@@ -66,6 +67,10 @@ impl OpenBundle {
             bundle.trace.file.sync_data()
         })?;
         let judgement = self.judgement();
+        let timings = self.clock.as_ref().map(|clock| {
+            clock.step(Step::Seal, sealing_since);
+            clock.timings()
+        });
         let report = report::build_report(
             &self.identity,
             self.contract.valid(),
@@ -86,6 +91,7 @@ impl OpenBundle {
                 claimed: self.claimed.clone(),
                 late,
                 relies_on: self.relies_on.clone(),
+                timings,
             },
         );
         self.commit(report)

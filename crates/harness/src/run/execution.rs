@@ -8,13 +8,16 @@ use cto_core::containment::Containment;
 use cto_core::gate::plan::Plan;
 use cto_core::run::event::GitUse;
 use cto_core::values::blocker::Code;
+use cto_core::values::digest::Digest;
 
 use crate::evidence::EvidenceError;
+use crate::evidence::clock::Clock;
 use crate::host::digest_cache;
 use crate::host::places::Places;
 use crate::host::programs::Program;
 use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
+use crate::run::checks::known::BaselineMemory;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::{CopyToMount, RunPlace};
@@ -42,6 +45,11 @@ pub struct Execution<'a> {
     pub git: Program,
     /// How many of its checks may run at a time.
     pub jobs: usize,
+    /// This program.
+    pub own: Digest,
+    pub clock: &'a Clock,
+    /// What it does with baselines of earlier runs.
+    pub baseline: BaselineMemory,
 }
 
 impl Execution<'_> {

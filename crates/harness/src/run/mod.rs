@@ -25,20 +25,26 @@ mod setup;
 mod shelf;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use cto_core::bundle::report::timings::Step;
 use cto_core::gate::plan::Plan;
 use cto_core::run::event::ProcessEnd;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::task::contract::Label;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
+use cto_core::values::digest::Digest;
 
+use crate::evidence::clock::Clock;
 use crate::evidence::{OpenBundle, SealedBundle};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
 use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
+use crate::run::checks::known::{Baseline, BaselineMemory};
 use crate::run::execution::{Execution, Stop};
 use crate::run::stage_proof::{Owed, Reached};
 use crate::screen::progress::Progress;
@@ -72,6 +78,7 @@ pub fn run_asking(
             .so("nothing ran")
             .hint("set HOME to a directory outside the system, or name another state home with --home DIR"));
     }
+    let (clock, planning) = (Arc::new(Clock::start()), Instant::now());
     let own = OwnProgram::find(home)?;
     home.create()?;
     let keys = open::keys(home)?;
@@ -86,6 +93,8 @@ pub fn run_asking(
     let run_id = bundle.identity.run_id.clone();
     let work = home.work().join(run_id.as_str());
     bundle.relies_on = owed.relies_on(&planned);
+    bundle.clock = Some(Arc::clone(&clock));
+    clock.step(Step::Plan, planning);
 
     // Workspace, setup, engine, measure, checks.
     let asked = Asked {
@@ -95,16 +104,19 @@ pub fn run_asking(
         env,
         home,
         cancel,
+        own: own.sha256,
+        clock: &clock,
     };
     let outcome = perform(&mut bundle, &asked, &work, progress).and_then(|(reached, findings)| {
         owed.write(&mut bundle, &planned, reached)?;
         Ok(findings)
     });
     let mut findings = record::findings(&mut bundle, outcome);
-    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
+    // First, so that whoever filled the disk leaves room for the look at the source.
     if !request.keep {
         afterwards::remove_workspace(&mut bundle, &work);
     }
+    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
 
     // Judge and seal.
     progress.step("seal", "evidence");
@@ -124,6 +136,8 @@ struct Asked<'a> {
     env: &'a Env,
     home: &'a Home,
     cancel: &'a Cancel,
+    own: Digest,
+    clock: &'a Clock,
 }
 
 /// Records the question and, where no gate and nobody says no, does the work.
@@ -172,6 +186,13 @@ impl<'a> Asked<'a> {
             work: work.to_owned(),
             git,
             jobs: self.request.jobs,
+            own: self.own,
+            clock: self.clock,
+            baseline: match (self.request.label, self.request.fresh_baseline) {
+                (Label::Try, false) => BaselineMemory::Use,
+                (Label::Try, true) => BaselineMemory::Renew,
+                (Label::Case, _) => BaselineMemory::None,
+            },
         })
     }
 }
@@ -189,20 +210,33 @@ fn execute(
     let made = Some(workspace.made.to_owned());
     bundle.trace("workspace.prepare", TraceOutcome::Ok, since, made)?;
     shelf::make(&execution.plan.search, &execution.programs()).map_err(Stop::Workspace)?;
+    execution.clock.step(Step::Copy, since);
+    let since = Instant::now();
     setup::run(bundle, execution, &workspace)?;
+    if !execution.plan.contract.setup.is_empty() {
+        execution.clock.step(Step::Setup, since);
+    }
     execution.stop_if_cancelled()?;
 
     progress.step("engine", request.manifest.id.as_str());
+    let since = Instant::now();
     let end = engine::run(bundle, request, execution, &workspace, progress)?;
+    execution.clock.step(Step::Engine, since);
 
     progress.step("measure", "what really changed");
+    let since = Instant::now();
     let measured = workspace.measure(bundle, execution.plan)?;
+    execution.clock.step(Step::Measure, since);
     if end == ProcessEnd::Cancelled {
         return Err(Stop::Cancelled);
     }
 
-    progress.step("verify", "in a pristine copy");
-    checks::run(bundle, execution, &workspace, &measured)?;
+    let baseline = Baseline::look(execution, &workspace, &bundle.secrets);
+    let known = baseline
+        .words()
+        .map_or_else(String::new, |known| format!(", {known}"));
+    progress.step("verify", &format!("in a pristine copy{known}"));
+    checks::run(bundle, execution, &workspace, &measured, baseline)?;
     execution.stop_if_cancelled()?;
 
     let touched = workspace.unchanged_since(&measured)?;

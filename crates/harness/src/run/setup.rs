@@ -38,6 +38,7 @@ pub fn run(
             let excess = output.len().saturating_sub(RECENT);
             output.drain(..excess);
         })?;
+        execution.clock.ran(ended.duration_ms);
         let (clean, _) = bundle.secrets.redact(&output);
         bundle.write(&format!("backend/{name}.log"), &clean)?;
         if let Some(contained) = ended.contained {

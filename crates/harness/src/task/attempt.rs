@@ -43,6 +43,8 @@ pub struct Attempt {
     pub env: Vec<String>,
     /// Its tests may trace their own processes.
     pub trace: bool,
+    /// Its baseline is run although it may be known.
+    pub fresh_baseline: bool,
 }
 
 /// What a jail makes itself of what the operator has.

@@ -74,6 +74,8 @@ pub struct Request {
     pub jobs: usize,
     /// Visible checks may trace their own processes.
     pub trace: bool,
+    /// The baseline is run although it may be known.
+    pub fresh_baseline: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -109,6 +111,7 @@ impl Request {
             keep: false,
             jobs: 1,
             trace: false,
+            fresh_baseline: false,
         }
     }
 
@@ -135,6 +138,7 @@ impl Request {
         request.variables = attempt.variables(env)?;
         request.environments = Some(attempt.environments()?);
         request.trace = attempt.trace;
+        request.fresh_baseline = attempt.fresh_baseline;
         Ok(request)
     }
 

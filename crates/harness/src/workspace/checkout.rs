@@ -332,7 +332,7 @@ fn lay_out(
         )
         .map_err(io)?;
     }
-    on_disk::date_back(&place, &tree).map_err(io)?;
+    on_disk::date(&place, &tree, on_disk::some_time_ago()).map_err(io)?;
     let work_tree = wanted.work_tree.map(|top| {
         let look = work_tree::look(top, &tree);
         let same = look.read(&tree);

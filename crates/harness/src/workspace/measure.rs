@@ -41,6 +41,8 @@ pub struct Measured {
     /// Git can apply it; beyond its limit nothing can be verified.
     pub can_be_applied: bool,
     pub(super) everything: Tree,
+    /// The result in the harness's own repository.
+    pub(super) commit: Commit,
 }
 
 impl Workspace {
@@ -80,8 +82,8 @@ impl Workspace {
 
         let mut diff = DiffChecked {
             baseline_tree: self.baseline_commit.tree.clone(),
-            result_tree: result.tree,
-            result_commit: result.commit,
+            result_tree: result.tree.clone(),
+            result_commit: result.commit.clone(),
             changes: changes.clone(),
             scratch: count,
             blockers: Vec::new(),
@@ -122,6 +124,7 @@ impl Workspace {
             in_scope,
             can_be_applied,
             everything: walked.tree,
+            commit: result,
         })
     }
 

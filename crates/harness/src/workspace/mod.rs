@@ -4,11 +4,13 @@
 //! - `private_copy.rs` a copy, plain or over a cached one: `checkout.rs` the cache, `overlay/` the
 //!   kernel's layers; `environments/` what it gets of the operator's work tree besides
 //! - `work_tree.rs` the operator's files beside the copied tree; `stamping.rs` times in a copy
+//! - `checks_git.rs` the git directory in each copy for checks
 //! - `git/` the only place that starts git; `on_disk.rs` files laid out and walked
 //! - `apply/` a patch into the operator's repository; `own_dir.rs` private directories for a look
 //!
 //! Imports host, task, evidence and supervise. Imported by plan, run, proof and cli.
 
+mod checks_git;
 mod error;
 
 pub mod apply;

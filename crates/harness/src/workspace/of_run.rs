@@ -20,6 +20,7 @@ use crate::host::{self, Home};
 use crate::task::cases::{Case, FixtureFile};
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
+use crate::workspace::checks_git::{BELOW, ChecksGit};
 use crate::workspace::environments::copying::set_time;
 use crate::workspace::environments::{Environments, Laid};
 use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo};
@@ -37,9 +38,12 @@ pub struct Workspace {
     pub(super) repo: HarnessRepo,
     pub(super) baseline_commit: Commit,
     pub(super) start: Start,
+    pub(super) checks_git: ChecksGit,
     environments: Environments,
     /// The work tree, where times of its files matter.
     work_tree: Option<WorkTree>,
+    /// When the files of plain copies were written, as the git directory kept for them knows it.
+    dated: Time,
     /// How those of the engine's copy were laid out; its setup works with the same.
     laid: Laid,
     /// How it was made, in words.
@@ -97,6 +101,7 @@ impl Workspace {
             (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(from, source)?,
             (source, _) => Self::plain(from, source)?,
         };
+        workspace.checks_git = ChecksGit::of(from, workspace.baseline());
         let found = &from.plan.environments;
         let environments = Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
         workspace.laid = environments
@@ -121,11 +126,12 @@ impl Workspace {
     fn plain(from: &MadeFrom<'_>, source: Option<&SourceRepo>) -> Result<Self, WorkspaceError> {
         let dir = from.work.join(PLAIN);
         let repo = HarnessRepo::init(from.git, &from.work.join("harness.git"))?;
-        let mut work_tree = None;
+        let (mut work_tree, dated) = (None, on_disk::some_time_ago());
         let (baseline_commit, start) = match source {
             Some(source) => {
                 let (baseline, commit, submodules) =
                     checkout::copy_head(source, &repo, &dir, &wanted(from))?;
+                on_disk::date(&dir, &baseline, dated).map_err(WorkspaceError::Io)?;
                 if let Some(look) = timed(from).map(|top| work_tree::look(top, &baseline)) {
                     let same = look.read(&baseline);
                     look.give_times(&dir, &same).map_err(WorkspaceError::Io)?;
@@ -140,10 +146,15 @@ impl Workspace {
                     },
                 )
             }
-            None => lay_out_fixture(from, &repo, &dir)?,
+            None => {
+                let laid_out = lay_out_fixture(from, &repo, &dir)?;
+                on_disk::date(&dir, laid_out.1.baseline(), dated).map_err(WorkspaceError::Io)?;
+                laid_out
+            }
         };
         let masked = masks::seen_of_masked(start.baseline(), &from.plan.guard.masked);
         repo.furnish(&dir, &baseline_commit, &masked)?;
+        repo.keep_below(&dir, &from.work.join(BELOW))?;
         let (copy, work) = (PrivateCopy::Plain(dir), from.work.to_owned());
         Ok(Self {
             copy,
@@ -151,8 +162,10 @@ impl Workspace {
             repo,
             baseline_commit,
             start,
+            checks_git: ChecksGit::default(),
             environments: Environments::default(),
             work_tree,
+            dated,
             laid: Laid::default(),
             made: "copy",
         })
@@ -203,8 +216,10 @@ impl Workspace {
             repo,
             baseline_commit,
             start: Start::Checkout(checkout),
+            checks_git: ChecksGit::default(),
             environments: Environments::default(),
             work_tree,
+            dated: (0, 0),
             laid: Laid::default(),
             made,
         })
@@ -296,6 +311,7 @@ impl Workspace {
                 .map_err(WorkspaceError::Io),
             Start::Fixture { .. } | Start::Commit { .. } => {
                 self.fresh_copy(&dir, &|_| true)?;
+                on_disk::date(&dir, self.baseline(), self.dated).map_err(WorkspaceError::Io)?;
                 for (path, time) in self.work_tree.iter().flat_map(|known| &known.same) {
                     set_time(&on_disk::locate(&dir, path), *time).map_err(WorkspaceError::Io)?;
                 }

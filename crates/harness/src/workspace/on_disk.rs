@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::times::Time;
 use cto_core::workspace::tree::{Entry, FileKind, Tree};
 
 use crate::host::files;
@@ -165,24 +166,25 @@ pub fn holds_rules(path: &TreePath) -> bool {
     path.as_bytes().ends_with(b".gitignore")
 }
 
-/// Makes files older than the index that will be written over them: git reads again what is as
-/// young as its index.
-pub fn date_back(dir: &Path, tree: &Tree) -> io::Result<()> {
-    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+/// A time older than an index that will be written: git reads again what is as young as its index.
+pub fn some_time_ago() -> Time {
     const OLDER: std::time::Duration = std::time::Duration::from_secs(10);
     let then = std::time::SystemTime::now()
         .checked_sub(OLDER)
         .and_then(|then| then.duration_since(std::time::UNIX_EPOCH).ok());
-    let seconds = i64::try_from(then.unwrap_or_default().as_secs()).unwrap_or_default();
+    let seconds = then.unwrap_or_default().as_secs();
+    (i64::try_from(seconds).unwrap_or_default(), 0)
+}
+
+/// Gives the files of a tree this time.
+pub fn date(dir: &Path, tree: &Tree, (tv_sec, tv_nsec): Time) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
     let times = Timestamps {
         last_access: Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_OMIT,
         },
-        last_modification: Timespec {
-            tv_sec: seconds,
-            tv_nsec: 0,
-        },
+        last_modification: Timespec { tv_sec, tv_nsec },
     };
     for path in tree.keys() {
         utimensat(CWD, locate(dir, path), &times, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -10,6 +10,8 @@ use cto_jail::Mount;
 
 use crate::host::files;
 use crate::host::places::Places;
+use crate::workspace::checks_git;
+use crate::workspace::git::NOT_FOR_CHECKS;
 use crate::workspace::on_disk::{self, Apart, Walked};
 use crate::workspace::overlay::Overlay;
 
@@ -89,6 +91,21 @@ impl PrivateCopy {
             .filter(|(path, wanted)| !same(path, wanted))
             .map(|(path, _)| path.clone())
             .collect()
+    }
+
+    /// Puts a git directory into the copy in the place of whatever is there: `above`, over what a
+    /// checkout has below or a copy of `below`.
+    pub fn put_git(&self, below: &Path, above: &Path) -> io::Result<()> {
+        let dot_git = self.changed_dir().join(".git");
+        checks_git::clear(&dot_git)?;
+        if let Self::Plain(_) = self {
+            checks_git::lay(below, &dot_git)?;
+        }
+        checks_git::lay(above, &dot_git)?;
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Over(overlay) => overlay.hide_in_git(NOT_FOR_CHECKS),
+        }
     }
 
     /// Runs `change` on a directory in which these paths are what a process in the copy would see,

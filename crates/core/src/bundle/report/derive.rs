@@ -10,7 +10,7 @@ use super::{
 use crate::bundle::report_md::Renderer;
 use crate::containment::Containment;
 use crate::run::attempt::ActionsSeen;
-use crate::run::event::{ControlRun, Kind};
+use crate::run::event::{BaselineRelied, ControlRun, Kind};
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
@@ -81,6 +81,7 @@ pub fn build_report(
         approval_status: approval_status(facts),
         verification: verification_lines(facts),
         verification_control: control_line(facts),
+        baseline_relied: baseline_relied(facts),
         tests_command: contract
             .and_then(|contract| contract.verification_commands.first().cloned()),
         tests_passed,
@@ -109,6 +110,7 @@ pub fn build_report(
         relies_on: sealing.relies_on,
         continues: None,
         events: sealing.head,
+        timings: sealing.timings,
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
     }
@@ -207,6 +209,10 @@ pub fn misquoted_fields(
             "verification_control",
             report.verification_control != control_line(facts),
         ),
+        (
+            "baseline_relied",
+            report.baseline_relied != baseline_relied(facts),
+        ),
         ("tests_command", report.tests_command.as_ref() != command),
         ("observed", report.observed != observed(contract, facts)),
         ("result", report.result != result_tree(facts)),
@@ -256,6 +262,10 @@ pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {
             passed: check.end.succeeded(),
         })
         .collect()
+}
+
+fn baseline_relied(facts: &Facts) -> Option<BaselineRelied> {
+    facts.verification.as_ref()?.relied.clone()
 }
 
 fn control_line(facts: &Facts) -> Option<ControlLine> {

@@ -1,9 +1,10 @@
 //! `report.json`: the machine summary and index of a bundle.
 //!
 //! - this file: the document, and what its builder is given
-//! - `derive.rs` the one pure function that builds it from facts
+//! - `derive.rs` the one pure function that builds it from facts; `timings.rs` how long it took
 
 mod derive;
+pub mod timings;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,9 @@ use crate::bundle;
 use crate::bundle::report_md::RendererNumber;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
-use crate::run::event::{CheckKind, GitUse, Kind, Origin, ProcessEnd, ScratchCount, Toolchain};
+use crate::run::event::{
+    BaselineRelied, CheckKind, GitUse, Kind, Origin, ProcessEnd, ScratchCount, Toolchain,
+};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::task::contract::{Label, Stage};
 use crate::values::blocker::Blocker;
@@ -27,6 +30,8 @@ use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
+
+use timings::Timings;
 
 pub use derive::{
     build_report, environment_notes, finish, misquoted_fields, path_results, tests_passed,
@@ -87,6 +92,10 @@ pub struct Report {
     pub approval_status: ApprovalStatus,
     pub verification: Vec<VerificationLine>,
     pub verification_control: Option<ControlLine>,
+    /// The baseline of an earlier run that tests were compared with; absent where this run ran its
+    /// own, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_relied: Option<BaselineRelied>,
     pub tests_command: Option<String>,
     pub tests_passed: Option<bool>,
     pub required_events_passed: bool,
@@ -108,6 +117,9 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
     pub events: ChainHead,
+    /// How long its steps took; absent in bundles of before, and of runs that were recovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
     pub runtime_default_activation: NeverActivated,
     pub core_promotion_status: CorePromotion,
 }
@@ -250,6 +262,7 @@ pub struct Sealing {
     pub late: Vec<Blocker>,
     /// The proofs, approvals and requests the run relied on.
     pub relies_on: Vec<Reliance>,
+    pub timings: Option<Timings>,
 }
 
 impl Report {

@@ -11,6 +11,7 @@ use crate::cli::Context;
 use crate::cli::evidence::runs::{headed, when};
 use crate::host;
 use crate::host::failure::{self, Failure};
+use crate::run::checks;
 use crate::screen::output::{dim, status_style};
 use crate::screen::table::{Cell, Fit};
 use crate::screen::terminal;
@@ -59,6 +60,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     if args.yes {
         prune::sweep(&home);
+        checks::forget_old_baselines(&home);
     }
     let mut runs = prune::candidates(&home)?;
     runs.sort_by_cached_key(|run| run.listed.run_id.sort_key());

@@ -30,6 +30,9 @@ pub struct Args {
     /// Also list the events in order
     #[arg(long)]
     events: bool,
+    /// Also say how long each step took
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
@@ -59,6 +62,9 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         ));
     }
     print(context, &report, &dir);
+    if let Some(times) = report.timings.as_ref().filter(|_| args.verbose) {
+        context.output.row("time", &tame(&times.line()));
+    }
     if args.events {
         events(context, &dir, &report)?;
     }
@@ -352,6 +358,15 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
             "control",
             &format!("NONE: {}", tame(reason.unwrap_or("no reason given"))),
         ),
+    }
+    if let Some(relied) = &report.baseline_relied {
+        row(
+            "",
+            &format!(
+                "baseline known since {}, made by {}",
+                relied.made_at, relied.run_id
+            ),
+        );
     }
 }
 

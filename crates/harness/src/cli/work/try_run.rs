@@ -73,6 +73,9 @@ pub struct Args {
     /// setup and control never may, and leaks are not searched for there
     #[arg(long)]
     trace: bool,
+    /// Run the tests of the untouched copy too, although they are known from the last week
+    #[arg(long)]
+    fresh_baseline: bool,
     /// Show the engine's output while it runs
     #[arg(long, short)]
     verbose: bool,
@@ -105,6 +108,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         control: args.control,
         env: args.env,
         trace: args.trace,
+        fresh_baseline: args.fresh_baseline,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep)

@@ -1,32 +1,29 @@
-//! The must-fail control while the checks run, where there is a core for it. It is the same control
-//! in a copy of its own, and it counts only if the checks turn out green: until then its part of
-//! `test.log` waits in a file of its own.
+//! What runs while the checks run, where there is a core for it: the must-fail control, and the
+//! baseline where none is known. Each is the same in a copy of its own, and counts only if the checks
+//! turn out green: until then its part of `test.log` waits in a file of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
-use cto_core::bundle;
 use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::containment::Containment;
 use cto_core::run::event::{ControlRun, VerificationCompleted};
 use cto_core::task::contract::Control;
 use signal_hook::consts::SIGTERM;
 
+use super::baseline::BaselineRan;
 use super::session::Session;
-use crate::evidence::EvidenceError;
 use crate::run::execution::{Execution, Stop};
 use crate::supervise::cancel::{Asker, Cancel};
 
-/// Where the log of a control that is under way waits, in the run's work directory.
-const LOG: &str = "control.log";
-
-/// A control that is under way. Whoever drops it has no use for its answer: it is ended.
-pub(super) struct Beside<'scope, 'a> {
-    thread: Option<ScopedJoinHandle<'scope, (Session<'a>, Result<ControlRun, Stop>)>>,
+/// Work that is under way. Whoever drops it has no use for its answer: it is ended.
+pub(super) struct Beside<'scope, 'a, T> {
+    thread: Option<ScopedJoinHandle<'scope, (Session<'a>, Result<T, Stop>)>>,
     end: Asker,
 }
 
-impl Drop for Beside<'_, '_> {
+impl<T> Drop for Beside<'_, '_, T> {
     fn drop(&mut self) {
         if self.thread.is_some() {
             self.end.ask(SIGTERM);
@@ -34,79 +31,155 @@ impl Drop for Beside<'_, '_> {
     }
 }
 
+impl<'a, T> Beside<'_, 'a, T> {
+    /// Its answer, and the session that it had to itself.
+    pub fn finish(mut self) -> Result<(Session<'a>, T), Stop> {
+        let failed = || Stop::Workspace(std::io::Error::other("a thread of the checks failed"));
+        let thread = self.thread.take().ok_or_else(failed)?;
+        let (session, answer) = thread.join().map_err(|_| failed())?;
+        Ok((session, answer?))
+    }
+}
+
+/// Everything that was begun before its turn.
+#[derive(Default)]
+pub(super) struct UnderWay<'scope, 'a> {
+    pub control: Option<Beside<'scope, 'a, ControlRun>>,
+    pub baseline: Option<Beside<'scope, 'a, BaselineRan>>,
+}
+
+/// Whose turn it is where fewer may run than were begun: one goes on when an earlier one has ended.
+struct Turns {
+    free: usize,
+    ends: VecDeque<Receiver<()>>,
+}
+
+impl Turns {
+    /// What the next one waits for, if it has to wait.
+    fn next(&mut self) -> Option<Receiver<()>> {
+        if self.free == 0 {
+            return self.ends.pop_front();
+        }
+        self.free -= 1;
+        None
+    }
+}
+
 impl Session<'_> {
-    /// Runs everything: the control beside the checks if two may run at a time.
+    /// Runs everything: beside the checks what may be, in the order in which it will be asked for.
     pub fn verify(&mut self) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let plan = self.execution.plan;
         // Without a jail a signal reaches only what waits on the run's own descriptor.
-        let alone = matches!(plan.control, Control::None(_))
-            || plan.containment == Containment::None
-            || self.execution.jobs < 2;
-        if alone {
-            return self.in_order(None);
+        if plan.containment == Containment::None || self.execution.jobs < 2 {
+            return self.in_order(UnderWay::default());
         }
-        let cancel = self.execution.cancel.below().map_err(Stop::Workspace)?;
-        let execution = self.execution.with_cancel(&cancel);
+        let below = || self.execution.cancel.below().map_err(Stop::Workspace);
+        let cancels = (below()?, below()?);
+        let executions = (
+            self.execution.with_cancel(&cancels.0),
+            self.execution.with_cancel(&cancels.1),
+        );
+        let mut turns = Turns {
+            free: self.execution.jobs - 1,
+            ends: VecDeque::new(),
+        };
         thread::scope(|scope| {
-            let beside = self.begin_control(scope, &execution, &cancel)?;
-            self.in_order(Some(beside))
+            let mut under_way = UnderWay::default();
+            if !matches!(plan.control, Control::None(_)) {
+                let job = |session: &mut Session<'_>| session.control();
+                let new = self.aside("control", &executions.0)?;
+                under_way.control = Some(begin(scope, new, &cancels.0, &mut turns, job)?);
+            }
+            if self.runner().is_some() && self.known.is_none() {
+                let job = |session: &mut Session<'_>| session.baseline();
+                let new = self.aside("baseline", &executions.1)?;
+                under_way.baseline = Some(begin(scope, new, &cancels.1, &mut turns, job)?);
+            }
+            self.in_order(under_way)
         })
     }
 
-    fn begin_control<'scope, 'a>(
+    /// A session of its own for one part, with a log that waits.
+    pub(super) fn aside<'b>(
         &self,
-        scope: &'scope Scope<'scope, '_>,
-        execution: &'a Execution<'a>,
-        cancel: &Cancel,
-    ) -> Result<Beside<'scope, 'a>, Stop>
+        part: &'static str,
+        execution: &'b Execution<'b>,
+    ) -> Result<Session<'b>, Stop>
     where
-        Self: 'a,
-        'a: 'scope,
+        Self: 'b,
     {
-        let file = self.execution.work.join(LOG);
-        let log = self
-            .log
-            .beside(&file)
-            .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?;
-        let mut session = Session {
+        let file = self.execution.work.join(format!("{part}.log"));
+        Ok(Session {
             execution,
+            log: self.log_aside(&file)?,
             workspace: self.workspace,
             measured: self.measured,
             secrets: self.secrets,
-            log,
+            known: None,
+            key: None,
+            relied: None,
             processes: Vec::new(),
             notes: BTreeSet::new(),
             not_counted: Vec::new(),
             unsettled: None,
+            as_planned: true,
+            part,
             copies: 0,
-        };
-        Ok(Beside {
-            end: cancel.asker().map_err(Stop::Workspace)?,
-            thread: Some(scope.spawn(move || {
-                let run = session.control();
-                (session, run)
-            })),
+            times: Vec::new(),
         })
     }
 
-    /// The control: the one under way where there is one.
-    pub fn control_or(&mut self, mut beside: Option<Beside<'_, '_>>) -> Result<ControlRun, Stop> {
-        let Some(thread) = beside.as_mut().and_then(|beside| beside.thread.take()) else {
-            return self.control();
-        };
-        let (session, run) = thread
-            .join()
-            .map_err(|_| Stop::Workspace(std::io::Error::other("the control's thread failed")))?;
-        let run = run?;
+    /// Everything another session saw, as if it had been seen here.
+    pub(super) fn take_over(&mut self, session: Session<'_>) {
         let before = self.log.number();
         self.log.take_over(session.log);
         self.processes.extend(session.processes);
         self.notes.extend(session.notes);
+        self.times.extend(session.times);
         let later = session.not_counted.into_iter().map(|mut lost| {
             lost.section += before;
             lost
         });
         self.not_counted.extend(later);
+    }
+
+    /// The control: the one under way where there is one.
+    pub fn control_or(
+        &mut self,
+        under_way: Option<Beside<'_, '_, ControlRun>>,
+    ) -> Result<ControlRun, Stop> {
+        let Some(beside) = under_way else {
+            return self.control();
+        };
+        let (session, run) = beside.finish()?;
+        self.take_over(session);
         Ok(run)
     }
+}
+
+/// Begins work on a thread of its own, as soon as it is its turn.
+fn begin<'scope, 'a, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut session: Session<'a>,
+    cancel: &Cancel,
+    turns: &mut Turns,
+    job: impl FnOnce(&mut Session<'a>) -> Result<T, Stop> + Send + 'scope,
+) -> Result<Beside<'scope, 'a, T>, Stop>
+where
+    'a: 'scope,
+{
+    let turn = turns.next();
+    let (ended, end) = mpsc::channel::<()>();
+    turns.ends.push_back(end);
+    Ok(Beside {
+        end: cancel.asker().map_err(Stop::Workspace)?,
+        thread: Some(scope.spawn(move || {
+            // An end is the other half being dropped: nothing is ever sent.
+            let _ = turn.map(|turn| turn.recv());
+            let begun = session.execution.stop_if_cancelled();
+            let answer = begun.and_then(|()| job(&mut session));
+            drop(ended);
+            (session, answer)
+        })),
+    })
 }

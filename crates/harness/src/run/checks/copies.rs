@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use cto_core::checks::test_log::Section;
+use cto_core::gate::plan::Environment;
 use cto_core::run::not_counted::NotCounted;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::change::Change;
@@ -22,6 +23,8 @@ pub(super) struct ReadyCopy {
     pub laid: Laid,
     /// It is the result, not the baseline.
     pub is_result: bool,
+    /// Nothing ran in it yet.
+    is_new: bool,
     /// What was put into it since it was made.
     pub edited: BTreeSet<TreePath>,
     /// What the operator's own directories were when its first process was about to start.
@@ -57,6 +60,7 @@ impl<'a> Session<'a> {
             copy,
             laid,
             is_result,
+            is_new: true,
             edited: BTreeSet::new(),
             before: None,
         })
@@ -64,7 +68,7 @@ impl<'a> Session<'a> {
 
     pub(super) fn new_name(&mut self, name: &str) -> String {
         self.copies += 1;
-        format!("{name}-{}", self.copies)
+        format!("{name}-{}{}", self.part, self.copies)
     }
 
     /// Makes a copy and runs commands in it. Where the owner of an environment changed it meanwhile,
@@ -87,6 +91,7 @@ impl<'a> Session<'a> {
             let Some(before) = self.unsettled.take() else {
                 return Ok(done);
             };
+            self.as_planned = false;
             if let Ok((_, ran)) = done {
                 let ran = ran.checks.into_iter().zip(ran.numbers);
                 self.not_counted
@@ -111,8 +116,9 @@ impl<'a> Session<'a> {
         // Once more where another check found out since that an owner changes them.
         let live = loop {
             let live = environments.look();
-            self.notes
-                .extend(environments.leave_out_young(stamping::now()));
+            let young = environments.leave_out_young(stamping::now());
+            self.as_planned &= young.is_empty() && self.is_planned(&live);
+            self.notes.extend(young);
             if environments.are_still(&ready.laid, &live) {
                 break live;
             }
@@ -123,11 +129,25 @@ impl<'a> Session<'a> {
         let measured = ready.is_result.then_some(self.measured);
         let judged = stamping::end_of_second(environments.newest_judged());
         let newest = live.newest.max(judged);
+        self.workspace.give_git(&ready.copy, measured)?;
         self.workspace
             .stamp(&ready.copy, &ready.laid, measured, &ready.edited, newest)
             .map_err(Stop::Workspace)?;
-        ready.before = Some(live);
+        if let Some(measured) = measured.filter(|_| ready.is_new) {
+            self.workspace.tell_git(&ready.copy, measured)?;
+        }
+        (ready.before, ready.is_new) = (Some(live), false);
         Ok(())
+    }
+
+    /// Is every directory of the operator's what the plan says it is?
+    fn is_planned(&self, live: &Live) -> bool {
+        let planned = &self.execution.plan.environments;
+        live.states.iter().all(|(path, state)| {
+            let is_it = |found: &Environment| found.record.path == *path;
+            let found = planned.iter().find(|found| is_it(found));
+            state.is_some() && found.is_some_and(|found| found.record.state == *state)
+        })
     }
 
     /// Did an owner change what the processes of this copy saw?
@@ -154,11 +174,16 @@ impl<'a> Session<'a> {
         Ok(failed.map(|check| check.command))
     }
 
-    /// The next command of a set does not see what the one before wrote into environments; setup
-    /// prepares them once more.
+    /// The next command of a set does not see what the one before wrote into environments or did with
+    /// git; setup prepares them once more.
     pub(super) fn renew(&mut self, ready: &mut ReadyCopy) -> Result<Option<String>, Stop> {
         let environments = self.workspace.environments();
         if environments.is_empty() {
+            // What setup did with git is not done again.
+            if self.execution.plan.contract.setup.is_empty() {
+                let measured = ready.is_result.then_some(self.measured);
+                self.workspace.give_git(&ready.copy, measured)?;
+            }
             return Ok(None);
         }
         ready.laid = environments

@@ -11,8 +11,11 @@ use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 
 use crate::evidence::secrets::Secrets;
+use crate::host::files;
 use crate::supervise::Capture;
 
+/// A log of its own with more is not kept.
+const MOST_SECTIONS: u64 = 64;
 /// The least that is kept of one command's output.
 const LEAST: u32 = 4096;
 
@@ -20,6 +23,8 @@ pub struct TestLog<'a> {
     file: File,
     secrets: &'a Secrets,
     nonce: String,
+    /// The run and the contract it is about.
+    about: (RunId, Digest),
     sections: u64,
     /// What is kept of each section, so that no flood of one takes the room of another or of a
     /// frame.
@@ -30,6 +35,7 @@ pub struct TestLog<'a> {
 }
 
 /// A frame that has no number yet.
+#[derive(Clone, Copy)]
 enum Frame {
     Begin(Section),
     End(Section, ProcessEnd, u64),
@@ -47,6 +53,7 @@ impl<'a> TestLog<'a> {
         file: File,
         secrets: &'a Secrets,
         nonce: String,
+        about: (RunId, Digest),
         limit: u32,
         expected: usize,
     ) -> Self {
@@ -55,6 +62,7 @@ impl<'a> TestLog<'a> {
             file,
             secrets,
             nonce,
+            about,
             sections: 0,
             each,
             waiting: None,
@@ -70,6 +78,7 @@ impl<'a> TestLog<'a> {
             file: new.read(true).write(true).create_new(true).open(file)?,
             secrets: self.secrets,
             nonce: self.nonce.clone(),
+            about: self.about.clone(),
             sections: 0,
             each: self.each,
             waiting: Some(Vec::new()),
@@ -80,24 +89,47 @@ impl<'a> TestLog<'a> {
     /// Everything the other log holds, in its order, as if it had been written here.
     pub fn take_over(&mut self, mut other: TestLog<'_>) {
         self.error = self.error.take().or(other.error.take());
-        if let Err(error) = self.copy(&mut other) {
+        if let Err(error) = self.copy(&other) {
             self.error.get_or_insert(error);
         }
     }
 
-    fn copy(&mut self, other: &mut TestLog<'_>) -> io::Result<()> {
-        other.file.seek(SeekFrom::Start(0))?;
+    fn copy(&mut self, other: &TestLog<'_>) -> io::Result<()> {
+        let mut from = &other.file;
+        from.seek(SeekFrom::Start(0))?;
         let mut at = 0;
-        for (place, frame) in other.waiting.take().unwrap_or_default() {
-            io::copy(&mut (&other.file).take(place - at), &mut self.file)?;
-            at = place;
-            self.frame(frame);
+        for (place, frame) in other.waiting.iter().flatten() {
+            io::copy(&mut from.take(place - at), &mut self.file)?;
+            at = *place;
+            self.frame(*frame);
         }
-        io::copy(&mut other.file, &mut self.file)?;
+        io::copy(&mut from, &mut self.file)?;
         Ok(())
     }
 
-    pub fn head(&mut self, run_id: &RunId, contract: &Digest, tree: &Digest) {
+    /// All that a log that waits holds, as a log by itself: with its own first lines, and frames of
+    /// another nonce.
+    pub fn written_again(&self, file: &Path, nonce: &str, head: &str) -> io::Result<Vec<u8>> {
+        let mut log = Self {
+            nonce: nonce.to_owned(),
+            waiting: None,
+            ..self.beside(file)?
+        };
+        log.line(head);
+        log.copy(self)?;
+        match log.error {
+            Some(error) => Err(error),
+            None => files::read_limited(file, u64::from(self.each).saturating_mul(MOST_SECTIONS)),
+        }
+    }
+
+    /// The run and the contract it is about.
+    pub fn about(&self) -> (RunId, Digest) {
+        self.about.clone()
+    }
+
+    pub fn head(&mut self, tree: &Digest) {
+        let (run_id, contract) = &self.about;
         let head = test_log::log_header(run_id, contract, tree, &self.nonce);
         self.line(&head);
     }

@@ -3,13 +3,19 @@
 //! never the output.
 //!
 //! - this file: the order of all that; `session.rs` one set of commands in one copy
-//! - `copies.rs` where they run; `must_fail.rs` the control, `beside.rs` while the checks run
+//! - `copies.rs` where they run; `must_fail.rs` the control, `baseline.rs` the baseline, `beside.rs`
+//!   both while the checks run
+//! - `kept.rs` baselines of earlier runs; `known.rs` by what one is known again
 //! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran; `last_words.rs` what one lacked
+
+pub mod known;
 
 mod test_names;
 
+mod baseline;
 mod beside;
 mod copies;
+mod kept;
 mod last_words;
 mod log;
 mod must_fail;
@@ -20,7 +26,7 @@ use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::gate::plan::Environment;
-use cto_core::run::event::{Event, ProcessEnd, VerificationCompleted};
+use cto_core::run::event::{BaselineRelied, Event, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
@@ -31,10 +37,13 @@ use cto_core::workspace::environment::is_dependency_list;
 use cto_core::workspace::tree::{self};
 
 use crate::evidence::{EvidenceError, OpenBundle};
+use crate::host::{self, Home, make_private_dir};
 use crate::run::execution::{Execution, Stop, random};
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 
+use kept::Known;
+use known::Baseline;
 use log::TestLog;
 use session::Session;
 
@@ -69,6 +78,7 @@ pub fn run(
     execution: &Execution<'_>,
     workspace: &Workspace,
     measured: &Measured,
+    baseline: Baseline,
 ) -> Result<(), Stop> {
     let since = Instant::now();
     if measured.changes.is_empty() {
@@ -94,14 +104,14 @@ pub fn run(
         file,
         &secrets,
         nonce,
+        (
+            bundle.identity.run_id.clone(),
+            bundle.sealed_contract.contract_digest,
+        ),
         execution.plan.limits.output_bytes,
         expected,
     );
-    log.head(
-        &bundle.identity.run_id,
-        &bundle.sealed_contract.contract_digest,
-        &tree::tree_digest(&measured.tree),
-    );
+    log.head(&tree::tree_digest(&measured.tree));
     let mut session = Session {
         execution,
         workspace,
@@ -112,7 +122,13 @@ pub fn run(
         notes: notes_before(execution, workspace, measured),
         not_counted: Vec::new(),
         unsettled: None,
+        known: baseline.known,
+        key: baseline.key,
+        relied: None,
+        as_planned: true,
+        part: "",
         copies: 0,
+        times: Vec::new(),
     };
     let (mut done, ids) = session.verify()?;
     let Session {
@@ -120,8 +136,13 @@ pub fn run(
         processes,
         notes,
         not_counted,
+        relied,
+        times,
         ..
     } = session;
+    for (step, wall) in times {
+        execution.clock.took(step, wall);
+    }
     done.not_counted = not_counted;
     done.environment_notes = notes.into_iter().collect();
     let (nonce, error) = log.close();
@@ -136,9 +157,26 @@ pub fn run(
         let bytes = json::pretty(&ids).map_err(EvidenceError::Json)?;
         bundle.write(bundle::TEST_IDS, &bytes)?;
         done.tests = Some(ids.compared(Digest::of(&bytes)));
-        done.baseline_checks = ids.baseline;
+        match relied {
+            Some(known) => done.relied = Some(relied_on(bundle, &known)?),
+            None => done.baseline_checks = ids.baseline,
+        }
     }
     conclude(bundle, execution, done, since)
+}
+
+/// The baseline of an earlier run goes into the bundle as it is.
+fn relied_on(bundle: &mut OpenBundle, known: &Known) -> Result<BaselineRelied, Stop> {
+    make_private_dir(&bundle.dir().join(bundle::RELIED_DIR))
+        .map_err(|error| EvidenceError::cannot_write(bundle::RELIED_DIR, &error))?;
+    bundle.write(bundle::RELIED_BASELINE, &known.document)?;
+    bundle.write(bundle::RELIED_LOG, &known.log)?;
+    Ok(known.kept.relied(Digest::of(&known.document)))
+}
+
+/// Lets go of baselines that nobody will use any more.
+pub fn forget_old_baselines(home: &Home) {
+    kept::sweep(home, host::now());
 }
 
 /// What is to be said about environments before any check ran.

@@ -4,7 +4,9 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
+use cto_core::bundle::report::timings::Step;
 use cto_core::checks::control::{Edit, Kit, control_kit};
 use cto_core::checks::test_log::Section;
 use cto_core::run::event::ControlRun;
@@ -25,6 +27,7 @@ impl Session<'_> {
                 reason: reason.clone(),
             });
         }
+        let since = Instant::now();
         let mut added = None;
         let what = self.visible(Section::Control);
         let done = self.settled(&what, &mut |session| {
@@ -43,6 +46,7 @@ impl Session<'_> {
                 Err(reason) => Err(reason),
             })
         })?;
+        self.times.push((Step::Control, since.elapsed()));
         let ran = match done {
             Ok((_, ran)) => ran,
             Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),

@@ -1,14 +1,15 @@
-//! The checks of one run, in order: the contract's commands, hidden ones, the control, and the same
-//! commands on the baseline, each in a copy of its own.
+//! The checks of one run, in order: the contract's commands, hidden ones, the control, and the tests
+//! of the baseline, each in a copy of its own.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use cto_core::bundle;
+use cto_core::bundle::report::timings::Step;
 use cto_core::checks::runner_output::Heard;
 use cto_core::checks::test_files;
-use cto_core::checks::test_ids::{CommandTests, TestIdDocument, on_the_baseline};
+use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
@@ -22,8 +23,9 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::{Carried, refused_by_overlay};
 use cto_core::workspace::tree::{self, FileKind};
 
-use super::beside::Beside;
+use super::beside::UnderWay;
 use super::copies::ReadyCopy;
+use super::kept::Known;
 use super::last_words::LastWords;
 use super::log::{self, TestLog};
 use super::test_names::{self, Witness};
@@ -109,7 +111,18 @@ pub(super) struct Session<'a> {
     pub not_counted: Vec<NotCounted>,
     /// That just happened, with what was seen before.
     pub unsettled: Option<Live>,
+    /// A baseline that ran before, and the key of this run's.
+    pub known: Option<Known>,
+    pub key: Option<Digest>,
+    /// The known one, once tests were compared with it.
+    pub relied: Option<Known>,
+    /// Its commands saw what the plan names, and nothing else.
+    pub as_planned: bool,
+    /// Which part of the run it is, where it is not the whole.
+    pub part: &'static str,
     pub copies: u32,
+    /// How long its steps took.
+    pub times: Vec<(Step, Duration)>,
 }
 
 /// What became of some commands in one copy.
@@ -127,11 +140,9 @@ pub(super) struct Ran {
 
 /// Which commands, and how they are run.
 pub(super) struct Commands<'a> {
-    section: Section,
-    commands: &'a [String],
-    runner: Option<Runner>,
-    /// Less time than the contract gives.
-    wall: Option<Duration>,
+    pub section: Section,
+    pub commands: &'a [String],
+    pub runner: Option<Runner>,
 }
 
 impl<'a> Commands<'a> {
@@ -140,7 +151,6 @@ impl<'a> Commands<'a> {
             section,
             commands,
             runner: None,
-            wall: None,
         }
     }
 
@@ -170,14 +180,15 @@ impl<'a> Commands<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Everything in its order. The control may be under way already.
+    /// Everything in its order. Some of it may be under way already.
     pub fn in_order(
         &mut self,
-        control: Option<Beside<'_, '_>>,
+        under_way: UnderWay<'_, '_>,
     ) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let contract = &self.execution.plan.contract;
         let mut done = self.begun();
         let what = self.visible(Section::Check);
+        let since = Instant::now();
         let (ready, ran) = match self.settled(&what, &mut |session| session.prepared("verify"))? {
             Ok(done) => done,
             Err(mismatch) => {
@@ -188,13 +199,14 @@ impl<'a> Session<'a> {
         };
         done.checks = ran.checks;
         done.missing_modules = ran.missing;
+        self.times.push((Step::Checks, since.elapsed()));
         if !green(&done.checks) {
             if done.checks.iter().any(judge::may_lack_a_program) {
+                drop(under_way);
                 done.baseline_checks = self.anyway()?;
             }
             return Ok((done, None));
         }
-        let took = Duration::from_millis(done.checks.iter().map(|check| check.duration_ms).sum());
         done.rewritten_test_files = self.rewritten(&ready.copy);
         done.checks.extend(self.hidden()?);
         let expected =
@@ -202,9 +214,13 @@ impl<'a> Session<'a> {
         if !green(&done.checks) || done.checks.len() != expected {
             return Ok((done, None));
         }
-        done.control = Some(self.control_or(control)?);
+        done.control = Some(self.control_or(under_way.control)?);
         let ids = match self.runner() {
-            Some(runner) => Some(self.baseline(runner, ran.tests, took)?),
+            Some(runner) => Some(self.compare(
+                runner,
+                ran.tests.into_iter().map(|heard| heard.ids).collect(),
+                under_way.baseline,
+            )?),
             None => None,
         };
         Ok((done, ids))
@@ -229,7 +245,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn runner(&self) -> Option<Runner> {
+    pub fn runner(&self) -> Option<Runner> {
         match self.execution.plan.control {
             Control::Runner(runner) => Some(runner),
             Control::Patch(_) | Control::None(_) => None,
@@ -244,7 +260,6 @@ impl<'a> Session<'a> {
             section,
             commands,
             runner: self.runner(),
-            wall: None,
         }
     }
 
@@ -273,9 +288,6 @@ impl<'a> Session<'a> {
             if what.may_trace() && self.execution.plan.contract.trace {
                 launch = launch.traced();
             }
-            if let Some(wall) = what.wall {
-                launch.limits.wall = launch.limits.wall.min(wall);
-            }
             let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
             let mut section = self.begin(what.section, command)?;
             let mut last = LastWords::default();
@@ -288,6 +300,7 @@ impl<'a> Session<'a> {
                 }
             })?;
             self.log.end(section, ended.end, ended.duration_ms);
+            self.execution.clock.ran(ended.duration_ms);
             if ended.end == ProcessEnd::Cancelled {
                 return Err(Stop::Cancelled);
             }
@@ -356,6 +369,13 @@ impl<'a> Session<'a> {
             .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?)
     }
 
+    pub(super) fn log_aside(&self, file: &Path) -> Result<TestLog<'a>, Stop> {
+        Ok(self
+            .log
+            .beside(file)
+            .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?)
+    }
+
     /// Test files of the result that are not as they were when the checks began.
     fn rewritten(&self, copy: &PrivateCopy) -> Vec<TreePath> {
         let is_text = |(path, entry): &(&TreePath, &tree::Entry)| {
@@ -364,63 +384,13 @@ impl<'a> Session<'a> {
         copy.no_longer(self.measured.tree.iter().filter(is_text))
     }
 
-    /// The same commands on the untouched baseline: which tests are there to run? They may be red,
-    /// and they get little more time than the verified tree took, since a baseline may hang.
-    fn baseline(
-        &mut self,
-        runner: Runner,
-        verified: Vec<Heard>,
-        took: Duration,
-    ) -> Result<TestIdDocument, Stop> {
-        let contract = &self.execution.plan.contract;
-        let commands: Vec<String> = contract
-            .verification_commands
-            .iter()
-            .map(|command| on_the_baseline(runner, command))
-            .collect();
-        let what = Commands {
-            section: Section::Baseline,
-            commands: &commands,
-            runner: Some(runner),
-            wall: Some(took * 4 + Duration::from_secs(30)),
-        };
-        let (ran, failed) = match self.settled(&what, &mut Self::untouched)? {
-            Ok((_, ran)) => (ran, None),
-            Err(failed) => (Ran::default(), Some(failed)),
-        };
-        let mut baseline = ran.tests.into_iter();
-        let commands =
-            contract
-                .verification_commands
-                .iter()
-                .zip(verified)
-                .map(|(command, verified)| CommandTests {
-                    command: command.clone(),
-                    baseline: baseline.next().unwrap_or_default().ids,
-                    verified: verified.ids,
-                });
-        Ok(TestIdDocument {
-            schema_version: 1,
-            runner,
-            baseline_not_run: failed,
-            commands: commands.collect(),
-            baseline: ran.checks,
-        })
-    }
-
-    /// The same commands on the untouched baseline: do they lack a program whatever was changed?
-    fn anyway(&mut self) -> Result<Vec<Check>, Stop> {
-        let what = self.visible(Section::Baseline);
-        let done = self.settled(&what, &mut Self::untouched)?;
-        Ok(done.map(|(_, ran)| ran.checks).unwrap_or_default())
-    }
-
     /// Checks the engine never saw, in a copy of their own.
     fn hidden(&mut self) -> Result<Vec<Check>, Stop> {
         let commands = &self.execution.plan.contract.hidden_verification.commands;
         if commands.is_empty() {
             return Ok(Vec::new());
         }
+        let since = Instant::now();
         self.log.say("== hidden checks ==");
         let what = Commands::of(Section::Hidden, commands);
         let mut refused = false;
@@ -433,6 +403,7 @@ impl<'a> Session<'a> {
             refused = put.is_err();
             Ok(put.map(|()| ready))
         })?;
+        self.times.push((Step::Hidden, since.elapsed()));
         match done {
             Ok((_, ran)) => Ok(ran.checks),
             Err(why) if refused => {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::checks::runner_output::{Heard, RunnerOutput, Voice};
 use cto_core::task::contract::Runner;
+use cto_core::values::digest::Digest;
 
 use crate::evidence::secrets::Secrets;
 use crate::host;
@@ -21,6 +22,12 @@ const FILE: &str = "sitecustomize.py";
 const IDS: &str = "ids";
 /// More than this names no tests.
 const MAX_IDS: u64 = 64 << 20;
+
+/// What is added to hear a runner.
+pub fn kit(runner: Runner) -> Digest {
+    let module = if is_python(runner) { MODULE } else { "" };
+    Digest::of(module.as_bytes())
+}
 
 /// Lays the module into a scratch directory, before it is handed to the uid that will use it.
 pub fn lay_out(scratch: &Path, runner: Runner) -> io::Result<()> {

@@ -78,6 +78,7 @@ pub fn run(
         }),
         Stream::Stderr => stderr.push(bytes, &mut |clean| progress.engine_output(clean)),
     })?;
+    execution.clock.ran(ended.duration_ms);
     let stdout = stdout.finish(&mut |clean| listener.hear(clean));
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;

@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use cto_core::values::paths::TreePath;
 
@@ -56,17 +56,18 @@ pub(super) fn told_lines(
     let lines = paths
         .iter()
         .flat_map(|path| [path.as_os_str().as_bytes(), b"\n"]);
-    let output = answered(operation, command, lines.collect::<Vec<_>>().concat())?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .map(str::to_owned)
-            .collect()),
-        false => Err(GitError::Failed {
-            operation,
-            message: last_line(&output.stderr),
-        }),
-    }
+    let output = fed(operation, command, lines.collect::<Vec<_>>().concat())?;
+    let text = String::from_utf8_lossy(&output);
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// Runs a command that reads something and must not fail.
+pub(super) fn fed(
+    operation: &'static str,
+    command: Command,
+    input: Vec<u8>,
+) -> Result<Vec<u8>, GitError> {
+    told_well(operation, answered(operation, command, input)?)
 }
 
 pub(super) fn scrubbed(git: &Program) -> Command {
@@ -119,11 +120,21 @@ pub(super) fn finish(operation: &'static str, mut command: Command) -> Result<()
     let child = command
         .spawn()
         .map_err(|source| GitError::Spawn { operation, source })?;
+    finished(operation, child).map(drop)
+}
+
+/// Waits for a command that was started, and takes what it printed.
+pub(super) fn finished(operation: &'static str, child: Child) -> Result<Vec<u8>, GitError> {
     let output = child
         .wait_with_output()
         .map_err(|source| GitError::Pipe { operation, source })?;
+    told_well(operation, output)
+}
+
+/// What a command printed that must not fail.
+pub(super) fn told_well(operation: &'static str, output: Output) -> Result<Vec<u8>, GitError> {
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(output.stdout),
         false => Err(GitError::Failed {
             operation,
             message: last_line(&output.stderr),

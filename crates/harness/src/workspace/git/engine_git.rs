@@ -144,7 +144,8 @@ fn lay_out(dot_git: &Path, commit: &Commit) -> io::Result<()> {
     fs::write(dot_git.join(BRANCH), format!("{}\n", commit.commit))
 }
 
-fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
+/// Copies a directory and all in it, but for files of these names.
+pub(super) fn copy_dir(from: &Path, to: &Path, without: &[&str]) -> io::Result<()> {
     fs::create_dir(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

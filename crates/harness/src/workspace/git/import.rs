@@ -6,8 +6,8 @@ use cto_core::values::paths::TreePath;
 
 use super::{Commit, Edit};
 
-const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
-const WHEN: &str = "946684800 +0000";
+pub(super) const AUTHOR: &str = "CTO Harness <harness@cto.invalid>";
+pub(super) const WHEN: u64 = 946_684_800;
 
 /// What a commit starts from.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ pub(super) fn write_commit<'a>(
     };
     write!(
         out,
-        "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN}\ncommitter {AUTHOR} {WHEN}\n"
+        "commit {branch}\nmark :1\nauthor {AUTHOR} {WHEN} +0000\ncommitter {AUTHOR} {WHEN} +0000\n"
     )?;
     write!(out, "data {}\n{message}\n", message.len())?;
     match base {

@@ -12,9 +12,10 @@ use cto_core::task::source::{SourceLook, SourceStatus};
 use cto_core::values::digest::Hasher;
 use cto_core::values::paths::TreePath;
 
+use super::command::{finished, scrubbed};
 use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
-use super::{GitError, ignored_of, last_line, scrubbed};
+use super::{GitError, ignored_of};
 use crate::host::programs::Program;
 
 /// What git leaves in its directory while something is unfinished.
@@ -33,15 +34,15 @@ pub const UNFINISHED: [&str; 9] = [
 /// An opened source: where it is, and which commit HEAD named.
 #[derive(Debug)]
 pub struct SourceRepo {
-    git: Program,
+    pub(super) git: Program,
     /// Our own git directory, with a copy of the source's index.
     pub(super) ours: PathBuf,
     /// The top of the work tree.
     pub top: PathBuf,
-    git_dir: PathBuf,
-    common_dir: PathBuf,
-    head: String,
-    tree: String,
+    pub(super) git_dir: PathBuf,
+    pub(super) common_dir: PathBuf,
+    pub(super) head: String,
+    pub(super) tree: String,
     pub(super) view: OwnersView,
 }
 
@@ -193,7 +194,7 @@ impl SourceRepo {
             "--no-renames",
             "--ignore-submodules=all",
         ]);
-        let lines = asked("status", command)?;
+        let lines = self.without_lfs(asked("status", command)?)?;
         let changed = changed_paths(&lines);
         let fingerprint = self.fingerprint(&changed)?;
         Ok(SourceLook {
@@ -357,7 +358,7 @@ fn branch(git_dir: &Path) -> Option<String> {
 }
 
 /// With the times of the original: git takes an entry that is younger than its index for suspect.
-fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn copy_if_there(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = match crate::host::files::open_regular(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
@@ -421,16 +422,7 @@ pub(super) fn asked(operation: &'static str, mut command: Command) -> Result<Vec
     let child = command
         .spawn()
         .map_err(|source| GitError::Spawn { operation, source })?;
-    let output = child
-        .wait_with_output()
-        .map_err(|source| GitError::Pipe { operation, source })?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(GitError::Failed {
-            operation,
-            message: last_line(&output.stderr),
-        }),
-    }
+    finished(operation, child)
 }
 
 /// The ignore file of the operator's own git, where one is named.

@@ -69,6 +69,11 @@ impl Overlay {
         Ok(overlay)
     }
 
+    /// Hides a file of the checkout's `.git`, above which something lies.
+    pub fn hide_in_git(&self, name: &str) -> io::Result<()> {
+        make_whiteout(&self.upper().join(".git").join(name))
+    }
+
     /// Where everything lies that differs from the checkout.
     pub fn upper(&self) -> PathBuf {
         self.place.join("upper")

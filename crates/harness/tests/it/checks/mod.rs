@@ -3,6 +3,7 @@
 
 pub mod cargo_attacks;
 pub mod cheats;
+pub mod known_baseline;
 pub mod node_attacks;
 pub mod pytest_attacks;
 pub mod pytest_control;

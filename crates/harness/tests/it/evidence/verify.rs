@@ -133,8 +133,8 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 3);
-    assert_eq!(bundle.report()["report_renderer"], 4);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 4);
+    assert_eq!(bundle.report()["report_renderer"], 5);
     let answer = house.cto(&["verify"]);
     assert!(
         answer
@@ -161,6 +161,11 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
         told.map(|one| one.artifact.clone()).collect::<Vec<_>>()
     };
     assert_eq!(said(&found), ["report.md"], "{found:?}");
+    // The page as it was then: it knew no times.
+    let page = old.bundle().text("report.md");
+    let (before, after) = page.split_once("## Time\n").unwrap();
+    let after = after.split_once("## ").unwrap().1;
+    old.put("report.md", format!("{before}## {after}").as_bytes());
     old.edit_report(|report| report["report_renderer"] = 2.into())
         .edit("gates.json", |gates| {
             drop(gates["gates"].as_array_mut().unwrap().remove(14));
@@ -186,7 +191,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     assert!(
         answer
             .stdout
-            .contains("judged by rules 1000; this cto knows rules 1 to 3"),
+            .contains("judged by rules 1000; this cto knows rules 1 to 4"),
         "{answer:?}"
     );
     newer.put("patch.diff", b"").reseal();

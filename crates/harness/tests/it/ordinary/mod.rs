@@ -1,6 +1,8 @@
 //! What works outside a jail works inside: names, places, settings, tools that people have. Each
 //! with the real tool, and beside each what must stay out of reach.
 
+mod checks_git;
+mod large_files;
 mod linux;
 mod modes;
 mod repository;

@@ -6,4 +6,5 @@ pub mod forged_verdicts;
 pub mod fuzz;
 pub mod leaves;
 pub mod odd_input;
+pub mod relied;
 pub mod tamper;

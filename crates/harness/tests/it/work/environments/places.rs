@@ -18,28 +18,26 @@ const TEST: &str = "grep -qx right answer.txt node_modules/pkg/tool && rm node_m
 
 #[test]
 fn spaces_other_repositories_and_mount_points_are_places_like_others() {
-    for kind in KINDS {
-        for (files, _) in SIZES {
-            let house = house_with(kind);
-            let outer = Repo::new(&house, "outer");
-            outer.write(".gitignore", "/inner/\n");
-            outer.commit("another repository");
-            let mounted = house.root().join("mounted");
-            let disk = SmallDisk::mount_with(&mounted, "size=64m");
-            let mut names = vec!["two words/and  more", "outer/inner", "quo'te\"d"];
-            match disk.is_some() {
-                true => names.push("mounted"),
-                false => skip("nothing can be mounted here"),
-            }
-            for name in names {
-                let repo = repo_ignoring(&house, name);
-                install(&repo, "node_modules", files);
-                let before = repo.bytes();
-                let (answer, bundle) = attempt(&house, &repo, &[right()], &["--test", TEST]);
-                assert_passed(&answer, &bundle, &format!("{kind}: {name}"));
-                assert_eq!(repo.bytes(), before, "{kind}: {name}");
-                assert_eq!(bundle.changed_files(), ["answer.txt"], "{kind}: {name}");
-            }
+    for (kind, (files, _)) in KINDS.into_iter().zip(SIZES) {
+        let house = house_with(kind);
+        let outer = Repo::new(&house, "outer");
+        outer.write(".gitignore", "/inner/\n");
+        outer.commit("another repository");
+        let mounted = house.root().join("mounted");
+        let disk = SmallDisk::mount_with(&mounted, "size=64m");
+        let mut names = vec!["two words/and  more", "outer/inner", "quo'te\"d"];
+        match disk.is_some() {
+            true => names.push("mounted"),
+            false => skip("nothing can be mounted here"),
+        }
+        for name in names {
+            let repo = repo_ignoring(&house, name);
+            install(&repo, "node_modules", files);
+            let before = repo.bytes();
+            let (answer, bundle) = attempt(&house, &repo, &[right()], &["--test", TEST]);
+            assert_passed(&answer, &bundle, &format!("{kind}: {name}"));
+            assert_eq!(repo.bytes(), before, "{kind}: {name}");
+            assert_eq!(bundle.changed_files(), ["answer.txt"], "{kind}: {name}");
         }
     }
 }

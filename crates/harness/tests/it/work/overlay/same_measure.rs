@@ -145,8 +145,11 @@ fn measured(
     KINDS.map(|kind| one(person, &root, kind))
 }
 
-/// Every entry of a pristine copy: kind, mode, name, link text, content.
-const LOOK: &str = "find . ! -name . -printf '@ %y %m %p %l\\n' | sort; find . -type f -exec sha256sum {} + | sort | sed 's/^/@ /'";
+/// Every entry of a pristine copy: kind, mode, name, link text, content; of git's index, which knows
+/// times, what git says.
+const LOOK: &str = "find . ! -name . -printf '@ %y %m %p %l\\n' | sort; \
+    find . -type f ! -path ./.git/index -exec sha256sum {} + | sort | sed 's/^/@ /'; \
+    { git diff-files; git ls-files -s; git status --porcelain; } | sed 's/^/@ /'";
 
 fn one(person: &Person, root: &Path, kind: &str) -> Value {
     let (repo, steps) = (

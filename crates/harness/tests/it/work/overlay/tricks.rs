@@ -13,7 +13,7 @@ fn setup_works_and_is_held_to_the_same_rules() {
     for kind in KINDS {
         let house = house_with(kind);
         let repo = Repo::new(&house, "project");
-        let test = "grep -qx ready setup.log && grep -qx right answer.txt && test ! -e .git";
+        let test = "grep -qx ready setup.log && grep -qx right answer.txt && test \"$(git status -s)\" = 'M  answer.txt'";
         let (answer, bundle) = try_it(
             &house,
             &repo,

@@ -1,12 +1,13 @@
-//! The must-fail control beside the check: the same answer and the same evidence as one after the
-//! other, and nothing of it where the check is red.
+//! The must-fail control and the baseline beside the check: the same answer and the same evidence as
+//! one after the other, and nothing of it where the check is red. And how long each of it took.
 
 use std::fs;
 use std::process::Stdio;
 
-use cto_testkit::{Answer, Bundle, House, Repo, script, wait_until, write};
+use cto_testkit::{Answer, Bundle, House, Repo, script, shell, wait_until, write};
 
 use super::{fix, try_with};
+use crate::fixtures::project::{BUG, FIXED, TESTS, UNITTEST};
 use crate::{assert_good, house};
 
 /// A control that sleeps, and a check that does not: only the control's copy has the file.
@@ -105,4 +106,134 @@ fn whoever_asks_it_to_stop_ends_both() {
     assert_eq!(bundle.codes(), ["interrupted"]);
     assert!(house.work_entries().is_empty());
     assert_good(&bundle);
+}
+
+/// A project with a bug, in a repository.
+fn python(house: &House, name: &str, also: &[(&str, &str)]) -> Repo {
+    let repo = Repo::new(house, name);
+    for (path, text) in UNITTEST.files.iter().chain(also) {
+        repo.write(path, text);
+    }
+    repo.commit("a bug");
+    repo
+}
+
+const PYTHON: [&str; 4] = ["--test", "python3 -m unittest", "--allow", "."];
+
+#[test]
+fn a_baseline_beside_the_check_leaves_what_one_after_it_leaves() {
+    let house = house();
+    let repo = python(&house, "baseline", &[]);
+    let left = |jobs: &str| {
+        let asked = ["--setup", "true", "--fresh-baseline", "--jobs", jobs];
+        let steps = script(&[write("app.py", FIXED)]);
+        let asked = [&PYTHON[..], &asked].concat();
+        let (answer, bundle) = try_with(&house, &repo, &steps, &asked);
+        assert_eq!(answer.code, Some(0), "{jobs}: {answer:?}");
+        assert_good(&bundle);
+        let log = bundle.text("test.log");
+        let frames = log.lines().filter(|line| line.starts_with("[cto:"));
+        // Without tokens and milliseconds.
+        let frames = frames.map(|line| line.split_once(' ').unwrap().1.to_owned());
+        let frames: Vec<String> = frames
+            .map(|line| {
+                line.rsplit_once(',')
+                    .map_or(line.clone(), |(line, _)| line.to_owned())
+            })
+            .collect();
+        let jails = bundle.json("containment.json");
+        let jails = jails["processes"].as_array().unwrap().iter();
+        let jails: Vec<String> = jails.map(|jail| jail["process"].to_string()).collect();
+        (
+            frames,
+            jails,
+            bundle.json("test-ids.json")["commands"].clone(),
+        )
+    };
+    let alone = left("1");
+    assert!(
+        alone.0.iter().any(|frame| frame.ends_with("baseline]")),
+        "{alone:?}"
+    );
+    for jobs in ["2", "3", "9"] {
+        assert_eq!(left(jobs), alone, "{jobs}");
+    }
+}
+
+#[test]
+fn a_red_check_waits_for_no_baseline() {
+    let house = house();
+    // Only the baseline sleeps, for longer than anybody waits: the change takes the file away.
+    let sleepy = "import os, time\nif os.path.exists('sleepy'):\n    time.sleep(500)\n";
+    let also = [("sleepy", "yes\n"), ("test_sleepy.py", sleepy)];
+    for jobs in ["2", "3"] {
+        let repo = python(&house, &format!("red-{jobs}"), &also);
+        let still_wrong = script(&[shell("rm sleepy"), write("app.py", &format!("{BUG}\n"))]);
+        let asked = [&PYTHON[..], &["--jobs", jobs]].concat();
+        let (answer, bundle) = try_with(&house, &repo, &still_wrong, &asked);
+        assert_eq!(answer.code, Some(1), "{answer:?}");
+        assert_eq!(bundle.codes(), ["verification_failed"]);
+        for name in ["test.log", "containment.json"] {
+            let text = bundle.text(name);
+            assert!(!text.contains("baseline"), "{name}: {text}");
+        }
+        assert!(bundle.event("verification.completed").unwrap()["baseline_checks"].is_null());
+        assert!(!house.state().join("cache/baselines").exists());
+        assert!(house.work_entries().is_empty());
+        assert_good(&bundle);
+    }
+}
+
+/// A change that makes its own checks short does not cut the baseline short: what takes longer there
+/// than thirty seconds and some is compared all the same.
+#[test]
+fn a_baseline_has_the_time_of_the_contract() {
+    let house = house();
+    let slow = "import time, unittest\n\n\nclass SlowTest(unittest.TestCase):\n    def test_a_slow(self):\n        time.sleep(40)\n\n    def test_then(self):\n        pass\n";
+    let repo = python(&house, "slow", &[("test_a_slow.py", slow)]);
+    let quick = slow
+        .replace("time.sleep(40)", "pass")
+        .replace("test_then", "then");
+    for jobs in ["1", "3"] {
+        let steps = script(&[write("app.py", FIXED), write("test_a_slow.py", &quick)]);
+        let asked = [&PYTHON[..], &["--jobs", jobs]].concat();
+        let (answer, bundle) = try_with(&house, &repo, &steps, &asked);
+        assert_eq!(answer.code, Some(1), "{jobs}: {answer:?}");
+        assert_eq!(bundle.codes(), ["verification_untrusted"], "{jobs}");
+        let tests = &bundle.event("verification.completed").unwrap()["tests"];
+        assert_eq!(
+            tests["missing"][0],
+            "test_a_slow.SlowTest.test_then: not there"
+        );
+        assert_good(&bundle);
+    }
+}
+
+#[test]
+fn a_report_has_the_time_of_each_step() {
+    let house = house();
+    let repo = python(&house, "times", &[("test_other.py", TESTS)]);
+    let steps = script(&[write("app.py", FIXED)]);
+    let asked = [&PYTHON[..], &["--setup", "true", "--jobs", "2"]].concat();
+    let (answer, bundle) = try_with(&house, &repo, &steps, &asked);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_good(&bundle);
+    let times = &bundle.report()["timings"];
+    let steps = times["steps"].as_array().unwrap().iter();
+    let names: Vec<&str> = steps.map(|step| step["step"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "plan", "copy", "setup", "engine", "measure", "checks", "control", "baseline", "seal"
+        ]
+    );
+    let number = |name: &str| times[name].as_u64().unwrap();
+    assert!(number("own_ms") > 0, "{times}");
+    assert!(number("own_ms") < number("total_ms"), "{times}");
+    let line = format!("in all {} ms", number("total_ms"));
+    assert!(bundle.text("report.md").contains(&line));
+    let shown = house.cto(&["show", &bundle.run_id()]);
+    assert!(!shown.stdout.contains(&line), "{shown:?}");
+    let shown = house.cto(&["show", "-v", &bundle.run_id()]);
+    assert!(shown.stdout.contains(&line), "{shown:?}");
 }

@@ -1,0 +1,266 @@
+//! What a baseline depends on, gathered from the plan and from this host: its key. Where it cannot all
+//! be known, no baseline is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use cto_core::checks::known_baseline::BaselineParts;
+use cto_core::checks::test_ids::on_the_baseline;
+use cto_core::containment::Containment;
+use cto_core::containment::mounts::Granted;
+use cto_core::containment::mounts::search::{Offer, Part};
+use cto_core::gate::plan::Plan;
+use cto_core::task::contract::{Control, Runner};
+use cto_core::values::digest::Digest;
+use cto_core::workspace::environment::{Seen, StateDigest};
+use cto_core::workspace::tree;
+
+use super::kept::{self, Known};
+use super::test_names;
+use crate::evidence::secrets::Secrets;
+use crate::host;
+use crate::run::execution::Execution;
+use crate::workspace::environments::state;
+use crate::workspace::of_run::Workspace;
+
+/// The key of a run's baseline, and a kept one where there is one.
+#[derive(Default)]
+pub struct Baseline {
+    pub key: Option<Digest>,
+    pub known: Option<Known>,
+}
+
+impl Baseline {
+    /// Looks for a baseline that ran before. Only where processes are contained is it certain that
+    /// nothing but this program could have written it.
+    pub fn look(execution: &Execution<'_>, workspace: &Workspace, secrets: &Secrets) -> Self {
+        let (plan, memory) = (execution.plan, execution.baseline);
+        let Control::Runner(runner) = plan.control else {
+            return Self::default();
+        };
+        if plan.containment == Containment::None || memory == BaselineMemory::None {
+            return Self::default();
+        }
+        let key = parts(execution, workspace, runner).and_then(|parts| parts.key().ok());
+        let known = key
+            .filter(|_| memory == BaselineMemory::Use)
+            .and_then(|key| kept::find(execution.home, &key, host::now(), secrets));
+        Self { key, known }
+    }
+
+    /// For people: since when it is known.
+    pub fn words(&self) -> Option<String> {
+        let known = self.known.as_ref()?;
+        Some(format!("baseline known since {}", known.kept.made_at))
+    }
+}
+
+/// What a run does with kept baselines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BaselineMemory {
+    /// It neither uses nor keeps one.
+    None,
+    /// It runs its own and keeps it.
+    Renew,
+    Use,
+}
+
+fn parts(
+    execution: &Execution<'_>,
+    workspace: &Workspace,
+    runner: Runner,
+) -> Option<BaselineParts> {
+    let plan = execution.plan;
+    let contract = &plan.contract;
+    let mut inputs = BTreeMap::new();
+    for input in &plan.inputs {
+        let state = state::look(input.source.path()).ok()?;
+        inputs.insert(input.path.clone(), state.digest);
+    }
+    let told = plan.search.env.iter();
+    let variables = told.chain(&contract.variables).chain(&plan.tools);
+    let source = plan.source.iter();
+    Some(BaselineParts {
+        binary: execution.own,
+        host: host_state(),
+        tree: tree::tree_digest(workspace.baseline()),
+        git: source
+            .flat_map(|look| [look.tree.clone(), look.head.clone()])
+            .collect(),
+        setup: contract.setup.clone(),
+        commands: contract
+            .verification_commands
+            .iter()
+            .map(|command| on_the_baseline(runner, command))
+            .collect(),
+        runner,
+        kit: test_names::kit(runner),
+        environments: plan.environment_uses(),
+        inputs,
+        toolchains: plan
+            .toolchains
+            .iter()
+            .map(|toolchain| toolchain.record.clone())
+            .collect(),
+        search: search(plan)?,
+        shown: shown(plan)?,
+        variables: variables
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+        limits: plan.limits,
+        containment: plan.containment,
+        masked: plan.guard.masked.clone(),
+        trace: contract.trace,
+        workspace: format!("{:?}", plan.workspace),
+        stand: plan.stand.path().to_str()?.to_owned(),
+    })
+}
+
+/// Every place that is searched for programs, and every program that is offered by itself.
+fn search(plan: &Plan) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for part in &plan.search.parts {
+        match part {
+            Part::Dir { dir, .. } => lines.push(format!("dir {}", dir.to_str()?)),
+            Part::Ours(offers) => {
+                lines.push("ours".to_owned());
+                for (name, offer) in offers {
+                    lines.push(match offer {
+                        Offer::Link { to, .. } => format!("{name} {}", to.to_str()?),
+                        Offer::Choice { text, .. } => format!("{name} {text}"),
+                        Offer::NotShown(why) => format!("{name} not shown: {why}"),
+                    });
+                }
+            }
+        }
+    }
+    for dir in &plan.search.last {
+        lines.push(format!("last {}", dir.to_str()?));
+    }
+    Some(lines)
+}
+
+/// What of the host the commands are shown beyond the system. Files in it are not read: a package
+/// that comes or goes changes a directory near its top.
+fn shown(plan: &Plan) -> Option<BTreeMap<String, Digest>> {
+    const DEPTH: usize = 4;
+    let granted = plan
+        .toolchains
+        .iter()
+        .flat_map(|toolchain| &toolchain.mounts)
+        .chain(plan.search.mounts())
+        .chain(plan.environments.iter().flat_map(|found| &found.also));
+    let place = |granted: &Granted| {
+        let (path, target) = (granted.path().to_str()?, granted.target().to_str()?);
+        Some((
+            format!("{path} at {target}"),
+            directories(granted.path(), DEPTH),
+        ))
+    };
+    granted.map(place).collect()
+}
+
+/// What package managers write when something of the system comes or goes. Programs that the commands
+/// name are bound by their bytes.
+const SYSTEM: [&str; 8] = [
+    "/var/lib/dpkg/status",
+    "/var/lib/rpm/rpmdb.sqlite",
+    "/var/lib/rpm/Packages",
+    "/var/lib/pacman/local",
+    "/lib/apk/db/installed",
+    "/etc/alternatives",
+    "/usr/lib/node_modules",
+    "/usr/local/lib/node_modules",
+];
+/// Where packages of the system's Pythons lie.
+const PYTHONS: [&str; 2] = ["/usr/lib", "/usr/local/lib"];
+const PACKAGES: [&str; 2] = ["dist-packages", "site-packages"];
+
+fn host_state() -> Digest {
+    let kernel = rustix::system::uname();
+    let user = rustix::process::geteuid().as_raw();
+    let mut text = format!(
+        "{:?} {:?} {:?} {user}\n",
+        kernel.release(),
+        kernel.version(),
+        kernel.machine()
+    );
+    let mut places: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
+    for dir in PYTHONS {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let pythons = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));
+        places.extend(pythons.flat_map(|python| PACKAGES.map(|name| python.path().join(name))));
+    }
+    places.sort_unstable();
+    for place in places {
+        let state = directories(&place, 0).to_hex();
+        text.push_str(&format!("{} {state}\n", place.display()));
+    }
+    Digest::of(text.as_bytes())
+}
+
+/// What the kernel says of a place and of the directories in it, down to some depth.
+fn directories(root: &Path, depth: usize) -> Digest {
+    /// What has more is known by the first of them.
+    const MOST: usize = 4096;
+    let mut digest = StateDigest::default();
+    let mut pending = vec![(PathBuf::new(), 0)];
+    let mut seen = 0;
+    while let Some((path, at)) = pending.pop() {
+        let place = root.join(&path);
+        let Ok(meta) = fs::symlink_metadata(&place) else {
+            continue;
+        };
+        let found = Seen {
+            mode: meta.mode(),
+            size: if meta.is_dir() { 0 } else { meta.size() },
+            inode: meta.ino(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+        };
+        digest.take(path.as_os_str().as_bytes(), &found);
+        seen += 1;
+        if at >= depth || seen > MOST || !meta.is_dir() {
+            continue;
+        }
+        let entries = fs::read_dir(&place).into_iter().flatten().flatten();
+        // What Python compiled says nothing that its source does not.
+        let dirs = entries.filter(|entry| {
+            entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != "__pycache__"
+        });
+        let mut names: Vec<PathBuf> = dirs.map(|entry| path.join(entry.file_name())).collect();
+        names.sort_unstable();
+        pending.extend(names.into_iter().map(|path| (path, at + 1)));
+    }
+    digest.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_and_goes_near_the_top_is_seen() {
+        let house = tempfile::tempdir().unwrap();
+        let top = house.path().join("python");
+        let packages = top.join("lib/python3/site-packages");
+        fs::create_dir_all(packages.join("one/deep")).unwrap();
+        let first = directories(&top, 4);
+        assert_eq!(directories(&top, 4), first);
+        fs::create_dir(packages.join("two")).unwrap();
+        let second = directories(&top, 4);
+        assert_ne!(second, first);
+        fs::remove_dir(packages.join("two")).unwrap();
+        assert_ne!(directories(&top, 4), second);
+        let before = directories(&top, 4);
+        fs::write(packages.join("one/deep/too.py"), "").unwrap();
+        assert_eq!(
+            directories(&top, 4),
+            before,
+            "below that nothing is looked at"
+        );
+    }
+}
