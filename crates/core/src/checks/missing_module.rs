@@ -155,7 +155,7 @@ fn own_names<'p>(tracked: impl Iterator<Item = &'p TreePath>) -> BTreeSet<Vec<u8
             Some(at) if at > 0 => &part[..at],
             _ => part,
         })
-        .map(|part| even(part))
+        .map(even)
         .collect()
 }
 

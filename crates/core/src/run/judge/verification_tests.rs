@@ -478,5 +478,5 @@ fn a_module_that_is_not_installed_says_nothing_about_a_change_that_asks_for_it()
         done.checks[0].kind = CheckKind::Hidden;
         done.missing_modules = vec![missing(&own, &named, &lists)];
     });
-    assert!(hidden.contains(&"verification_failed".into()), "{hidden:?}");
+    assert!(hidden.contains(&"verification_failed"), "{hidden:?}");
 }
