@@ -183,6 +183,9 @@ pub fn provider(input: &GateInput<'_>) -> Outcome {
     }
 }
 
+/// The flag that shows a program or an installation.
+const SHOWS: &str = "--toolchain";
+
 pub fn toolchains(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
         let MaybeKnown::Known(host) = &input.host else {
@@ -199,12 +202,14 @@ pub fn toolchains(input: &GateInput<'_>) -> Outcome {
         if !missing.is_empty() {
             problems.insert(0, format!("not found on PATH: {}", missing.join(", ")));
         }
+        // What says itself which flag helps, and what was named by one, needs no other word.
+        if problems.iter().any(|problem| !problem.contains(SHOWS)) {
+            problems.push(format!("{SHOWS} PATH shows what is not found by itself"));
+        }
+        problems.extend(host.refused.iter().cloned());
         match problems.is_empty() {
             true => Outcome::Pass,
-            false => {
-                problems.push("--toolchain PATH shows what is not found by itself".into());
-                Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; ")))
-            }
+            false => Outcome::Blocked(Code::ToolchainUnavailable, Some(problems.join("; "))),
         }
     })
 }
@@ -268,8 +273,13 @@ pub fn programs_named(contract: &Contract) -> BTreeSet<String> {
 
 /// Toolchains of Rust that commands choose: the NAME of `cargo +NAME test`.
 pub fn toolchains_chosen(contract: &Contract) -> BTreeSet<String> {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     let words = commands(contract).flat_map(|command| command.split_whitespace());
+    chosen_by(words)
+}
+
+/// The same of the words of one command.
+pub fn chosen_by<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     words
         .filter_map(|word| word.strip_prefix('+'))
         .filter(|name| !name.is_empty() && !name.starts_with(['-', '.']))

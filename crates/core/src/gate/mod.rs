@@ -17,7 +17,7 @@ mod lane;
 mod preflight;
 
 pub use admissions::model_result;
-pub use checks::{programs_named, programs_needed, toolchains_chosen};
+pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
 pub use preflight::{Answer, how_it_ended};
 
@@ -33,6 +33,7 @@ use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
+use crate::task::program::BoundProgram;
 use crate::task::source::Looked;
 use crate::values::blocker::Code;
 use crate::values::maybe_known::MaybeKnown;
@@ -90,14 +91,18 @@ pub struct HostFacts {
     pub lane_missing: Vec<String>,
     /// Program name to where it was found.
     pub programs: BTreeMap<String, Option<String>>,
+    /// The programs that the contract's commands name.
+    pub bound: Vec<BoundProgram>,
     /// Programs outside the system directories, and what of them a jail must be shown.
     pub toolchains: Vec<ToolchainUse>,
     /// Where programs are looked for.
     pub search: SearchPath,
     /// Directories the contract has mounted read-only into its workspace.
     pub inputs: Vec<InputUse>,
-    /// Why something that was declared cannot be used in a jail.
+    /// Why a program that was found cannot be used in a jail.
     pub unusable: Vec<String>,
+    /// Why what the operator or the case named cannot be shown.
+    pub refused: Vec<String>,
     /// What a jail on this host cannot prove; empty when it can prove everything.
     pub jail_missing: Vec<String>,
     /// A jail of this host can be given an overlay of directories of the state home.

@@ -286,6 +286,7 @@ pub mod tests {
     use super::*;
     use crate::task::case_file::{self, ContractIssue};
     use crate::task::document::task_digest;
+    use crate::task::program::{BoundProgram, ProgramPlace};
     use crate::values::json;
 
     pub const CASE: &str = r#"schema_version = 1
@@ -322,6 +323,7 @@ rollback = "discard the copy"
                 containment: None,
                 repository: None,
                 toolchains: Vec::new(),
+                programs: Vec::new(),
             },
             label: Label::Case,
             start_tree: MaybeKnown::Known(Digest::of(b"tree")),
@@ -355,6 +357,27 @@ rollback = "discard the copy"
         let (fake, pi) = (digests("fake"), digests("pi"));
         assert_eq!(fake.0, pi.0);
         assert_ne!(fake.1, pi.1);
+    }
+
+    #[test]
+    fn another_program_is_another_contract_for_the_same_task() {
+        let digests = |bytes: Option<&[u8]>| {
+            let mut contract = sample();
+            contract.lane.programs = bytes
+                .map(|bytes| BoundProgram {
+                    name: "python3".into(),
+                    place: ProgramPlace::System,
+                    version: None,
+                    sha256: Digest::of(bytes),
+                })
+                .into_iter()
+                .collect();
+            let sealed = ContractDocument::Valid(Box::new(contract)).seal().unwrap();
+            (sealed.task_digest, sealed.contract_digest)
+        };
+        let all = [None, Some(&b"one"[..]), Some(&b"other"[..])].map(digests);
+        assert!(all.iter().all(|digests| digests.0 == all[0].0));
+        assert!(all[0].1 != all[1].1 && all[1].1 != all[2].1);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
+use crate::task::program::BoundProgram;
 use crate::task::source::RepositoryName;
 use crate::task::stage::Stage;
 use crate::values::digest::Digest;
@@ -43,4 +44,8 @@ pub struct Lane {
     /// the home written as `~`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub toolchains: Vec<String>,
+    /// The programs that the contract's commands name, as they were found: an approval binds them,
+    /// and the task stays one on two machines. Absent until the host was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<BoundProgram>,
 }

@@ -134,6 +134,7 @@ pub fn contract_of(
             containment: None,
             repository: None,
             toolchains: shown_as,
+            programs: Vec::new(),
         },
         start_tree: match request.source {
             Some(_) => MaybeKnown::NotLookedAt,
@@ -152,6 +153,22 @@ pub fn contract_of(
             Some(confine(request.contain, &contract, &request.case.baseline()).policy);
     }
     ContractDocument::Valid(Box::new(contract))
+}
+
+/// The same once the host was looked at: with the programs its commands name.
+pub fn bound_contract(
+    request: &Request,
+    own: &OwnProgram,
+    facts: &MaybeKnown<LaneFacts>,
+    env: &Env,
+    home: &Home,
+) -> ContractDocument {
+    let mut document = contract_of(request, own, facts, env);
+    let bound = this_host::programs(&document, request, env, home).bound;
+    if let ContractDocument::Valid(contract) = &mut document {
+        contract.lane.programs = bound;
+    }
+    document
 }
 
 /// What the kernel will protect in a workspace that starts with this tree.
@@ -247,6 +264,9 @@ pub fn plan(
             Next::LookAtHost if host == MaybeKnown::NotLookedAt => {
                 let mut facts = this_host::look(&planned.contract, request, env, home);
                 engine_program(request, &planned.lane, env, home, &mut facts);
+                if let ContractDocument::Valid(contract) = &mut planned.contract {
+                    contract.lane.programs.clone_from(&facts.bound);
+                }
                 host = MaybeKnown::Known(facts);
             }
             Next::LookAtSource if looked == MaybeKnown::NotLookedAt => {

@@ -9,8 +9,8 @@ use cto_core::task::contract::ContractDocument;
 
 use super::{confine, inputs};
 use crate::host::places::Places;
-use crate::host::toolchains;
 use crate::host::toolchains::search::{self, Located, Wanted};
+use crate::host::toolchains::{self, Found};
 use crate::host::{self, Env, Home, failure, probes, programs};
 use crate::task::request::Request;
 use crate::workspace::{git, overlay};
@@ -65,7 +65,7 @@ fn look_for_programs(
             Ok(granted) => shown.push(granted),
             Err(why) => {
                 let typed = places.shorten(path);
-                facts.unusable.push(format!("--toolchain {typed}: {why}"));
+                facts.refused.push(format!("--toolchain {typed}: {why}"));
             }
         }
     }
@@ -82,6 +82,8 @@ fn look_for_programs(
         names: source.is_none().then_some(&words),
         repo: source.map(|source| source.path.as_path()),
         named: &shown,
+        shown: &[],
+        flag: "--toolchain",
         chosen: &chosen,
     };
     facts.search = search::search(&wanted, places, env);
@@ -95,18 +97,26 @@ fn look_for_programs(
                 }
                 Some(name.clone())
             }
-            Located::At(path, mounts) => match toolchains::record(name, &path, mounts, env, home) {
-                Ok(None) => Some(path.display().to_string()),
-                Ok(Some(record)) => {
-                    let program = record.program.clone();
-                    facts.toolchains.push(ToolchainUse::bound(record));
-                    Some(program)
+            Located::At(path, mounts) => {
+                let found = Found {
+                    name,
+                    program: &path,
+                    mounts,
+                    named: &shown,
+                };
+                match toolchains::record(&found, env, home) {
+                    Ok((bound, outside)) => {
+                        facts.bound.push(bound);
+                        let place = outside.as_ref().map(|record| record.program.clone());
+                        facts.toolchains.extend(outside.map(ToolchainUse::bound));
+                        Some(place.unwrap_or_else(|| path.display().to_string()))
+                    }
+                    Err(why) => {
+                        facts.unusable.extend(is_needed.then_some(why));
+                        Some(name.clone())
+                    }
                 }
-                Err(why) => {
-                    facts.unusable.extend(is_needed.then_some(why));
-                    Some(name.clone())
-                }
-            },
+            }
         };
         if is_needed {
             facts.programs.insert(name.clone(), place);
@@ -116,6 +126,19 @@ fn look_for_programs(
         let unknown = facts.search.not_shown.get(&format!("+{name}"));
         facts.unusable.extend(unknown.cloned());
     }
+}
+
+/// What there is of programs alone.
+pub(super) fn programs(
+    contract: &ContractDocument,
+    request: &Request,
+    env: &Env,
+    home: &Home,
+) -> HostFacts {
+    let mut facts = HostFacts::default();
+    let places = Places::of(env, home);
+    look_for_programs(&mut facts, contract, request, &places, (env, home));
+    facts
 }
 
 /// What this host has of what the contract needs.
@@ -151,10 +174,10 @@ pub(super) fn look(
         match granted {
             Some(Ok(source)) => facts.inputs.push(InputUse { source, path }),
             Some(Err(refused)) => facts
-                .unusable
+                .refused
                 .push(format!("the input {path:?} cannot be shown: {refused}")),
             None => facts
-                .unusable
+                .refused
                 .push(format!("the input {path:?} is not there, or is a link")),
         }
     }
@@ -163,7 +186,7 @@ pub(super) fn look(
         let tree = request.case.baseline();
         let masked = confine(request.contain, contract, &tree).guard.masked;
         let misplaced = inputs::out_of_place(contract, &tree, &masked);
-        facts.unusable.extend(misplaced);
+        facts.refused.extend(misplaced);
     }
     facts
 }

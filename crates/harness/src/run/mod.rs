@@ -3,8 +3,7 @@
 //!
 //! - `mod.rs` the nine steps in order; `execution.rs` what each of them needs, and why one stops
 //! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides
-//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace;
-//!   `shelf.rs` directories of ours that are part of its PATH
+//! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
@@ -22,7 +21,6 @@ mod afterwards;
 mod open;
 mod record;
 mod setup;
-mod shelf;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +39,7 @@ use crate::evidence::clock::Clock;
 use crate::evidence::{OpenBundle, SealedBundle};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
+use crate::host::toolchains::shelf;
 use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};

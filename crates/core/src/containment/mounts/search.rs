@@ -93,6 +93,8 @@ pub enum Why {
     /// It means another directory in each process.
     Relative,
     Missing,
+    /// PATH cannot name where it really lies.
+    Unspeakable,
     /// Somebody else owns it, or what it lies in.
     Owner(String),
     /// Others may write to it, or to what it lies in.
@@ -109,6 +111,7 @@ impl fmt::Display for Why {
         match self {
             Self::Relative => write!(out, "no absolute path"),
             Self::Missing => write!(out, "no directory"),
+            Self::Unspeakable => write!(out, "its name is not UTF-8, or holds a colon"),
             Self::Owner(path) => write!(out, "{path} belongs to somebody else"),
             Self::Open(path) => write!(out, "others may write to {path}"),
             Self::InRepository => write!(out, "part of the repository"),
@@ -151,6 +154,9 @@ pub fn arrange(entries: Vec<Entry>, with: Searching<'_>) -> SearchPath {
         }
         for held in entry.held {
             match held {
+                Held::Whole { dir, .. } if !is_speakable(&dir) => {
+                    search.leave_out(name.clone(), Why::Unspeakable);
+                }
                 Held::Nothing(why) => search.leave_out(name.clone(), Why::Refused(why)),
                 Held::Whole { dir, mounts } if is_in(&dir, &mounts) => {
                     search.push(Part::Dir { dir, mounts });
@@ -171,6 +177,9 @@ impl Searching<'_> {
         }
         if entry.place.kind != PlaceKind::Directory {
             return Some(Why::Missing);
+        }
+        if !is_speakable(&entry.typed) || !is_speakable(&entry.place.path) {
+            return Some(Why::Unspeakable);
         }
         if is_system(&entry.place.path) {
             return None;
@@ -196,6 +205,13 @@ impl Searching<'_> {
         let other = entry.held.is_empty() || entry.held.iter().any(offers);
         (copied && other).then_some(Why::InRepository)
     }
+}
+
+/// Can PATH have this as one entry? A colon makes two of it, and the second may be relative: it would
+/// be looked for in the repository.
+fn is_speakable(dir: &Path) -> bool {
+    dir.to_str()
+        .is_some_and(|name| !name.contains([':', '\n', '\0']))
 }
 
 /// Is a directory or program in one of these places, as a jail shows them, or in the system?
@@ -279,6 +295,17 @@ impl SearchPath {
                 lists.into_iter().flatten()
             })
             .chain(&self.also)
+    }
+
+    /// PATH as a jail has it, with our directories below `ours`.
+    pub fn variable(&self, ours: &str) -> String {
+        let parts = self.parts.iter().enumerate();
+        let parts = parts.map(|(at, part)| match part {
+            Part::Dir { dir, .. } => dir.display().to_string(),
+            Part::Ours(_) => format!("{ours}/{at}"),
+        });
+        let last = self.last.iter().map(|dir| dir.display().to_string());
+        parts.chain(last).collect::<Vec<_>>().join(":")
     }
 
     /// Where a directory of ours is needed.

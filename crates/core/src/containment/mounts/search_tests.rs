@@ -258,6 +258,56 @@ fn each_kind_of_entry_has_its_place() {
 }
 
 #[test]
+fn a_place_that_path_cannot_name_is_no_part_of_it() {
+    use std::os::unix::ffi::OsStrExt;
+    let odd = Path::new(std::ffi::OsStr::from_bytes(b"/home/me/\xff/bin"));
+    let dirs = ["/home/me/a:b/bin", "/home/me/a\nb", "/home/me/kit/bin"];
+    let host = super::super::tests::plain(&dirs);
+    let house = House {
+        operator: OPERATOR,
+        home: Some("/home/me".into()),
+        ..House::default()
+    };
+    let entry = |typed: &Path, real: &Path, dir: &Path| Entry {
+        typed: typed.to_owned(),
+        place: Place {
+            path: real.to_owned(),
+            ..host.look(Path::new("/home/me/kit/bin"))
+        },
+        held: vec![Held::Whole {
+            dir: dir.to_owned(),
+            mounts: vec![granted("/home/me/kit")],
+        }],
+    };
+    let (plain, colon) = (Path::new("/home/me/kit/bin"), Path::new(dirs[0]));
+    let line = Path::new(dirs[1]);
+    // Typed so, a link to such a place, and a version behind a stand-in.
+    for (typed, real, dir) in [
+        (odd, odd, odd),
+        (plain, odd, plain),
+        (plain, colon, colon),
+        (plain, line, line),
+        (plain, plain, colon),
+        (plain, plain, odd),
+    ] {
+        let with = Searching {
+            house: &house,
+            copied: None,
+        };
+        let found = arrange(vec![entry(typed, real, dir)], with);
+        assert_eq!(found.parts, [], "{typed:?} {real:?} {dir:?}");
+        assert_eq!(found.left_out[0].why, Why::Unspeakable);
+        assert_eq!(found.variable("/programs"), "");
+    }
+    let with = Searching {
+        house: &house,
+        copied: None,
+    };
+    let found = arrange(vec![entry(plain, plain, plain)], with);
+    assert_eq!(found.variable("/programs"), "/home/me/kit/bin");
+}
+
+#[test]
 fn what_is_not_granted_is_not_linked_to() {
     let host = super::super::tests::plain(&["/home/me/bin"]);
     let house = House {

@@ -24,7 +24,8 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
     let home = context.home()?;
     let lane = plan::lane_of(&request, &context.env, &home);
-    let document = plan::contract_of(&request, &OwnProgram::find(&home)?, &lane, &context.env);
+    let own = OwnProgram::find(&home)?;
+    let document = plan::bound_contract(&request, &own, &lane, &context.env, &home);
     let contract = match &document {
         ContractDocument::Valid(contract) => contract,
         ContractDocument::Invalid(invalid) => {

@@ -22,13 +22,13 @@ pub struct Args {
     /// Another path it may write
     #[arg(long, value_name = "PATH")]
     allow: Vec<PathBuf>,
-    /// A path it may read
+    /// Another path it may read, and not write
     #[arg(long, value_name = "PATH")]
     ro: Vec<PathBuf>,
-    /// A directory it has as its /tmp, kept from call to call
+    /// A directory that is its /tmp, and stays from call to call
     #[arg(long, value_name = "DIR")]
     tmp: Option<PathBuf>,
-    /// A variable of ours it may see
+    /// A variable of your shell that it sees
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
     /// The same for a variable that looks like a secret
@@ -110,6 +110,7 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
         launch,
         shown,
         guard,
+        shelf,
     } = Launch::exec(&order, &context.env, &home)?;
     for place in shown {
         let line = format!("shown read-only: {}, {}", place.path, place.what);
@@ -134,6 +135,7 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
     let ended = running
         .and_then(|running| running.finish(&cancel, &mut |_, _| {}))
         .map_err(|error| not_contained(&error))?;
+    drop(shelf);
     if let Some(guard) = guard {
         for line in guard.hold_back()? {
             context.output.note(&line);

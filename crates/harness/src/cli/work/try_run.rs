@@ -33,7 +33,7 @@ pub struct Args {
     /// A file or directory that must not change, even if allowed (repeatable)
     #[arg(long, value_name = "PATH")]
     forbid: Vec<String>,
-    /// The command that verifies it, run where the engine never was (repeatable)
+    /// A command that must succeed, run in a copy that the engine never saw (repeatable)
     #[arg(long, value_name = "COMMAND", required = true)]
     test: Vec<String>,
     /// Copy the last commit although there are uncommitted changes
@@ -42,22 +42,25 @@ pub struct Args {
     /// A command that prepares a copy, e.g. `npm ci --offline` (repeatable)
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// An ignored directory that comes along although no tool is known by its name (repeatable)
+    /// A directory that git ignores and the tests need; .venv, node_modules, target and the like come
+    /// along by themselves (repeatable)
     #[arg(long, value_name = "DIR")]
     input: Vec<String>,
-    /// An environment that does not come along, e.g. target (repeatable)
+    /// A directory that would come along by itself and is left out, e.g. target (repeatable)
     #[arg(long, value_name = "DIR")]
     no_input: Vec<String>,
-    /// Start cold: no .venv, node_modules, target, caches of tools and the like but by --input
+    /// Leave out .venv, node_modules, target, caches of tools and the like, but for what --input names
     #[arg(long)]
     no_env: bool,
-    /// A patch that must turn the test red, where the test command is not one cto knows
+    /// A patch that must turn the tests red, to show that they can fail; for a test command that cto
+    /// does not know
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
     /// How many checks to run at a time [default: the cores of this machine]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
-    /// A variable that setup, tests and the engine see, with this value or yours (repeatable)
+    /// A variable that setup, tests and the engine see, with this value or that of your shell
+    /// (repeatable)
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Seconds each test command may run

@@ -3,6 +3,7 @@
 //! version (`docs/decisions/0003-toolchains-in-a-jail.md`); what may be shown is decided in core (0025).
 
 pub mod search;
+pub mod shelf;
 mod shims;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use cto_core::containment::mounts::{Granted, Refused, is_system};
 use cto_core::gate::ToolchainUse;
 use cto_core::run::event::Toolchain;
+use cto_core::task::program::{BoundProgram, PlaceSeen, ProgramPlace, version_in};
 
 use self::shims::behind_the_shim;
 use crate::host::places::Places;
@@ -40,36 +42,57 @@ pub fn resolve(name: &str, env: &Env, home: &Home) -> Resolved {
     resolve_beside(name, &[], &Places::of(env, home), env, home)
 }
 
-/// What binds a program that a jail is shown: which file it is, and what else came with it. None for
-/// one of the system, which is visible as it is.
+/// A program that was found, and what shows it.
+pub struct Found<'a> {
+    pub name: &'a str,
+    pub program: &'a Path,
+    pub mounts: &'a [Granted],
+    /// What the operator has shown beside PATH.
+    pub named: &'a [Granted],
+}
+
+/// What binds a program that a jail is shown: which file it is, and what else came with it. There is
+/// nothing of the latter for one of the system, which is visible as it is.
 pub fn record(
-    name: &str,
-    program: &Path,
-    mounts: &[Granted],
+    found: &Found<'_>,
     env: &Env,
     home: &Home,
-) -> Result<Option<Toolchain>, String> {
+) -> Result<(BoundProgram, Option<Toolchain>), String> {
+    let (name, program) = (found.name, found.program);
     let unreadable = |error: io::Error| format!("{name} cannot be read: {error}");
     let real = program.canonicalize().map_err(unreadable)?;
-    if is_system(program) && is_system(&real) {
-        return std::fs::File::open(&real).map(|_| None).map_err(unreadable);
-    }
     let sha256 = digest_cache::digest(home, &real).map_err(unreadable)?;
+    let is_named = |granted: &Granted| real.starts_with(granted.path());
+    let seen = PlaceSeen {
+        is_system: is_system(program) && is_system(&real),
+        is_environment: program.parent().is_some_and(search::is_environment),
+        is_named: found.named.iter().any(is_named),
+        is_in_directory: found.mounts.iter().any(Granted::is_dir),
+    };
+    let bound = BoundProgram {
+        name: name.to_owned(),
+        place: ProgramPlace::of(seen),
+        // A directory around an environment is a project, and names its version at best.
+        version: version_in(&real).filter(|_| !seen.is_environment && seen.is_in_directory),
+        sha256,
+    };
+    if seen.is_system {
+        return Ok((bound, None));
+    }
     // A link of an environment is what makes the difference.
-    let of_environment = program.parent().is_some_and(search::is_environment);
-    let shown = if of_environment { program } else { &real };
+    let shown = if seen.is_environment { program } else { &real };
+    let mounts = found.mounts.iter().skip(1);
     let mut also: Vec<String> = mounts
-        .iter()
-        .skip(1)
         .map(|granted| shorten(granted.target(), env))
         .collect();
     also.dedup();
-    Ok(Some(Toolchain {
+    let outside = Toolchain {
         name: name.to_owned(),
         program: shorten(shown, env),
         sha256,
         also,
-    }))
+    };
+    Ok((bound, Some(outside)))
 }
 
 /// What is in a granted place needs no other.

@@ -29,8 +29,12 @@ pub struct Wanted<'a> {
     pub names: Option<&'a BTreeSet<String>>,
     /// The repository that is copied.
     pub repo: Option<&'a Path>,
-    /// What the operator has shown beside PATH.
+    /// What the operator has shown beside PATH, searched first.
     pub named: &'a [Granted],
+    /// What the jail is shown in any case: searched where PATH has it.
+    pub shown: &'a [Granted],
+    /// The flag by which the operator shows a program.
+    pub flag: &'static str,
     /// Toolchains of Rust that commands choose by `+NAME`.
     pub chosen: &'a BTreeSet<String>,
 }
@@ -219,6 +223,12 @@ impl Look<'_> {
         if dir.ends_with("shims") {
             return self.behind_shims(dir, names);
         }
+        if let Some(shown) = self.shown_with(&place.path) {
+            return vec![Held::Whole {
+                dir: place.path.clone(),
+                mounts: vec![shown],
+            }];
+        }
         match self.places.directory(dir) {
             Ok(Some(granted)) => {
                 return vec![Held::Whole {
@@ -234,6 +244,13 @@ impl Look<'_> {
             return Vec::new();
         }
         self.one_by_one(dir, names)
+    }
+
+    /// What the jail is shown already, if that holds this place. What the command may write is
+    /// nothing to find programs in.
+    fn shown_with(&self, real: &Path) -> Option<Granted> {
+        let holds = |granted: &&Granted| !granted.writable() && real.starts_with(granted.target());
+        self.wanted.shown.iter().find(holds).cloned()
     }
 
     /// Programs in a directory that are asked for.
@@ -313,16 +330,25 @@ impl Look<'_> {
             held.extend(self.behind_rustup(proxies));
         }
         let mut offered = Vec::new();
+        let many = || {
+            Offer::NotShown(format!(
+                "PATH holds more than {MOST_SINGLE} single programs"
+            ))
+        };
         for name in rest {
-            let mut offer = self.offer(&dir.join(&name));
+            let path = dir.join(&name);
+            // A file is offered alone or not at all: enough were looked at.
+            if self.single >= MOST_SINGLE && !path.is_symlink() {
+                offered.push(self.candidate(name, many()));
+                continue;
+            }
+            let mut offer = self.offer(&path);
             if let Offer::Link { mounts, .. } = &offer
                 && mounts.iter().any(|granted| !granted.is_dir())
             {
                 self.single += 1;
                 if self.single > MOST_SINGLE {
-                    offer = Offer::NotShown(format!(
-                        "PATH holds more than {MOST_SINGLE} single programs"
-                    ));
+                    offer = many();
                 }
             }
             offered.push(self.candidate(name, offer));
@@ -394,6 +420,12 @@ impl Look<'_> {
             };
         }
         let real = self.places.look(path).path;
+        if let Some(shown) = self.shown_with(&real) {
+            return Offer::Link {
+                to: real,
+                mounts: vec![shown],
+            };
+        }
         match self.places.program(path) {
             Ok(None) => Offer::Link {
                 to: real,
@@ -406,7 +438,8 @@ impl Look<'_> {
             Ok(Some(_)) => {
                 let shown = self.places.shorten(path);
                 Offer::NotShown(format!(
-                    "{shown} is a script, which is shown only when it is named: --toolchain {shown}"
+                    "{shown} is a script, which is shown only when it is named: {} {shown}",
+                    self.wanted.flag
                 ))
             }
             Err(refused) => Offer::NotShown(refused.to_string()),

@@ -7,15 +7,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Layer;
+use cto_core::containment::mounts::search::SearchPath;
+use cto_core::containment::mounts::stand::PROGRAMS;
 use cto_core::containment::mounts::{Granted, HostPlace, Refused, is_system};
+use cto_core::gate;
 use cto_core::records::secret_variable;
 use cto_jail::Mount;
 
 use super::{ExecGuard, Launch, with_tokens_hidden};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
-use crate::host::toolchains::{self, Resolved, SYSTEM_PATH};
-use crate::host::{Env, Home};
+use crate::host::toolchains::search::{self, Located, Wanted};
+use crate::host::toolchains::shelf::Shelf;
+use crate::host::toolchains::{self, Resolved};
+use crate::host::{Env, Home, digest_cache};
 use crate::supervise::Limits;
 
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -41,10 +46,12 @@ pub struct ExecOrder<'a> {
     pub command: &'a [OsString],
 }
 
-/// What a command is started with, and what it is shown that nobody typed.
+/// What a command is started with, and what it is shown for its first word that nobody typed.
 pub struct ExecLaunch {
     pub launch: Launch,
     pub shown: Vec<HostPlace>,
+    /// Links to programs, as long as it runs.
+    pub shelf: Option<Shelf>,
     /// What is to be looked at again when it ended.
     pub guard: Option<ExecGuard>,
 }
@@ -53,15 +60,37 @@ impl Launch {
     /// A command of the operator in a jail of its own, on our own output.
     pub fn exec(order: &ExecOrder<'_>, env: &Env, home: &Home) -> Result<ExecLaunch, Failure> {
         let mut places = Places::of(env, home);
+        let typed = typed(order, &mut places)?;
+        let programs = programs(order, &typed, &places, (env, home))?;
+        let shelf = Shelf::of(&programs.search, home)?;
+        let variables = variables(&programs, order, env)?;
+        let toolchains = beside(&programs, &typed);
+        // What is shown for PATH is the operator's own choice of programs, the same at every call.
+        let first = toolchains
+            .iter()
+            .filter(|granted| programs.needed.contains(granted));
+        let shown = first.map(|granted| granted.shown()).collect();
+        let mut for_programs: Vec<Mount> = toolchains.into_iter().map(Mount::in_place).collect();
+        for_programs.sort_by_key(|mount| mount.target.components().count());
+        if let Some(shelf) = &shelf {
+            // Looked at anew: the state home may be one we have just made.
+            let made = Places::of(env, home).made(shelf.dir(), false);
+            let dir = made.map_err(|error| {
+                Failure::internal("no_programs", "links to your programs cannot be shown")
+                    .because(&error)
+                    .so("nothing ran")
+            })?;
+            for_programs.push(Mount::at(&dir, PROGRAMS));
+        }
         let Typed {
             workspace,
             mut mounts,
             granted,
-        } = typed(order, &mut places)?;
-        let (path, toolchain) = search_path(order.command, &granted, &places, env, home)?;
-        mounts.extend(toolchain.iter().map(Mount::in_place));
+        } = typed;
+        // Below what was typed, and not below a /tmp of its own.
+        let own_tmp = usize::from(order.tmp.is_some());
+        mounts.splice(own_tmp..own_tmp, for_programs);
         let mut jail = with_tokens_hidden(mounts, env);
-        let variables = variables(path, order, env)?;
         let guard = match order.guarded && order.layers.is_none() {
             true => {
                 let writable = granted.iter().filter(|granted| granted.writable());
@@ -96,11 +125,11 @@ impl Launch {
             true => launch.traced(),
             false => launch,
         };
-        let shown = toolchain.iter().map(Granted::shown).collect();
         Ok(ExecLaunch {
             launch,
             shown,
             guard,
+            shelf,
         })
     }
 }
@@ -207,18 +236,20 @@ fn refuse(typed: &Path, refused: &Refused) -> Failure {
 
 /// The whole environment of the command.
 fn variables(
-    path: OsString,
+    programs: &Programs,
     order: &ExecOrder<'_>,
     env: &Env,
 ) -> Result<BTreeMap<OsString, OsString>, Failure> {
     let term = env.get("TERM").unwrap_or("dumb".as_ref()).to_owned();
     let mut variables = BTreeMap::from([
-        ("PATH".into(), path),
+        ("PATH".into(), programs.path.clone()),
         ("HOME".into(), "/tmp".into()),
         ("TMPDIR".into(), "/tmp".into()),
         ("LANG".into(), "C.UTF-8".into()),
         ("TERM".into(), term),
     ]);
+    let told = programs.search.env.iter();
+    variables.extend(told.map(|(name, value)| (name.into(), value.into())));
     for (names, may_be_secret) in [(order.variables, false), (order.secrets, true)] {
         for name in names {
             let value = env.get(name).ok_or_else(|| {
@@ -239,32 +270,74 @@ fn variables(
     Ok(variables)
 }
 
-/// The program's own directory first, where it lives outside the system.
-fn search_path(
-    command: &[OsString],
-    shown: &[Granted],
+/// Programs as the operator's own shell finds them, and what is shown for them.
+struct Programs {
+    search: SearchPath,
+    path: OsString,
+    /// What the first word of the command needs: it was typed, so it is shown whatever it is.
+    needed: Vec<Granted>,
+}
+
+/// The same look as for a run: any program of the command may start others.
+fn programs(
+    order: &ExecOrder<'_>,
+    typed: &Typed,
     places: &Places,
-    env: &Env,
-    home: &Home,
-) -> Result<(OsString, Vec<Granted>), Failure> {
-    let name = command
-        .first()
-        .and_then(|word| word.to_str())
-        .filter(|word| !word.contains('/'));
-    let Some(name) = name else {
-        return Ok((SYSTEM_PATH.into(), Vec::new()));
+    (env, home): (&Env, &Home),
+) -> Result<Programs, Failure> {
+    let words = || order.command.iter().filter_map(|word| word.to_str());
+    let chosen = gate::chosen_by(words().flat_map(str::split_whitespace));
+    let wanted = Wanted {
+        names: None,
+        repo: Some(&typed.workspace),
+        named: &[],
+        shown: &typed.granted,
+        flag: "--ro",
+        chosen: &chosen,
     };
-    match toolchains::resolve_beside(name, shown, places, env, home) {
-        Resolved::Missing | Resolved::System(_) => Ok((SYSTEM_PATH.into(), Vec::new())),
-        Resolved::Toolchain(found) => {
-            let path = found.bin.as_ref().map_or_else(
-                || SYSTEM_PATH.to_owned(),
-                |bin| format!("{bin}:{SYSTEM_PATH}"),
-            );
-            Ok((path.into(), found.mounts))
+    let search = search::search(&wanted, places, env);
+    let mut path = search.variable(PROGRAMS);
+    let first = words().next().filter(|word| !word.contains('/'));
+    let found =
+        first.map(|name| toolchains::resolve_beside(name, &typed.granted, places, env, home));
+    let needed = match (first, found) {
+        (_, Some(Resolved::Unusable(why))) => {
+            return Err(Failure::usage("toolchain_unavailable", why)
+                .so("nothing ran")
+                .hint("show it with --ro, or install it for the whole system"));
         }
-        Resolved::Unusable(why) => Err(Failure::usage("toolchain_unavailable", why)
-            .so("nothing ran")
-            .hint("show it with --ro, or install it for the whole system")),
-    }
+        (Some(name), Some(Resolved::Toolchain(found))) => {
+            let same = |path: &Path| {
+                let real = path.canonicalize();
+                let digest = real.and_then(|real| digest_cache::digest(home, &real));
+                digest.is_ok_and(|digest| digest == found.record.sha256)
+            };
+            let is_found =
+                matches!(search::locate(&search, name), Located::At(path, _) if same(&path));
+            if let (Some(bin), false) = (&found.bin, is_found) {
+                path = format!("{bin}:{path}");
+            }
+            found.mounts
+        }
+        _ => Vec::new(),
+    };
+    Ok(Programs {
+        search,
+        path: path.into(),
+        needed,
+    })
+}
+
+/// What is mounted for programs, each place once; what was typed shows what lies in it.
+fn beside<'a>(programs: &'a Programs, typed: &Typed) -> Vec<&'a Granted> {
+    let within = |granted: &Granted| {
+        let holds = |other: &Granted| granted.target().starts_with(other.target());
+        typed.granted.iter().any(holds)
+    };
+    let all = programs.search.mounts().chain(&programs.needed);
+    let found: BTreeMap<&Path, &Granted> = all
+        .filter(|granted| !within(granted))
+        .map(|granted| (granted.target(), granted))
+        .collect();
+    found.into_values().collect()
 }

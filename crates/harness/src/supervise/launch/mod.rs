@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cto_core::containment::Containment;
-use cto_core::containment::mounts::search::Part;
 use cto_core::containment::mounts::stand::{ENGINE, PROGRAMS, SCRATCH};
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::gate::plan::Plan;
@@ -159,16 +158,9 @@ impl<'a> RunPlace<'a> {
 
     /// An allow-list, not a filter.
     fn jail_env(&self) -> BTreeMap<OsString, OsString> {
-        let search = &self.plan.search;
-        let parts = search.parts.iter().enumerate();
-        let parts = parts.map(|(at, part)| match part {
-            Part::Dir { dir, .. } => dir.display().to_string(),
-            Part::Ours(_) => format!("{PROGRAMS}/{at}"),
-        });
-        let last = search.last.iter().map(|dir| dir.display().to_string());
-        let path: Vec<String> = parts.chain(last).collect();
+        let path = self.plan.search.variable(PROGRAMS);
         let home = Path::new(SCRATCH).join("home");
-        let mut env = environment(path.join(":").into(), home, "/tmp".into());
+        let mut env = environment(path.into(), home, "/tmp".into());
         let told = self.plan.search.env.iter();
         let typed = self.plan.contract.variables.iter();
         // What somebody typed is part of what tools are told.

@@ -52,6 +52,7 @@ fn behind_another_program_it_is_blocked_by_its_name() {
     }
 }
 
+/// A guard: it was so before last words were read.
 #[test]
 fn where_the_untouched_copy_runs_the_change_is_what_failed() {
     let lab = lab();

@@ -5,6 +5,7 @@ mod asked;
 mod missing;
 mod named;
 mod search;
+mod started;
 mod versions;
 
 use std::fs;
@@ -67,8 +68,8 @@ impl Lab {
         more: &[&str],
         variables: &[(&str, &str)],
     ) -> Answer {
-        let mut path: Vec<String> = dirs.iter().map(|dir| dir.display().to_string()).collect();
-        path.push("/usr/local/bin:/usr/bin:/bin".into());
+        let system = ["/usr/local/bin", "/usr/bin", "/bin"].map(Path::new);
+        let path = std::env::join_paths(dirs.iter().copied().chain(system)).unwrap();
         let words = [
             "try",
             "--repo",
@@ -84,7 +85,7 @@ impl Lab {
             test,
         ];
         let mut command = self.house.command(&[&words[..], more].concat());
-        command.env("PATH", path.join(":"));
+        command.env("PATH", path);
         command.envs(variables.iter().copied());
         Answer::of(&command.output().unwrap())
     }

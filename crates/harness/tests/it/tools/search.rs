@@ -87,7 +87,9 @@ fn links_that_a_package_manager_makes_are_followed() {
 
 #[test]
 fn behind_stand_ins_of_a_version_manager_are_its_versions() {
-    let lab = lab_starting("python3");
+    // The system's own Python knows no such word.
+    let chosen = "python3 --of-the-manager";
+    let lab = lab_starting(chosen);
     lab.program(".pyenv/shims/python3", "#!/bin/sh\nexit 9\n");
     for (version, text) in [("3.11.7", CHECK), ("3.9.1", "#!/bin/sh\nexit 8\n")] {
         lab.program(&format!(".pyenv/versions/{version}/bin/python3"), text);
@@ -98,7 +100,7 @@ fn behind_stand_ins_of_a_version_manager_are_its_versions() {
     }
     lab.program(".pyenv/version", "3.11.7\n");
     let shims = lab.home(".pyenv/shims");
-    all_pass(&lab, &[&shims], "python3");
+    all_pass(&lab, &[&shims], chosen);
     let bundle = lab.passes(&[&shims], "make test", &[]);
     let shown = bundle.text("containment.json");
     assert!(
@@ -319,4 +321,64 @@ fn no_entry_shows_the_home_a_manager_or_the_state() {
         &format!("sh -c 'checker && {}'", tests.join(" && ")),
         &[],
     );
+}
+
+#[test]
+fn odd_entries_of_path_change_nothing_and_are_said() {
+    use std::os::unix::ffi::OsStrExt;
+    let lab = lab_starting("checker");
+    lab.program(".nvm/versions/node/v1/bin/node", "");
+    lab.program(".nvm/versions/node/v1/bin/checker", CHECK);
+    let good = lab.home(".nvm/versions/node/v1/bin");
+    let planted = "#!/bin/sh\ntouch planted\nexit 0\n";
+    // A name that is no text.
+    let odd = lab.home("").join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    executable(&odd.join("checker"), planted);
+    // Links that lead in a circle, and one to themselves; a program that is such a link.
+    symlink(lab.home("two"), lab.home("one")).unwrap();
+    symlink(lab.home("one"), lab.home("two")).unwrap();
+    symlink("itself", lab.home("itself")).unwrap();
+    fs::create_dir_all(lab.home("bin")).unwrap();
+    symlink("checker", lab.home("bin/checker")).unwrap();
+    // A link to an installation whose name PATH would split: `x/bin` is the repository's.
+    let split = lab.home(".nvm/versions/node/v2:x/bin");
+    executable(&split.join("node"), "");
+    executable(&split.join("checker"), planted);
+    symlink(&split, lab.home("split")).unwrap();
+    executable(&lab.repo.at("x/bin/checker"), planted);
+    lab.repo.commit("planted");
+    let dirs = [
+        odd,
+        lab.home("one"),
+        lab.home("itself"),
+        lab.home("bin"),
+        lab.home("split"),
+        good,
+    ];
+    let dirs: Vec<&Path> = dirs.iter().map(AsRef::as_ref).collect();
+    all_pass(&lab, &dirs, "checker");
+    let bundle = lab.passes(&dirs, "sh -c 'checker && test ! -e planted'", &[]);
+    let said = bundle.json("containment.json")["not_searched"].to_string();
+    assert!(said.matches("holds a colon").count() >= 2, "{said}");
+}
+
+#[test]
+fn a_directory_of_ten_thousand_programs_is_looked_at_once() {
+    let lab = lab_starting("checker");
+    lab.program(".nvm/versions/node/v1/bin/node", "");
+    lab.program(".nvm/versions/node/v1/bin/checker", CHECK);
+    let big = lab.home("big");
+    fs::create_dir_all(&big).unwrap();
+    let first = big.join("p0");
+    fs::copy("/usr/bin/true", &first).unwrap();
+    for number in 1..10_000 {
+        fs::hard_link(&first, big.join(format!("p{number}"))).unwrap();
+    }
+    let good = lab.home(".nvm/versions/node/v1/bin");
+    let test = "sh -c 'p0 && checker && ! command -v p9999'";
+    let bundle = lab.passes(&[&big, &good], test, &[]);
+    let shown = bundle.json("containment.json")["shown_of_host"].to_string();
+    assert_eq!(shown.matches("~/big/").count(), 256, "{shown}");
+    // What is not offered is said by its name where it is asked for.
+    lab.blocked(&[&big], "p9999", &[], &["more than 256 single programs"]);
 }

@@ -34,8 +34,12 @@ fn an_environment_of_uv_is_based_on_a_link() {
         )
         .unwrap();
         symlink("python", lab.repo.at(".venv/bin/python3")).unwrap();
-        let bundle = lab.passes(&[&lab.repo.at(".venv/bin")], "python3", &[]);
-        assert!(bundle.text("containment.json").contains("a uv Python"));
+        // The system's own Python knows no such word.
+        for test in ["python3 --of-uv", "sh -c 'true && python3 --of-uv'"] {
+            let bundle = lab.passes(&[&lab.repo.at(".venv/bin")], test, &[]);
+            let shown = bundle.text("containment.json");
+            assert!(shown.contains("a uv Python"), "{test}");
+        }
     }
 }
 

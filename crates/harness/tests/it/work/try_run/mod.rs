@@ -24,6 +24,14 @@ fn try_with(house: &House, repo: &Repo, steps: &str, more: &[&str]) -> (Answer, 
     house.try_on(repo, steps, more)
 }
 
+/// The same, and it passes.
+fn passes(house: &House, repo: &Repo, steps: &str, more: &[&str]) -> Bundle {
+    let (answer, bundle) = try_with(house, repo, steps, more);
+    let log = bundle.text("test.log");
+    assert_eq!(answer.code, Some(0), "{more:?}: {answer:?} {log}");
+    bundle
+}
+
 /// Blocked before anything ran, by this code, and the repository is byte for byte as it was.
 fn assert_refused(house: &House, repo: &Repo, more: &[&str], code: &str) -> Bundle {
     let before = repo.bytes();

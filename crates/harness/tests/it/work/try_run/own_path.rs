@@ -8,7 +8,7 @@ use std::process::Command;
 
 use cto_testkit::{Bundle, House, Repo, script, shell, write};
 
-use super::{TEST, fix, try_with};
+use super::{TEST, fix, passes, try_with};
 use crate::{assert_good, house};
 
 /// The plan's one line.
@@ -143,6 +143,7 @@ fn where_the_own_path_cannot_be_used_it_is_the_neutral_one() {
     }
 }
 
+/// A guard: cases have no path of their own.
 #[test]
 fn a_case_stands_where_it_always_stood() {
     let house = house();
@@ -267,13 +268,7 @@ fn a_command_that_names_the_path_is_the_operators_word() {
     let house = house();
     let repo = Repo::new(&house, "home/app");
     let test = format!("grep -qx right {}/answer.txt", repo.path());
-    let (answer, bundle) = try_with(&house, &repo, &fix(), &["--test", &test]);
-    assert_eq!(
-        answer.code,
-        Some(0),
-        "{answer:?} {}",
-        bundle.text("test.log")
-    );
+    let bundle = passes(&house, &repo, &fix(), &["--test", &test]);
     assert_good(&bundle);
 }
 
@@ -325,7 +320,8 @@ fn apply_finds_the_repository_through_the_state_home() {
     assert_good(&bundle);
 }
 
-/// A directory on the way is exchanged for a link while the run is under way.
+/// A directory on the way is exchanged for a link while the run is under way. A guard: a neutral path
+/// was never on that way.
 #[test]
 fn a_way_that_is_exchanged_leads_nowhere() {
     let house = house();
@@ -432,12 +428,6 @@ fn the_first_line_of_a_script_fits() {
         &format!("#!{}/tools/interpret\n{TEST}\n", repo.path()),
     );
     repo.commit("scripts");
-    let (answer, bundle) = try_with(&house, &repo, &fix(), &["--test", "./run-tests"]);
-    assert_eq!(
-        answer.code,
-        Some(0),
-        "{answer:?} {}",
-        bundle.text("test.log")
-    );
+    let bundle = passes(&house, &repo, &fix(), &["--test", "./run-tests"]);
     assert_good(&bundle);
 }
