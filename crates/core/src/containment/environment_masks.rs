@@ -5,7 +5,7 @@ use crate::containment::masks;
 use crate::values::paths::TreePath;
 
 /// Configuration of package tools that may hold tokens, beside what is hidden of a repository.
-const TOKEN_FILES: [&[u8]; 12] = [
+const TOKEN_FILES: [&[u8]; 27] = [
     b"pip.conf",
     b"pip.ini",
     b".npmrc",
@@ -18,6 +18,28 @@ const TOKEN_FILES: [&[u8]; 12] = [
     b"credentials.properties",
     b"credentials.txt",
     b"settings-security.xml",
+    b".yarnrc",
+    b"uv.toml",
+    b".condarc",
+    b"auth.toml",
+    b"application_default_credentials.json",
+    b".vault-token",
+    b".s3cfg",
+    b".boto",
+    b".terraformrc",
+    b"nuget.config",
+    b".curlrc",
+    b".wgetrc",
+    b".gitconfig",
+    b".hgrc",
+    b".git-credentials",
+];
+/// Names that hold tokens only in a directory of that name: elsewhere a package has its own.
+const TOKEN_FILES_IN: [(&[u8], &[u8]); 4] = [
+    (b".git", b"config"),
+    (b"gh", b"hosts.yml"),
+    (b".m2", b"settings.xml"),
+    (b".gradle", b"gradle.properties"),
 ];
 /// Compiled code in a folder that is named for secrets is code.
 const COMPILED: [&[u8]; 9] = [
@@ -27,10 +49,12 @@ const COMPILED: [&[u8]; 9] = [
 /// Is this file of an environment hidden? The path is the one in the environment.
 pub fn is_hidden_in_environment(path: &TreePath) -> bool {
     let bytes = path.as_bytes();
-    let name = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or(bytes);
-    let token = TOKEN_FILES
-        .iter()
-        .any(|file| file.eq_ignore_ascii_case(name));
+    let mut names = bytes.rsplit(|byte| *byte == b'/');
+    let name = names.next().unwrap_or(bytes);
+    let dir = names.next().unwrap_or_default();
+    let by_name = |file: &&[u8]| file.eq_ignore_ascii_case(name);
+    let by_place = |(of, file): &(&[u8], &[u8])| of.eq_ignore_ascii_case(dir) && by_name(&file);
+    let token = TOKEN_FILES.iter().any(by_name) || TOKEN_FILES_IN.iter().any(by_place);
     let compiled = COMPILED.iter().any(|ending| name.ends_with(ending));
     token || masks::is_hidden_by_name(path, compiled)
 }
@@ -65,6 +89,12 @@ mod tests {
             "secrets/token",
             "pkg/.claude/settings.json",
             "x/id_rsa.bak",
+            "src/pkg/.git/config",
+            "src/pkg/.git/modules/x/.git/config",
+            ".config/gh/hosts.yml",
+            "x/.m2/settings.xml",
+            "x/NuGet.Config",
+            ".yarnrc",
         ] {
             assert!(is_hidden_in_environment(&TreePath::new(hidden)), "{hidden}");
         }
@@ -80,6 +110,11 @@ mod tests {
             "x/package.json",
             "x/cacert.pem",
             "bin/python",
+            "x/android/gradle.properties",
+            "x/config",
+            "x/settings.xml",
+            "x/auth.json",
+            "x-1.0.dist-info/direct_url.json",
         ] {
             assert!(!is_hidden_in_environment(&TreePath::new(shown)), "{shown}");
         }

@@ -87,6 +87,12 @@ impl Plan {
         (self.containment != Containment::None).then(plan)
     }
 
+    /// Does a place of the host lie where the copy stands? Then the copy has it or nobody does: what
+    /// would be mounted there is the original.
+    pub fn is_of_copy(&self, granted: &Granted) -> bool {
+        granted.path().starts_with(self.stand.path())
+    }
+
     /// What of the host processes of the run are shown beyond the system.
     fn shown_of_host(&self) -> Vec<HostPlace> {
         let engine = self.engine.iter();
@@ -100,6 +106,7 @@ impl Plan {
             .flat_map(|toolchain| &toolchain.mounts)
             .chain(engine.flat_map(|engine| &engine.mounts))
             .chain(self.search.mounts())
+            .filter(|granted| !self.is_of_copy(granted))
             .chain(self.inputs.iter().map(|input| &input.source))
             .chain(self.environments.iter().flat_map(|found| &found.also))
             .chain(homes.filter_map(|found| found.source.as_ref()));

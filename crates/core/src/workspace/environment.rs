@@ -67,9 +67,13 @@ impl EnvironmentKind {
         )
     }
 
-    /// A tool takes what lies in it for new or old by the times of files.
+    /// A tool takes what lies in it for new or old by the times of files: compilers keep what they
+    /// know of the last build in `node_modules` too.
     pub fn is_judged_by_times(self) -> bool {
-        matches!(self, Self::CargoTarget | Self::Named)
+        matches!(
+            self,
+            Self::CargoTarget | Self::Named | Self::NodeModules | Self::Tox | Self::Nox
+        )
     }
 }
 
@@ -150,22 +154,6 @@ fn is_extension_module(name: &[u8]) -> bool {
         let tag = stem.rsplit(|byte| *byte == b'.').next().unwrap_or_default();
         stem.contains(&b'.') && (tag.starts_with(b"cpython-") || tag == b"abi3")
     })
-}
-
-/// Source that an extension module may have been made of: where any of it changed, the module
-/// says nothing about the change.
-pub fn is_extension_source(path: &TreePath) -> bool {
-    const ENDINGS: [&[u8]; 16] = [
-        b".c", b".h", b".cc", b".hh", b".cpp", b".hpp", b".cxx", b".hxx", b".pyx", b".pxd",
-        b".pxi", b".rs", b".f", b".f90", b".go", b".zig",
-    ];
-    let bytes = path.as_bytes();
-    let name = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or(bytes);
-    let builds = matches!(
-        name,
-        b"setup.py" | b"setup.cfg" | b"pyproject.toml" | b"Cargo.toml" | b"meson.build"
-    );
-    builds || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Lists of what a project depends on: where one changed, the environment is the old one.

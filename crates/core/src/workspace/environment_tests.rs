@@ -162,7 +162,10 @@ fn the_future_counts_where_times_do() {
         (K::CargoTarget, Carried::Not),
         (K::Named, Carried::Not),
         (K::PythonVenv, Carried::Copied),
-        (K::NodeModules, Carried::Copied),
+        (K::NodeModules, Carried::Not),
+        (K::Tox, Carried::Not),
+        (K::Nox, Carried::Not),
+        (K::Eggs, Carried::Copied),
     ] {
         let facts = EnvironmentFacts {
             kind,

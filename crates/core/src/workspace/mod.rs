@@ -3,8 +3,8 @@
 //! - `tree.rs` a walked tree and its differences; `change.rs` one changed path
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
-//! - `environment.rs` what comes along of a work tree although git ignores it; `times.rs` which
-//!   time each file of a copy gets
+//! - `environment.rs` what comes along of a work tree although git ignores it; `times/` what of
+//!   it is still true of a copy, and which time each file of the copy gets
 //! - `tool_home.rs` what tools keep in their user's home; `tools.rs` variables that keep them honest
 //! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
 //!

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::environment::EnvironmentKind;
+use crate::values::paths::TreePath;
 
 /// For every tool that may be used; others do not look at them.
 const ALWAYS: [(&str, &str); 4] = [
@@ -30,6 +31,25 @@ const GO_RUNS_TESTS: &str = "-count=1";
 /// Without these Maven believes only what it fetched by itself from where its settings say, which
 /// stay at home.
 const MAVEN_BELIEVES: &str = "-Dmaven.legacyLocalRepo=true";
+
+/// Files by which a version manager chooses programs. That was done before anything was changed.
+pub fn chooses_programs(path: &TreePath) -> bool {
+    const NAMES: [&[u8]; 10] = [
+        b"rust-toolchain",
+        b"rust-toolchain.toml",
+        b".python-version",
+        b".tool-versions",
+        b".node-version",
+        b".nvmrc",
+        b".ruby-version",
+        b".go-version",
+        b".java-version",
+        b".sdkmanrc",
+    ];
+    let bytes = path.as_bytes();
+    let name = bytes.rsplit(|byte| *byte == b'/').next().unwrap_or(bytes);
+    NAMES.contains(&name)
+}
 
 /// The variables for a project, with its `tox.ini` if it has one and what is carried of the homes
 /// of tools, beside those that `set` has.

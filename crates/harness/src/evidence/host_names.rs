@@ -210,10 +210,17 @@ fn renamed<'t>(text: &'t [u8], found: &[Named]) -> (Cow<'t, [u8]>, u64) {
 
 /// The ways in which programs write a path.
 fn spellings(path: &[u8]) -> BTreeSet<Vec<u8>> {
+    let whole = percent(path, b"");
     let mut all = BTreeSet::from([
         path.to_vec(),
-        percent(path, b""),
-        percent(path, b"!'()*@+,;:=&$"),
+        percent(path, b"/"),
+        percent(path, b"/!'()*@+,;:=&$"),
+        lower_percent(&whole),
+        whole,
+        // Within single quotes, by Python and by shells.
+        exchanged(path, b'\'', b"'\"'\"'"),
+        exchanged(path, b'\'', b"'\\''"),
+        escaped(path, |byte| format!("\\{byte:03o}")),
     ]);
     let mut shell = Vec::new();
     for byte in path {
@@ -228,6 +235,11 @@ fn spellings(path: &[u8]) -> BTreeSet<Vec<u8>> {
         let json = json.trim_start_matches('"');
         let json = json.strip_suffix('"').unwrap_or(json);
         all.insert(json.as_bytes().to_vec());
+        let latin = text.chars().all(|letter| u32::from(letter) < 0x100);
+        if latin {
+            let bytes: Vec<u8> = text.chars().map(|letter| letter as u8).collect();
+            all.insert(escaped(&bytes, |byte| format!("\\x{byte:02x}")));
+        }
         let mut ascii = String::new();
         for unit in json.encode_utf16() {
             match u8::try_from(unit).ok().filter(u8::is_ascii) {
@@ -235,15 +247,46 @@ fn spellings(path: &[u8]) -> BTreeSet<Vec<u8>> {
                 None => ascii.push_str(&format!("\\u{unit:04x}")),
             }
         }
+        for json in [json, &ascii] {
+            // Some programs escape the slash as well, and some write JSON into JSON.
+            all.insert(exchanged(json.as_bytes(), b'/', b"\\/"));
+            all.insert(exchanged(json.as_bytes(), b'\\', b"\\\\"));
+        }
         all.insert(ascii.into_bytes());
     }
     all
 }
 
+/// Every byte that is not ASCII as an escape.
+fn escaped(path: &[u8], escape: impl Fn(u8) -> String) -> Vec<u8> {
+    let one = |byte: &u8| match byte.is_ascii() {
+        true => vec![*byte],
+        false => escape(*byte).into_bytes(),
+    };
+    path.iter().flat_map(one).collect()
+}
+
+fn exchanged(path: &[u8], what: u8, by: &[u8]) -> Vec<u8> {
+    let one = |byte: &u8| match *byte == what {
+        true => by.to_vec(),
+        false => vec![*byte],
+    };
+    path.iter().flat_map(one).collect()
+}
+
+fn lower_percent(encoded: &[u8]) -> Vec<u8> {
+    let mut out = encoded.to_vec();
+    for at in memchr::memchr_iter(b'%', encoded) {
+        let end = encoded.len().min(at + 3);
+        out[at..end].make_ascii_lowercase();
+    }
+    out
+}
+
 fn percent(path: &[u8], also: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for byte in path {
-        match byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) || also.contains(byte) {
+        match byte.is_ascii_alphanumeric() || b"-_.~".contains(byte) || also.contains(byte) {
             true => out.push(*byte),
             false => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
         }

@@ -55,6 +55,25 @@ fn as_json_urls_and_shells_write_it() {
 }
 
 #[test]
+fn as_programs_write_it_that_escape_more() {
+    let names = names("/home/jör/it's/a", "/home/jör");
+    for text in [
+        r"\/home\/jör\/it's\/a",
+        r"\/home\/j\u00f6r\/it's\/a",
+        r"/home/j\\u00f6r/it's/a",
+        "%2Fhome%2Fj%C3%B6r%2Fit%27s%2Fa",
+        "%2fhome%2fj%c3%b6r%2fit%27s%2fa",
+        r#"/home/jör/it'"'"'s/a"#,
+        r"/home/jör/it'\''s/a",
+        r"/home/j\303\266r/it's/a",
+        r"/home/j\xf6r/it's/a",
+    ] {
+        assert_eq!(replaced(&names, text), "{repo}", "{text}");
+    }
+    assert_eq!(replaced(&names, "x=%2Fhome%2Fj%C3%B6r%2Fb"), "x=~%2Fb");
+}
+
+#[test]
 fn a_short_path_is_no_part_of_another_one() {
     let names = names("/src", "/root");
     for (text, want) in [

@@ -318,11 +318,15 @@ impl OpenBundle {
             self.dir.join(bundle::REPORT),
         )
         .map_err(failed(bundle::REPORT))?;
+        let relied = self.dir.join(bundle::RELIED_DIR);
         for dir in [
             self.dir.join(bundle::BACKEND_DIR),
             self.dir.join(bundle::ATTESTATIONS_DIR),
-            self.dir.clone(),
-        ] {
+        ]
+        .into_iter()
+        .chain(relied.is_dir().then_some(relied))
+        .chain([self.dir.clone()])
+        {
             File::open(&dir)
                 .and_then(|dir| dir.sync_all())
                 .map_err(failed(bundle::REPORT))?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cto_core::containment::guard::Decision;
+use cto_core::containment::mounts::stand::{Stand, Unfit};
 use cto_core::task::contract::ContractDocument;
 use cto_core::task::source::{Looked, RepositoryName, SourceLook};
 use cto_core::values::maybe_known::MaybeKnown;
@@ -96,6 +97,12 @@ pub fn look_at(
     };
     let look = view.look.clone();
     planned.stand = Places::of(env, home).stand(&view.repo.top);
+    if planned.stand == Stand::Instead(Unfit::System) {
+        // What is ignored or hidden there would be seen as it is, beside its copy.
+        let why =
+            "it lies in the system, which every command in a jail may read; clone it elsewhere";
+        return unusable(why.into());
+    }
     let mut decided = None;
     if let ContractDocument::Valid(contract) = &mut planned.contract {
         if let Some(source) = &mut contract.source {

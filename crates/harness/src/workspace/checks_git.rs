@@ -43,6 +43,11 @@ impl ChecksGit {
 }
 
 impl Workspace {
+    /// The tags that copies for checks have.
+    pub fn tags(&self) -> &[NearTag] {
+        &self.checks_git.tags
+    }
+
     /// Puts a fresh git directory into a copy for checks, which holds `measured` or the baseline.
     pub fn give_git(
         &self,

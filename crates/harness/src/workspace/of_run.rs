@@ -22,7 +22,7 @@ use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
 use crate::workspace::checks_git::{BELOW, ChecksGit};
 use crate::workspace::environments::copying::set_time;
-use crate::workspace::environments::{Environments, Laid};
+use crate::workspace::environments::{Environments, Laid, Live};
 use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo};
 use crate::workspace::measure::Measured;
 use crate::workspace::on_disk::{self, Apart, Walked};
@@ -41,7 +41,7 @@ pub struct Workspace {
     pub(super) checks_git: ChecksGit,
     environments: Environments,
     /// The work tree, where times of its files matter.
-    work_tree: Option<WorkTree>,
+    pub(super) work_tree: Option<WorkTree>,
     /// When the files of plain copies were written, as the git directory kept for them knows it.
     dated: Time,
     /// How those of the engine's copy were laid out; its setup works with the same.
@@ -103,18 +103,18 @@ impl Workspace {
         };
         workspace.checks_git = ChecksGit::of(from, workspace.baseline());
         let found = &from.plan.environments;
-        let environments = Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
-        workspace.laid = environments
-            .lay(&workspace.copy, &[])
+        workspace.environments =
+            Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
+        workspace.laid = workspace
+            .lay(&workspace.copy, None)
             .map_err(WorkspaceError::Io)?;
-        workspace.environments = environments;
         workspace
             .stamp(
                 &workspace.copy,
                 &workspace.laid,
                 None,
                 &BTreeSet::new(),
-                (0, 0),
+                &Live::default(),
             )
             .map_err(WorkspaceError::Io)?;
         if from.plan.containment != Containment::None {
@@ -240,21 +240,29 @@ impl Workspace {
 
     /// Gives everything in a copy its time, for a process that is about to start there. The copy
     /// holds `measured`, or the baseline; `also` is what was put into it since. What is young is
-    /// younger than `newest`, the youngest time that was seen in an environment.
+    /// younger than what was seen in an environment, `live`.
     pub fn stamp(
         &self,
         copy: &PrivateCopy,
         laid: &Laid,
         measured: Option<&Measured>,
         also: &BTreeSet<TreePath>,
-        newest: Time,
+        live: &Live,
     ) -> io::Result<()> {
         let Some(work_tree) = &self.work_tree else {
             return Ok(());
         };
         let tree = measured.map_or(self.baseline(), |measured| &measured.tree);
-        let stamps = times::stamps(work_tree, self.baseline(), tree, &laid.places());
-        stamping::stamp(copy, &stamps, also, stamping::now_after(newest))
+        // Its owner may have made what is there now of files with these names and other bytes.
+        let nothing_known = WorkTree::default();
+        let known = if live.other {
+            &nothing_known
+        } else {
+            work_tree
+        };
+        let reach = self.environments.reach();
+        let stamps = times::stamps(known, self.baseline(), tree, &laid.places(), reach);
+        stamping::stamp(copy, &stamps, also, stamping::now_after(live.newest))
     }
 
     /// What is in the engine's copy, without what was put there and is no part of the tree.

@@ -2,8 +2,10 @@
 //! into it.
 
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{Entry, FileKind};
 use cto_jail::Mount;
@@ -106,6 +108,20 @@ impl PrivateCopy {
             Self::Plain(_) => Ok(()),
             Self::Over(overlay) => overlay.hide_in_git(NOT_FOR_CHECKS),
         }
+    }
+
+    /// What a link of the copy says, where one with these bytes is there.
+    pub fn link_text(&self, path: &TreePath, wanted: &Entry) -> Option<Vec<u8>> {
+        let dirs = match self {
+            Self::Plain(dir) => vec![dir.clone()],
+            Self::Over(overlay) => vec![overlay.upper(), overlay.lower()],
+        };
+        let texts = dirs.iter().map(|dir| {
+            let text = std::fs::read_link(on_disk::locate(dir, path)).ok()?;
+            Some(text.into_os_string().into_vec())
+        });
+        let mut texts = texts.flatten();
+        texts.find(|text| Digest::of(text) == wanted.sha256)
     }
 
     /// Runs `change` on a directory in which these paths are what a process in the copy would see,

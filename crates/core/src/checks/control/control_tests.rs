@@ -191,9 +191,13 @@ fn of_many_files_each_has_a_part_and_together_they_have_all() {
     let whole = kit.places[0].tests.len();
     assert_eq!(files[3].tests.len(), whole, "a file that a command names");
     assert!(files[4].tests.len() < whole / 3);
-    let of_four: std::collections::BTreeSet<_> =
-        files[4..8].iter().flat_map(|place| &place.tests).collect();
-    assert_eq!(of_four.len(), whole);
+    for test in &kit.places[0].tests {
+        let times = files
+            .iter()
+            .filter(|place| place.tests.contains(test))
+            .count();
+        assert!(times >= 2, "{test:?} comes {times} times");
+    }
     let written = |place: &Place| place.tests.iter().any(|test| test.form == Form::Written);
     assert!(kit.places.iter().all(written));
 }

@@ -46,8 +46,12 @@ struct Place {
     is_beside: bool,
 }
 
-/// Test files that get every kind of failing test; of more than these each gets a part.
+/// Test files that get every kind of failing test. Of more than these each gets a part, and every
+/// kind comes in two or more: a failure takes its time, and the control need not take much longer
+/// than the check.
 const WHOLE: usize = 4;
+/// The most parts, so that no file has next to nothing.
+const PARTS: usize = 16;
 /// Directories that get a file of their own.
 const DIRECTORIES: usize = 8;
 
@@ -104,7 +108,10 @@ fn python_edits(
         let text = path.to_string();
         let is_named = commands.iter().any(|command| command.contains(&text));
         let share = match runner {
-            Runner::Pytest if files.len() > WHOLE && !is_named => Share::Part(first + index),
+            Runner::Pytest if files.len() > WHOLE && !is_named => Share::Part {
+                number: first + index,
+                of: (files.len() / 2).min(PARTS),
+            },
             _ => Share::Whole,
         };
         let (text, tests) = python::tests(runner, nonce, places.len(), share);

@@ -27,11 +27,12 @@ pub(super) struct Test {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Share {
     Whole,
-    /// One of `PARTS`.
-    Part(usize),
+    /// One of so many parts.
+    Part {
+        number: usize,
+        of: usize,
+    },
 }
-
-const PARTS: usize = 4;
 
 const CASES: [(&str, &str); 24] = [
     ("equal_int", "self.assertEqual(1, 2)"),
@@ -120,7 +121,7 @@ pub(super) fn tests(
     let all = forms(runner);
     let is_dealt = |index: usize| match share {
         Share::Whole => true,
-        Share::Part(part) => index % PARTS == part % PARTS,
+        Share::Part { number, of } => index % of == number % of,
     };
     let tests: Vec<Test> = all
         .into_iter()
@@ -162,7 +163,7 @@ struct Writer {
 
 impl Writer {
     /// What is not written out is made by names that a module cannot have hidden, and keeps its
-    /// assertions however Python was started.
+    /// assertions however Python was started. It is of no file that could be looked for.
     fn pytest(&self, tests: &[Test]) -> String {
         let Self { before, mark } = self;
         let mut made = format!(
@@ -189,7 +190,7 @@ impl Writer {
             ));
         }
         text.push_str(&format!(
-            "_cto_builtins_{mark}.exec(_cto_builtins_{mark}.compile(r'''{made}''', '<cto_control_{mark}>', 'exec', 0, True, 0))\n"
+            "_cto_builtins_{mark}.exec(_cto_builtins_{mark}.compile(r'''{made}''', 'cto_control_{mark}', 'exec', 0, True, 0))\n"
         ));
         text
     }

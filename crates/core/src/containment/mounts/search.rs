@@ -158,11 +158,12 @@ pub fn arrange(entries: Vec<Entry>, with: Searching<'_>) -> SearchPath {
                     search.leave_out(name.clone(), Why::Unspeakable);
                 }
                 Held::Nothing(why) => search.leave_out(name.clone(), Why::Refused(why)),
-                Held::Whole { dir, mounts } if is_in(&dir, &mounts) => {
+                Held::Whole { dir, mounts } if is_in(&dir, &mounts) || with.is_copied(&dir) => {
+                    let mounts = with.beside_the_copy(mounts);
                     search.push(Part::Dir { dir, mounts });
                 }
                 Held::Whole { .. } => search.leave_out(name.clone(), Why::InRepository),
-                Held::Programs(found) => search.offer(name.clone(), found),
+                Held::Programs(found) => search.offer(name.clone(), found, with),
             }
         }
     }
@@ -170,6 +171,17 @@ pub fn arrange(entries: Vec<Entry>, with: Searching<'_>) -> SearchPath {
 }
 
 impl Searching<'_> {
+    /// What of the host is shown for a program. What lies in the repository is there by its copy or not
+    /// at all: the original would cover what was changed, with files that nobody hid or watches.
+    fn beside_the_copy(&self, mut mounts: Vec<Granted>) -> Vec<Granted> {
+        mounts.retain(|granted| !self.is_copied(granted.path()));
+        mounts
+    }
+
+    fn is_copied(&self, path: &Path) -> bool {
+        self.copied.is_some_and(|top| path.starts_with(top))
+    }
+
     /// Why an entry is not searched at all.
     fn flaw(&self, entry: &Entry) -> Option<Why> {
         if !entry.typed.is_absolute() {
@@ -195,9 +207,7 @@ impl Searching<'_> {
         if let Some(step) = chain.iter().find(|step| step.open) {
             return Some(Why::Open(self.house.shorten(&step.path)));
         }
-        let copied = self
-            .copied
-            .is_some_and(|top| entry.place.path.starts_with(top));
+        let copied = self.is_copied(&entry.place.path);
         let offers = |held: &Held| match held {
             Held::Programs(found) => found.iter().any(Candidate::is_offered),
             Held::Whole { .. } | Held::Nothing(_) => false,
@@ -238,7 +248,7 @@ impl SearchPath {
         }
     }
 
-    fn offer(&mut self, entry: String, found: Vec<Candidate>) {
+    fn offer(&mut self, entry: String, found: Vec<Candidate>, with: Searching<'_>) {
         let mut ours = BTreeMap::new();
         let mut not_shown = 0;
         for candidate in found {
@@ -248,9 +258,13 @@ impl SearchPath {
                 hides_another,
             } = candidate;
             let offer = match offer {
-                Offer::Link { to, mounts } if !is_in(&to, &mounts) => {
+                Offer::Link { to, mounts } if !is_in(&to, &mounts) && !with.is_copied(&to) => {
                     Offer::NotShown(format!("{} is not shown", to.display()))
                 }
+                Offer::Link { to, mounts } => Offer::Link {
+                    to,
+                    mounts: with.beside_the_copy(mounts),
+                },
                 offer => offer,
             };
             match &offer {

@@ -95,12 +95,13 @@ proptest! {
             for kept in &house.kept {
                 prop_assert!(!shown.contains(&host.kept(&kept.place.path)), "{:?}", kept.what);
             }
+            prop_assert!(!granted.path().starts_with(&copied), "{:?} of the repository", granted.path());
         }
         let mut last = 0;
         for part in &found.parts {
             match part {
                 Part::Dir { dir, mounts } => {
-                    prop_assert!(dir.is_absolute() && is_in(dir, mounts));
+                    prop_assert!(dir.is_absolute() && (is_in(dir, mounts) || dir.starts_with(&copied)));
                     let of = typed.iter().position(|typed| host.look(typed).path == *dir || typed == dir);
                     prop_assert!(of.is_some_and(|at| at >= last || at < typed.len()));
                     last = of.unwrap_or(last);
@@ -110,7 +111,7 @@ proptest! {
                 }
                 Part::Ours(ours) => for offer in ours.values() {
                     if let Offer::Link { to, mounts } = offer {
-                        prop_assert!(is_in(to, mounts), "{to:?}");
+                        prop_assert!(is_in(to, mounts) || to.starts_with(&copied), "{to:?}");
                     }
                 },
             }

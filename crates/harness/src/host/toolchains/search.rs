@@ -13,7 +13,7 @@ use cto_core::containment::mounts::search::{
 };
 use cto_core::containment::mounts::{Granted, Place, PlaceKind, is_system};
 
-use super::{SEARCHED, based_on, cargo_registry, shims};
+use super::{SEARCHED, base_of, based_on, cargo_registry, shims};
 use crate::host::Env;
 use crate::host::files;
 use crate::host::places::Places;
@@ -211,8 +211,9 @@ impl Look<'_> {
             return Vec::new();
         }
         if let Some(root) = environment_around(dir) {
-            let config = root.join("pyvenv.cfg");
-            return vec![match based_on(&root, &config, &[], self.places) {
+            let of_copy = self.is_copied(&place.path);
+            let dir = if of_copy { &place.path } else { dir };
+            return vec![match self.environment(&root) {
                 Ok(mounts) => Held::Whole {
                     dir: dir.to_owned(),
                     mounts,
@@ -240,10 +241,23 @@ impl Look<'_> {
             Err(refused) => return vec![self.none_of(names, &refused.to_string())],
         }
         // Of the repository nothing is offered but environments.
-        if self.repo.is_some_and(|repo| place.path.starts_with(repo)) {
+        if self.is_copied(&place.path) {
             return Vec::new();
         }
         self.one_by_one(dir, names)
+    }
+
+    fn is_copied(&self, path: &Path) -> bool {
+        self.repo.is_some_and(|repo| path.starts_with(repo))
+    }
+
+    /// What of the host an environment needs. One of the repository comes along, or does not, by
+    /// rules of its own (`plan/environments.rs`).
+    fn environment(&self, root: &Path) -> Result<Vec<Granted>, String> {
+        match self.is_copied(&self.places.look(root).path) {
+            true => base_of(root, &[], self.places),
+            false => based_on(root, &root.join("pyvenv.cfg"), &[], self.places),
+        }
     }
 
     /// What the jail is shown already, if that holds this place. What the command may write is
@@ -410,8 +424,7 @@ impl Look<'_> {
 
     fn offer(&self, path: &Path) -> Offer {
         if let Some((root, program)) = environment_behind(path) {
-            let config = root.join("pyvenv.cfg");
-            return match based_on(&root, &config, &[], self.places) {
+            return match self.environment(&root) {
                 Ok(mounts) => Offer::Link {
                     to: program,
                     mounts,

@@ -8,7 +8,6 @@ use cto_core::checks::test_log::Section;
 use cto_core::gate::plan::Environment;
 use cto_core::run::not_counted::NotCounted;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::change::Change;
 
 use super::session::{Commands, Ran, Session};
 use crate::host::places::Places;
@@ -52,9 +51,9 @@ impl<'a> Session<'a> {
 
     /// A copy with environments to which nobody has written.
     pub(super) fn furnished(&self, copy: PrivateCopy, is_result: bool) -> Result<ReadyCopy, Stop> {
-        let environments = self.workspace.environments();
-        let laid = environments
-            .lay(&copy, self.changes(is_result))
+        let laid = self
+            .workspace
+            .lay(&copy, is_result.then_some(self.measured))
             .map_err(Stop::Workspace)?;
         Ok(ReadyCopy {
             copy,
@@ -113,6 +112,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let environments = self.workspace.environments();
+        let measured = ready.is_result.then_some(self.measured);
         // Once more where another check found out since that an owner changes them.
         let live = loop {
             let live = environments.look();
@@ -122,16 +122,16 @@ impl<'a> Session<'a> {
             if environments.are_still(&ready.laid, &live) {
                 break live;
             }
-            let changes = self.changes(ready.is_result);
-            let laid = environments.lay_again(&ready.copy, &ready.laid, changes);
+            let laid = self.workspace.lay_again(&ready.copy, &ready.laid, measured);
             ready.laid = laid.map_err(Stop::Workspace)?;
         };
-        let measured = ready.is_result.then_some(self.measured);
+        self.notes.extend(ready.laid.notes.iter().cloned());
+        let mut seen = live.clone();
         let judged = stamping::end_of_second(environments.newest_judged());
-        let newest = live.newest.max(judged);
+        seen.newest = seen.newest.max(judged);
         self.workspace.give_git(&ready.copy, measured)?;
         self.workspace
-            .stamp(&ready.copy, &ready.laid, measured, &ready.edited, newest)
+            .stamp(&ready.copy, &ready.laid, measured, &ready.edited, &seen)
             .map_err(Stop::Workspace)?;
         if let Some(measured) = measured.filter(|_| ready.is_new) {
             self.workspace.tell_git(&ready.copy, measured)?;
@@ -158,14 +158,6 @@ impl<'a> Session<'a> {
         self.unsettled.is_some()
     }
 
-    pub(super) fn changes(&self, is_result: bool) -> &'a [Change] {
-        if is_result {
-            &self.measured.changes
-        } else {
-            &[]
-        }
-    }
-
     /// Runs the contract's setup; the command that failed, if one did.
     pub(super) fn set_up(&mut self, ready: &mut ReadyCopy) -> Result<Option<String>, Stop> {
         let setup = &self.execution.plan.contract.setup;
@@ -186,8 +178,10 @@ impl<'a> Session<'a> {
             }
             return Ok(None);
         }
-        ready.laid = environments
-            .lay_again(&ready.copy, &ready.laid, self.changes(ready.is_result))
+        let measured = ready.is_result.then_some(self.measured);
+        ready.laid = self
+            .workspace
+            .lay_again(&ready.copy, &ready.laid, measured)
             .map_err(Stop::Workspace)?;
         ready.before = None;
         self.set_up(ready)

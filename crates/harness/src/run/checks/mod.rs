@@ -34,6 +34,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::workspace::environment::is_dependency_list;
+use cto_core::workspace::tools::chooses_programs;
 use cto_core::workspace::tree::{self};
 
 use crate::evidence::{EvidenceError, OpenBundle};
@@ -187,6 +188,10 @@ fn notes_before(
 ) -> BTreeSet<String> {
     let mut notes: BTreeSet<String> = workspace.environments().dropped.iter().cloned().collect();
     let changed = measured.changes.iter().map(|change| &change.path);
+    let chosen = changed.clone().filter(|path| chooses_programs(path));
+    notes.extend(
+        chosen.map(|path| format!("{path} changed, and the programs are those it chose before")),
+    );
     let carried = |found: &Environment| found.record.is_carried();
     if execution.plan.environments.iter().any(carried) {
         let lists = changed.filter(|path| is_dependency_list(path));

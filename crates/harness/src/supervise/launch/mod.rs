@@ -133,7 +133,7 @@ impl<'a> RunPlace<'a> {
             .chain(self.plan.search.mounts())
             .chain(also.iter().copied())
             .chain(beside)
-            .filter(|granted| !comes_along(granted))
+            .filter(|granted| !comes_along(granted) && !self.plan.is_of_copy(granted))
             .map(|granted| (granted.target(), granted))
             .collect();
         // A place to mount a file at would be a new file of the copy; what is tracked it has.

@@ -1,11 +1,13 @@
 //! Environments of the operator's work tree in private copies: found, looked at, and laid out anew
 //! for every process that is not to see what another one wrote.
 //!
-//! - this file: the environments of one run, laid out for one jail
+//! - this file: the environments of one run, laid out for one jail; `at_home.rs` which are not
+//!   laid out in a copy that differs from the work tree
 //! - `find.rs` which there are; `state.rs` one look at one; `copying.rs` copies with their times
 //! - `homes.rs` what tools keep in the home; `probe.rs` can a jail have this directory below an
 //!   overlay?
 
+mod at_home;
 pub mod copying;
 pub mod find;
 pub mod homes;
@@ -25,9 +27,9 @@ use cto_core::containment::mounts::Granted;
 use cto_core::gate::plan::Environment;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::change::Change;
-use cto_core::workspace::environment::{Carried, EnvironmentKind, is_extension_source};
+use cto_core::workspace::environment::Carried;
 use cto_core::workspace::times::Time;
+use cto_core::workspace::times::at_home::AtHome;
 use cto_jail::{Mount, Over};
 
 use crate::host;
@@ -58,6 +60,9 @@ struct AllCarried {
     all: Vec<One>,
     /// Another number whenever what jails are shown becomes something else.
     version: u32,
+    /// Something that tools judge by times is not what it was when the run was planned: its owner
+    /// may have made it of files that no copy has.
+    other: bool,
 }
 
 struct One {
@@ -78,6 +83,8 @@ pub struct Live {
     version: u32,
     pub states: Vec<(TreePath, Option<Digest>)>,
     pub newest: Time,
+    /// Not all that is judged by times is what it was when the run was planned.
+    pub other: bool,
 }
 
 /// How one jail gets the environments: mounts, beside what was put into its private copy.
@@ -90,6 +97,8 @@ pub struct Laid {
     uppers: Vec<PathBuf>,
     copied: Vec<TreePath>,
     homes: LaidHomes,
+    /// What stayed at home for this copy, and why.
+    pub notes: Vec<String>,
 }
 
 impl Environments {
@@ -131,7 +140,7 @@ impl Environments {
             apart: carried.iter().map(place).collect(),
             carried: Mutex::new(AllCarried {
                 all: carried,
-                version: 0,
+                ..AllCarried::default()
             }),
             homes: found.iter().filter_map(Part::of).collect(),
             work: work.to_owned(),
@@ -161,18 +170,21 @@ impl Environments {
             version: carried.version,
             ..Live::default()
         };
-        for one in carried.all.iter_mut().filter(|one| one.live) {
+        let AllCarried { all, other, .. } = &mut *carried;
+        for one in all.iter_mut().filter(|one| one.live) {
             let path = one.environment.record.path.clone();
             let state = state::look(one.source.path()).ok();
             live.states
                 .push((path, state.as_ref().map(|state| state.digest)));
             if let Some(state) = state {
+                *other |= one.is_other(&state);
                 one.newest = state.newest;
                 live.newest = live.newest.max(state.newest);
                 // What came since is hidden from the next jail.
                 one.environment.hidden = state.hidden;
             }
         }
+        live.other = *other;
         live
     }
 
@@ -211,13 +223,15 @@ impl Environments {
         let mut notes = Vec::new();
         let mut carried = self.carried();
         carried.version += 1;
-        let all = carried.all.iter_mut().enumerate();
+        let AllCarried { all, other, .. } = &mut *carried;
+        let all = all.iter_mut().enumerate();
         for (number, one) in all.filter(|(_, one)| one.live) {
             let path = &one.environment.record.path;
             let was = before.states.iter().find(|(of, _)| of == path);
             let changed = was != now.states.iter().find(|(of, _)| of == path);
             let own = one.own_copy(&self.work, number);
-            let made = own.and_then(|own| places.made(&own, false).ok());
+            *other |= own.as_ref().is_some_and(|(_, state)| one.is_other(state));
+            let made = own.and_then(|(own, _)| places.made(&own, false).ok());
             let name = one.environment.record.name();
             let becomes = if made.is_some() {
                 "a copy of it"
@@ -240,14 +254,10 @@ impl Environments {
     }
 
     /// Lays every environment out for one jail, as nobody has written to it. Where the copy has
-    /// something else in its place, or its directory is gone, there is none. `changes` are those of
-    /// the copy.
-    pub fn lay(&self, copy: &PrivateCopy, changes: &[Change]) -> io::Result<Laid> {
+    /// something else in its place, or its directory is gone, there is none.
+    fn lay(&self, copy: &PrivateCopy, at_home: &AtHome) -> io::Result<Laid> {
         let number = self.laid.fetch_add(1, Ordering::Relaxed);
         let dir = self.work.join(format!("environments-{number}"));
-        let source_changed = changes
-            .iter()
-            .any(|change| is_extension_source(&change.path));
         let carried = self.carried();
         let mut laid = Laid {
             version: carried.version,
@@ -256,7 +266,9 @@ impl Environments {
         };
         for (index, one) in carried.all.iter().enumerate() {
             let record = &one.environment.record;
-            if record.kind == EnvironmentKind::ExtensionModule && source_changed {
+            if let Some(why) = at_home.why(record.kind) {
+                laid.notes
+                    .push(format!("{} is not there: {why}", record.name()));
                 continue;
             }
             let path = &record.path;
@@ -282,12 +294,7 @@ impl Environments {
     }
 
     /// The same once more for the next jail in the same copy.
-    pub fn lay_again(
-        &self,
-        copy: &PrivateCopy,
-        before: &Laid,
-        changes: &[Change],
-    ) -> io::Result<Laid> {
+    fn lay_again(&self, copy: &PrivateCopy, before: &Laid, at_home: &AtHome) -> io::Result<Laid> {
         let places = before.copied.iter();
         let places: Vec<TreePath> = places
             .chain(before.mounts.iter().map(|(path, ..)| path))
@@ -304,7 +311,7 @@ impl Environments {
             }
             io::Result::Ok(())
         })??;
-        self.lay(copy, changes)
+        self.lay(copy, at_home)
     }
 }
 
@@ -340,13 +347,20 @@ fn still_copy(source: &Granted, work: &Path, number: usize) -> Option<(PathBuf, 
 }
 
 impl One {
-    /// A copy of a directory that somebody changes, where it is not too large for one.
-    fn own_copy(&self, work: &Path, number: usize) -> Option<PathBuf> {
+    /// Tools judge it by times, and it is not what it was when the run was planned.
+    fn is_other(&self, state: &State) -> bool {
+        let record = &self.environment.record;
+        record.kind.is_judged_by_times() && record.state != Some(state.digest)
+    }
+
+    /// A copy of a directory that somebody changes, where it is not too large for one, and its
+    /// state then.
+    fn own_copy(&self, work: &Path, number: usize) -> Option<(PathBuf, State)> {
         const MOST: u64 = 4 << 30;
         let small = self.environment.record.bytes <= MOST;
         let work = work.join("settled");
         host::make_private_dir(&work).ok().filter(|()| small)?;
-        still_copy(&self.source, &work, number).map(|(own, _)| own)
+        still_copy(&self.source, &work, number)
     }
 }
 

@@ -28,7 +28,8 @@ pub struct State {
     pub other_group: bool,
     /// All of it could be entered, and will be read.
     pub readable: bool,
-    /// Files that no jail is shown, relative to it.
+    /// Files that no jail is shown, and whatever is neither file, link nor directory, relative to
+    /// it.
     pub hidden: Vec<TreePath>,
 }
 
@@ -122,7 +123,9 @@ impl Walk {
             found.readable &= uid == 0 || meta.uid() == uid || meta.mode() & 0o044 != 0;
         }
         let name = TreePath::new(bytes);
-        if !bytes.is_empty() && is_hidden_in_environment(&name) {
+        // Through a socket, a pipe or a device somebody outside would answer.
+        let leads_out = !meta.is_file() && !meta.is_symlink();
+        if !bytes.is_empty() && (leads_out || is_hidden_in_environment(&name)) {
             found.hidden.push(name);
         }
     }

@@ -83,7 +83,7 @@ impl Overlay {
         self.place.join("work")
     }
 
-    fn lower(&self) -> PathBuf {
+    pub fn lower(&self) -> PathBuf {
         self.checkout.files()
     }
 

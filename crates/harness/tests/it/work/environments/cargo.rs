@@ -27,6 +27,7 @@ fn built(house: &House, files: usize) -> Repo {
         ("src/lib.rs", GOOD),
         ("build.rs", BUILD),
         ("parts/a", "a\n"),
+        ("broken.rs", &GOOD.replace("42", "41")),
     ] {
         repo.write(path, text);
     }
@@ -67,6 +68,18 @@ fn cargo_builds_anew_what_changed() {
                 0,
             ),
             ("equal size", vec![write("src/lib.rs", &broken)], 1),
+            (
+                "a file that becomes a link to an old one",
+                vec![shell("rm src/lib.rs && ln -s ../broken.rs src/lib.rs")],
+                1,
+            ),
+            (
+                "a deletion beside a package that was planted",
+                vec![shell(
+                    "rm parts/a && echo '[package]' > parts/Cargo.toml && touch parts/b",
+                )],
+                1,
+            ),
             (
                 "a deletion",
                 vec![shell("rm parts/a && mkdir -p parts && touch notes")],

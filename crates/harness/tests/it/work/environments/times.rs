@@ -15,13 +15,14 @@ out/result: answer.txt header.txt\n\tcat answer.txt header.txt > out/result\n\te
 out/list: parts\n\tls -d parts/* > out/list\n\techo listed >> made.log\n";
 
 /// What `make` has made is there, and as many other files as asked for.
-fn built(house: &House, files: usize) -> Repo {
+pub(super) fn built(house: &House, files: usize) -> Repo {
     let repo = Repo::new(house, "built");
     for (path, text) in [
         (".gitignore", "*.log\n/out/\n"),
         ("Makefile", MAKEFILE),
         ("answer.txt", "right\n"),
         ("header.txt", "one\n"),
+        ("notes.txt", "old\n"),
         ("parts/a", "a\n"),
         ("parts/b", "b\n"),
     ] {
@@ -43,7 +44,7 @@ fn built(house: &House, files: usize) -> Repo {
     repo
 }
 
-fn make(repo: &Repo) {
+pub(super) fn make(repo: &Repo) {
     let made = Command::new("make")
         .arg("-s")
         .current_dir(&repo.dir)
@@ -54,7 +55,7 @@ fn make(repo: &Repo) {
 }
 
 /// Makes a file older by some seconds.
-fn age(repo: &Repo, path: &str, seconds: u64) {
+pub(super) fn age(repo: &Repo, path: &str, seconds: u64) {
     let then = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
     fs::File::open(repo.at(path))
         .unwrap()
@@ -186,6 +187,37 @@ fn output_from_the_future_is_not_there() {
         );
         assert_passed(&answer, &bundle, what);
     });
+}
+
+#[test]
+fn what_a_compiler_keeps_in_an_environment_is_not_from_the_future() {
+    for (place, file) in [
+        ("node_modules", ".tmp/app.tsbuildinfo"),
+        (".tox", ".pkg/dist/app.whl"),
+        (".nox", "tests/tmp/built"),
+    ] {
+        for (files, carried) in SIZES {
+            let house = house_with("copy");
+            let repo = repo_ignoring(&house, "ahead");
+            repo.write(".gitignore", "node_modules\n.tox\n.nox\n");
+            repo.commit("ignored");
+            install(&repo, place, files);
+            let file = format!("{place}/{file}");
+            repo.write(&file, "made\n");
+            let more = ["--test", "grep -qx right answer.txt"];
+            let steps = [write("answer.txt", "right\n")];
+            let (answer, bundle) = attempt(&house, &repo, &steps, &more);
+            assert_passed(&answer, &bundle, place);
+            assert_eq!(environment(&bundle, place)["carried"], carried, "{place}");
+            let ahead = std::time::SystemTime::now() + std::time::Duration::from_secs(3_600);
+            let made = fs::File::open(repo.at(&file)).unwrap();
+            made.set_modified(ahead).unwrap();
+            let (_, bundle) = attempt(&house, &repo, &steps, &more);
+            let used = environment(&bundle, place);
+            assert_eq!(used["carried"], "not", "{place}: {used}");
+            assert!(used["why"].as_str().unwrap().contains("younger"), "{used}");
+        }
+    }
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! A baseline that ran before is not run again for a week, is in the bundle whole, and fails nobody
 //! by itself.
 
+mod entries;
+
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use cto_testkit::{Answer, Bundle, House, Repo, is_root, script, write};
+use cto_testkit::{Answer, Bundle, House, Repo, script, write};
 use serde_json::Value;
 
+use crate::fixtures::people::houses;
 use crate::fixtures::project::{FIXED, MORE, TESTS, UNITTEST};
 use crate::{assert_good, house};
 
@@ -21,6 +24,7 @@ fn repository(house: &House, name: &str) -> Repo {
         repo.write(path, text);
     }
     repo.commit("a bug");
+    house.hand_over(&repo.dir);
     repo
 }
 
@@ -99,15 +103,18 @@ fn edit_kept(file: &PathBuf, edit: impl FnOnce(&mut Value)) {
 
 #[test]
 fn the_second_try_runs_no_baseline_and_its_bundle_needs_no_other() {
-    let house = house();
-    let repo = repository(&house, "twice");
-    let first = passing(&house, &repo, &[]);
+    houses().iter().for_each(twice);
+}
+
+fn twice(house: &House) {
+    let repo = repository(house, "twice");
+    let first = passing(house, &repo, &[]);
     assert_eq!(baselines(&first), 1);
-    let file = only_kept(&house);
+    let file = only_kept(house);
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
 
-    let second = passing(&house, &repo, &[]);
+    let second = passing(house, &repo, &[]);
     assert_eq!(baselines(&second), 0);
     let relied = &verification(&second)["relied"];
     assert_eq!(relied["run_id"], first.run_id());
@@ -137,9 +144,9 @@ fn the_second_try_runs_no_baseline_and_its_bundle_needs_no_other() {
     assert_good(&Bundle::at(&there));
 
     // Who wants it anew gets it, and then that one is known.
-    let third = passing(&house, &repo, &["--fresh-baseline"]);
+    let third = passing(house, &repo, &["--fresh-baseline"]);
     assert_eq!(baselines(&third), 1);
-    let fourth = passing(&house, &repo, &[]);
+    let fourth = passing(house, &repo, &[]);
     assert_eq!(verification(&fourth)["relied"]["run_id"], third.run_id());
 }
 
@@ -175,6 +182,8 @@ fn whatever_it_depends_on_makes_a_new_one() {
     repo.write("node_modules/x/index.js", "2\n");
     assert!(!known(&[]) && known(&[]), "its state");
     assert!(known(&["--no-env"]), "none, as before there was one");
+    repo.git(&["tag", "v1.0"]);
+    assert!(!known(&[]) && known(&[]), "a tag");
     // The same repository elsewhere.
     let moved = house.root().join("moved");
     fs::rename(&repo.dir, &moved).unwrap();
@@ -200,136 +209,16 @@ fn whatever_it_depends_on_makes_a_new_one() {
     assert_eq!(baselines(&bundle), 1, "the program");
 }
 
-#[test]
-fn entries_that_are_not_ours_and_whole_are_as_good_as_none() {
-    let house = house();
-    let repo = repository(&house, "entries");
-    passing(&house, &repo, &[]);
-    let file = only_kept(&house);
-    let whole = fs::read(&file).unwrap();
-    let elsewhere = house.root().join("another-name");
-    let put = |bytes: &[u8]| {
-        let _ = fs::remove_file(&file);
-        fs::write(&file, bytes).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    };
-    let day = 24 * 3600 * 1000;
-    let made_at = |days: i64| {
-        let now = std::time::SystemTime::now();
-        let now = now.duration_since(std::time::UNIX_EPOCH).unwrap();
-        let millis = i64::try_from(now.as_millis()).unwrap() + days * day;
-        serde_json::to_value(cto_core::values::time::Utc::from_millis(millis).unwrap()).unwrap()
-    };
-    let damages: Vec<(&str, Box<dyn Fn()>)> = vec![
-        ("empty", Box::new(|| put(b""))),
-        ("torn", Box::new(|| put(&whole[..whole.len() - 9]))),
-        ("torn early", Box::new(|| put(&whole[..40]))),
-        ("longer", Box::new(|| put(&[&whole[..], b"x"].concat()))),
-        (
-            "a flipped byte",
-            Box::new(|| {
-                let mut bytes = whole.clone();
-                let last = bytes.len() - 30;
-                bytes[last] ^= 1;
-                put(&bytes);
-            }),
-        ),
-        (
-            "a huge length",
-            Box::new(|| {
-                let rest = whole.iter().position(|byte| *byte == b'\n').unwrap();
-                put(&[b"cto-baseline/1 18446744073709551615", &whole[rest..]].concat());
-            }),
-        ),
-        (
-            "older than a week",
-            Box::new(|| edit_kept(&file, |kept| kept["made_at"] = made_at(-8))),
-        ),
-        (
-            "of the future",
-            Box::new(|| edit_kept(&file, |kept| kept["made_at"] = made_at(1))),
-        ),
-        (
-            "of another key",
-            Box::new(|| edit_kept(&file, |kept| kept["key"] = kept["tree"].clone())),
-        ),
-        (
-            "that timed out",
-            Box::new(|| {
-                edit_kept(&file, |kept| {
-                    kept["checks"][0]["end"] =
-                        serde_json::json!({"kind": "timed_out", "limit": "wall"});
-                })
-            }),
-        ),
-        (
-            "without tests",
-            Box::new(|| {
-                edit_kept(&file, |kept| {
-                    kept["commands"][0]["tests"] = serde_json::json!({});
-                })
-            }),
-        ),
-        (
-            "readable by others",
-            Box::new(|| {
-                fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-            }),
-        ),
-        (
-            "with a second name",
-            Box::new(|| fs::hard_link(&file, &elsewhere).unwrap()),
-        ),
-        (
-            "a link",
-            Box::new(|| {
-                let _ = fs::remove_file(&elsewhere);
-                fs::rename(&file, &elsewhere).unwrap();
-                symlink(&elsewhere, &file).unwrap();
-            }),
-        ),
-        (
-            "a directory",
-            Box::new(|| {
-                fs::remove_file(&file).unwrap();
-                fs::create_dir(&file).unwrap();
-            }),
-        ),
-        (
-            "somebody else's",
-            Box::new(|| {
-                if is_root() {
-                    std::os::unix::fs::chown(&file, Some(65534), Some(65534)).unwrap();
-                } else {
-                    put(b"");
-                }
-            }),
-        ),
-    ];
-    for (what, damage) in damages {
-        let before = fs::metadata(&file).unwrap().is_file();
-        assert!(before, "{what}: nothing to damage");
-        damage();
-        let bundle = passing(&house, &repo, &[]);
-        assert_eq!(baselines(&bundle), 1, "{what}");
-        let again = passing(&house, &repo, &[]);
-        assert_eq!(baselines(&again), 0, "{what}: a whole one took its place");
-    }
-    // A room that others can enter is not used at all.
-    let room = file.parent().unwrap();
-    fs::set_permissions(room, fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(baselines(&passing(&house, &repo, &[])), 1);
-    fs::set_permissions(room, fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(baselines(&passing(&house, &repo, &[])), 0);
-}
-
 /// Somebody planted a test in the kept baseline that never was: whoever does honest work passes.
 #[test]
 fn a_lost_test_is_confirmed_before_anybody_fails_for_it() {
-    let house = house();
-    let repo = repository(&house, "confirmed");
-    passing(&house, &repo, &[]);
-    let file = only_kept(&house);
+    houses().iter().for_each(lost);
+}
+
+fn lost(house: &House) {
+    let repo = repository(house, "confirmed");
+    passing(house, &repo, &[]);
+    let file = only_kept(house);
     for plant in [
         serde_json::json!({"passed": 1}),
         serde_json::json!({"skipped": 1}),
@@ -338,7 +227,7 @@ fn a_lost_test_is_confirmed_before_anybody_fails_for_it() {
         edit_kept(&file, |kept| {
             kept["commands"][0]["tests"]["test_app.DoubleTest.test_never"] = plant.clone();
         });
-        let bundle = passing(&house, &repo, &[]);
+        let bundle = passing(house, &repo, &[]);
         assert_eq!(baselines(&bundle), 1, "{plant}");
         assert!(
             bundle
@@ -346,12 +235,12 @@ fn a_lost_test_is_confirmed_before_anybody_fails_for_it() {
                 .contains("the baseline is run again")
         );
         assert!(bundle.anywhere("test_never").is_empty());
-        assert_eq!(baselines(&passing(&house, &repo, &[])), 0, "{plant}");
+        assert_eq!(baselines(&passing(house, &repo, &[])), 0, "{plant}");
     }
     // Who really takes a test away fails, by a baseline of that very run.
     let without = TESTS.replace("test_two", "two");
     let steps = script(&[write("app.py", FIXED), write("test_app.py", &without)]);
-    let (answer, bundle) = attempt(&house, &repo, &steps, &[]);
+    let (answer, bundle) = attempt(house, &repo, &steps, &[]);
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert_eq!(bundle.codes(), ["verification_untrusted"]);
     assert_eq!(baselines(&bundle), 1);
@@ -454,42 +343,4 @@ fn only_a_baseline_that_came_to_its_end_is_kept() {
 
     UNITTEST.honest(&house, "a case", &[]);
     assert!(kept(&house).is_empty());
-}
-
-#[test]
-fn what_nobody_uses_any_more_is_swept_and_pruned() {
-    let house = house();
-    let repo = repository(&house, "swept");
-    passing(&house, &repo, &[]);
-    let file = only_kept(&house);
-    let room = file.parent().unwrap().to_owned();
-    let old = |name: &str, days: u64| {
-        let path = room.join(name);
-        let made = fs::File::create(&path).unwrap();
-        let age = std::time::Duration::from_secs(days * 24 * 3600);
-        made.set_modified(std::time::SystemTime::now() - age)
-            .unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path
-    };
-    let gone = [
-        old(&"a".repeat(64), 8),
-        old("new-abcdefghijkl", 1),
-        old("stray", 0),
-    ];
-    let stays = [
-        old(&"b".repeat(64), 6),
-        old("new-lkjihgfedcba", 0),
-        file.clone(),
-    ];
-    symlink(&file, room.join("c".repeat(64))).unwrap();
-    let answer = house.cto(&["runs", "prune", "--older-than", "99d", "--yes"]);
-    assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert!(gone.iter().all(|path| !path.exists()), "{:?}", kept(&house));
-    assert!(stays.iter().all(|path| path.exists()));
-    assert_eq!(kept(&house).len(), 3);
-    // Without --yes nothing goes.
-    let again = old(&"a".repeat(64), 8);
-    house.cto(&["runs", "prune", "--older-than", "99d"]);
-    assert!(again.exists());
 }
