@@ -53,7 +53,7 @@ pub fn is_hidden_in_environment(path: &TreePath) -> bool {
     let name = names.next().unwrap_or(bytes);
     let dir = names.next().unwrap_or_default();
     let by_name = |file: &&[u8]| file.eq_ignore_ascii_case(name);
-    let by_place = |(of, file): &(&[u8], &[u8])| of.eq_ignore_ascii_case(dir) && by_name(&file);
+    let by_place = |(of, file): &(&[u8], &[u8])| of.eq_ignore_ascii_case(dir) && by_name(file);
     let token = TOKEN_FILES.iter().any(by_name) || TOKEN_FILES_IN.iter().any(by_place);
     let compiled = COMPILED.iter().any(|ending| name.ends_with(ending));
     token || masks::is_hidden_by_name(path, compiled)

@@ -208,6 +208,9 @@ fn execute(
     let workspace = Workspace::prepare(&execution.made_from())?;
     let made = Some(workspace.made.to_owned());
     bundle.trace("workspace.prepare", TraceOutcome::Ok, since, made)?;
+    for (path, why) in workspace.left_out_submodules() {
+        bundle.warn(format!("submodule {path} is empty in every copy: {why}"));
+    }
     shelf::make(&execution.plan.search, &execution.programs()).map_err(Stop::Workspace)?;
     execution.clock.step(Step::Copy, since);
     let since = Instant::now();

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use cto_core::containment::masks::{self, Seen};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::near_tags::NearTag;
-use cto_core::workspace::tree::Tree;
+use cto_core::workspace::tree::{Tree, tree_digest};
 
 use crate::host::files;
 use crate::workspace::WorkspaceError;
@@ -43,9 +43,12 @@ impl ChecksGit {
 }
 
 impl Workspace {
-    /// The tags that copies for checks have.
-    pub fn tags(&self) -> &[NearTag] {
-        &self.checks_git.tags
+    /// What every copy has of the source beside its tree: tags, and files of submodules.
+    pub fn beside_the_tree(&self) -> Vec<String> {
+        let tags = self.checks_git.tags.iter();
+        let tags = tags.map(|tag| format!("tag {} {}", tag.name, tag.annotated));
+        let modules = tree_digest(&self.modules.files);
+        tags.chain([format!("submodules {modules}")]).collect()
     }
 
     /// Puts a fresh git directory into a copy for checks, which holds `measured` or the baseline.

@@ -57,7 +57,7 @@ impl Workspace {
         fs::set_permissions(self.copy.changed_dir(), Permissions::from_mode(0o755))
             .map_err(WorkspaceError::Io)?;
         let mut walked = self.walk().map_err(WorkspaceError::Io)?;
-        let misplaced = self.in_submodules(&mut walked);
+        let misplaced = misplaced(&self.in_submodules(&mut walked));
         let mut recorded = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &recorded)?;
         recorded.retain(|change| !scratch.contains(&change.path));
@@ -128,31 +128,29 @@ impl Workspace {
         })
     }
 
-    /// What was put where a submodule belongs: no patch of this repository can carry it.
-    fn in_submodules(&self, walked: &mut Walked) -> Option<Finding> {
+    /// What is not as it came along where a submodule belongs: no patch of this repository can carry
+    /// it.
+    fn in_submodules(&self, walked: &mut Walked) -> Vec<TreePath> {
         let submodules = self.submodules();
         if submodules.is_empty() {
-            return None;
+            return Vec::new();
         }
-        let within = |path: &TreePath| {
-            submodules.iter().any(|module| {
-                let rest = path.as_bytes().strip_prefix(module.as_bytes());
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-            })
+        let at_or_below = |path: &TreePath, place: &TreePath| {
+            let rest = path.as_bytes().strip_prefix(place.as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
-        let found: Vec<String> = walked
-            .tree
-            .keys()
-            .filter(|path| within(path))
-            .take(10)
-            .map(ToString::to_string)
-            .collect();
+        // A file or link in the place of a directory around one hides it just as well.
+        let within = |path: &TreePath| {
+            let mut all = submodules.iter();
+            all.any(|module| at_or_below(path, module) || at_or_below(module, path))
+        };
+        let came = &self.modules.files;
+        let found = walked.tree.iter().filter(|(path, _)| within(path));
+        let other = found.filter(|(path, entry)| came.get(*path) != Some(*entry));
+        let gone = came.keys().filter(|path| !walked.tree.contains_key(*path));
+        let odd = other.map(|(path, _)| path).chain(gone).cloned().collect();
         walked.tree.retain(|path, _| !within(path));
-        let detail = format!("written where a submodule belongs: {}", found.join(", "));
-        (!found.is_empty()).then_some(Finding {
-            code: Code::DirtyEndingTree,
-            detail: Some(detail),
-        })
+        odd
     }
 
     /// New paths the baseline's ignore rules cover, and the engine's own folders. Forbidden paths
@@ -294,7 +292,8 @@ impl Workspace {
         if plan.contract.setup.is_empty() {
             return Ok(());
         }
-        let walked = self.walk().map_err(WorkspaceError::Io)?;
+        let mut walked = self.walk().map_err(WorkspaceError::Io)?;
+        let misplaced = self.in_submodules(&mut walked);
         let changes = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &changes)?;
         let names = |which: &dyn Fn(&TreePath) -> bool| -> Vec<String> {
@@ -304,7 +303,8 @@ impl Workspace {
                 .map(ToString::to_string)
                 .collect()
         };
-        let changed = names(&|path| !scratch.contains(path));
+        let mut changed = names(&|path| !scratch.contains(path));
+        changed.extend(misplaced.iter().map(ToString::to_string));
         // The plan could not know them, so nothing hides them; an engine would take their orders.
         let orders = names(&masks::is_agent_config_at_top);
         match (changed.is_empty(), orders.is_empty()) {
@@ -332,6 +332,15 @@ impl Workspace {
             }
         }))
     }
+}
+
+fn misplaced(paths: &[TreePath]) -> Option<Finding> {
+    let names: Vec<String> = paths.iter().take(10).map(ToString::to_string).collect();
+    let detail = format!("changed where a submodule belongs: {}", names.join(", "));
+    (!paths.is_empty()).then_some(Finding {
+        code: Code::DirtyEndingTree,
+        detail: Some(detail),
+    })
 }
 
 /// What git refuses as too large to apply.

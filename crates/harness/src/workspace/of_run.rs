@@ -23,7 +23,7 @@ use crate::workspace::checkout::{self, Checkout, Wanted};
 use crate::workspace::checks_git::{BELOW, ChecksGit};
 use crate::workspace::environments::copying::set_time;
 use crate::workspace::environments::{Environments, Laid, Live};
-use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo};
+use crate::workspace::git::{Commit, Edit, HarnessRepo, ModuleFiles, SourceRepo, Submodule};
 use crate::workspace::measure::Measured;
 use crate::workspace::on_disk::{self, Apart, Walked};
 use crate::workspace::overlay::Overlay;
@@ -39,6 +39,7 @@ pub struct Workspace {
     pub(super) baseline_commit: Commit,
     pub(super) start: Start,
     pub(super) checks_git: ChecksGit,
+    pub(super) modules: ModuleFiles,
     environments: Environments,
     /// The work tree, where times of its files matter.
     pub(super) work_tree: Option<WorkTree>,
@@ -59,7 +60,7 @@ pub(super) enum Start {
     },
     /// The baseline commit in the harness's own repository.
     Commit {
-        submodules: Vec<TreePath>,
+        submodules: Vec<Submodule>,
         baseline: Tree,
     },
     /// A cached checkout, to put overlays on.
@@ -102,6 +103,12 @@ impl Workspace {
             (source, _) => Self::plain(from, source)?,
         };
         workspace.checks_git = ChecksGit::of(from, workspace.baseline());
+        if let Some(source) = from.source {
+            let named = workspace.named_submodules();
+            let modules = source.lay_out_submodules(named, &from.work.join("modules"));
+            workspace.modules = modules.map_err(WorkspaceError::Io)?;
+            workspace.lay_modules(&workspace.copy)?;
+        }
         let found = &from.plan.environments;
         workspace.environments =
             Environments::prepare(found, from.work).map_err(WorkspaceError::Io)?;
@@ -137,7 +144,6 @@ impl Workspace {
                     look.give_times(&dir, &same).map_err(WorkspaceError::Io)?;
                     work_tree = Some(known(from, look, &same, &baseline));
                 }
-                let submodules = submodules.into_iter().map(|module| module.path).collect();
                 (
                     commit,
                     Start::Commit {
@@ -163,6 +169,7 @@ impl Workspace {
             baseline_commit,
             start,
             checks_git: ChecksGit::default(),
+            modules: ModuleFiles::default(),
             environments: Environments::default(),
             work_tree,
             dated,
@@ -217,6 +224,7 @@ impl Workspace {
             baseline_commit,
             start: Start::Checkout(checkout),
             checks_git: ChecksGit::default(),
+            modules: ModuleFiles::default(),
             environments: Environments::default(),
             work_tree,
             dated: (0, 0),
@@ -281,7 +289,9 @@ impl Workspace {
     pub(super) fn submodules(&self) -> Vec<&TreePath> {
         match &self.start {
             Start::Fixture { .. } => Vec::new(),
-            Start::Commit { submodules, .. } => submodules.iter().collect(),
+            Start::Commit { submodules, .. } => {
+                submodules.iter().map(|module| &module.path).collect()
+            }
             Start::Checkout(checkout) => checkout
                 .manifest
                 .submodules
@@ -289,6 +299,28 @@ impl Workspace {
                 .map(|(path, _)| path)
                 .collect(),
         }
+    }
+
+    fn named_submodules(&self) -> Vec<Submodule> {
+        let of = |(path, commit): &(TreePath, String)| Submodule {
+            path: path.clone(),
+            commit: commit.clone(),
+        };
+        match &self.start {
+            Start::Fixture { .. } => Vec::new(),
+            Start::Commit { submodules, .. } => submodules.clone(),
+            Start::Checkout(checkout) => checkout.manifest.submodules.iter().map(of).collect(),
+        }
+    }
+
+    /// Submodules that are empty directories in every copy, and why.
+    pub fn left_out_submodules(&self) -> &[(TreePath, &'static str)] {
+        &self.modules.left_out
+    }
+
+    fn lay_modules(&self, copy: &PrivateCopy) -> Result<(), WorkspaceError> {
+        let laid = self.modules.lay(&copy.changed_dir());
+        laid.map_err(WorkspaceError::Io)
     }
 
     /// The files of the baseline that are `wanted`, where nobody has been.
@@ -312,6 +344,12 @@ impl Workspace {
     /// The baseline alone where nobody has been, by the same way as the workspace, without a
     /// `.git`.
     pub fn untouched(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
+        let copy = self.tree_alone(name)?;
+        self.lay_modules(&copy)?;
+        Ok(copy)
+    }
+
+    fn tree_alone(&self, name: &str) -> Result<PrivateCopy, WorkspaceError> {
         let dir = self.work.join(name);
         match &self.start {
             Start::Checkout(checkout) => Overlay::of_files(checkout.clone(), &dir)
@@ -334,7 +372,7 @@ impl Workspace {
         name: &str,
         measured: &Measured,
     ) -> Result<Result<PrivateCopy, String>, WorkspaceError> {
-        let copy = self.untouched(name)?;
+        let copy = self.tree_alone(name)?;
         let touched: Vec<TreePath> = measured
             .changes
             .iter()
@@ -349,10 +387,12 @@ impl Workspace {
             )));
         }
         let walked = copy.walk(&Apart::new()).map_err(WorkspaceError::Io)?;
-        Ok(match walked.tree == measured.tree {
-            true => Ok(copy),
-            false => Err("the patched pristine copy is not the tree that was measured".into()),
-        })
+        if walked.tree != measured.tree {
+            let why = "the patched pristine copy is not the tree that was measured";
+            return Ok(Err(why.into()));
+        }
+        self.lay_modules(&copy)?;
+        Ok(Ok(copy))
     }
 }
 

@@ -89,7 +89,7 @@ fn parts(
         tree: tree::tree_digest(workspace.baseline()),
         git: source
             .flat_map(|look| [look.tree.clone(), look.head.clone()])
-            .chain(workspace.tags().iter().map(|tag| format!("{tag:?}")))
+            .chain(workspace.beside_the_tree())
             .collect(),
         setup: contract.setup.clone(),
         commands: contract

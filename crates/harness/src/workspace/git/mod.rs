@@ -2,7 +2,8 @@
 //! but ours, against a git directory no engine ever saw.
 //!
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
-//!   `owners_view.rs` what its owner's git takes its files for, `lfs.rs` large ones among them
+//!   `owners_view.rs` what its owner's git takes its files for, `lfs.rs` large ones among
+//!   them; `submodules.rs` what is checked out in it of others
 //! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets, with
 //!   the tags of `near_tags.rs`
 //! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
@@ -16,10 +17,12 @@ mod lfs;
 mod near_tags;
 mod owners_view;
 mod source;
+mod submodules;
 mod tree_files;
 
 pub use check_git::{CheckGit, NOT_FOR_CHECKS};
 pub use source::{SourceError, SourceRepo, UNFINISHED, operators_excludes};
+pub use submodules::ModuleFiles;
 pub use tree_files::{Submodule, Visit, Wanted};
 
 use std::ffi::OsStr;

@@ -6,6 +6,7 @@ mod large_files;
 mod linux;
 mod modes;
 mod repository;
+mod submodules;
 mod tracing;
 
 use std::process::Command;

@@ -174,6 +174,8 @@ fn whatever_it_depends_on_makes_a_new_one() {
     repo.write("test_third.py", &more_tests);
     repo.commit("a test");
     assert!(!known(&[]) && known(&[]), "the tree");
+    repo.git(&["tag", "v1.0"]);
+    assert!(!known(&[]) && known(&[]), "a tag");
     repo.write(".gitignore", "*.log\n.venv/\nnode_modules/\n");
     repo.commit("environments");
     assert!(!known(&[]) && known(&[]));

@@ -87,14 +87,17 @@ fn ignored_files_stay_at_home_and_everything_else_comes_along() {
 }
 
 #[test]
-fn a_submodule_is_named_and_not_copied() {
+fn a_submodule_that_is_not_checked_out_is_named_and_empty() {
     let house = house();
     let (inner, repo) = (Repo::new(&house, "inner"), Repo::new(&house, "outer"));
     repo.git(&["submodule", "--quiet", "add", inner.path(), "module"]);
     repo.commit("a submodule");
+    repo.git(&["submodule", "--quiet", "deinit", "module"]);
     let test = format!("test -d module && test -z \"$(ls module)\" && {TEST}");
     let bundle = passes(&house, &repo, &fix(), &["--test", &test]);
     assert_eq!(bundle.changed_files(), ["answer.txt"]);
+    let warnings = bundle.report()["engine"]["warnings"].to_string();
+    assert!(warnings.contains("submodule module"), "{warnings}");
 }
 
 #[test]
@@ -158,7 +161,7 @@ fn what_is_written_in_a_submodules_place_fails() {
     repo.commit("a submodule");
     for command in [
         "echo x > module/x; echo right > answer.txt",
-        "rmdir module; echo x > module; echo right > answer.txt",
+        "rm -rf module; echo x > module; echo right > answer.txt",
     ] {
         let (answer, bundle) =
             try_with(&house, &repo, &script(&[shell(command)]), &["--allow", "."]);
