@@ -91,6 +91,9 @@ pub struct VerificationCompleted {
     /// Commands that ran while an environment was changed by its owner, and were run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<NotCounted>,
+    /// Modules that red commands did not find, where a list of dependencies changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_modules: Vec<MissingModules>,
     pub blockers: Vec<Code>,
 }
 
@@ -113,9 +116,19 @@ impl VerificationCompleted {
             tests: None,
             environment_notes: Vec::new(),
             not_counted: Vec::new(),
+            missing_modules: Vec::new(),
             blockers: Vec::new(),
         }
     }
+}
+
+/// What a red command did not find (`checks/missing_module.rs`).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct MissingModules {
+    pub command: String,
+    pub modules: Vec<String>,
+    /// The changed lists that may ask for them.
+    pub lists: Vec<TreePath>,
 }
 
 /// The tests of the baseline beside those that were verified; all of them are in `test-ids.json`.

@@ -32,7 +32,8 @@ pub enum Rules {
     /// said about the change.
     Three,
     /// The same of a command that ends otherwise, where its last words name a program that is not
-    /// there, and those of the untouched copy name it too.
+    /// there, and those of the untouched copy name it too. And of one that did not find a module,
+    /// where a list of dependencies changed: the environment is the one from before.
     /// Tests may have been compared with a baseline that an earlier run made, where it is in the bundle
     /// whole and no test was lost (`verify/relied.rs`).
     Four,

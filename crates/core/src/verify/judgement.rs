@@ -7,6 +7,8 @@ use crate::run::judge::{self, Judgement};
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
 use crate::values::blocker::{Blocker, Code, worst_status};
+use crate::values::paths::TreePath;
+use crate::workspace::environment::is_dependency_list;
 
 impl Verifier<'_> {
     /// Judges again from the facts; the worse of chain and report counts.
@@ -78,6 +80,22 @@ impl Verifier<'_> {
                 bundle::EVENTS,
                 "verification.completed carries codes its facts do not mean",
             );
+        }
+        if let (Some(done), Some(diff)) = (&facts.verification, &facts.diff) {
+            let changed = |list: &TreePath| {
+                is_dependency_list(list) && diff.changes.iter().any(|change| change.path == *list)
+            };
+            let mut lists = done
+                .missing_modules
+                .iter()
+                .flat_map(|missing| &missing.lists);
+            if !lists.all(changed) {
+                self.problem(
+                    "judgement",
+                    bundle::EVENTS,
+                    "verification.completed names lists of dependencies that did not change",
+                );
+            }
         }
     }
 }

@@ -111,10 +111,11 @@ pub fn run_asking(
         Ok(findings)
     });
     let mut findings = record::findings(&mut bundle, outcome);
-    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
+    // First, so that whoever filled the disk leaves room for the look at the source.
     if !request.keep {
         afterwards::remove_workspace(&mut bundle, &work);
     }
+    afterwards::look_back(&mut bundle, request, &planned, &mut findings, env, home);
 
     // Judge and seal.
     progress.step("seal", "evidence");

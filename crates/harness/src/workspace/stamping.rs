@@ -25,18 +25,24 @@ pub fn now() -> Time {
     )
 }
 
-/// The present, and after a time that is hardly past: clocks of files tick slowly. A time that is
-/// still to come is no reason to wait.
+/// The present, and after a time that is hardly past: clocks of files tick slowly. The second of a
+/// time is waited for to its end and no longer: one that is still to come is no reason to wait.
 pub fn now_after(newest: Time) -> Time {
-    const TICKS: u32 = 20;
+    const TICKS: u32 = 1_100;
     for _ in 0..TICKS {
         let now = now();
-        if now > newest {
+        if now > newest || now.0 < newest.0 {
             return now;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     now()
+}
+
+/// The last moment of the second of a time. Some tools know no more of a file's time than its second,
+/// Python of what it compiled among them.
+pub fn end_of_second((second, _): Time) -> Time {
+    (second, 999_999_999)
 }
 
 /// Gives everything in a copy its time: what is to be young is as young as `start`, and `also`
@@ -109,6 +115,18 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, symlink};
 
     use super::*;
+
+    #[test]
+    fn a_second_is_waited_for_to_its_end_and_no_longer() {
+        let before = now();
+        assert!(now_after(end_of_second(before)).0 > before.0);
+        let ahead = (now().0 + 3_600, 0);
+        assert!(
+            now_after(ahead) < ahead,
+            "what is to come is not waited for"
+        );
+        assert!(now_after((0, 0)) >= before);
+    }
 
     #[test]
     fn no_time_is_set_behind_a_link() {

@@ -2,6 +2,7 @@
 
 use super::engine::limit_word;
 use super::list;
+use crate::run::checked::MissingModules;
 use crate::run::event::{
     Check, CheckKind, ControlRun, EngineReview, ProcessEnd, VerificationCompleted,
 };
@@ -94,10 +95,9 @@ pub fn verification_blockers(
             _ if lacks_one_anyway(rules, check, done) => {
                 out.push(without_a_program(rules, check));
             }
-            end => out.push(Blocker::new(
-                Code::VerificationFailed,
-                Some(describe(check, end)),
-            )),
+            end => out.push(without_a_module(rules, check, done).unwrap_or_else(|| {
+                Blocker::new(Code::VerificationFailed, Some(describe(check, end)))
+            })),
         }
     }
     if all_green(done) {
@@ -162,6 +162,30 @@ fn without_a_program(rules: Rules, check: &Check) -> Blocker {
         event: Some(EventType::RunCompleted),
         ..Blocker::new(Code::ToolchainUnavailable, Some(detail))
     }
+}
+
+/// The change asks for something that is not installed.
+fn without_a_module(rules: Rules, check: &Check, done: &VerificationCompleted) -> Option<Blocker> {
+    let of_check = |missing: &&MissingModules| {
+        missing.command == check.command && !missing.modules.is_empty() && !missing.lists.is_empty()
+    };
+    let visible = rules >= Rules::Four && check.kind == CheckKind::Visible;
+    let exited = check.end.exit_code().is_some();
+    let missing = done
+        .missing_modules
+        .iter()
+        .find(of_check)
+        .filter(|_| visible && exited)?;
+    let detail = format!(
+        "{}: it did not find {}, and {} changed: the environment is the one from before; install what it asks for in your work tree and try again",
+        describe(check, check.end),
+        missing.modules.join(", "),
+        list(&missing.lists.iter().collect::<Vec<_>>()),
+    );
+    Some(Blocker {
+        event: Some(EventType::RunCompleted),
+        ..Blocker::new(Code::ToolchainUnavailable, Some(detail))
+    })
 }
 
 /// The flag that shows what was looked for. A relative path is of an environment.

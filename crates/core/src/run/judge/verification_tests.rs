@@ -402,3 +402,81 @@ fn who_takes_over_the_runner_is_not_believed() {
         untrusted
     );
 }
+
+#[test]
+fn a_module_that_is_not_installed_says_nothing_about_a_change_that_asks_for_it() {
+    let missing = |command: &str, modules: &[&str], lists: &[&str]| MissingModules {
+        command: command.into(),
+        modules: modules.iter().map(|name| (*name).to_owned()).collect(),
+        lists: lists.iter().map(|path| TreePath::new(*path)).collect(),
+    };
+    let own = verification(exited(1), None).checks[0].command.clone();
+    let (named, lists) = (["requests"], ["pyproject.toml"]);
+    let killed = ProcessEnd::Signalled { signal: 9 };
+    for (rules, end, said, want) in [
+        (
+            4,
+            exited(1),
+            missing(&own, &named, &lists),
+            "toolchain_unavailable",
+        ),
+        (
+            4,
+            exited(2),
+            missing(&own, &named, &lists),
+            "toolchain_unavailable",
+        ),
+        (
+            3,
+            exited(1),
+            missing(&own, &named, &lists),
+            "verification_failed",
+        ),
+        (
+            4,
+            exited(1),
+            missing(&own, &[], &lists),
+            "verification_failed",
+        ),
+        (
+            4,
+            exited(1),
+            missing(&own, &named, &[]),
+            "verification_failed",
+        ),
+        (
+            4,
+            exited(1),
+            missing("other", &named, &lists),
+            "verification_failed",
+        ),
+        (
+            4,
+            killed,
+            missing(&own, &named, &lists),
+            "verification_failed",
+        ),
+    ] {
+        let found = codes(|facts| {
+            facts.rules = RulesNumber(rules);
+            let done = facts.verification.as_mut().unwrap();
+            done.checks[0].end = end;
+            done.missing_modules = vec![said.clone()];
+        });
+        assert_eq!(found, [want], "rules {rules}: {end:?} {said:?}");
+    }
+    // It makes nothing green, and nothing red that is green.
+    let green = codes(|facts| {
+        let done = facts.verification.as_mut().unwrap();
+        done.missing_modules = vec![missing(&own, &named, &lists)];
+    });
+    assert_eq!(green, codes(|_| {}));
+    // What an engine never saw stays what it is.
+    let hidden = codes(|facts| {
+        let done = facts.verification.as_mut().unwrap();
+        done.checks[0].end = exited(1);
+        done.checks[0].kind = CheckKind::Hidden;
+        done.missing_modules = vec![missing(&own, &named, &lists)];
+    });
+    assert!(hidden.contains(&"verification_failed"), "{hidden:?}");
+}

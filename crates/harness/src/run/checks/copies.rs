@@ -126,9 +126,12 @@ impl<'a> Session<'a> {
             ready.laid = laid.map_err(Stop::Workspace)?;
         };
         self.notes.extend(ready.laid.notes.iter().cloned());
+        let mut seen = live.clone();
+        let judged = stamping::end_of_second(environments.newest_judged());
+        seen.newest = seen.newest.max(judged);
         self.workspace.give_git(&ready.copy, measured)?;
         self.workspace
-            .stamp(&ready.copy, &ready.laid, measured, &ready.edited, &live)
+            .stamp(&ready.copy, &ready.laid, measured, &ready.edited, &seen)
             .map_err(Stop::Workspace)?;
         if let Some(measured) = measured.filter(|_| ready.is_new) {
             self.workspace.tell_git(&ready.copy, measured)?;

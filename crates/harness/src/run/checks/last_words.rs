@@ -1,10 +1,15 @@
-//! The end of what one command printed, each stream apart, and the program it says is missing.
+//! The end of what one command printed, each stream apart, and the program or the module it says is
+//! missing.
 
 use cto_core::checks::lacking::{self, TAIL};
+use cto_core::checks::missing_module::missing_modules;
+use cto_core::run::checked::MissingModules;
 use cto_core::run::event::ProcessEnd;
+use cto_core::workspace::tree::Tree;
 
 use crate::evidence::secrets::Secrets;
 use crate::supervise::Stream;
+use crate::workspace::measure::Measured;
 
 #[derive(Default)]
 pub(super) struct LastWords {
@@ -26,11 +31,34 @@ impl LastWords {
 
     /// Names go into the chain: they pass where all output passes.
     pub fn lacking(&self, end: ProcessEnd, secrets: &Secrets) -> Vec<String> {
-        let clean = |bytes: &[u8]| {
+        let [stdout, stderr] = self.clean(secrets);
+        lacking::lacking(end, &[&stdout, &stderr])
+    }
+
+    /// Modules that a command on the result did not find, where a list of dependencies changed.
+    pub fn missing(
+        &self,
+        (command, end): (&str, ProcessEnd),
+        secrets: &Secrets,
+        measured: &Measured,
+        baseline: &Tree,
+    ) -> Option<MissingModules> {
+        let [stdout, stderr] = self.clean(secrets);
+        let changed = measured.changes.iter().map(|change| &change.path);
+        let tracked = baseline.keys().chain(measured.tree.keys());
+        let found = missing_modules(end, &[&stdout, &stderr], changed, tracked);
+        found.map(|(modules, lists)| MissingModules {
+            command: command.to_owned(),
+            modules,
+            lists,
+        })
+    }
+
+    fn clean(&self, secrets: &Secrets) -> [String; 2] {
+        [&self.stdout, &self.stderr].map(|bytes| {
             let (clean, _) = secrets.redact(bytes);
             String::from_utf8_lossy(&clean).into_owned()
-        };
-        lacking::lacking(end, &[&clean(&self.stdout), &clean(&self.stderr)])
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
 use cto_core::gate::plan::Environment;
+use cto_core::run::checked::MissingModules;
 use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
 use cto_core::run::not_counted::NotCounted;
@@ -134,6 +135,7 @@ pub(super) struct Ran {
     pub tests: Vec<Heard>,
     /// Which section of the log each of them is.
     pub numbers: Vec<u64>,
+    missing: Vec<MissingModules>,
 }
 
 /// Which commands, and how they are run.
@@ -196,6 +198,7 @@ impl<'a> Session<'a> {
             }
         };
         done.checks = ran.checks;
+        done.missing_modules = ran.missing;
         self.times.push((Step::Checks, since.elapsed()));
         if !green(&done.checks) {
             if done.checks.iter().any(judge::may_lack_a_program) {
@@ -307,6 +310,11 @@ impl<'a> Session<'a> {
             }
             if !ended.end.succeeded() {
                 self.note_overlay(command, &ran.recent);
+                if what.section == Section::Check {
+                    let (of, baseline) = ((command.as_str(), ended.end), self.workspace.baseline());
+                    let missing = last.missing(of, self.secrets, self.measured, baseline);
+                    ran.missing.extend(missing);
+                }
             }
             ran.tests
                 .extend(heard.map(|heard| heard.finish(self.secrets)));

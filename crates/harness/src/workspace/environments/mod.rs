@@ -188,6 +188,14 @@ impl Environments {
         live
     }
 
+    /// The youngest time in what tools judge by times.
+    pub fn newest_judged(&self) -> Time {
+        let carried = self.carried();
+        let judged = |one: &&One| one.environment.record.kind.is_judged_by_times();
+        let newest = carried.all.iter().filter(judged).map(|one| one.newest);
+        newest.max().unwrap_or_default()
+    }
+
     /// Lets go of what a tool judges by times and has some that are still to come, after the last
     /// look: there everything old would be taken for new. Says what.
     pub fn leave_out_young(&self, now: Time) -> Vec<String> {

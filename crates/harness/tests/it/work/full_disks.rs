@@ -14,14 +14,14 @@ use crate::fixtures::bundles::entries;
 use crate::house;
 
 /// A small file system of its own, unmounted when dropped.
-struct SmallDisk(PathBuf);
+pub(super) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
     fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
         Self::mount_with(at, &format!("size={kilobytes}k,nr_inodes=4k"))
     }
 
-    fn mount_with(at: &Path, option: &str) -> Option<Self> {
+    pub(super) fn mount_with(at: &Path, option: &str) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", option, "tmpfs"])
@@ -41,7 +41,7 @@ impl Drop for SmallDisk {
 
 /// What a run on a full disk may answer: a typed verdict with a bundle that verifies, or exit 70
 /// and a reason.
-fn assert_honest(answer: &Answer, runs: &Path, what: &str) {
+pub(super) fn assert_honest(answer: &Answer, runs: &Path, what: &str) {
     assert!(!answer.panicked(), "{what}: {answer:?}");
     match answer.code {
         Some(70) => assert!(

@@ -7,11 +7,14 @@ mod carried;
 mod compiled;
 mod homes;
 mod links;
+mod lists;
 mod live;
 mod names;
 mod odd;
 mod on_path;
+mod places;
 mod times;
+mod typescript;
 
 use std::fs;
 

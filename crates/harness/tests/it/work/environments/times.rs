@@ -240,3 +240,51 @@ fn compiled_python_beside_its_source_stays_at_home() {
     let (answer, bundle) = attempt(&house, &repo, &[broken], &["--test", test]);
     assert_eq!(answer.code, Some(1), "{}", bundle.text("test.log"));
 }
+
+#[test]
+fn compiled_python_that_is_named_is_not_taken_for_what_changed() {
+    // Python asks a file's second and size, and nothing else.
+    let house = house_with("copy");
+    let repo = Repo::new(&house, "named");
+    repo.write(".gitignore", "__pycache__/\n");
+    repo.write("app.py", "def answer():\n    return 1\n");
+    repo.write("test_app.py", "import unittest\nfrom app import answer\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(answer(), 1)\n");
+    repo.commit("a module");
+    let test = "/usr/bin/python3 -m unittest";
+    let compile = || {
+        let done = Command::new("/usr/bin/python3")
+            .args(["-m", "unittest", "-q"])
+            .current_dir(&repo.dir)
+            .env_remove("PYTHONDONTWRITEBYTECODE")
+            .output();
+        assert!(done.unwrap().status.success() && repo.at("__pycache__").is_dir());
+    };
+    compile();
+    let more = ["--input", "__pycache__", "--test", test];
+    let equal_size = write("app.py", "def answer():\n    return 2\n");
+    for (what, steps, code) in [
+        (
+            "a comment",
+            vec![write("app.py", "# Why.\ndef answer():\n    return 1\n")],
+            0,
+        ),
+        ("equal size", vec![equal_size], 1),
+        ("a deletion", vec![shell("rm app.py")], 1),
+    ] {
+        let (answer, bundle) = attempt(&house, &repo, &steps, &more);
+        assert_eq!(
+            answer.code,
+            Some(code),
+            "{what}: {}",
+            bundle.text("test.log")
+        );
+    }
+    // HEAD is broken, and its owner has just compiled what is not; the clock of both is one second.
+    repo.write("app.py", "def answer():\n    return 2\n");
+    repo.commit("a bug");
+    repo.write("app.py", "def answer():\n    return 1\n");
+    compile();
+    let more = [&more[..], &["--from-head"]].concat();
+    let (answer, bundle) = attempt(&house, &repo, &[write("notes", "n\n")], &more);
+    assert_eq!(answer.code, Some(1), "{}", bundle.text("test.log"));
+}
