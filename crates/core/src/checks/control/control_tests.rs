@@ -104,6 +104,40 @@ fn cargo_control_reaches_every_package_and_crate() {
 }
 
 #[test]
+fn cargo_control_goes_where_a_command_chooses_test_programs() {
+    let tree = [
+        "Cargo.toml",
+        "tests/a.rs",
+        "tests/b.rs",
+        "p/tests/c.rs",
+        "tests/d.rs",
+    ];
+    let commands = [
+        "cargo test --test a --test=b".to_owned(),
+        "cargo test -p p --test 'c'".into(),
+    ];
+    let kit = control_kit(Runner::Cargo, "k9", &tree.map(TreePath::new), &commands);
+    let want = [
+        "tests/cto_control_k9.rs",
+        "tests/a.rs",
+        "tests/b.rs",
+        "p/tests/c.rs",
+    ];
+    assert_eq!(touched(&kit), want);
+    let runs = |name: &str| format!("     Running tests/{name}.rs (target/debug/deps/x-1)\n");
+    let red = "test result: FAILED. 1 passed; 2 failed; 0 ignored\n";
+    let green = "test result: ok. 1 passed; 0 failed; 0 ignored\n";
+    for (output, honest) in [
+        (runs("a") + red + &runs("b") + red, true),
+        (runs("a") + red + &runs("b") + green, false),
+        (runs("a") + green, false),
+        (runs("a") + red + &runs("d") + green, true),
+    ] {
+        assert_eq!(is_believed(kit.count(&[], &output)), honest, "{output}");
+    }
+}
+
+#[test]
 fn a_silenced_test_program_lowers_the_count() {
     let kit = kit(Runner::Cargo, &["Cargo.toml", "src/lib.rs"]);
     let unit = "     Running unittests src/lib.rs (target/debug/deps/x-1)\n";

@@ -63,7 +63,7 @@ pub fn control_kit(runner: Runner, nonce: &str, baseline: &[TreePath], commands:
             let (edits, places) = python_edits(runner, nonce, baseline, commands);
             (edits, places, 0)
         }
-        Runner::Cargo => (cargo_edits(nonce, baseline), Vec::new(), 2),
+        Runner::Cargo => (cargo_edits(nonce, baseline, commands), Vec::new(), 2),
         Runner::Node => {
             let path = format!("cto_control_{nonce}.test.mjs");
             let text = NODE_FAILURES.to_owned();
@@ -174,10 +174,11 @@ fn cto_control_panic() {
 }
 ";
 
-/// In every package, as a test of its own and inside the crate: `--lib`, `--test NAME` and a
-/// workspace each run only a part of them.
-fn cargo_edits(nonce: &str, baseline: &[TreePath]) -> Vec<Edit> {
+/// In every package, as a test of its own and inside the crate, and in every test program that a
+/// command names: `--lib`, `--test NAME` and a workspace each run only a part of them.
+fn cargo_edits(nonce: &str, baseline: &[TreePath], commands: &[String]) -> Vec<Edit> {
     let mut edits = Vec::new();
+    let named = test_programs(commands);
     for path in baseline {
         let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
         if let Some(package) = text
@@ -189,7 +190,8 @@ fn cargo_edits(nonce: &str, baseline: &[TreePath]) -> Vec<Edit> {
                 text: RUST_FAILURES.into(),
             });
         }
-        if IN_CRATE.iter().any(|name| is_at(&text, name)) {
+        let is_named = named.iter().any(|name| is_at(&text, name));
+        if is_named || IN_CRATE.iter().any(|name| is_at(&text, name)) {
             let inside = format!("\n#[cfg(test)]\nmod cto_control_{nonce} {{\n{RUST_FAILURES}}}\n");
             edits.push(Edit::Append {
                 path: path.clone(),
@@ -198,6 +200,24 @@ fn cargo_edits(nonce: &str, baseline: &[TreePath]) -> Vec<Edit> {
         }
     }
     edits
+}
+
+/// The files of test programs that commands choose by `--test NAME`.
+fn test_programs(commands: &[String]) -> Vec<String> {
+    let mut files = Vec::new();
+    for command in commands {
+        let mut words = command.split_whitespace();
+        while let Some(word) = words.next() {
+            let name = match word.strip_prefix("--test") {
+                Some("") => words.next(),
+                Some(rest) => rest.strip_prefix('='),
+                None => None,
+            };
+            let name = name.map(|name| name.trim_matches(['\'', '"']));
+            files.extend(name.map(|name| format!("tests/{name}.rs")));
+        }
+    }
+    files
 }
 
 /// Where failing tests are put into a crate itself.
