@@ -116,7 +116,7 @@ fn a_link_of_a_commit_that_is_not_checked_out_is_not_taken_for_the_one_that_is()
         lead("good.txt");
         make(&repo);
         let more = [&WITH[..], &["--from-head"]].concat();
-        let steps = [shell("echo more >> hop.txt")];
+        let steps = [shell("echo more >> better.txt")];
         let (answer, bundle) = attempt(&house, &repo, &steps, &more);
         let log = bundle.text("test.log");
         assert_eq!(answer.code, Some(1), "{kind}: {log}");
