@@ -13,7 +13,6 @@ use crate::checks::test_ids::{CommandTests, TestIdDocument, TestIds};
 use crate::checks::test_log::{self, FoundLog, LogReader, Section};
 use crate::containment::Containment;
 use crate::run::event::{BaselineRelied, Check, ProcessEnd, Toolchain};
-use crate::run::judge::may_lack_a_program;
 use crate::task::contract::{Limits, Runner};
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
@@ -93,7 +92,7 @@ pub struct KeptBaseline {
     /// The tree the commands ran on.
     pub tree: Digest,
     pub runner: Runner,
-    /// The commands as they ran on it. They may be red: that is often the task.
+    /// The commands as they ran on it, green.
     pub checks: Vec<Check>,
     pub commands: Vec<CommandBaseline>,
     /// The nonce that frames its log, drawn when all of it had ended.
@@ -113,11 +112,11 @@ pub struct Made {
     pub log_sha256: Digest,
 }
 
-/// May what a baseline came to be kept? Only where every command came to its own end and tests were
-/// named: anything else may be otherwise next time.
+/// May what a baseline came to be kept? Only where every command was green and tests were named: a red
+/// one may have stopped at its first failure, and so named fewer tests than there are.
 pub fn may_be_kept(ids: &TestIdDocument) -> bool {
     ids.baseline_not_run.is_none()
-        && came_to_their_ends(&ids.baseline)
+        && are_green(&ids.baseline)
         && ids.commands.len() == ids.baseline.len()
         && ids
             .commands
@@ -125,11 +124,9 @@ pub fn may_be_kept(ids: &TestIdDocument) -> bool {
             .any(|command| !command.baseline.is_empty())
 }
 
-fn came_to_their_ends(checks: &[Check]) -> bool {
-    let own_end = |check: &Check| {
-        matches!(check.end, ProcessEnd::Exited { .. }) && !may_lack_a_program(check)
-    };
-    !checks.is_empty() && checks.iter().all(own_end)
+fn are_green(checks: &[Check]) -> bool {
+    let green = |check: &Check| matches!(check.end, ProcessEnd::Exited { code: 0 });
+    !checks.is_empty() && checks.iter().all(green)
 }
 
 impl KeptBaseline {
@@ -170,7 +167,7 @@ impl KeptBaseline {
     /// Is it one that may have been kept at all?
     fn is_whole(&self) -> bool {
         self.schema_version == SCHEMA_VERSION
-            && came_to_their_ends(&self.checks)
+            && are_green(&self.checks)
             && self.commands.len() == self.checks.len()
             && self.commands.iter().any(|named| !named.tests.is_empty())
     }
@@ -217,7 +214,7 @@ impl KeptBaseline {
         if !known {
             Some("was made later, or more than a week before the run")
         } else if !self.is_whole() {
-            Some("is no baseline that came to its end and named tests")
+            Some("is no green baseline that named tests")
         } else if self.run_id == *of.run_id {
             Some("was made by the run that relied on it")
         } else if Some(&self.tree) != of.tree {

@@ -218,11 +218,11 @@ fn ran(end: ProcessEnd, names: &[&str]) -> TestIdDocument {
 }
 
 #[test]
-fn only_what_came_to_its_end_and_named_tests_is_kept() {
+fn only_what_was_green_and_named_tests_is_kept() {
     let exit = |code| ProcessEnd::Exited { code };
     for (what, ids, want) in [
         ("green", ran(exit(0), &["a"]), true),
-        ("red", ran(exit(1), &["a"]), true),
+        ("red", ran(exit(1), &["a"]), false),
         ("no tests", ran(exit(0), &[]), false),
         ("no program", ran(exit(127), &["a"]), false),
         ("no such program", ran(exit(126), &["a"]), false),

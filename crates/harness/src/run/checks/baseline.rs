@@ -7,7 +7,7 @@ use cto_core::bundle::report::timings::Step;
 use cto_core::checks::known_baseline::{KeptBaseline, Made};
 use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
 use cto_core::checks::test_log::{Section, log_header};
-use cto_core::run::event::Check;
+use cto_core::run::event::{Check, ProcessEnd};
 use cto_core::task::contract::Runner;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
@@ -24,6 +24,13 @@ pub(super) struct BaselineRan {
     ran: Ran,
     /// Why they did not run.
     failed: Option<String>,
+}
+
+impl BaselineRan {
+    fn came_to_its_end(&self) -> bool {
+        let own_end = |check: &Check| matches!(check.end, ProcessEnd::Exited { .. });
+        self.failed.is_none() && self.ran.checks.iter().all(own_end)
+    }
 }
 
 impl Session<'_> {
@@ -71,6 +78,13 @@ impl Session<'_> {
         match under_way {
             Some(beside) => {
                 let (session, ran) = beside.finish()?;
+                if ran.came_to_its_end() {
+                    return self.settle_baseline(session, ran, runner, verified);
+                }
+                // The change ran beside it, and may have taken all of the machine.
+                drop(session);
+                let mut session = self.aside("baseline-alone", self.execution)?;
+                let ran = session.baseline()?;
                 self.settle_baseline(session, ran, runner, verified)
             }
             None => {

@@ -125,6 +125,7 @@ impl<'a> Session<'a> {
             let laid = self.workspace.lay_again(&ready.copy, &ready.laid, measured);
             ready.laid = laid.map_err(Stop::Workspace)?;
         };
+        self.as_planned &= ready.laid.notes.is_empty();
         self.notes.extend(ready.laid.notes.iter().cloned());
         let mut seen = live.clone();
         let judged = stamping::end_of_second(environments.newest_judged());

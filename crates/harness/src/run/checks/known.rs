@@ -88,7 +88,10 @@ fn parts(
         host: host_state(),
         tree: tree::tree_digest(workspace.baseline()),
         git: source
-            .flat_map(|look| [look.tree.clone(), look.head.clone()])
+            .flat_map(|look| {
+                let status = format!("{:?}", look.status);
+                [look.tree.clone(), look.head.clone(), status]
+            })
             .chain(workspace.beside_the_tree())
             .collect(),
         setup: contract.setup.clone(),

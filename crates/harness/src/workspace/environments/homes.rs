@@ -6,15 +6,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use cto_core::containment::environment_masks::is_hidden_in_environment;
 use cto_core::containment::mounts::Granted;
 use cto_core::gate::plan::Environment;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::environment::{Carried, MOST_FILES, Seen, StateDigest};
+use cto_core::workspace::environment::{Carried, EnvironmentKind, MOST_FILES, Seen, StateDigest};
 use cto_core::workspace::tool_home::InHome;
 use cto_jail::{Mount, Over};
 
@@ -138,10 +139,14 @@ impl LaidHomes {
             match part.environment.record.carried {
                 Carried::Overlay => {
                     let over = fresh_upper(&part.environment, &part.source, &own)?;
+                    forget_results(part, &over.upper)?;
                     laid.below.push((target, part.source.clone(), over));
                 }
                 Carried::Copied => match still_copy(&part.source, &own, 0) {
-                    Some((copy, _)) => laid.made.push((target, copy)),
+                    Some((copy, _)) => {
+                        forget_results(part, &copy)?;
+                        laid.made.push((target, copy));
+                    }
                     // Somebody writes to it: the tool begins with nothing.
                     None => continue,
                 },
@@ -186,6 +191,23 @@ impl LaidHomes {
             .chain(made)
             .try_for_each(|dir| cto_jail::hand_over(dir))
     }
+}
+
+/// Go takes no test for done that passed before now, whatever a command does to the variables that
+/// say so: this is what `go clean -testcache` leaves.
+fn forget_results(part: &Part, cache: &Path) -> io::Result<()> {
+    if part.environment.record.kind != EnvironmentKind::GoBuilds {
+        return Ok(());
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let file = cache.join("testexpire.txt");
+    // A copy may hold the owner's.
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::write(&file, format!("{}\n", now.unwrap_or_default().as_nanos()))?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644))
 }
 
 #[cfg(test)]

@@ -12,24 +12,25 @@ use cto_testkit::{Answer, Bundle, House, Repo, script, write};
 use serde_json::Value;
 
 use crate::fixtures::people::houses;
-use crate::fixtures::project::{FIXED, MORE, TESTS, UNITTEST};
+use crate::fixtures::project::{BUG, FIXED, MORE, TESTS, UNITTEST};
 use crate::{assert_good, house};
 
 const TEST: &str = "python3 -m unittest";
 
-/// A repository with a bug and tests that see it.
+/// A repository whose tests are green.
 fn repository(house: &House, name: &str) -> Repo {
     let repo = Repo::new(house, name);
     for (path, text) in UNITTEST.files {
         repo.write(path, text);
     }
-    repo.commit("a bug");
+    repo.write("app.py", FIXED);
+    repo.commit("no bug");
     house.hand_over(&repo.dir);
     repo
 }
 
 fn fix() -> String {
-    script(&[write("app.py", FIXED)])
+    script(&[write("app.py", &format!("{FIXED}\n# Said again.\n"))])
 }
 
 fn attempt(house: &House, repo: &Repo, steps: &str, more: &[&str]) -> (Answer, Bundle) {
@@ -128,7 +129,7 @@ fn twice(house: &House) {
         first.json("test-ids.json")["commands"][0]["baseline"]
     );
     let since = relied["made_at"].as_str().unwrap();
-    assert!(second.text("relied/baseline.log").contains("DoubleTest"));
+    assert!(second.text("relied/baseline.log").contains("Ran 4 tests"));
     assert!(
         second
             .text("report.md")
@@ -321,12 +322,18 @@ fn tries_that_fill_one_key_at_once_leave_one_that_is_whole() {
     });
 }
 
-/// What cannot be told twice is not kept: a baseline that ran into a limit, or whose tests nobody
-/// heard. And a case, which others run too, keeps none.
+/// What cannot be told twice is not kept: a baseline that was red, ran into a limit, or whose tests
+/// nobody heard. And a case, which others run too, keeps none.
 #[test]
-fn only_a_baseline_that_came_to_its_end_is_kept() {
+fn only_a_baseline_that_was_green_is_kept() {
     let house = house();
     let repo = repository(&house, "not-kept");
+    // Red: another command might stop at the first failure, and nobody can tell.
+    repo.write("app.py", BUG);
+    repo.commit("a bug");
+    let bundle = passing(&house, &repo, &[]);
+    assert_eq!(baselines(&bundle), 1);
+    assert!(kept(&house).is_empty());
     let slow = "import time, app\nif app.double(2) != 4: time.sleep(600)\n";
     repo.write("test_slow.py", slow);
     repo.commit("hangs where the bug is");

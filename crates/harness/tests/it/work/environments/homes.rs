@@ -302,4 +302,8 @@ fn go_uses_what_its_owner_built_and_hides_no_broken_change() {
     ];
     let (answer, bundle) = attempt(&house, &repo, &[write("data.txt", "wrong\n")], &more);
     assert_eq!(answer.code, Some(1), "{}", bundle.text("test.log"));
+    // And where a command takes that away.
+    let plain = ["--test", "GOFLAGS= go test ./..."];
+    let (answer, bundle) = attempt(&house, &repo, &[write("data.txt", "wrong\n")], &plain);
+    assert_eq!(answer.code, Some(1), "{}", bundle.text("test.log"));
 }
