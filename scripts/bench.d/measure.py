@@ -582,6 +582,7 @@ def main():
     import overlay
     import signed
     import strict
+    import tries
 
     cto, work, pairs, document = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     bench = Bench(cto, work, pairs)
@@ -602,6 +603,8 @@ def main():
     for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs)), *gateway.measure(cto, max(30, pairs))]:
         bench.row(*row)
     for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
+        bench.row(*row)
+    for row in tries.rows(cto, cto.parent.parent / "real-projects", max(30, pairs)):
         bench.row(*row)
     document.parent.mkdir(exist_ok=True)
     document.write_text(bench.document())

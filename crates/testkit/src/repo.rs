@@ -15,11 +15,17 @@ pub struct Repo {
 impl Repo {
     /// `answer.txt` says `wrong`, `src/keep.txt` is there, `*.log` is ignored; all committed.
     pub fn new(house: &House, name: &str) -> Self {
+        Self::of_format(house, name, "sha1")
+    }
+
+    /// The same with objects named in git's other way, or in the usual one.
+    pub fn of_format(house: &House, name: &str, format: &str) -> Self {
         let repo = Self {
             dir: house.root().join(name),
         };
         fs::create_dir_all(&repo.dir).unwrap();
-        repo.git(&["init", "-q", "-b", "main"]);
+        let format = format!("--object-format={format}");
+        repo.git(&["init", "-q", "-b", "main", &format]);
         repo.write("answer.txt", "wrong\n");
         repo.write("src/keep.txt", "keep\n");
         repo.write(".gitignore", "*.log\n");

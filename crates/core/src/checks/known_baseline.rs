@@ -154,7 +154,7 @@ impl KeptBaseline {
         })
     }
 
-    /// Is this the baseline with that key, not yet too old? One of the future is none.
+    /// Is this the baseline with that key, not yet too old? One dated later than now does not count.
     pub fn is_known(&self, key: &Digest, now: Utc) -> bool {
         self.key == *key && self.is_fresh(now) && self.is_whole()
     }

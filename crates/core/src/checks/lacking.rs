@@ -156,7 +156,12 @@ fn starts_programs(before: &str) -> bool {
         let digits = part.strip_prefix("line ").unwrap_or(part);
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
-    STARTERS.contains(&name) || parts.next().is_some_and(is_number)
+    // A script is called by its path, or is named like one: anybody may say `server: 404`.
+    let is_script = (first.contains('/') && !first.contains("://"))
+        || [".sh", ".bash", ".zsh"]
+            .iter()
+            .any(|end| first.ends_with(end));
+    STARTERS.contains(&name) || (is_script && parts.next().is_some_and(is_number))
 }
 
 /// A name as people type it; anything else is no name.

@@ -202,6 +202,11 @@ fn what_is_no_complaint_about_a_program_names_none() {
         ),
         // Words of an application.
         (1, "Error: widget: not found\n"),
+        // Numbers mean other things to others.
+        (1, "server: 404: index.html: not found\n"),
+        (1, "GET: 404: x: not found\n"),
+        (1, "worker: line 3: x: not found\n"),
+        (1, "http://host/a: 404: x: not found\n"),
         (1, "failed to execute query: no table\n"),
         (1, "KeyError: not found\n"),
         (1, "not found\n"),

@@ -1,14 +1,14 @@
 //! Checks as data: what makes an honest runner red, which tests ran, how their log is framed.
 //!
 //! - `control/` the must-fail control: what is added so that a runner must turn red, and did it?
-//! - `lacking.rs` which program a red command went without; `missing_module.rs` which module
+//! - `lacking.rs` which program a red command went without; `missing_module/` which module
 //! - `test_files.rs` which paths are tests, and which say how tests run
 //! - `runner_output.rs` test names in the output of known runners
 //! - `known_baseline.rs` a baseline that ran before, and when it may be relied on
 //! - `test_ids.rs` did every test of the baseline run again? `test_log.rs` the frames of `test.log`
 //!
 //! Imports: values to engine. Output can only turn a pass into a failure, or, where the untouched copy says the
-//! same or a list of dependencies changed, a failure into a block; never the other way.
+//! same or the change asks for a module, a failure into a block; never the other way.
 
 pub mod control;
 pub mod known_baseline;

@@ -1,6 +1,6 @@
 //! Reads the ids of tests from the output of a test runner. Any bytes are accepted.
 //!
-//! Python names its tests in a file of their own (`witness.py` of the harness writes it); cargo and
+//! Python names its tests in a file of their own (`test_names.py` of the harness writes it); cargo and
 //! node are read from their output. Reading is lenient where output is noisy: an honest run
 //! would fail for each test that is not recognised.
 
@@ -37,6 +37,8 @@ pub struct Heard {
     pub ids: TestIds,
     /// How many of the failed ones of an id never came to the test itself.
     pub errored: BTreeMap<String, u64>,
+    /// Names of some could not be written where they are heard.
+    pub lost: bool,
 }
 
 /// Ids so far.
@@ -111,6 +113,7 @@ impl RunnerOutput {
         Heard {
             ids: counted,
             errored,
+            lost: false,
         }
     }
 }

@@ -21,7 +21,7 @@ fn search(path: &str) -> Result<PlaceClass, PassedOver> {
         Named::BySearch,
         named_in,
         &way(path),
-        &around("/home/me/work"),
+        &around("/home/me/app"),
     )
 }
 
@@ -66,7 +66,7 @@ fn a_search_finds_programs_of_the_system_alone() {
 
 #[test]
 fn a_link_of_anybody_leads_to_no_program_of_the_system() {
-    for named_in in ["/home/me/bin", "/home/me/work/venv/bin", "/srv", "/"] {
+    for named_in in ["/home/me/bin", "/home/me/app/venv/bin", "/srv", "/"] {
         let found = may_run(
             Named::BySearch,
             Some(Path::new(named_in)),
@@ -146,7 +146,7 @@ fn the_current_directory_is_no_place_for_programs() {
         ("/opt/homebrew/bin/git", "/opt/homebrew/bin"),
         ("/home/me/bin/key", "/home/me"),
         ("/home/me/bin/key", "/home"),
-        ("/home/me/bin/key", "/home/me/work"),
+        ("/home/me/bin/key", "/home/me/app"),
     ] {
         assert!(
             given(path, current).is_ok(),
@@ -161,7 +161,7 @@ fn what_is_given_is_a_program_and_not_in_the_state_home() {
     assert_eq!(given("/srv/tools/git", "/"), Ok(PlaceClass::Given));
     let state = "/home/me/.local/state/cto";
     assert_eq!(
-        given(&format!("{state}/work/run/git"), "/"),
+        given(&format!("{state}/copies/git"), "/"),
         Err(PassedOver::InState(state.into()))
     );
     for (kind, want) in [
@@ -192,14 +192,14 @@ fn a_program_of_the_operator_is_told_of_no_place_of_work() {
             .for_each(|step| step.is_repository = true);
         !leads_into_work(&way, &around(current))
     };
-    assert!(told("/home/me/lib/x", "", "/home/me/work"));
+    assert!(told("/home/me/lib/x", "", "/home/me/app"));
     assert!(
-        told("/home/me/lib/x", "/home/me", "/home/me/work"),
+        told("/home/me/lib/x", "/home/me", "/home/me/app"),
         "dotfiles"
     );
-    assert!(!told("/home/me/work/src", "", "/home/me/work"));
+    assert!(!told("/home/me/app/src", "", "/home/me/app"));
     assert!(!told("/srv/project/src", "/srv/project", "/"));
-    assert!(!told("/home/me/.local/state/cto/work/x", "", "/"));
+    assert!(!told("/home/me/.local/state/cto/copies/x", "", "/"));
 }
 
 fn a_step() -> impl Strategy<Value = Step> {
@@ -213,8 +213,8 @@ fn a_step() -> impl Strategy<Value = Step> {
             "/opt/p/bin",
             "/nix/store/a",
             "/home/me",
-            "/home/me/work",
-            "/home/me/work/bin",
+            "/home/me/app",
+            "/home/me/app/bin",
             "/tmp",
             "/usr/local/src",
         ]),
@@ -247,14 +247,14 @@ proptest! {
         let last = steps.last().unwrap().path.join("git");
         steps.push(Step { mode, ..file(last.to_str().unwrap()) });
         let named = if by_search { Named::BySearch } else { Named::ByOperator };
-        let around = around("/home/me/work");
+        let around = around("/home/me/app");
         let found = may_run(named, last.parent(), &steps, &around);
         if found.is_ok() {
             for step in &steps {
                 prop_assert!(!matches!(step.owner, Owner::Other(_)));
                 prop_assert!(!step.is_environment);
                 prop_assert!(!step.is_repository || ["/", "/etc"].iter().any(|top| step.path == Path::new(top)));
-                prop_assert!(!step.path.starts_with("/home/me/work"));
+                prop_assert!(!step.path.starts_with("/home/me/app"));
                 let open = step.mode & 0o002 != 0 || (step.mode & 0o020 != 0 && !step.group_is_private);
                 prop_assert!(!open || step.mode & 0o1000 != 0);
             }

@@ -91,7 +91,7 @@ pub struct VerificationCompleted {
     /// Commands that ran while an environment was changed by its owner, and were run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<NotCounted>,
-    /// Modules that red commands did not find, where a list of dependencies changed.
+    /// Modules that red commands did not find, and that the change asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_modules: Vec<MissingModules>,
     pub blockers: Vec<Code>,
@@ -122,12 +122,12 @@ impl VerificationCompleted {
     }
 }
 
-/// What a red command did not find (`checks/missing_module.rs`).
+/// What a red command did not find (`checks/missing_module/`).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MissingModules {
     pub command: String,
     pub modules: Vec<String>,
-    /// The changed lists that may ask for them.
+    /// The changed lists that ask for them. Up to rules 4 a list only had to have changed.
     pub lists: Vec<TreePath>,
 }
 

@@ -7,8 +7,10 @@ use crate::bundle;
 use crate::bundle::report::{RelianceKind, environment_notes};
 use crate::containment::{Containment, ContainmentReport};
 use crate::gate::{GateResult, GateVerdict};
-use crate::run::event::Origin;
+use crate::run::event::{Origin, Toolchain};
 use crate::run::facts::{ApprovalFact, Facts, Folded};
+use crate::run::rules::Rules;
+use crate::task::program::{BoundProgram, ProgramPlace};
 use crate::task::source::CopiedRepo;
 use crate::values::blocker::Code;
 use crate::values::paths::TreePath;
@@ -261,6 +263,18 @@ impl Verifier<'_> {
                 "allows other checks to trace than the plan",
             );
         }
+        let bound = contract.map_or(&[][..], |contract| &contract.lane.programs);
+        let since_5 = Rules::of(facts.rules).is_none_or(|rules| rules >= Rules::Five);
+        if facts.containment.is_some()
+            && since_5
+            && let Some(name) = shown_otherwise(bound, &facts.toolchains)
+        {
+            self.problem(
+                "judgement",
+                bundle::CONTRACT,
+                format!("its lane binds another {name} than the plan shows"),
+            );
+        }
         if documents.report.workspace_guard != facts.guard {
             self.problem(
                 "report",
@@ -324,5 +338,59 @@ impl Verifier<'_> {
                 }
             }
         }
+    }
+}
+
+/// A program that a contract binds and the plan does not show as it is bound. Those of the system are
+/// visible as they are, and no plan names them.
+fn shown_otherwise<'a>(bound: &'a [BoundProgram], shown: &[Toolchain]) -> Option<&'a str> {
+    let is_shown = |program: &BoundProgram| {
+        program.place == ProgramPlace::System
+            || shown
+                .iter()
+                .any(|one| one.name == program.name && one.sha256 == program.sha256)
+    };
+    let other = bound.iter().find(|program| !is_shown(program))?;
+    Some(&other.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::digest::Digest;
+
+    #[test]
+    fn a_bound_program_is_shown_as_it_is_bound() {
+        let bound = |place| {
+            [BoundProgram {
+                name: "tool".into(),
+                place,
+                version: None,
+                sha256: Digest::of(b"1"),
+            }]
+        };
+        let shown = |name: &str, bytes: &[u8]| {
+            [Toolchain {
+                name: name.into(),
+                program: "~/tool".into(),
+                sha256: Digest::of(bytes),
+                also: Vec::new(),
+            }]
+        };
+        for place in [
+            ProgramPlace::Environment,
+            ProgramPlace::Named,
+            ProgramPlace::Installation,
+            ProgramPlace::Single,
+        ] {
+            let bound = bound(place);
+            assert_eq!(shown_otherwise(&bound, &shown("tool", b"1")), None);
+            for other in [&shown("tool", b"2")[..], &shown("other", b"1"), &[]] {
+                assert_eq!(shown_otherwise(&bound, other), Some("tool"), "{place:?}");
+            }
+        }
+        let system = bound(ProgramPlace::System);
+        assert_eq!(shown_otherwise(&system, &[]), None);
+        assert_eq!(shown_otherwise(&[], &shown("tool", b"2")), None);
     }
 }

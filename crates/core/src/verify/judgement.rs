@@ -1,12 +1,15 @@
 //! The verdict, judged again from the facts, against the verdict that was recorded.
 
+use std::collections::BTreeSet;
+
 use super::{Documents, Verifier};
 use crate::bundle;
-use crate::run::facts::Folded;
+use crate::run::checked::MissingModules;
+use crate::run::facts::{Facts, Folded};
 use crate::run::judge::{self, Judgement};
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
-use crate::values::blocker::{Blocker, Code, worst_status};
+use crate::values::blocker::{Blocker, Code, Finding, worst_status};
 use crate::values::paths::TreePath;
 use crate::workspace::environment::is_dependency_list;
 
@@ -81,21 +84,42 @@ impl Verifier<'_> {
                 "verification.completed carries codes its facts do not mean",
             );
         }
-        if let (Some(done), Some(diff)) = (&facts.verification, &facts.diff) {
-            let changed = |list: &TreePath| {
-                is_dependency_list(list) && diff.changes.iter().any(|change| change.path == *list)
-            };
-            let mut lists = done
-                .missing_modules
-                .iter()
-                .flat_map(|missing| &missing.lists);
-            if !lists.all(changed) {
-                self.problem(
-                    "judgement",
-                    bundle::EVENTS,
-                    "verification.completed names lists of dependencies that did not change",
-                );
-            }
+        self.missing_modules(rules, facts);
+    }
+
+    /// Lists that are named have changed, and since rules 5 they ask for what was not found.
+    fn missing_modules(&mut self, rules: Rules, facts: &Facts) {
+        let (Some(done), Some(diff)) = (&facts.verification, &facts.diff) else {
+            return;
+        };
+        let changes = diff.changes.iter().map(|change| &change.path);
+        let lists: BTreeSet<&TreePath> = changes.filter(|path| is_dependency_list(path)).collect();
+        let changed = |list: &TreePath| lists.contains(list);
+        let mut named = done
+            .missing_modules
+            .iter()
+            .flat_map(|missing| &missing.lists);
+        if !named.all(changed) {
+            self.problem(
+                "judgement",
+                bundle::EVENTS,
+                "verification.completed names lists of dependencies that did not change",
+            );
+        }
+        // A patch that held a secret is not in the bundle; such a run has failed for that.
+        let is_withheld = |finding: &Finding| finding.code == Code::SecretLeak;
+        let asked = &self.found.asked_for;
+        let asked_for =
+            |missing: &MissingModules| asked.accounts_for(&missing.modules, &missing.lists);
+        if rules >= Rules::Five
+            && !facts.findings.iter().any(is_withheld)
+            && !done.missing_modules.iter().all(asked_for)
+        {
+            self.problem(
+                "judgement",
+                bundle::EVENTS,
+                "verification.completed names modules that the patch does not ask for",
+            );
         }
     }
 }

@@ -35,6 +35,7 @@ use serde_json::Value;
 use crate::bundle;
 use crate::bundle::attest::Trust;
 use crate::bundle::report::Report;
+use crate::checks::missing_module::AskedFor;
 use crate::checks::test_log::FoundLog;
 use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
@@ -65,6 +66,8 @@ pub struct FoundBundle {
     pub documents: BTreeMap<String, Vec<u8>>,
     /// Paths `patch.diff` changes.
     pub patch_paths: Option<Result<BTreeSet<TreePath>, PatchError>>,
+    /// What it adds to lists of dependencies.
+    pub asked_for: AskedFor,
     /// Header and frames of `test.log`.
     pub test_log: Option<FoundLog>,
     /// Files that nothing lists, by name alone: not a byte of them was read.

@@ -5,9 +5,10 @@
 use super::{Documents, Verifier};
 use crate::bundle;
 use crate::checks::known_baseline::{KeptBaseline, Relying};
+use crate::containment::Containment;
 use crate::run::event::VerificationCompleted;
 use crate::run::rules::Rules;
-use crate::task::contract::{Contract, Control, Runner};
+use crate::task::contract::{Contract, Control, Label, Runner};
 
 impl Verifier<'_> {
     /// The baseline the chain says was relied on, where it is in the bundle and could have been.
@@ -18,21 +19,24 @@ impl Verifier<'_> {
         done: &VerificationCompleted,
     ) -> Option<KeptBaseline> {
         for name in [bundle::RELIED_BASELINE, bundle::RELIED_LOG] {
-            if self.found.files.contains_key(name) != done.relied.is_some() {
-                self.problem(
-                    "judgement",
-                    name,
-                    "is there without having been relied on, or missing although it was",
-                );
-            }
+            let what = match (self.found.files.contains_key(name), done.relied.is_some()) {
+                (true, false) => "is there without having been relied on",
+                (false, true) => "is missing although it was relied on",
+                (true, true) | (false, false) => continue,
+            };
+            self.problem("judgement", name, what);
         }
         let told = done.relied.as_ref()?;
-        if let Some(what) = wrong_use(rules, done) {
+        let contract = documents.contract.valid();
+        let by = ReliedBy {
+            label: contract.map(|contract| contract.label),
+            containment: documents.report.containment,
+        };
+        if let Some(what) = wrong_use(rules, &by, done) {
             self.problem("judgement", bundle::EVENTS, what);
         }
         let found = self.found.files.get(bundle::RELIED_BASELINE)?.sha256;
         let kept = self.parsed::<KeptBaseline>(bundle::RELIED_BASELINE)?;
-        let contract = documents.contract.valid();
         let report = &documents.report;
         let relying = Relying {
             run_id: &report.run_id,
@@ -62,10 +66,22 @@ fn runner(contract: &Contract) -> Option<Runner> {
     }
 }
 
+/// Who relies on an earlier baseline.
+struct ReliedBy {
+    label: Option<Label>,
+    containment: Containment,
+}
+
 /// Why this verification could not rely on an earlier baseline.
-fn wrong_use(rules: Rules, done: &VerificationCompleted) -> Option<&'static str> {
+fn wrong_use(rules: Rules, by: &ReliedBy, done: &VerificationCompleted) -> Option<&'static str> {
     if rules < Rules::Four {
         return Some("relies on an earlier baseline, which its rules do not know");
+    }
+    if rules >= Rules::Five && by.label != Some(Label::Try) {
+        return Some("relies on an earlier baseline and is no try");
+    }
+    if rules >= Rules::Five && by.containment == Containment::None {
+        return Some("relies on an earlier baseline and ran without a jail");
     }
     match &done.tests {
         None => Some("relies on an earlier baseline and compared nothing with it"),
@@ -76,5 +92,51 @@ fn wrong_use(rules: Rules, done: &VerificationCompleted) -> Option<&'static str>
             Some("relies on an earlier baseline and ran one")
         }
         Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::event::TestsCompared;
+    use crate::values::digest::Digest;
+
+    fn compared() -> VerificationCompleted {
+        let digest = Digest::of(b"");
+        VerificationCompleted {
+            tests: Some(TestsCompared {
+                ids_sha256: digest,
+                baseline_ids: 1,
+                verified_ids: 1,
+                not_seen: None,
+                missing_count: 0,
+                missing: Vec::new(),
+            }),
+            ..VerificationCompleted::nothing(digest)
+        }
+    }
+
+    #[test]
+    fn since_rules_5_only_a_try_in_a_jail_relies_on_an_earlier_baseline() {
+        use Containment::{Contained, None as Without, Strict};
+        for rules in Rules::ALL {
+            for label in [Some(Label::Try), Some(Label::Case), None] {
+                for containment in [Without, Contained, Strict] {
+                    let what = wrong_use(*rules, &ReliedBy { label, containment }, &compared());
+                    let want = match rules {
+                        Rules::One | Rules::Two | Rules::Three => Some("do not know"),
+                        Rules::Four => None,
+                        Rules::Five if label != Some(Label::Try) => Some("is no try"),
+                        Rules::Five if containment == Without => Some("without a jail"),
+                        Rules::Five => None,
+                    };
+                    let fits = match (what, want) {
+                        (Some(what), Some(want)) => what.contains(want),
+                        (what, want) => what == want,
+                    };
+                    assert!(fits, "{rules:?} {label:?} {containment:?}: {what:?}");
+                }
+            }
+        }
     }
 }

@@ -100,7 +100,9 @@ impl Verifier<'_> {
     fn asked_since_2(&mut self, rules: Rules, check: &str, artifact: &str, what: String) {
         match rules {
             Rules::One => self.not_re_derived(check, artifact, what),
-            Rules::Two | Rules::Three | Rules::Four => self.problem(check, artifact, what),
+            Rules::Two | Rules::Three | Rules::Four | Rules::Five => {
+                self.problem(check, artifact, what)
+            }
         }
     }
 
@@ -156,10 +158,10 @@ impl Verifier<'_> {
         }
         let message = format!("was signed at {signed}, and here it is only {now}");
         match rules {
-            Rules::Two | Rules::Three | Rules::Four if !times.is_own_clock => {
+            Rules::Two | Rules::Three | Rules::Four | Rules::Five if !times.is_own_clock => {
                 self.unknown("freshness", bundle::ATTESTATION, message);
             }
-            Rules::One | Rules::Two | Rules::Three | Rules::Four => {
+            Rules::One | Rules::Two | Rules::Three | Rules::Four | Rules::Five => {
                 self.not_re_derived("freshness", bundle::ATTESTATION, message);
             }
         }
@@ -346,7 +348,7 @@ fn wrong_finish(rules: Rules, report: &Report, times: Times) -> Option<String> {
     let finished = report.run_finished_at;
     let fits = match rules {
         Rules::One => finished >= last && finished <= signed,
-        Rules::Two | Rules::Three | Rules::Four => {
+        Rules::Two | Rules::Three | Rules::Four | Rules::Five => {
             finished == report::finish(report.run_started_at, last) && finished <= signed
         }
     };

@@ -59,7 +59,7 @@ impl EnvironmentKind {
         }
     }
 
-    /// A tool keeps it in its user's home, for all projects (`tool_home.rs`).
+    /// A tool keeps it in its user's home, for all projects (`tool_home/`).
     pub fn is_of_home(self) -> bool {
         matches!(
             self,
@@ -404,26 +404,34 @@ pub struct StateDigest(Hasher);
 
 impl StateDigest {
     pub fn take(&mut self, path: &[u8], seen: &Seen) {
-        // The length first, so that no name can imitate the next entry.
-        let line = format!(
-            "{:o} {} {} {:?} {:?} {} ",
-            seen.mode,
-            seen.size,
-            seen.inode,
-            seen.modified,
-            seen.changed,
-            path.len()
-        );
-        self.0.update(line.as_bytes());
-        self.0.update(path);
-        self.0.update(b"\n");
+        self.0.update(b"e");
+        self.0.update(&seen.mode.to_le_bytes());
+        self.0.update(&seen.size.to_le_bytes());
+        self.0.update(&seen.inode.to_le_bytes());
+        for (seconds, nanoseconds) in [seen.modified, seen.changed] {
+            self.0.update(&seconds.to_le_bytes());
+            self.0.update(&nanoseconds.to_le_bytes());
+        }
+        self.sized(path);
+    }
+
+    /// A directory, and the state of what lies directly in it.
+    pub fn take_directory(&mut self, path: &[u8], entries: &Digest) {
+        self.0.update(b"d");
+        self.0.update(&entries.to_bytes());
+        self.sized(path);
     }
 
     /// A name of a store in which names are made of content.
     pub fn take_name(&mut self, path: &[u8]) {
-        self.0.update(format!("{} ", path.len()).as_bytes());
+        self.0.update(b"n");
+        self.sized(path);
+    }
+
+    fn sized(&mut self, path: &[u8]) {
+        // The length first, so that no name can imitate the next entry.
+        self.0.update(&(path.len() as u64).to_le_bytes());
         self.0.update(path);
-        self.0.update(b"\n");
     }
 
     pub fn finish(self) -> Digest {

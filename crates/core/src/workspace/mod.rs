@@ -5,7 +5,7 @@
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times/` what of
 //!   it is still true of a copy, and which time each file of the copy gets
-//! - `tool_home.rs` what tools keep in their user's home; `tools.rs` variables that keep them honest
+//! - `tool_home/` what tools keep in their user's home; `tools.rs` variables that keep them honest
 //! - `near_tags.rs` tags that are taken over; `lfs.rs` pointers to large files
 //!
 //! Imports: values. Imported by the rooms above it.

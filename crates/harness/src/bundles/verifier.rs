@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::sums;
+use cto_core::checks::missing_module::AskedReader;
 use cto_core::checks::test_log::LogReader;
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::ids::RunId;
@@ -170,7 +171,9 @@ fn read_dir(dir: &Path, threads: usize, keep: Option<&str>) -> io::Result<FoundB
         let part = part?;
         found.files.extend(part.files);
         found.documents.extend(part.documents);
-        found.patch_paths = found.patch_paths.or(part.patch_paths);
+        if part.patch_paths.is_some() {
+            (found.patch_paths, found.asked_for) = (part.patch_paths, part.asked_for);
+        }
         found.test_log = found.test_log.or(part.test_log);
     }
     Ok(found)
@@ -234,14 +237,16 @@ fn take(
     }
     let mut hasher = Hasher::default();
     let mut bytes = 0;
-    let mut patch = (name == bundle::PATCH).then(PatchReader::default);
+    let mut patch =
+        (name == bundle::PATCH).then(|| (PatchReader::default(), AskedReader::default()));
     let mut log = (name == bundle::TEST_LOG).then(LogReader::default);
     let mut kept = (keep == Some(name.as_str())).then(Vec::new);
     files::read_chunks(content, length, |chunk| {
         hasher.update(chunk);
         bytes += chunk.len() as u64;
-        if let Some(patch) = &mut patch {
-            patch.feed(chunk);
+        if let Some((paths, asked)) = &mut patch {
+            paths.feed(chunk);
+            asked.feed(chunk);
         }
         if let Some(log) = &mut log {
             log.feed(chunk);
@@ -256,8 +261,9 @@ fn take(
     if let Some(log) = log {
         found.test_log = Some(log.finish());
     }
-    if let Some(patch) = patch {
-        found.patch_paths = Some(patch.finish_paths());
+    if let Some((paths, asked)) = patch {
+        found.patch_paths = Some(paths.finish_paths());
+        found.asked_for = asked.finish();
     }
     found.files.insert(
         name,

@@ -12,26 +12,26 @@ fn replaced(names: &HostNames, text: &str) -> String {
 
 #[test]
 fn whole_components_and_the_longest() {
-    let names = names("/home/me/work/app", "/home/me");
+    let names = names("/home/me/code/app", "/home/me");
     for (text, want) in [
-        ("/home/me/work/app", "{repo}"),
-        ("/home/me/work/app/src/x.py:3", "{repo}/src/x.py:3"),
-        ("in /home/me/work/app.", "in {repo}."),
-        ("in /home/me/work/app.\nnext", "in {repo}.\nnext"),
-        ("/home/me/work/app.egg-info", "~/work/app.egg-info"),
-        ("/home/me/work/app2", "~/work/app2"),
-        ("/home/me/work/app-old/x", "~/work/app-old/x"),
-        ("/home/me/work/appé", "~/work/appé"),
-        ("/home/me/work/", "~/work/"),
+        ("/home/me/code/app", "{repo}"),
+        ("/home/me/code/app/src/x.py:3", "{repo}/src/x.py:3"),
+        ("in /home/me/code/app.", "in {repo}."),
+        ("in /home/me/code/app.\nnext", "in {repo}.\nnext"),
+        ("/home/me/code/app.egg-info", "~/code/app.egg-info"),
+        ("/home/me/code/app2", "~/code/app2"),
+        ("/home/me/code/app-old/x", "~/code/app-old/x"),
+        ("/home/me/code/appé", "~/code/appé"),
+        ("/home/me/code/", "~/code/"),
         ("/home/me2/x /home/mel", "/home/me2/x /home/mel"),
-        ("-I/home/me/work/app/inc", "-I{repo}/inc"),
-        ("file:///home/me/work/app", "file://{repo}"),
-        ("a=/home/me;b='/home/me/work/app'", "a=~;b='{repo}'"),
-        (r#"{"cwd":"/home/me/work/app"}"#, r#"{"cwd":"{repo}"}"#),
-        (r"x\n/home/me/work/app\n", r"x\n{repo}\n"),
-        ("~/work/app/x ~/work/apple", "{repo}/x ~/work/apple"),
-        ("home/me/work/app", "home/me/work/app"),
-        ("/home/me/work/app/home/me/work/app", "{repo}{repo}"),
+        ("-I/home/me/code/app/inc", "-I{repo}/inc"),
+        ("file:///home/me/code/app", "file://{repo}"),
+        ("a=/home/me;b='/home/me/code/app'", "a=~;b='{repo}'"),
+        (r#"{"cwd":"/home/me/code/app"}"#, r#"{"cwd":"{repo}"}"#),
+        (r"x\n/home/me/code/app\n", r"x\n{repo}\n"),
+        ("~/code/app/x ~/code/apple", "{repo}/x ~/code/apple"),
+        ("home/me/code/app", "home/me/code/app"),
+        ("/home/me/code/app/home/me/code/app", "{repo}{repo}"),
     ] {
         assert_eq!(replaced(&names, text), want, "{text}");
     }
@@ -124,9 +124,9 @@ fn documents_of_ours_keep_paths_of_trees_and_words_of_the_operator() {
 
 #[test]
 fn a_home_in_the_repository_is_the_home() {
-    let names = names("/work/app", "/work/app/home");
+    let names = names("/srv/app", "/srv/app/home");
     assert_eq!(
-        replaced(&names, "/work/app/home/x /work/app/src"),
+        replaced(&names, "/srv/app/home/x /srv/app/src"),
         "~/x {repo}/src"
     );
 }
@@ -135,14 +135,14 @@ proptest! {
     #[test]
     fn nothing_is_left_and_nothing_else_is_lost(
         pieces in prop::collection::vec(prop::sample::select(vec![
-            "/home/me/work", "/home/me", "/home", " ", "x", "/", ".", "\n", "-", "é", "/work",
+            "/home/me/app", "/home/me", "/home", " ", "x", "/", ".", "\n", "-", "é", "/app",
         ]), 0..24),
     ) {
-        let names = names("/home/me/work", "/home/me");
+        let names = names("/home/me/app", "/home/me");
         let text = pieces.concat();
         let out = replaced(&names, &text);
         prop_assert_eq!(names.find(b"", out.as_bytes()), []);
-        let back = out.replace("{repo}", "/home/me/work").replace('~', "/home/me");
+        let back = out.replace("{repo}", "/home/me/app").replace('~', "/home/me");
         prop_assert_eq!(back, text);
     }
 }

@@ -93,6 +93,14 @@ pub fn random_name(length: usize) -> Result<String, Failure> {
         .collect())
 }
 
+/// Begins the name of a directory below `work/` that goes with the process that made it.
+pub const LOOK: &str = "look-";
+
+/// A name for one. What a process that is gone left under such a name is swept.
+pub fn look_name() -> Result<String, Failure> {
+    Ok(format!("{LOOK}{}-{}", std::process::id(), random_name(12)?))
+}
+
 /// The ending of a run id: two digits for the millisecond, so that names sort in time, and six of
 /// chance.
 pub fn run_suffix(started: Utc) -> Result<String, Failure> {

@@ -317,7 +317,7 @@ mod tests {
         refused(Path::new("tools/git"), "no absolute path");
         refused(&lab.dir.path().join("none"), "cannot be looked at");
         refused(lab.dir.path(), "no regular file");
-        refused(&lab.program("state/work/x/git"), "keeps its state");
+        refused(&lab.program("state/copies/git"), "keeps its state");
         let open = lab.program("open/git");
         fs::set_permissions(open.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
         refused(&open, "everybody may write");

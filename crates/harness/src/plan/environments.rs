@@ -102,7 +102,7 @@ pub fn gather(
         false => LookAtHomes {
             contract,
             tree: &tree,
-            top,
+            view,
             host,
             env,
             home,

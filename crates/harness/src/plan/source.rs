@@ -19,7 +19,7 @@ use crate::host::places::Places;
 use crate::host::{Env, Home, programs};
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git::{SourceRepo, operators_excludes};
+use crate::workspace::git::{OperatorsExcludes, SourceRepo};
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
 
@@ -37,12 +37,12 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     let git = programs::git(env, home).map_err(|none| none.to_string())?;
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
-    let repo = SourceRepo::open(&git, path, ours.path())
-        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?
-        .seen_by(env.path("HOME").as_deref());
-    let excludes = env
-        .path("HOME")
-        .and_then(|home| operators_excludes(&git, &home));
+    let at_home = env.path("HOME");
+    let excludes = at_home.as_deref();
+    let excludes = excludes.map(|home| OperatorsExcludes::ask(&git, home));
+    let repo = SourceRepo::open(&git, path, ours.path(), at_home.as_deref())
+        .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
+    let excludes = excludes.and_then(OperatorsExcludes::answer);
     let look = repo
         .look(excludes.as_deref())
         .map_err(|error| words(&error))?;

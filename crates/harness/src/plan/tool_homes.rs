@@ -1,8 +1,9 @@
 //! What tools keep in the operator's home, as a plan needs it: called for by the repository's files
-//! or by a command, found, looked at and decided about (`core/workspace/tool_home.rs`).
+//! or by a command, found, looked at and decided about (`core/workspace/tool_home/`).
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -14,26 +15,23 @@ use cto_core::task::contract::Contract;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::{EnvironmentKind, EnvironmentUse};
 use cto_core::workspace::tool_home::{
-    InHome, PartFacts, TOOL_HOMES, ToolHome, decide_part, matches, maven_own,
+    InHome, PartFacts, TOOL_HOMES, ToolHome, decide_part, matches, maven,
 };
 use cto_core::workspace::tree::Tree;
 
 use crate::host::places::Places;
-use crate::host::{Env, Home, files};
+use crate::host::{Env, Home};
+use crate::plan::source::SourceView;
 use crate::workspace::environments::homes;
 use crate::workspace::environments::probe;
 use crate::workspace::environments::state;
 use crate::workspace::on_disk::locate;
 
-/// Where Maven keeps packages, below its home.
-const PACKAGES: &str = "repository";
-
 /// What a look needs to know.
 pub struct LookAtHomes<'a> {
     pub contract: &'a Contract,
     pub tree: &'a Tree,
-    /// The top of the work tree.
-    pub top: &'a Path,
+    pub view: &'a SourceView,
     pub host: &'a HostFacts,
     pub env: &'a Env,
     pub home: &'a Home,
@@ -43,15 +41,18 @@ pub struct LookAtHomes<'a> {
 impl LookAtHomes<'_> {
     /// Everything that is called for and there, carried or not.
     pub fn gather(&self) -> Vec<Environment> {
+        let called_for = |row: &&ToolHome| row.is_called_for(self.tree.keys(), self.commands());
+        let rows = TOOL_HOMES.iter().filter(called_for);
+        rows.flat_map(|row| self.parts_of(row)).collect()
+    }
+
+    fn commands(&self) -> impl Iterator<Item = &str> {
         let commands = [
             &self.contract.setup,
             &self.contract.verification_commands,
             &self.contract.hidden_verification.commands,
         ];
-        let commands = || commands.into_iter().flatten().map(String::as_str);
-        let called_for = |row: &&ToolHome| row.is_called_for(self.tree.keys(), commands());
-        let rows = TOOL_HOMES.iter().filter(called_for);
-        rows.flat_map(|row| self.parts_of(row)).collect()
+        commands.into_iter().flatten().map(String::as_str)
     }
 
     fn parts_of(&self, row: &ToolHome) -> Vec<Environment> {
@@ -71,13 +72,13 @@ impl LookAtHomes<'_> {
     }
 
     fn decide(&self, row: &ToolHome, root: &Path, part: &str) -> Environment {
-        let wholly = part.is_empty();
+        let (wholly, top) = (part.is_empty(), &self.view.repo.top);
         let place = if wholly {
             root.to_owned()
         } else {
             root.join(part)
         };
-        let own = (row.kind == EnvironmentKind::MavenHome && part == PACKAGES)
+        let own = (row.kind == EnvironmentKind::MavenHome && part == homes::PACKAGES)
             .then(|| self.built_by_maven());
         let own_known = !matches!(own, Some(None));
         let covered = row.covered.iter().map(PathBuf::from);
@@ -90,7 +91,7 @@ impl LookAtHomes<'_> {
             .collect();
         let granted = self.granted(row, root, &place);
         let mut facts = PartFacts {
-            in_repository: place.starts_with(self.top) || self.top.starts_with(root),
+            in_repository: place.starts_with(top) || top.starts_with(root),
             granted: granted.is_some(),
             readable: true,
             foreign: false,
@@ -153,21 +154,21 @@ impl LookAtHomes<'_> {
         self.places.named(place, false, &[]).ok()
     }
 
-    /// What the repository builds itself; none where one of its files does not say so.
+    /// What the repository builds itself, by the files that are copied and not by those of the work
+    /// tree; none where they do not say so.
     fn built_by_maven(&self) -> Option<BTreeSet<TreePath>> {
-        const MOST: u64 = 1 << 20;
-        let is_pom = |path: &&TreePath| {
-            let bytes = path.as_bytes();
-            bytes == b"pom.xml" || bytes.ends_with(b"/pom.xml")
+        let mut texts = Vec::new();
+        let mut take = |path: &TreePath, _, content: &mut dyn Read| {
+            texts.push((path.clone(), homes::description(content)?));
+            Ok(())
         };
-        let poms: Vec<Option<String>> = self
-            .tree
-            .keys()
-            .filter(is_pom)
-            .map(|path| files::read_limited(&locate(self.top, path), MOST).ok())
-            .map(|bytes| String::from_utf8(bytes?).ok())
-            .collect();
-        maven_own(poms.iter().map(Option::as_deref))
+        let (repo, tree) = (&self.view.repo, &self.view.look.tree);
+        repo.files_of(tree, &maven::counts, &mut take).ok()?;
+        let texts = texts.iter().map(|(path, text)| (path, text.as_deref()));
+        let given = self.contract.variables.get("MAVEN_ARGS");
+        let given = given.map(|words| format!("mvn {words}"));
+        let commands = self.commands().chain(given.as_deref());
+        maven::own(texts, self.tree.keys(), commands)
     }
 }
 

@@ -13,14 +13,14 @@ use cto_core::containment::masks;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::{Kept, Manifest, checkout_key, surplus_checkouts};
-use cto_core::workspace::tree::{self, Tree};
+use cto_core::workspace::tree::{self, Entry, Tree};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::host::files;
 use crate::host::programs::Program;
 use crate::host::{self, Home};
 use crate::workspace::WorkspaceError;
-use crate::workspace::git::{Commit, Edit, HarnessRepo, SourceRepo, Submodule};
+use crate::workspace::git::{Commit, Edit, HarnessRepo, ObjectFormat, SourceRepo, Submodule};
 use crate::workspace::on_disk::{self, Content};
 use crate::workspace::work_tree;
 
@@ -51,8 +51,7 @@ fn checkouts(home: &Home) -> PathBuf {
 
 /// Only what git would call a tree becomes a name.
 fn names_begin(git_tree: &str) -> Option<String> {
-    let is_id = git_tree.len() == 40 && git_tree.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| format!("{git_tree}-{FORMAT}-"))
+    ObjectFormat::of_id(git_tree).map(|_| format!("{git_tree}-{FORMAT}-"))
 }
 
 /// The tree, what of it the `.git` in the checkout does not hold, and the state of the work tree
@@ -318,12 +317,13 @@ fn lay_out(
     wanted: &Wanted<'_>,
 ) -> Result<Option<Digest>, WorkspaceError> {
     let place = dir.join("tree");
-    let repo = HarnessRepo::init(git, &dir.join("harness.git"))?;
+    let repo = HarnessRepo::init(git, &dir.join("harness.git"), source.format)?;
     let (tree, commit, submodules) = copy_head(source, &repo, &place, wanted)?;
     let io = WorkspaceError::Io;
     let rules = dir.join("rules");
     fs::create_dir(&rules).map_err(io)?;
-    for (path, entry) in tree.iter().filter(|(path, _)| on_disk::holds_rules(path)) {
+    let holds_rules = |(path, entry): &(&TreePath, &Entry)| on_disk::holds_rules(path, entry);
+    for (path, entry) in tree.iter().filter(holds_rules) {
         on_disk::write_entry(
             &rules,
             path,

@@ -66,7 +66,8 @@ impl Workspace {
     }
 
     /// Tells it when the staged files were written, once they have their times. Only for a copy in
-    /// which nothing ran yet: git of ours reads none of what others could have left there.
+    /// which nothing ran yet: git of ours reads none of what others could have left there, and what a
+    /// command wrote over is not what was measured.
     pub fn tell_git(&self, copy: &PrivateCopy, measured: &Measured) -> Result<(), WorkspaceError> {
         let masked = |path: &TreePath| self.checks_git.masked.iter().any(|(at, _)| at == path);
         let changed = measured.changes.iter().map(|change| &change.path);

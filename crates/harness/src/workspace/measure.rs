@@ -17,7 +17,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::workspace::change::{Change, ChangeKind};
-use cto_core::workspace::tree::{self, Tree};
+use cto_core::workspace::tree::{self, Entry, Tree};
 
 use crate::evidence::secrets::PatchHits;
 use crate::evidence::{EvidenceError, OpenBundle};
@@ -45,6 +45,13 @@ pub struct Measured {
     pub(super) commit: Commit,
 }
 
+/// What was found where submodules belong.
+#[derive(Default)]
+struct InModules {
+    odd: Vec<TreePath>,
+    scratch: ScratchCount,
+}
+
 impl Workspace {
     /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
     pub fn measure(
@@ -57,11 +64,12 @@ impl Workspace {
         fs::set_permissions(self.copy.changed_dir(), Permissions::from_mode(0o755))
             .map_err(WorkspaceError::Io)?;
         let mut walked = self.walk().map_err(WorkspaceError::Io)?;
-        let misplaced = misplaced(&self.in_submodules(&mut walked));
+        let in_modules = self.in_submodules(plan, &mut walked)?;
+        let misplaced = misplaced(&in_modules.odd);
         let mut recorded = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &recorded)?;
         recorded.retain(|change| !scratch.contains(&change.path));
-        let mut count = ScratchCount::default();
+        let mut count = in_modules.scratch;
         let mut tree = walked.tree.clone();
         for entry in scratch.iter().filter_map(|path| tree.remove(path)) {
             count.count += 1;
@@ -130,27 +138,40 @@ impl Workspace {
 
     /// What is not as it came along where a submodule belongs: no patch of this repository can carry
     /// it.
-    fn in_submodules(&self, walked: &mut Walked) -> Vec<TreePath> {
+    ///
+    /// What a build leaves there and a submodule's own rules ignore is scratch, as it is at home;
+    /// never a forbidden path, and never what came along.
+    fn in_submodules(&self, plan: &Plan, walked: &mut Walked) -> Result<InModules, WorkspaceError> {
         let submodules = self.submodules();
+        let mut found = InModules::default();
         if submodules.is_empty() {
-            return Vec::new();
+            return Ok(found);
         }
-        let at_or_below = |path: &TreePath, place: &TreePath| {
-            let rest = path.as_bytes().strip_prefix(place.as_bytes());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-        };
-        // A file or link in the place of a directory around one hides it just as well.
-        let within = |path: &TreePath| {
-            let mut all = submodules.iter();
-            all.any(|module| at_or_below(path, module) || at_or_below(module, path))
-        };
+        let within = |path: &TreePath| is_within(path, &submodules);
         let came = &self.modules.files;
-        let found = walked.tree.iter().filter(|(path, _)| within(path));
-        let other = found.filter(|(path, entry)| came.get(*path) != Some(*entry));
+        let there = walked.tree.iter().filter(|(path, _)| within(path));
+        let other = there.filter(|(path, entry)| came.get(*path) != Some(*entry));
+        let other: Vec<(&TreePath, &Entry)> = other.collect();
+        let new = other.iter().filter(|(path, _)| !came.contains_key(*path));
+        let new: Vec<TreePath> = new.map(|(path, _)| (*path).clone()).collect();
+        let mut scratch = self.modules.ignored(&self.repo, &new, &self.work)?;
+        let contract = &plan.contract;
+        scratch.retain(|path| {
+            let standing = path_standing(path, &contract.allowed_paths, &contract.forbidden_paths);
+            standing != PathStanding::Forbidden
+        });
+        for (path, entry) in other {
+            if scratch.contains(path) {
+                found.scratch.count += 1;
+                found.scratch.bytes += entry.bytes;
+            } else {
+                found.odd.push(path.clone());
+            }
+        }
         let gone = came.keys().filter(|path| !walked.tree.contains_key(*path));
-        let odd = other.map(|(path, _)| path).chain(gone).cloned().collect();
+        found.odd.extend(gone.cloned());
         walked.tree.retain(|path, _| !within(path));
-        odd
+        Ok(found)
     }
 
     /// New paths the baseline's ignore rules cover, and the engine's own folders. Forbidden paths
@@ -181,7 +202,9 @@ impl Workspace {
     }
 
     fn ignored(&self, new: &[TreePath]) -> Result<Vec<TreePath>, WorkspaceError> {
-        if new.is_empty() || !self.baseline().keys().any(on_disk::holds_rules) {
+        let baseline = self.baseline();
+        let mut all = baseline.iter();
+        if new.is_empty() || !all.any(|(path, entry)| on_disk::holds_rules(path, entry)) {
             return Ok(Vec::new());
         }
         // The engine may have changed its own rules: ask a copy that holds the baseline's.
@@ -190,7 +213,11 @@ impl Workspace {
             Start::Fixture { .. } | Start::Commit { .. } => self.work.join("rules"),
         };
         if !rules.exists() {
-            self.fresh_copy(&rules, &on_disk::holds_rules)?;
+            let wanted = |path: &TreePath| {
+                let entry = baseline.get(path);
+                entry.is_some_and(|entry| on_disk::holds_rules(path, entry))
+            };
+            self.fresh_copy(&rules, &wanted)?;
         }
         Ok(self.repo.ignored(&rules, new)?)
     }
@@ -293,7 +320,7 @@ impl Workspace {
             return Ok(());
         }
         let mut walked = self.walk().map_err(WorkspaceError::Io)?;
-        let misplaced = self.in_submodules(&mut walked);
+        let misplaced = self.in_submodules(plan, &mut walked)?.odd;
         let changes = tree::tree_changes(self.baseline(), &walked.tree);
         let scratch = self.scratch(plan, &changes)?;
         let names = |which: &dyn Fn(&TreePath) -> bool| -> Vec<String> {
@@ -317,7 +344,8 @@ impl Workspace {
     /// The workspace once more, after verification: nobody may have touched it since.
     pub fn unchanged_since(&self, measured: &Measured) -> Result<Option<Finding>, WorkspaceError> {
         let mut now = self.walk().map_err(WorkspaceError::Io)?;
-        self.in_submodules(&mut now);
+        let submodules = self.submodules();
+        now.tree.retain(|path, _| !is_within(path, &submodules));
         let changed = tree::tree_changes(&measured.everything, &now.tree);
         Ok((!changed.is_empty()).then(|| {
             let paths = changed
@@ -332,6 +360,17 @@ impl Workspace {
             }
         }))
     }
+}
+
+/// Does a path lie where a submodule belongs? A file or link in the place of a directory around one
+/// hides it just as well.
+fn is_within(path: &TreePath, submodules: &[&TreePath]) -> bool {
+    let at_or_below = |path: &TreePath, place: &TreePath| {
+        let rest = path.as_bytes().strip_prefix(place.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    };
+    let mut all = submodules.iter();
+    all.any(|module| at_or_below(path, module) || at_or_below(module, path))
 }
 
 fn misplaced(paths: &[TreePath]) -> Option<Finding> {

@@ -132,7 +132,8 @@ impl Workspace {
 
     fn plain(from: &MadeFrom<'_>, source: Option<&SourceRepo>) -> Result<Self, WorkspaceError> {
         let dir = from.work.join(PLAIN);
-        let repo = HarnessRepo::init(from.git, &from.work.join("harness.git"))?;
+        let format = source.map(|source| source.format).unwrap_or_default();
+        let repo = HarnessRepo::init(from.git, &from.work.join("harness.git"), format)?;
         let (mut work_tree, dated) = (None, on_disk::some_time_ago());
         let (baseline_commit, start) = match source {
             Some(source) => {
@@ -209,6 +210,7 @@ impl Workspace {
             from.git,
             &from.work.join("harness.git"),
             &checkout.objects(),
+            source.format,
         )?;
         let overlay = Overlay::fresh(checkout.clone(), &from.work.join(OVERLAY))
             .map_err(WorkspaceError::Io)?;

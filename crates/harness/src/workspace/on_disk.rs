@@ -161,9 +161,9 @@ pub fn write_entry(
     Ok(entry)
 }
 
-/// Does this file hold ignore rules?
-pub fn holds_rules(path: &TreePath) -> bool {
-    path.as_bytes().ends_with(b".gitignore")
+/// Does this file hold ignore rules? Git follows no link to some.
+pub fn holds_rules(path: &TreePath, entry: &Entry) -> bool {
+    path.as_bytes().ends_with(b".gitignore") && entry.kind != FileKind::Symlink
 }
 
 /// A time older than an index that will be written: git reads again what is as young as its index.

@@ -16,10 +16,8 @@ impl OwnDir {
     }
 
     pub fn make(home: &Home) -> io::Result<Self> {
-        let name = host::random_name(12).map_err(|failure| io::Error::other(failure.what))?;
-        let dir = home
-            .work()
-            .join(format!("{LOOK}{}-{name}", std::process::id()));
+        let name = host::look_name().map_err(|failure| io::Error::other(failure.what))?;
+        let dir = home.work().join(name);
         host::make_private_dir(&dir)?;
         Ok(Self(dir))
     }
@@ -32,8 +30,6 @@ impl Drop for OwnDir {
     }
 }
 
-const LOOK: &str = "look-";
-
 /// Removes what looks left behind whose process is gone.
 pub fn sweep(home: &Home) {
     for entry in std::fs::read_dir(home.work())
@@ -42,9 +38,9 @@ pub fn sweep(home: &Home) {
         .flatten()
     {
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Exactly a name that `make` gives; anything like it may be somebody else's.
+        // Exactly a name that is given; anything like it may be somebody else's.
         let owner = name
-            .strip_prefix(LOOK)
+            .strip_prefix(host::LOOK)
             .and_then(|rest| rest.split_once('-'))
             .filter(|(_, random)| random.len() == 12 && !random.contains('-'))
             .and_then(|(pid, _)| pid.parse::<u32>().ok());

@@ -5,6 +5,9 @@ use super::*;
 use crate::checks::runner_output::Heard;
 use crate::checks::test_ids::Tally;
 
+#[path = "chosen_tests.rs"]
+mod chosen;
+
 fn paths(names: &[&str]) -> Vec<TreePath> {
     names.iter().map(|name| TreePath::new(*name)).collect()
 }

@@ -6,7 +6,7 @@
 //! runner; hidden checks are the stronger form.
 //!
 //! - this file: a kit, and those of cargo and node; `python.rs` the failing tests of Python, as data
-//! - `reading.rs` was what was added red?
+//! - `reading.rs` did the added tests fail?
 
 mod python;
 mod reading;
@@ -37,13 +37,29 @@ pub struct Kit {
     each: u64,
 }
 
+impl Kit {
+    /// For a change that has no part in which tests run: what was left out, the project leaves out.
+    #[must_use]
+    pub fn with_the_projects_own_choice(mut self) -> Self {
+        for place in &mut self.places {
+            place.may_be_left_out = true;
+        }
+        self
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Place {
+    /// The file, in the tree.
+    path: String,
     tests: Vec<Test>,
     /// A file of our own at the top of the tree.
     is_own: bool,
     /// A runner that finds that one finds this too.
     is_beside: bool,
+    /// Ours may be left out of it where others run: a command chooses single tests of it, or it is
+    /// not where pytest looks for tests, and something else of it was run.
+    may_be_left_out: bool,
 }
 
 /// Test files that get every kind of failing test. Of more than these each gets a part, and every
@@ -87,45 +103,103 @@ fn python_edits(
     commands: &[String],
 ) -> (Vec<Edit>, Vec<Place>) {
     let (mut edits, mut places) = (Vec::new(), Vec::new());
+    let named = named_directories(commands);
     let name = |number: usize| format!("test_cto_control_{nonce}_{number}.py");
-    for (number, directory) in own_directories(runner, baseline).into_iter().enumerate() {
+    let own = own_directories(runner, baseline, &named);
+    for (number, directory) in own.into_iter().enumerate() {
         let (text, tests) = python::tests(runner, nonce, number, Share::Whole);
         let path = format!("{directory}{}", name(number));
-        edits.push(Edit::Create { path, text });
         places.push(Place {
+            path: path.clone(),
             tests,
             is_own: directory.is_empty(),
             is_beside: false,
+            may_be_left_out: true,
         });
+        edits.push(Edit::Create { path, text });
     }
     let files: Vec<&TreePath> = baseline
         .iter()
         .filter(|path| is_python_test(path))
         .collect();
+    // Files below a directory that a command names share the kit among themselves: others may not
+    // run at all.
+    let below = |path: &TreePath| is_below(&path.to_string(), &named);
+    let chosen = files.iter().filter(|path| below(path)).count();
+    let (mut among_chosen, mut among_all) = (0, 0);
     // By chance, so that nobody knows which file has which.
     let first = nonce.bytes().map(usize::from).sum::<usize>();
-    for (index, path) in files.iter().enumerate() {
+    for path in &files {
         let text = path.to_string();
         let is_named = commands.iter().any(|command| command.contains(&text));
+        let (index, count) = match below(path) {
+            true => (&mut among_chosen, chosen),
+            false => (&mut among_all, files.len()),
+        };
         let share = match runner {
-            Runner::Pytest if files.len() > WHOLE && !is_named => Share::Part {
-                number: first + index,
-                of: (files.len() / 2).min(PARTS),
+            Runner::Pytest if count > WHOLE && !is_named => Share::Part {
+                number: first + *index,
+                of: (count / 2).min(PARTS),
             },
             _ => Share::Whole,
         };
-        let (text, tests) = python::tests(runner, nonce, places.len(), share);
+        *index += 1;
+        let single = format!("{}::", String::from_utf8_lossy(file_name(path)));
+        let (added, tests) = python::tests(runner, nonce, places.len(), share);
         edits.push(Edit::Append {
             path: (*path).clone(),
-            text: format!("\n\n{text}"),
+            text: format!("\n\n{added}"),
         });
         places.push(Place {
+            path: text,
             tests,
             is_own: false,
             is_beside: !path.as_bytes().contains(&b'/') && finds(runner, path),
+            may_be_left_out: !finds(runner, path)
+                || chooses_by_name(commands)
+                || commands.iter().any(|command| command.contains(&single)),
         });
     }
     (edits, places)
+}
+
+/// Does a command choose tests by what they are called or marked as?
+fn chooses_by_name(commands: &[String]) -> bool {
+    commands.iter().any(|command| {
+        let mut words = command.split_whitespace();
+        // An `-m` before it is Python's own.
+        words.any(|word| word.ends_with("pytest") || word.ends_with("py.test"))
+            && words.any(|word| {
+                let word = word.trim_start_matches(['"', '\'']);
+                ["-k", "-m"].iter().any(|flag| word.starts_with(flag))
+                    || ["--deselect", "--lf", "--last-failed", "--sw", "--stepwise"]
+                        .iter()
+                        .any(|flag| word.starts_with(flag))
+            })
+    })
+}
+
+/// Words of commands that may be directories, as they stand in a tree. The top is none: it says
+/// nothing.
+fn named_directories(commands: &[String]) -> Vec<String> {
+    const LEFT_OUT: [&str; 3] = ["--ignore", "--ignore-glob", "--deselect"];
+    let mut found = Vec::new();
+    for command in commands {
+        let signs = |c: char| c.is_whitespace() || ";&|()\"'".contains(c);
+        let mut before = "";
+        for word in command.split(signs).filter(|word| !word.is_empty()) {
+            let dir = word.trim_start_matches("./").trim_end_matches('/');
+            if !matches!(dir, "" | ".") && !word.starts_with('-') && !LEFT_OUT.contains(&before) {
+                found.push(format!("{dir}/"));
+            }
+            before = word;
+        }
+    }
+    found
+}
+
+fn is_below(path: &str, directories: &[String]) -> bool {
+    directories.iter().any(|dir| path.starts_with(dir))
 }
 
 /// Would a runner find this file by itself, unless it is told otherwise?
@@ -137,9 +211,9 @@ fn finds(runner: Runner, path: &TreePath) -> bool {
     }
 }
 
-/// The top, and for pytest, which is often told where its tests are, the uppermost directories of
-/// them.
-fn own_directories(runner: Runner, baseline: &[TreePath]) -> Vec<String> {
+/// The top, and for pytest, which is often told where its tests are, directories of them: those that
+/// a command names, and then the uppermost.
+fn own_directories(runner: Runner, baseline: &[TreePath], named: &[String]) -> Vec<String> {
     let mut found = vec![String::new()];
     if runner == Runner::Pytest {
         let tests = baseline.iter().filter(|path| is_python_test(path));
@@ -148,7 +222,8 @@ fn own_directories(runner: Runner, baseline: &[TreePath]) -> Vec<String> {
             .map(|path| path.to_string())
             .filter_map(|path| Some(path[..=path.rfind('/')?].to_owned()))
             .collect();
-        below.sort_by_key(|directory| (directory.matches('/').count(), directory.clone()));
+        let order = |dir: &String| (!is_below(dir, named), dir.matches('/').count(), dir.clone());
+        below.sort_by_cached_key(order);
         below.dedup();
         found.extend(below.into_iter().take(DIRECTORIES));
     }
@@ -190,7 +265,7 @@ fn cargo_edits(nonce: &str, baseline: &[TreePath], commands: &[String]) -> Vec<E
                 text: RUST_FAILURES.into(),
             });
         }
-        let is_named = named.iter().any(|name| is_at(&text, name));
+        let is_named = named.iter().any(|name| is_program(&text, name));
         if is_named || IN_CRATE.iter().any(|name| is_at(&text, name)) {
             let inside = format!("\n#[cfg(test)]\nmod cto_control_{nonce} {{\n{RUST_FAILURES}}}\n");
             edits.push(Edit::Append {
@@ -202,9 +277,9 @@ fn cargo_edits(nonce: &str, baseline: &[TreePath], commands: &[String]) -> Vec<E
     edits
 }
 
-/// The files of test programs that commands choose by `--test NAME`.
+/// The names of test programs that commands choose by `--test NAME`.
 fn test_programs(commands: &[String]) -> Vec<String> {
-    let mut files = Vec::new();
+    let mut names = Vec::new();
     for command in commands {
         let mut words = command.split_whitespace();
         while let Some(word) = words.next() {
@@ -213,11 +288,42 @@ fn test_programs(commands: &[String]) -> Vec<String> {
                 Some(rest) => rest.strip_prefix('='),
                 None => None,
             };
-            let name = name.map(|name| name.trim_matches(['\'', '"']));
-            files.extend(name.map(|name| format!("tests/{name}.rs")));
+            names.extend(name.map(|name| name.trim_matches(['\'', '"']).to_owned()));
         }
     }
-    files
+    names
+}
+
+/// Is this the file of such a program, in any package? Cargo knows two layouts, and names may be
+/// patterns.
+fn is_program(path: &str, name: &str) -> bool {
+    path.match_indices("tests/").any(|(at, tests)| {
+        let (before, file) = (&path[..at], &path[at + tests.len()..]);
+        let program = file
+            .strip_suffix("/main.rs")
+            .or_else(|| file.strip_suffix(".rs"));
+        (before.is_empty() || before.ends_with('/'))
+            && program.is_some_and(|program| !program.contains('/') && fits(name, program))
+    })
+}
+
+/// Does a pattern with `*` and `?` fit a name?
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut letters = pattern.chars();
+    match letters.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+            let rest = letters.as_str();
+            starts.into_iter().any(|at| fits(rest, &name[at..]))
+        }
+        Some(wanted) => {
+            let mut others = name.chars();
+            let other = others.next();
+            (other == Some(wanted) || (wanted == '?' && other.is_some()))
+                && fits(letters.as_str(), others.as_str())
+        }
+    }
 }
 
 /// Where failing tests are put into a crate itself.

@@ -1,7 +1,7 @@
-//! Was what was added red? Read from what a runner says of single tests where it says that, else from
+//! Did the added tests fail? Read from what a runner says of single tests where it says that, else from
 //! its counts. What is read can turn a pass into a failure, never the reverse.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::python::{Form, Test, prefix};
 use super::{Edit, IN_CRATE, Kit, Place, is_at};
@@ -57,14 +57,14 @@ impl Kit {
     fn python(&self, heard: &[Heard], output: &str) -> Count {
         let named = self.heard(heard);
         if !named.is_empty() {
-            let (expected, red) = self.weigh(&named);
+            let (expected, red) = self.weigh(&named, &self.passed_over(heard, &named));
             return Count {
                 expected,
                 reported: Some(red),
             };
         }
         // A runner that cannot be heard still names its failures, and counts them.
-        let (expected, red) = self.weigh(&self.printed(output));
+        let (expected, red) = self.weigh(&self.printed(output), &BTreeSet::new());
         Count {
             expected,
             reported: python_count(self.runner, output).map(|count| count.min(red)),
@@ -75,10 +75,11 @@ impl Kit {
     ///
     /// A place where nothing of ours came was not run: a selection, a directory that is not
     /// searched. But one that found the file at the top has searched that directory, and so must
-    /// have found every test file beside it. Where something came, all of it must be red. A fixture
-    /// of the project may keep a test from running at all: that is red as well, if somewhere all
-    /// functions, or all methods, failed in themselves.
-    fn weigh(&self, named: &Named) -> (u64, u64) {
+    /// have found every test file beside it; and a file whose other tests ran was not left out. Where
+    /// something came, all of it must be red. A fixture of the project may keep a test from running
+    /// at all: that is red as well, if somewhere all functions, or all methods, failed in
+    /// themselves.
+    fn weigh(&self, named: &Named, passed_over: &BTreeSet<usize>) -> (u64, u64) {
         let seen = |place: usize, test: &Test| {
             let name = (place, test.name.clone());
             named.get(&name).copied().unwrap_or_default()
@@ -102,7 +103,7 @@ impl Kit {
             });
         let (mut expected, mut red) = (0, 0);
         for (at, place) in self.places.iter().enumerate() {
-            let is_due = came(&at) || (own_ran && place.is_beside);
+            let is_due = came(&at) || (own_ran && place.is_beside) || passed_over.contains(&at);
             if !is_due {
                 continue;
             }
@@ -121,6 +122,54 @@ impl Kit {
             return (most.unwrap_or(1) as u64, 0);
         }
         (expected, red)
+    }
+
+    /// Test files of pytest in which the project's own tests ran and none of ours did, although some
+    /// of ours ran elsewhere. Where a command chooses single tests, that is what it asked for.
+    fn passed_over(&self, heard: &[Heard], named: &Named) -> BTreeSet<usize> {
+        let mut over = BTreeSet::new();
+        if self.runner != Runner::Pytest {
+            return over;
+        }
+        for command in heard {
+            let ran = command
+                .ids
+                .iter()
+                .filter(|(_, tally)| tally.passed + tally.failed > 0);
+            let (mut roots, mut files) = (BTreeSet::new(), BTreeSet::new());
+            for (id, _) in ran {
+                let Some((file, test)) = id.split_once("::") else {
+                    continue;
+                };
+                match self.own_name(id) {
+                    // Ids are written from wherever pytest has its root.
+                    Some((at, _)) => {
+                        let path = self.places.get(at).map(|place| &place.path);
+                        roots.extend(path.and_then(|path| path.strip_suffix(file)));
+                    }
+                    // A doc test has a dotted name, and may run where no other is looked for.
+                    None if !test.contains('.') => drop(files.insert(file)),
+                    None => {}
+                }
+            }
+            for file in files {
+                let may_be = |(at, place): (usize, &Place)| {
+                    let root = place.path.strip_suffix(file)?;
+                    roots.contains(root).then_some(at)
+                };
+                let places: Vec<usize> = (self.places.iter().enumerate())
+                    .filter_map(may_be)
+                    .collect();
+                if !places.iter().any(|at| self.came(named, *at)) {
+                    over.extend(
+                        places
+                            .iter()
+                            .filter(|at| !self.places[**at].may_be_left_out),
+                    );
+                }
+            }
+        }
+        over
     }
 
     fn any(&self, form: Form, is: impl Fn(usize, &Test) -> bool) -> bool {

@@ -32,14 +32,45 @@ pub fn may_be_made_of(
     if builds || modules.iter().any(same) {
         return true;
     }
+    let tests = stem == b"conftest" || stem.starts_with(b"test_") || stem.ends_with(b"_test");
+    if !tests && (writes_sources(stem) || is_for_writing(dir, modules)) {
+        return true;
+    }
     // What is imported is Python as it stands; a script elsewhere may write sources.
     let beside = modules.iter().any(|module| split(module).0 == dir);
-    let tests = stem == b"conftest" || stem.starts_with(b"test_") || stem.ends_with(b"_test");
     !(beside || tests || is_package(dir))
+}
+
+/// Whole words: more begins like these, and is about something else.
+const MAKING: [&[u8]; 7] = [
+    b"gen",
+    b"generate",
+    b"generator",
+    b"generators",
+    b"codegen",
+    b"autogen",
+    b"cythonize",
+];
+
+/// Is a file or directory of this name likely to write sources, wherever it lies?
+fn writes_sources(name: &[u8]) -> bool {
+    let mut words = name.split(|byte| matches!(byte, b'_' | b'-'));
+    words.any(|word| MAKING.contains(&word))
+}
+
+/// Does a directory lie in one for what writes sources? A package that is called so has modules in
+/// it, and then its name says nothing about its files.
+fn is_for_writing(dir: &[u8], modules: &[&TreePath]) -> bool {
+    lies_in(dir, modules, writes_sources)
 }
 
 /// Does a directory lie in a place about code, in which no module is?
 fn is_about(dir: &[u8], modules: &[&TreePath]) -> bool {
+    lies_in(dir, modules, |name| ABOUT.contains(&name))
+}
+
+/// Is a directory, or one around it, called so, and has no module in it or below?
+fn lies_in(dir: &[u8], modules: &[&TreePath], is_called: impl Fn(&[u8]) -> bool) -> bool {
     let ends = dir.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     ends.map(|(at, _)| at).chain([dir.len()]).any(|end| {
         let place = &dir[..end];
@@ -48,7 +79,7 @@ fn is_about(dir: &[u8], modules: &[&TreePath]) -> bool {
             let rest = module.as_bytes().strip_prefix(place);
             rest.is_some_and(|rest| rest.starts_with(b"/"))
         };
-        ABOUT.contains(&name) && !modules.iter().any(within)
+        is_called(name) && !modules.iter().any(within)
     })
 }
 
@@ -95,10 +126,47 @@ mod tests {
             "README.md",
             "CHANGES.rst",
             "src/pkg/notes.md",
+            "src/pkg/generic.py",
+            "src/pkg/_general.py",
+            "src/pkg/genome/oxygen.py",
+            "tests/test_generate.py",
+            "test_gen.py",
         ] {
             assert!(!made_of(path, &["src/pkg/_speed"]), "{path}");
         }
         assert!(!made_of("other.py", &["calc"]), "beside it");
+    }
+
+    /// A package's name is no word about its files, and the half of a word is none at all.
+    #[test]
+    fn words_about_making_are_whole_ones() {
+        let made = |path: &str, module: &str| {
+            let module = TreePath::new(format!("{module}.{TAG}"));
+            may_be_made_of(&TreePath::new(path), &[&module], |_| true)
+        };
+        for (path, module) in [
+            ("gensim/models.py", "gensim/_x"),
+            ("gensim/models/word2vec.py", "gensim/models/_inner"),
+            ("statsmodels/genmod/x.py", "statsmodels/tsa/_kalman"),
+            ("statsmodels/generalized_linear_model.py", "statsmodels/_x"),
+            ("genai/gentle.py", "genai/_x"),
+            ("gen/models.py", "gen/_x"),
+            ("gen/models.py", "gen/deep/_x"),
+            ("src/codegen/sub/models.py", "src/codegen/_x"),
+        ] {
+            assert!(!made(path, module), "{path} {module}");
+        }
+        for (path, module) in [
+            ("scipy/special/_generate_pyx.py", "scipy/special/_ufuncs"),
+            ("scipy/gen_cython.py", "scipy/_x"),
+            ("codegen/x.py", "scipy/_x"),
+            ("scipy/codegen/x.py", "scipy/_x"),
+            ("gen/generator.py", "gen/_x"),
+            ("gen/codegen/x.py", "gen/_x"),
+            ("scipy/cythonize.py", "scipy/_x"),
+        ] {
+            assert!(made(path, module), "{path} {module}");
+        }
     }
 
     #[test]
@@ -129,6 +197,12 @@ mod tests {
             "tools/generate.py",
             "scripts/write_c.py",
             "generate.py",
+            "src/pkg/_generate_pyx.py",
+            "src/pkg/gen_tables.py",
+            "src/pkg/tables_gen.py",
+            "src/pkg/codegen.py",
+            "src/pkg/code_generators/ufunc.py",
+            "src/pkg/_gen/ufunc.py",
         ] {
             assert!(made_of(path, &["src/pkg/_speed"]), "{path}");
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::values::paths::TreePath;
 use cto_core::values::verdict::Status;
@@ -42,8 +43,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let dir = reader::find(&home, &args.run)?;
     let pass = verified_pass(context, &dir)?;
-    let repository = match &args.repo {
-        Some(named) => named.clone(),
+    let (repository, only) = match &args.repo {
+        Some(named) => (named.clone(), None),
         None => copied_from(context, &home, &pass.copied)?,
     };
     home.create()?;
@@ -53,7 +54,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
-    let ready = prepare(context, &pass, &repository, aside.path())?;
+    let ready = prepare(context, &pass, (&repository, only), aside.path())?;
     if !args.check && !ready.is_applied {
         ready
             .apply(&cancel)
@@ -141,8 +142,13 @@ fn verified_pass(context: &Context, dir: &Path) -> Result<VerifiedPass, Failure>
 }
 
 /// The repository that was copied: where this state home saw it, or, in a bundle of before, where
-/// the bundle says. That it has the tree of the run is found out when the patch is prepared.
-fn copied_from(context: &Context, home: &Home, copied: &CopiedRepo) -> Result<PathBuf, Failure> {
+/// the bundle says. That it is still the one there, and has the tree of the run, is found out when
+/// the patch is prepared.
+fn copied_from(
+    context: &Context,
+    home: &Home,
+    copied: &CopiedRepo,
+) -> Result<(PathBuf, Option<Digest>), Failure> {
     let unknown = || {
         Failure::blocked(
             "no_repository",
@@ -153,8 +159,9 @@ fn copied_from(context: &Context, home: &Home, copied: &CopiedRepo) -> Result<Pa
     };
     match (&copied.repository, &copied.record.path) {
         (Some(repository), _) => repositories::find(home, &repository.path_sha256)
+            .map(|path| (path, Some(repository.path_sha256)))
             .ok_or_else(|| unknown().at(repository.name.clone())),
-        (None, Some(path)) => Ok(expand(context, path)),
+        (None, Some(path)) => Ok((expand(context, path), None)),
         (None, None) => Err(unknown()),
     }
 }
@@ -169,7 +176,7 @@ fn expand(context: &Context, path: &str) -> PathBuf {
 fn prepare(
     context: &Context,
     pass: &VerifiedPass,
-    repository: &Path,
+    (repository, only): (&Path, Option<Digest>),
     aside: &Path,
 ) -> Result<Ready, Failure> {
     let git = programs::git(&context.env, &context.home()?).map_err(|none| {
@@ -187,6 +194,7 @@ fn prepare(
     let order = Order {
         git: &git,
         repository,
+        only,
         home: home.as_deref(),
         tree: &pass.copied.tree,
         patch: &patch,
@@ -206,7 +214,7 @@ fn refused(repository: &Path, error: &ApplyError) -> Failure {
         ApplyError::Busy => ("busy", "wait until it is done, then apply again"),
         ApplyError::Interrupted => ("interrupted", "apply again when there is time"),
         ApplyError::Unfinished(_) => ("dirty_path", "finish or abort it, then apply again"),
-        ApplyError::OtherRepository(_) => (
+        ApplyError::OtherRepository(_) | ApplyError::Elsewhere(_) => (
             "other_repository",
             "name the repository the run copied with --repo DIR",
         ),

@@ -45,8 +45,8 @@ impl Shelf {
         if !search.has_ours() {
             return Ok(None);
         }
-        let name = format!("exec-{}", host::random_name(8)?);
-        let shelf = Self(home.work().join(name));
+        // A name that is swept where this process is killed.
+        let shelf = Self(home.work().join(host::look_name()?));
         let made = host::make_private_dir(&shelf.0).and_then(|()| make(search, &shelf.0));
         made.map_err(|error| {
             Failure::internal("no_programs", "links to your programs cannot be made")

@@ -15,7 +15,7 @@ use crate::host::files;
 use crate::host::programs::Program;
 use crate::host::{self, Home};
 use crate::task::cases::FixtureFile;
-use crate::workspace::git::{Edit, HarnessRepo};
+use crate::workspace::git::{Edit, HarnessRepo, ObjectFormat};
 use crate::workspace::on_disk;
 
 /// The directories of one row.
@@ -65,7 +65,8 @@ impl Place {
     ) -> io::Result<()> {
         let (source, bare) = (self.at("source"), self.at("source.git"));
         on_disk::lay_out(&source, committed, false)?;
-        let repo = HarnessRepo::init(git, &bare).map_err(io::Error::other)?;
+        let repo =
+            HarnessRepo::init(git, &bare, ObjectFormat::default()).map_err(io::Error::other)?;
         let edits = committed
             .iter()
             .map(|file| (&file.path, Edit::inline(file.entry().kind, &file.bytes)));

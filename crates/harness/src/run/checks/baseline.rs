@@ -1,8 +1,10 @@
 //! The same commands on the untouched baseline: which tests are there to run? A baseline that is known
 //! is not run again, unless a test of it is missing: then a new one decides.
 
+use std::io;
 use std::time::Instant;
 
+use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
 use cto_core::checks::known_baseline::{KeptBaseline, Made};
 use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
@@ -24,12 +26,19 @@ pub(super) struct BaselineRan {
     ran: Ran,
     /// Why they did not run.
     failed: Option<String>,
+    /// From the first of them to the last.
+    during: (Instant, Instant),
 }
 
 impl BaselineRan {
     fn came_to_its_end(&self) -> bool {
         let own_end = |check: &Check| matches!(check.end, ProcessEnd::Exited { .. });
-        self.failed.is_none() && self.ran.checks.iter().all(own_end)
+        self.failed.is_none() && self.ran.checks.iter().all(own_end) && !self.has_lost_names()
+    }
+
+    /// Could a process not write down which tests it ran? Then there may be more than were named.
+    fn has_lost_names(&self) -> bool {
+        self.ran.tests.iter().any(|heard| heard.lost)
     }
 }
 
@@ -46,12 +55,15 @@ impl Session<'_> {
         let since = Instant::now();
         let done = self.settled(&what, &mut Self::untouched)?;
         self.times.push((Step::Baseline, since.elapsed()));
-        Ok(match done {
-            Ok((_, ran)) => BaselineRan { ran, failed: None },
-            Err(failed) => BaselineRan {
-                ran: Ran::default(),
-                failed: Some(failed),
-            },
+        let during = (since, Instant::now());
+        let (ran, failed) = match done {
+            Ok((_, ran)) => (ran, None),
+            Err(failed) => (Ran::default(), Some(failed)),
+        };
+        Ok(BaselineRan {
+            ran,
+            failed,
+            during,
         })
     }
 
@@ -125,6 +137,12 @@ impl Session<'_> {
         runner: Runner,
         verified: Vec<TestIds>,
     ) -> Result<TestIdDocument, Stop> {
+        if done.has_lost_names() {
+            let why = "a check on the baseline could not write the name of a test";
+            let error = io::Error::other(why);
+            return Err(EvidenceError::cannot_write(bundle::TEST_IDS, &error).into());
+        }
+        let alone = !self.of_change.iter().any(|ran| overlap(*ran, done.during));
         let mut baseline = done.ran.tests.into_iter();
         let named = |(command, verified): (&String, TestIds)| CommandTests {
             command: command.clone(),
@@ -139,7 +157,10 @@ impl Session<'_> {
             commands: commands.zip(verified).map(named).collect(),
             baseline: done.ran.checks,
         };
-        self.keep(&session, &ids)?;
+        // Beside code of the change it may have named less for that: no other change is compared with it.
+        if alone {
+            self.keep(&session, &ids)?;
+        }
         self.take_over(session);
         Ok(ids)
     }
@@ -190,5 +211,35 @@ impl Session<'_> {
         let what = self.visible(Section::Baseline);
         let done = self.settled(&what, &mut Self::untouched)?;
         Ok(done.map(|(_, ran)| ran.checks).unwrap_or_default())
+    }
+}
+
+/// Did two things happen at a time?
+fn overlap(one: (Instant, Instant), other: (Instant, Instant)) -> bool {
+    one.0 < other.1 && other.0 < one.1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_what_happens_at_a_time_overlaps() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let one = (at(2), at(4));
+        for (other, want) in [
+            ((at(0), at(2)), false),
+            ((at(4), at(6)), false),
+            ((at(0), at(3)), true),
+            ((at(3), at(6)), true),
+            ((at(0), at(6)), true),
+            ((at(3), at(3)), true),
+        ] {
+            assert_eq!(overlap(one, other), want, "{other:?}");
+            assert_eq!(overlap(other, one), want, "{other:?}");
+        }
     }
 }

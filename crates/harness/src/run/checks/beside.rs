@@ -126,6 +126,7 @@ impl Session<'_> {
             part,
             copies: 0,
             times: Vec::new(),
+            of_change: Vec::new(),
         })
     }
 
@@ -136,6 +137,7 @@ impl Session<'_> {
         self.processes.extend(session.processes);
         self.notes.extend(session.notes);
         self.times.extend(session.times);
+        self.of_change.extend(session.of_change);
         let later = session.not_counted.into_iter().map(|mut lost| {
             lost.section += before;
             lost

@@ -154,7 +154,10 @@ impl<'a> Session<'a> {
     /// Did an owner change what the processes of this copy saw?
     pub(super) fn has_changed(&mut self, ready: &ReadyCopy) -> bool {
         let before = ready.before.as_ref().filter(|live| !live.states.is_empty());
-        let changed = before.filter(|before| self.workspace.environments().look() != **before);
+        // What could not be looked at is like nothing, not even like itself.
+        let unseen = |live: &Live| live.states.iter().any(|(_, state)| state.is_none());
+        let changed = before
+            .filter(|before| unseen(before) || self.workspace.environments().look() != **before);
         self.unsettled = changed.cloned();
         self.unsettled.is_some()
     }

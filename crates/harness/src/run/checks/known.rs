@@ -2,7 +2,8 @@
 //! be known, no baseline is.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirEntry, Metadata};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ fn parts(
     let source = plan.source.iter();
     Some(BaselineParts {
         binary: execution.own,
-        host: host_state(),
+        host: host_state()?,
         tree: tree::tree_digest(workspace.baseline()),
         git: source
             .flat_map(|look| {
@@ -161,7 +162,7 @@ fn shown(plan: &Plan) -> Option<BTreeMap<String, Digest>> {
         let (path, target) = (granted.path().to_str()?, granted.target().to_str()?);
         Some((
             format!("{path} at {target}"),
-            directories(granted.path(), DEPTH),
+            directories(granted.path(), DEPTH)?,
         ))
     };
     granted.map(place).collect()
@@ -179,11 +180,14 @@ const SYSTEM: [&str; 8] = [
     "/usr/lib/node_modules",
     "/usr/local/lib/node_modules",
 ];
+/// What people put beside the system, and every jail has: programs there are started by others, whose
+/// names no command holds. Every entry counts.
+const BESIDE: [&str; 2] = ["/usr/local/bin", "/usr/local/lib"];
 /// Where packages of the system's Pythons lie.
 const PYTHONS: [&str; 2] = ["/usr/lib", "/usr/local/lib"];
 const PACKAGES: [&str; 2] = ["dist-packages", "site-packages"];
 
-fn host_state() -> Digest {
+fn host_state() -> Option<Digest> {
     let kernel = rustix::system::uname();
     let user = rustix::process::geteuid().as_raw();
     let mut text = format!(
@@ -194,52 +198,102 @@ fn host_state() -> Digest {
     );
     let mut places: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).collect();
     for dir in PYTHONS {
-        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        let pythons = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));
+        let pythons = entries(Path::new(dir))?;
+        let pythons = pythons
+            .iter()
+            .filter(|entry| entry.file_name().as_bytes().starts_with(b"python3"));
         places.extend(pythons.flat_map(|python| PACKAGES.map(|name| python.path().join(name))));
     }
     places.sort_unstable();
     for place in places {
-        let state = directories(&place, 0).to_hex();
+        let state = directories(&place, 0)?.to_hex();
         text.push_str(&format!("{} {state}\n", place.display()));
     }
-    Digest::of(text.as_bytes())
+    for place in BESIDE {
+        text.push_str(&format!("{place} {}\n", listed(Path::new(place))?.to_hex()));
+    }
+    Some(Digest::of(text.as_bytes()))
+}
+
+/// Is nothing there? Anything else that keeps a place from being looked at is no answer.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// What a directory holds. One that this user may not read, no command of the run reads either.
+fn entries(dir: &Path) -> Option<Vec<DirEntry>> {
+    match fs::read_dir(dir) {
+        Ok(found) => found.collect::<io::Result<_>>().ok(),
+        Err(error) if is_absent(&error) => Some(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Some(Vec::new()),
+        Err(_) => None,
+    }
+}
+
+fn seen(meta: &Metadata) -> Seen {
+    Seen {
+        mode: meta.mode(),
+        size: if meta.is_dir() { 0 } else { meta.size() },
+        inode: meta.ino(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
+/// What the kernel says of a directory and of all that lies in it, and of what links there lead to.
+fn listed(dir: &Path) -> Option<Digest> {
+    let mut digest = StateDigest::default();
+    match fs::metadata(dir) {
+        Ok(meta) => digest.take(b"", &seen(&meta)),
+        Err(error) if is_absent(&error) => return Some(digest.finish()),
+        Err(_) => return None,
+    }
+    let mut found = entries(dir)?;
+    found.sort_unstable_by_key(DirEntry::file_name);
+    for entry in found {
+        let name = entry.file_name();
+        digest.take(name.as_bytes(), &seen(&entry.metadata().ok()?));
+        match fs::metadata(entry.path()) {
+            Ok(meta) => digest.take(b"/", &seen(&meta)),
+            Err(error) if is_absent(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(_) => return None,
+        }
+    }
+    Some(digest.finish())
 }
 
 /// What the kernel says of a place and of the directories in it, down to some depth.
-fn directories(root: &Path, depth: usize) -> Digest {
+fn directories(root: &Path, depth: usize) -> Option<Digest> {
     /// What has more is known by the first of them.
     const MOST: usize = 4096;
     let mut digest = StateDigest::default();
     let mut pending = vec![(PathBuf::new(), 0)];
-    let mut seen = 0;
+    let mut count = 0;
     while let Some((path, at)) = pending.pop() {
         let place = root.join(&path);
-        let Ok(meta) = fs::symlink_metadata(&place) else {
-            continue;
+        let meta = match fs::symlink_metadata(&place) {
+            Ok(meta) => meta,
+            Err(error) if is_absent(&error) => continue,
+            Err(_) => return None,
         };
-        let found = Seen {
-            mode: meta.mode(),
-            size: if meta.is_dir() { 0 } else { meta.size() },
-            inode: meta.ino(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        };
-        digest.take(path.as_os_str().as_bytes(), &found);
-        seen += 1;
-        if at >= depth || seen > MOST || !meta.is_dir() {
+        digest.take(path.as_os_str().as_bytes(), &seen(&meta));
+        count += 1;
+        if at >= depth || count > MOST || !meta.is_dir() {
             continue;
         }
-        let entries = fs::read_dir(&place).into_iter().flatten().flatten();
         // What Python compiled says nothing that its source does not.
-        let dirs = entries.filter(|entry| {
+        let dirs = entries(&place)?.into_iter().filter(|entry| {
             entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name() != "__pycache__"
         });
         let mut names: Vec<PathBuf> = dirs.map(|entry| path.join(entry.file_name())).collect();
         names.sort_unstable();
         pending.extend(names.into_iter().map(|path| (path, at + 1)));
     }
-    digest.finish()
+    Some(digest.finish())
 }
 
 #[cfg(test)]
@@ -253,6 +307,7 @@ mod tests {
         let packages = top.join("lib/python3/site-packages");
         fs::create_dir_all(packages.join("one/deep")).unwrap();
         let first = directories(&top, 4);
+        assert!(first.is_some());
         assert_eq!(directories(&top, 4), first);
         fs::create_dir(packages.join("two")).unwrap();
         let second = directories(&top, 4);
@@ -266,5 +321,51 @@ mod tests {
             before,
             "below that nothing is looked at"
         );
+    }
+
+    #[test]
+    fn every_program_beside_the_system_is_seen() {
+        let house = tempfile::tempdir().unwrap();
+        let bin = house.path().join("bin");
+        let none = listed(&bin).unwrap();
+        fs::create_dir(&bin).unwrap();
+        let (tool, link) = (bin.join("tool"), bin.join("link"));
+        let elsewhere = house.path().join("elsewhere");
+        let mut states = vec![none, listed(&bin).unwrap()];
+        let mut now = |what: &str| {
+            let state = listed(&bin).unwrap();
+            assert_eq!(listed(&bin), Some(state));
+            assert!(!states.contains(&state), "{what}");
+            states.push(state);
+        };
+        fs::write(&tool, "1").unwrap();
+        now("a program");
+        // Written over in its place: the directory stays what it was.
+        fs::write(&tool, "22").unwrap();
+        now("other bytes");
+        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        now("a link to nothing");
+        fs::write(&elsewhere, "1").unwrap();
+        now("what it leads to");
+        fs::write(&elsewhere, "22").unwrap();
+        now("other bytes there");
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_nothing() {
+        let house = tempfile::tempdir().unwrap();
+        let (absent, file) = (house.path().join("absent"), house.path().join("file"));
+        fs::write(&file, "").unwrap();
+        assert!(directories(&absent, 0).is_some());
+        assert!(directories(&file.join("below"), 0).is_some());
+        // A name that no file system takes, and a link that leads to itself.
+        let long = house.path().join("x".repeat(300));
+        let round = house.path().join("round");
+        std::os::unix::fs::symlink(&round, &round).unwrap();
+        for place in [long.clone(), long.join("below"), round.join("below")] {
+            assert_eq!(directories(&place, 0), None, "{}", place.display());
+            assert_eq!(listed(&place), None, "{}", place.display());
+        }
+        assert!(host_state().is_some());
     }
 }

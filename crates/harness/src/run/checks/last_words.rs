@@ -1,32 +1,60 @@
-//! The end of what one command printed, each stream apart, and the program or the module it says is
-//! missing.
+//! The end of what was printed, each stream apart, and the program or the module that its last words
+//! say is missing.
 
-use cto_core::checks::lacking::{self, TAIL};
-use cto_core::checks::missing_module::missing_modules;
+use cto_core::checks::lacking;
+use cto_core::checks::missing_module::{AskedReader, missing_modules};
 use cto_core::run::checked::MissingModules;
 use cto_core::run::event::ProcessEnd;
 use cto_core::workspace::tree::Tree;
 
 use crate::evidence::secrets::Secrets;
+use crate::host::files;
 use crate::supervise::Stream;
 use crate::workspace::measure::Measured;
 
-#[derive(Default)]
-pub(super) struct LastWords {
+/// As much as is kept for counting failures.
+const COUNTED: usize = 1 << 20;
+
+/// The end of what was printed. A line of one stream must not begin in the middle of the other's.
+pub(super) struct Recent {
+    most: usize,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl LastWords {
+impl Default for Recent {
+    fn default() -> Self {
+        Self::of(COUNTED)
+    }
+}
+
+impl Recent {
+    /// At most so much of each stream.
+    pub fn of(most: usize) -> Self {
+        Self {
+            most,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        }
+    }
+
     pub fn push(&mut self, stream: Stream, bytes: &[u8]) {
         let kept = match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         };
-        let fresh = bytes.len().min(TAIL);
-        let excess = (kept.len() + fresh).saturating_sub(TAIL);
+        let fresh = bytes.len().min(self.most);
+        let excess = (kept.len() + fresh).saturating_sub(self.most);
         kept.drain(..excess);
         kept.extend_from_slice(&bytes[bytes.len() - fresh..]);
+    }
+
+    pub fn text(&self) -> String {
+        format!(
+            "{}\n{}",
+            String::from_utf8_lossy(&self.stdout),
+            String::from_utf8_lossy(&self.stderr)
+        )
     }
 
     /// Names go into the chain: they pass where all output passes.
@@ -35,7 +63,7 @@ impl LastWords {
         lacking::lacking(end, &[&stdout, &stderr])
     }
 
-    /// Modules that a command on the result did not find, where a list of dependencies changed.
+    /// Modules that a command on the result did not find, where the change asks for them.
     pub fn missing(
         &self,
         (command, end): (&str, ProcessEnd),
@@ -44,9 +72,11 @@ impl LastWords {
         baseline: &Tree,
     ) -> Option<MissingModules> {
         let [stdout, stderr] = self.clean(secrets);
-        let changed = measured.changes.iter().map(|change| &change.path);
         let tracked = baseline.keys().chain(measured.tree.keys());
-        let found = missing_modules(end, &[&stdout, &stderr], changed, tracked);
+        let mut asked = AskedReader::default();
+        // What cannot be read asks for nothing.
+        files::scan_file(&measured.patch, |chunk| asked.feed(chunk)).ok()?;
+        let found = missing_modules(end, &[&stdout, &stderr], &asked.finish(), tracked);
         found.map(|(modules, lists)| MissingModules {
             command: command.to_owned(),
             modules,
@@ -64,11 +94,30 @@ impl LastWords {
 
 #[cfg(test)]
 mod tests {
+    use cto_core::checks::lacking::TAIL;
+
     use super::*;
 
     #[test]
+    fn a_line_is_whole_whatever_came_between() {
+        let mut recent = Recent::default();
+        for (stream, text) in [
+            (Stream::Stdout, "test one ... "),
+            (Stream::Stderr, "Running two\n"),
+            (Stream::Stdout, "FAILED\n"),
+        ] {
+            recent.push(stream, text.as_bytes());
+        }
+        let text = recent.text();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(lines, ["test one ... FAILED", "Running two"]);
+        recent.push(Stream::Stdout, &vec![b'x'; COUNTED + 9]);
+        assert_eq!(recent.stdout.len(), COUNTED);
+    }
+
+    #[test]
     fn only_the_end_is_kept_and_no_secret_is_a_name() {
-        let mut words = LastWords::default();
+        let mut words = Recent::of(TAIL);
         let end = ProcessEnd::Exited { code: 1 };
         words.push(Stream::Stderr, b"sh: 1: a-known-value: not");
         words.push(Stream::Stderr, b" found\n");

@@ -130,6 +130,7 @@ pub fn run(
         part: "",
         copies: 0,
         times: Vec::new(),
+        of_change: Vec::new(),
     };
     let (mut done, ids) = session.verify()?;
     let Session {

@@ -65,7 +65,11 @@ impl Session<'_> {
             Control::Runner(runner) => {
                 let nonce = random(10)?;
                 let commands = &self.execution.plan.contract.verification_commands;
-                let kit = control_kit(*runner, &nonce, &self.present(), commands);
+                let mut kit = control_kit(*runner, &nonce, &self.present(), commands);
+                let mut changes = self.measured.changes.iter();
+                if !changes.any(|change| change.path.as_bytes().ends_with(b"conftest.py")) {
+                    kit = kit.with_the_projects_own_choice();
+                }
                 Ok(match add_failures(ready, &kit) {
                     Ok(()) => Ok(Some(kit)),
                     Err(error) => Err(format!("failing tests cannot be added: {error}")),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
+use cto_core::checks::lacking::TAIL;
 use cto_core::checks::runner_output::Heard;
 use cto_core::checks::test_files;
 use cto_core::checks::test_ids::TestIdDocument;
@@ -26,23 +27,20 @@ use cto_core::workspace::tree::{self, FileKind};
 use super::beside::UnderWay;
 use super::copies::ReadyCopy;
 use super::kept::Known;
-use super::last_words::LastWords;
+use super::last_words::Recent;
 use super::log::{self, TestLog};
 use super::test_names::{self, Witness};
 use crate::evidence::EvidenceError;
 use crate::evidence::secrets::Secrets;
 use crate::run::execution::{Execution, Stop};
+use crate::supervise;
 use crate::supervise::launch::Launch;
-use crate::supervise::{self, Stream};
 use crate::task::cases::FixtureFile;
 use crate::workspace::environments::Live;
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 use crate::workspace::on_disk;
 use crate::workspace::private_copy::PrivateCopy;
-
-/// Output kept for counting failures.
-const RECENT: usize = 1 << 20;
 
 /// A shell command of the contract, ready to be run.
 struct ShellJob {
@@ -70,34 +68,6 @@ fn shell_job(
     Ok(ShellJob { launch, scratch })
 }
 
-/// The end of what was printed, each stream apart: a line of one must not begin in the middle of
-/// the other's.
-#[derive(Default)]
-pub(super) struct Recent {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-}
-
-impl Recent {
-    fn push(&mut self, stream: Stream, bytes: &[u8]) {
-        let kept = match stream {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
-        };
-        kept.extend_from_slice(bytes);
-        let excess = kept.len().saturating_sub(RECENT);
-        kept.drain(..excess);
-    }
-
-    pub fn text(&self) -> String {
-        format!(
-            "{}\n{}",
-            String::from_utf8_lossy(&self.stdout),
-            String::from_utf8_lossy(&self.stderr)
-        )
-    }
-}
-
 pub(super) struct Session<'a> {
     pub execution: &'a Execution<'a>,
     pub workspace: &'a Workspace,
@@ -123,6 +93,8 @@ pub(super) struct Session<'a> {
     pub copies: u32,
     /// How long its steps took.
     pub times: Vec<(Step, Duration)>,
+    /// When code of the change ran.
+    pub of_change: Vec<(Instant, Instant)>,
 }
 
 /// What became of some commands in one copy.
@@ -290,7 +262,8 @@ impl<'a> Session<'a> {
             }
             let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
             let mut section = self.begin(what.section, command)?;
-            let mut last = LastWords::default();
+            let mut last = Recent::of(TAIL);
+            let since = Instant::now();
             let ended = supervise::run(&launch, self.execution.cancel, &mut |stream, bytes| {
                 section.push(bytes);
                 ran.recent.push(stream, bytes);
@@ -299,6 +272,9 @@ impl<'a> Session<'a> {
                     heard.hear(stream, bytes);
                 }
             })?;
+            if ready.is_result {
+                self.of_change.push((since, Instant::now()));
+            }
             self.log.end(section, ended.end, ended.duration_ms);
             self.execution.clock.ran(ended.duration_ms);
             if ended.end == ProcessEnd::Cancelled {
@@ -432,31 +408,4 @@ fn put_hidden(ready: &mut ReadyCopy, hidden: &[FixtureFile]) -> Result<(), Strin
 
 fn green(checks: &[Check]) -> bool {
     !checks.is_empty() && checks.iter().all(|check| check.end.succeeded())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_is_whole_whatever_came_between() {
-        let mut recent = Recent::default();
-        for (stream, text) in [
-            (Stream::Stdout, "test one ... "),
-            (Stream::Stderr, "Running two\n"),
-            (Stream::Stdout, "FAILED\n"),
-        ] {
-            recent.push(stream, text.as_bytes());
-        }
-        assert_eq!(
-            recent
-                .text()
-                .lines()
-                .filter(|line| !line.is_empty())
-                .collect::<Vec<_>>(),
-            ["test one ... FAILED", "Running two"]
-        );
-        recent.push(Stream::Stdout, &vec![b'x'; RECENT + 9]);
-        assert_eq!(recent.stdout.len(), RECENT);
-    }
 }

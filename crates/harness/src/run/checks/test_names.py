@@ -1,23 +1,60 @@
 # Written by CTO Harness beside a check: names the tests that ran, and leaves everything else as it is.
 # It is found as `sitecustomize` by PYTHONPATH, and makes room for the one it hides.
+import atexit
+import errno
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLACE = os.environ.get("CTO_TEST_IDS")
+# It is there as long as every name could be written.
+ALL = os.path.join(HERE, "all")
 RUNNING = "CTO_TEST_RUNNING"
+# Tests may put others in their place.
+OPEN, WRITE, CLOSE, UNLINK, PID = os.open, os.write, os.close, os.unlink, os.getpid
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+# A test may keep this process from writing for a while: what is held back comes with the next name, or at the end.
+WAITING = []
 
 
 def tell(outcome, name):
     line = "%s\t%s\n" % (outcome, name.replace("\n", "\\n"))
+    WAITING.append((PID(), line.encode("utf-8", "backslashreplace")))
     try:
-        file = os.open(PLACE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(file, line.encode("utf-8", "backslashreplace"))
-        finally:
-            os.close(file)
+        write_all()
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            lost()
+
+
+def write_all():
+    file = OPEN(PLACE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        while WAITING:
+            of, line = WAITING[0]
+            # What a parent holds back it writes itself.
+            if of == PID() and WRITE(file, line) != len(line):
+                raise OSError(errno.ENOSPC, "half a name")
+            del WAITING[0]
+    finally:
+        CLOSE(file)
+
+
+def lost():
+    # Fewer names are not fewer tests. To remove a file needs neither room nor a descriptor.
+    try:
+        UNLINK(ALL)
     except OSError:
         pass
+
+
+@atexit.register
+def at_the_end():
+    if any(of == PID() for of, _ in WAITING):
+        try:
+            write_all()
+        except OSError:
+            lost()
 
 
 # What a test runs itself is not a test of the project: only the outermost is told, here and in child processes.

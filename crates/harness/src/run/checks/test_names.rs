@@ -20,6 +20,8 @@ const MODULE: &str = include_str!("test_names.py");
 const DIR: &str = "witness";
 const FILE: &str = "sitecustomize.py";
 const IDS: &str = "ids";
+/// The module removes it when a name could not be written.
+const ALL: &str = "all";
 /// More than this names no tests.
 const MAX_IDS: u64 = 64 << 20;
 
@@ -36,6 +38,7 @@ pub fn lay_out(scratch: &Path, runner: Runner) -> io::Result<()> {
     }
     let dir = scratch.join(DIR);
     host::make_private_dir(&dir)?;
+    std::fs::File::create_new(dir.join(ALL))?;
     std::fs::File::create_new(dir.join(FILE))?.write_all(MODULE.as_bytes())
 }
 
@@ -57,14 +60,16 @@ fn is_python(runner: Runner) -> bool {
 /// One command being listened to.
 pub struct Witness {
     output: RunnerOutput,
-    ids: PathBuf,
+    dir: PathBuf,
+    is_python: bool,
 }
 
 impl Witness {
     pub fn new(runner: Runner, scratch: &Path) -> Self {
         Self {
             output: RunnerOutput::new(runner),
-            ids: scratch.join(DIR).join(IDS),
+            dir: scratch.join(DIR),
+            is_python: is_python(runner),
         }
     }
 
@@ -79,13 +84,17 @@ impl Witness {
     /// The file was made by code under test: no link is followed, and what cannot be read names
     /// nothing.
     pub fn finish(self, secrets: &Secrets) -> Heard {
-        let in_place = |dir: &Path| std::fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir());
-        let file = Some(&self.ids).filter(|ids| ids.parent().is_some_and(in_place));
+        let in_place = std::fs::symlink_metadata(&self.dir).is_ok_and(|meta| meta.is_dir());
+        let file = in_place.then(|| self.dir.join(IDS));
         let said = file
-            .and_then(|ids| files::read_limited(ids, MAX_IDS).ok())
+            .and_then(|ids| files::read_limited(&ids, MAX_IDS).ok())
             .unwrap_or_default();
         let said = self.output.finish(&said);
-        let mut clean = Heard::default();
+        let all = self.dir.join(ALL);
+        let mut clean = Heard {
+            lost: self.is_python && in_place && std::fs::symlink_metadata(all).is_err(),
+            ..Heard::default()
+        };
         let redacted = |id: String| {
             let (id, _) = secrets.redact(id.as_bytes());
             String::from_utf8_lossy(&id).into_owned()

@@ -9,10 +9,12 @@ mod work_form;
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
+use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{Entry, FileKind, Tree};
 
@@ -32,6 +34,8 @@ pub enum ApplyError {
     Repository(#[from] SourceError),
     #[error("the commit this patch was made on is not in this repository")]
     OtherRepository(#[source] GitError),
+    #[error("its path leads to {} now, and the run copied another one", .0.display())]
+    Elsewhere(PathBuf),
     #[error("git has unfinished work here: {0}")]
     Unfinished(String),
     #[error("not as the run found it: {0}")]
@@ -57,6 +61,8 @@ pub enum ApplyError {
 /// A patch that would go in as it stands.
 pub struct Ready {
     pub top: PathBuf,
+    /// The same directory as it is held open: whatever becomes of its path, this one is changed.
+    held: PathBuf,
     aside: PathBuf,
     before: Tree,
     after: Tree,
@@ -72,6 +78,8 @@ pub struct Ready {
 pub struct Order<'a> {
     pub git: &'a Program,
     pub repository: &'a Path,
+    /// Of the path of the repository that was copied, where the patch may go into no other.
+    pub only: Option<Digest>,
     /// Of whoever asks, whose git has settings there.
     pub home: Option<&'a Path>,
     /// The tree the run started from, as git names it.
@@ -86,8 +94,15 @@ pub struct Order<'a> {
 pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     let ours = order.aside.join("ours");
     host::make_private_dir(&ours).map_err(ApplyError::Aside)?;
-    let source = SourceRepo::open(order.git, order.repository, &ours)?.seen_by(order.home);
+    let source = SourceRepo::open(order.git, order.repository, &ours, order.home)?;
     let lock = fs::File::open(&source.top).map_err(ApplyError::Aside)?;
+    let held = PathBuf::from(format!("/proc/self/fd/{}", lock.as_raw_fd()));
+    // Its path without links, and the one that was asked for.
+    let path = fs::read_link(&held).map_err(ApplyError::Aside)?;
+    let is_it = |only: Digest| Digest::of(path.as_os_str().as_bytes()) == only;
+    if path != source.top || !order.only.is_none_or(is_it) {
+        return Err(ApplyError::Elsewhere(path));
+    }
     match rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(ApplyError::Busy),
         locked => locked.map_err(|error| ApplyError::Aside(error.into()))?,
@@ -112,8 +127,8 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
             .files_of(order.tree, &wanted, &mut take)
             .map_err(ApplyError::OtherRepository)?;
     }
-    let repo = HarnessRepo::init(order.git, &order.aside.join("harness.git"))
-        .map_err(ApplyError::Patch)?;
+    let keeper = order.aside.join("harness.git");
+    let repo = HarnessRepo::init(order.git, &keeper, source.format).map_err(ApplyError::Patch)?;
     repo.apply(&new, &[order.patch])
         .map_err(ApplyError::Patch)?;
     let after = on_disk::walk(&new).map_err(ApplyError::Aside)?.tree;
@@ -126,10 +141,11 @@ pub fn prepare(order: Order<'_>) -> Result<Ready, ApplyError> {
     let is_applied = order
         .paths
         .iter()
-        .all(|path| is_as(&source.top, path, after.get(path)));
+        .all(|path| is_as(&held, path, after.get(path)));
     let (top, aside) = (source.top.clone(), order.aside.to_owned());
     let ready = Ready {
         top,
+        held,
         aside,
         before,
         after,
@@ -186,9 +202,8 @@ fn is_as(top: &Path, path: &TreePath, want: Option<&Entry>) -> bool {
     };
     let Some(want) = want else { return false };
     match (found.is_symlink(), want.kind == FileKind::Symlink) {
-        (true, true) => fs::read_link(&place).is_ok_and(|text| {
-            cto_core::values::digest::Digest::of(text.as_os_str().as_bytes()) == want.sha256
-        }),
+        (true, true) => fs::read_link(&place)
+            .is_ok_and(|text| Digest::of(text.as_os_str().as_bytes()) == want.sha256),
         (false, false) => {
             let executable = found.permissions().mode() & 0o100 != 0;
             executable == (want.kind == FileKind::Executable)
@@ -220,21 +235,21 @@ impl Ready {
     /// Is this path what the run started from? Where files go, a directory may come, and the other
     /// way round.
     fn is_as_before(&self, path: &TreePath) -> bool {
-        let place = on_disk::locate(&self.top, path);
+        let place = on_disk::locate(&self.held, path);
         let entry = self.before.get(path);
-        if entry.is_some() || is_as(&self.top, path, None) {
-            return is_as(&self.top, path, entry);
+        if entry.is_some() || is_as(&self.held, path, None) {
+            return is_as(&self.held, path, entry);
         }
         let goes = |path: &TreePath| {
             self.before.contains_key(path)
                 && !self.after.contains_key(path)
-                && is_as(&self.top, path, self.before.get(path))
+                && is_as(&self.held, path, self.before.get(path))
         };
         let above = place
             .ancestors()
             .skip(1)
-            .take_while(|dir| *dir != self.top)
-            .map(|dir| relative(&self.top, dir));
+            .take_while(|dir| *dir != self.held)
+            .map(|dir| relative(&self.held, dir));
         if above.into_iter().any(|parent| goes(&parent)) {
             return true;
         }
@@ -268,9 +283,9 @@ impl Ready {
                     torn => torn,
                 });
             }
-            let was = fs::symlink_metadata(on_disk::locate(&self.top, path)).ok();
-            let put = match is_as(&self.top, path, self.before.get(path)) {
-                true => put(&self.top, path, &new, self.after.get(path), was.as_ref()),
+            let was = fs::symlink_metadata(on_disk::locate(&self.held, path)).ok();
+            let put = match is_as(&self.held, path, self.before.get(path)) {
+                true => put(&self.held, path, &new, self.after.get(path), was.as_ref()),
                 false => Err(io::Error::other("it changed a moment ago")),
             };
             if let Err(source) = put {
@@ -288,8 +303,8 @@ impl Ready {
             .rev()
             .filter(|Done { path, was }| {
                 // Only what is still ours is taken back.
-                !is_as(&self.top, path, self.after.get(*path))
-                    || put(&self.top, path, &old, self.before.get(*path), was.as_ref()).is_err()
+                !is_as(&self.held, path, self.after.get(*path))
+                    || put(&self.held, path, &old, self.before.get(*path), was.as_ref()).is_err()
             })
             .map(|done| done.path.to_string())
             .collect();
@@ -469,6 +484,7 @@ mod tests {
         let order = Order {
             git: &program.unwrap(),
             repository: &top,
+            only: None,
             home: None,
             tree: tree.trim(),
             patch: &patch,

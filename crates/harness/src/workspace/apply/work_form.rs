@@ -1,10 +1,11 @@
 //! What a patch finds and leaves in a work tree whose files are not byte for byte their blobs: line
-//! ends that git converts, modes that it does not look at. What is there is taken for what the run
+//! ends that git converts, modes that it does not look at, links that it does not make. What is there is taken for what the run
 //! started from only where the owner's git takes it for that, by its bytes.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -34,6 +35,15 @@ pub fn settle(
         after: (new, mut after),
         paths,
     } = blobs;
+    let mut texts = BTreeSet::new();
+    if source.has_no_links() {
+        for path in paths {
+            let (old, new) = ((old, &mut before), (new, &mut after));
+            if links_as_texts(&source.top, path, old, new).map_err(ApplyError::Aside)? {
+                texts.insert(path);
+            }
+        }
+    }
     if source.ignores_modes() {
         for path in paths {
             as_on_disk(&source.top, path, &mut before, &mut after);
@@ -42,7 +52,9 @@ pub fn settle(
     let other = |path: &&TreePath| {
         let entry = before.get(*path);
         let kind = kind_on_disk(&source.top, path);
-        entry.is_some_and(|entry| Some(entry.kind) == kind) && !is_as(&source.top, path, entry)
+        entry.is_some_and(|entry| Some(entry.kind) == kind)
+            && !is_as(&source.top, path, entry)
+            && !texts.contains(path)
     };
     let asked: Vec<&TreePath> = paths.iter().filter(other).collect();
     let same = source
@@ -57,7 +69,10 @@ pub fn settle(
     if same.is_empty() && !source.converts() {
         return Ok((before, after));
     }
-    let files = |(_, entry): &(&TreePath, &Entry)| entry.kind != FileKind::Symlink;
+    // What stands for a link is never converted.
+    let files = |(path, entry): &(&TreePath, &Entry)| {
+        entry.kind != FileKind::Symlink && !texts.contains(path)
+    };
     let made: Vec<TreePath> = after
         .iter()
         .filter(files)
@@ -72,6 +87,36 @@ pub fn settle(
         after.insert(path, entry.map_err(ApplyError::Aside)?);
     }
     Ok((before, after))
+}
+
+/// Where git makes no links, it leaves a text in the place of one and takes it for that. A real one
+/// that is there all the same is what it was before. Says whether there was one.
+fn links_as_texts(
+    top: &Path,
+    path: &TreePath,
+    (old, before): (&Path, &mut Tree),
+    (new, after): (&Path, &mut Tree),
+) -> io::Result<bool> {
+    let is_link = |tree: &Tree| {
+        let entry = tree.get(path);
+        entry.is_some_and(|entry| entry.kind == FileKind::Symlink)
+    };
+    let (was, becomes) = (is_link(before), is_link(after));
+    if was && kind_on_disk(top, path).is_some() {
+        before.insert(path.clone(), link_as_text(old, path)?);
+    }
+    if becomes {
+        after.insert(path.clone(), link_as_text(new, path)?);
+    }
+    Ok(was || becomes)
+}
+
+fn link_as_text(dir: &Path, path: &TreePath) -> io::Result<Entry> {
+    let place = on_disk::locate(dir, path);
+    let text = fs::read_link(&place)?;
+    fs::remove_file(&place)?;
+    let mut text = text.as_os_str().as_bytes();
+    on_disk::write_entry(dir, path, FileKind::Regular, &mut text)
 }
 
 /// Other bytes under the same name and kind.

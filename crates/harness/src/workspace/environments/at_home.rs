@@ -10,8 +10,10 @@ use cto_core::workspace::times::at_home::AtHome;
 use cto_core::workspace::times::compiled::may_be_made_of;
 use cto_core::workspace::times::links::{Links, stays_in_copy};
 use cto_core::workspace::times::{Differences, Reach};
+use cto_core::workspace::tool_home::maven;
 use cto_core::workspace::tree::{FileKind, Tree};
 
+use crate::workspace::environments::homes::{self, Built};
 use crate::workspace::environments::{Environments, Laid, One};
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
@@ -40,7 +42,8 @@ impl Workspace {
     /// Lays every environment out for one jail in a copy that holds `measured`, or the baseline.
     pub fn lay(&self, copy: &PrivateCopy, measured: Option<&Measured>) -> io::Result<Laid> {
         let at_home = self.at_home(copy, measured);
-        self.environments().lay(copy, &at_home)
+        let built = self.built_by_maven(measured);
+        self.environments().lay(copy, &at_home, &built)
     }
 
     /// The same once more for the next jail in the same copy.
@@ -51,7 +54,33 @@ impl Workspace {
         measured: Option<&Measured>,
     ) -> io::Result<Laid> {
         let at_home = self.at_home(copy, measured);
-        self.environments().lay_again(copy, before, &at_home)
+        let built = self.built_by_maven(measured);
+        self.environments()
+            .lay_again(copy, before, &at_home, &built)
+    }
+
+    /// What the files that a change made or changed let Maven build. They are read as they were
+    /// measured: whoever ran in the copy since had no part in them.
+    fn built_by_maven(&self, measured: Option<&Measured>) -> Built {
+        let changes = measured.iter().flat_map(|measured| &measured.changes);
+        let changed: BTreeSet<&TreePath> = changes
+            .map(|change| &change.path)
+            .filter(|path| maven::counts(path))
+            .collect();
+        let Some(measured) = measured.filter(|_| !changed.is_empty()) else {
+            return Some(BTreeSet::new());
+        };
+        let mut texts = Vec::new();
+        let mut take = |path: &TreePath, _, content: &mut dyn io::Read| {
+            texts.push((path.clone(), homes::description(content)?));
+            Ok(())
+        };
+        let wanted = |path: &TreePath| changed.contains(path);
+        self.repo
+            .each_file(&measured.commit, &wanted, &mut take)
+            .ok()?;
+        let texts = texts.iter().map(|(path, text)| (path, text.as_deref()));
+        maven::own(texts, measured.tree.keys(), [])
     }
 
     fn at_home(&self, copy: &PrivateCopy, measured: Option<&Measured>) -> AtHome {

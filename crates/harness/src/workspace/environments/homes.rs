@@ -1,10 +1,10 @@
-//! What tools keep in the operator's home, laid out for one jail (`core/workspace/tool_home.rs`).
+//! What tools keep in the operator's home, laid out for one jail (`core/workspace/tool_home/`).
 //! Nothing of it is looked at again: names in it are made of content, so an entry that comes while a
 //! jail runs is as true as one that was there, and one that goes is made anew.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,10 @@ use cto_jail::{Mount, Over};
 use super::{fresh_upper, still_copy};
 use crate::host;
 use crate::host::places::Places;
-use crate::workspace::on_disk::may_enter;
+use crate::workspace::on_disk::{locate, may_enter};
+
+/// Where Maven keeps packages, below its home.
+pub const PACKAGES: &str = "repository";
 
 /// What one look found.
 pub struct Names {
@@ -117,6 +120,33 @@ impl Part {
             environment: environment.clone(),
         })
     }
+
+    /// The directories in it that hold what the copy builds itself, beside those of the plan.
+    fn built_here(&self, built: &Built) -> Option<Vec<PathBuf>> {
+        let of_maven = self.environment.record.kind == EnvironmentKind::MavenHome;
+        if !of_maven || !self.place.target.ends_with(PACKAGES) {
+            return Some(Vec::new());
+        }
+        let there = |path: &TreePath| {
+            let dir = locate(self.source.path(), path);
+            let is_dir = fs::symlink_metadata(dir).is_ok_and(|meta| meta.is_dir());
+            is_dir.then(|| locate(&self.place.target, path))
+        };
+        Some(built.as_ref()?.iter().filter_map(there).collect())
+    }
+}
+
+/// What one jail must not find in Maven's packages beside what the plan covers: those its own copy
+/// builds. None where that is not known.
+pub type Built = Option<BTreeSet<TreePath>>;
+
+/// A file that describes what Maven builds, where it is text of a reasonable size.
+pub fn description(content: &mut dyn io::Read) -> io::Result<Option<String>> {
+    const MOST: u64 = 1 << 20;
+    let mut bytes = Vec::new();
+    content.take(MOST + 1).read_to_end(&mut bytes)?;
+    let small = bytes.len() as u64 <= MOST;
+    Ok(String::from_utf8(bytes).ok().filter(|_| small))
 }
 
 /// How one jail gets them.
@@ -125,17 +155,36 @@ pub struct LaidHomes {
     below: Vec<(PathBuf, Granted, Over)>,
     /// Directories of ours, by where they are shown.
     made: Vec<(PathBuf, PathBuf)>,
+    /// What is empty there and was not to be, and why.
+    pub notes: Vec<String>,
 }
 
 impl LaidHomes {
     /// Lays every part out anew, below a directory of this jail alone.
-    pub fn lay(parts: &[Part], dir: &Path) -> io::Result<Self> {
+    pub fn lay(parts: &[Part], built: &Built, dir: &Path) -> io::Result<Self> {
         let mut laid = Self::default();
         let mut around: BTreeSet<&Path> = BTreeSet::new();
         for (number, part) in parts.iter().enumerate() {
             let own = dir.join(format!("home-{number}"));
             host::make_private_dir(&own)?;
             let target = part.place.target.clone();
+            around.extend(part.place.around.as_deref());
+            let mut without = |why: &str| -> io::Result<()> {
+                // A directory is there all the same: its tool is told of one, and writes there.
+                let empty = own.join("empty");
+                host::make_private_dir(&empty)?;
+                laid.made.push((part.place.target.clone(), empty));
+                let name = part.environment.record.name();
+                laid.notes.push(format!("{name} is empty there: {why}"));
+                Ok(())
+            };
+            let covered = match part.built_here(built) {
+                Some(covered) => covered,
+                None => {
+                    without("which packages the changed files build is not known")?;
+                    continue;
+                }
+            };
             match part.environment.record.carried {
                 Carried::Overlay => {
                     let over = fresh_upper(&part.environment, &part.source, &own)?;
@@ -147,13 +196,15 @@ impl LaidHomes {
                         forget_results(part, &copy)?;
                         laid.made.push((target, copy));
                     }
-                    // Somebody writes to it: the tool begins with nothing.
-                    None => continue,
+                    None => {
+                        without("somebody writes to it, so no copy could be made")?;
+                        continue;
+                    }
                 },
                 Carried::ReadOnly | Carried::Not => continue,
             }
-            around.extend(part.place.around.as_deref());
-            for (at, covered) in part.place.covered.iter().enumerate() {
+            let covered: BTreeSet<&PathBuf> = part.place.covered.iter().chain(&covered).collect();
+            for (at, covered) in covered.into_iter().enumerate() {
                 let empty = own.join(format!("covered-{at}"));
                 host::make_private_dir(&empty)?;
                 laid.made.push((covered.clone(), empty));
@@ -212,6 +263,8 @@ fn forget_results(part: &Part, cache: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use cto_core::workspace::environment::EnvironmentUse;
+
     use super::*;
 
     #[test]
@@ -238,5 +291,58 @@ mod tests {
         fs::remove_file(root.join("00/b-d")).unwrap();
         assert_ne!(second.digest, now().digest, "a name went");
         assert_ne!(first.digest, now().digest, "and that stays seen");
+    }
+
+    /// Nobody can copy what is gone or never still; its tool is told of a directory all the same.
+    #[test]
+    fn what_cannot_be_copied_is_an_empty_directory_and_is_told_of() {
+        let house = tempfile::tempdir().unwrap();
+        let work = house.path().join("state/work");
+        let root = work.join("store");
+        fs::create_dir_all(&root).unwrap();
+        let home = host::Home {
+            root: house.path().join("state"),
+            runs: house.path().join("runs"),
+        };
+        let places = Places::of(&host::Env::default(), &home);
+        let part = |around: Option<&Path>| Part {
+            environment: Environment {
+                record: EnvironmentUse {
+                    path: TreePath::new("~/.cache/go-build"),
+                    kind: EnvironmentKind::GoBuilds,
+                    carried: Carried::Copied,
+                    why: None,
+                    files: 0,
+                    bytes: 0,
+                    hidden: 0,
+                    state: None,
+                },
+                source: None,
+                hidden: Vec::new(),
+                also: Vec::new(),
+                in_home: None,
+            },
+            source: places.made(&root, false).unwrap(),
+            place: InHome {
+                target: "/home/me/.cache/go-build".into(),
+                around: around.map(Path::to_owned),
+                covered: Vec::new(),
+            },
+        };
+        let nothing = Some(BTreeSet::new());
+        let parts = [part(None), part(Some(Path::new("/home/me/.cache")))];
+        let laid = LaidHomes::lay(&parts, &nothing, &work.join("first")).unwrap();
+        assert!(
+            laid.notes.is_empty() && laid.made.len() == 3,
+            "both, and around"
+        );
+        fs::remove_dir_all(&root).unwrap();
+        let laid = LaidHomes::lay(&parts, &nothing, &work.join("second")).unwrap();
+        assert_eq!(laid.notes.len(), 2, "{:?}", laid.notes);
+        assert_eq!(laid.made.len(), 3, "both, and around");
+        for (target, dir) in &laid.made[..2] {
+            assert_eq!(target, &parts[0].place.target);
+            assert_eq!(fs::read_dir(dir).unwrap().count(), 0);
+        }
     }
 }

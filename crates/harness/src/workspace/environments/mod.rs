@@ -34,7 +34,7 @@ use cto_jail::{Mount, Over};
 
 use crate::host;
 use crate::host::places::Places;
-use crate::workspace::environments::homes::{LaidHomes, Part};
+use crate::workspace::environments::homes::{Built, LaidHomes, Part};
 use crate::workspace::environments::state::State;
 use crate::workspace::on_disk::{Apart, locate};
 use crate::workspace::private_copy::PrivateCopy;
@@ -255,13 +255,15 @@ impl Environments {
 
     /// Lays every environment out for one jail, as nobody has written to it. Where the copy has
     /// something else in its place, or its directory is gone, there is none.
-    fn lay(&self, copy: &PrivateCopy, at_home: &AtHome) -> io::Result<Laid> {
+    fn lay(&self, copy: &PrivateCopy, at_home: &AtHome, built: &Built) -> io::Result<Laid> {
         let number = self.laid.fetch_add(1, Ordering::Relaxed);
         let dir = self.work.join(format!("environments-{number}"));
         let carried = self.carried();
+        let mut homes = LaidHomes::lay(&self.homes, built, &dir)?;
         let mut laid = Laid {
             version: carried.version,
-            homes: LaidHomes::lay(&self.homes, &dir)?,
+            notes: std::mem::take(&mut homes.notes),
+            homes,
             ..Laid::default()
         };
         for (index, one) in carried.all.iter().enumerate() {
@@ -294,7 +296,13 @@ impl Environments {
     }
 
     /// The same once more for the next jail in the same copy.
-    fn lay_again(&self, copy: &PrivateCopy, before: &Laid, at_home: &AtHome) -> io::Result<Laid> {
+    fn lay_again(
+        &self,
+        copy: &PrivateCopy,
+        before: &Laid,
+        at_home: &AtHome,
+        built: &Built,
+    ) -> io::Result<Laid> {
         let places = before.copied.iter();
         let places: Vec<TreePath> = places
             .chain(before.mounts.iter().map(|(path, ..)| path))
@@ -311,7 +319,7 @@ impl Environments {
             }
             io::Result::Ok(())
         })??;
-        self.lay(copy, at_home)
+        self.lay(copy, at_home, built)
     }
 }
 

@@ -1,19 +1,24 @@
 //! One look at an environment: everything the kernel says of everything in it, without opening a
 //! file. Two looks that found the same give the same digest.
+//!
+//! Every directory is looked at by itself and has a digest of its own, so that several threads
+//! can share a large environment.
 
-use std::ffi::OsString;
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 
 use cto_core::containment::environment_masks::is_hidden_in_environment;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::{MOST_FILES, Seen, StateDigest};
 
-use crate::workspace::on_disk::may_enter;
+use crate::host::workers;
 
 /// What a look found.
 pub struct State {
@@ -35,99 +40,204 @@ pub struct State {
 
 /// Looks at a directory or a file. No link is followed.
 pub fn look(root: &Path) -> io::Result<State> {
-    let top = fs::symlink_metadata(root)?;
-    let (uid, gid) = ids();
-    let mut walk = Walk {
-        owner: (top.uid(), top.gid()),
-        digest: StateDigest::default(),
-        found: State {
-            files: 0,
-            bytes: 0,
-            digest: Digest::of(b""),
-            newest: (0, 0),
-            foreign: uid != 0 && top.uid() != uid,
-            other_group: uid != 0 && top.gid() != gid,
-            readable: true,
-            hidden: Vec::new(),
-        },
+    let meta = fs::symlink_metadata(root)?;
+    let us = Ids {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
     };
-    walk.take(Path::new(""), &top);
-    if top.is_dir() {
-        walk.below(root)?;
+    let top = Ids {
+        uid: meta.uid(),
+        gid: meta.gid(),
+    };
+    let mut found = Found::default();
+    if !meta.is_dir() {
+        let (dir, name) = (root.parent(), root.file_name());
+        let dir = dir.filter(|dir| !dir.as_os_str().is_empty());
+        let dir = File::open(dir.unwrap_or(Path::new(".")))?;
+        let stat = rustix::fs::statat(&dir, name.unwrap_or_default(), AtFlags::SYMLINK_NOFOLLOW)?;
+        let mut entries = StateDigest::default();
+        found.take(b"", &stat, &top, &us, &mut entries);
+        found.directories.push((Vec::new(), entries.finish()));
+    } else {
+        found = Walk::of(root, top, us)?;
     }
-    walk.found.digest = walk.digest.finish();
-    Ok(walk.found)
+    // In the order of names, whoever came by first.
+    found.directories.sort_unstable();
+    let mut digest = StateDigest::default();
+    for (path, entries) in &found.directories {
+        digest.take_directory(path, entries);
+    }
+    found.hidden.sort_unstable();
+    Ok(State {
+        files: found.files,
+        bytes: found.bytes,
+        digest: digest.finish(),
+        newest: found.newest,
+        foreign: found.foreign || (us.uid != 0 && top.uid != us.uid),
+        other_group: found.other_group || (us.uid != 0 && top.gid != us.gid),
+        readable: !found.unreadable,
+        hidden: found.hidden,
+    })
 }
 
-fn ids() -> (u32, u32) {
-    use rustix::process::{getegid, geteuid};
-    (geteuid().as_raw(), getegid().as_raw())
+#[derive(Clone, Copy)]
+struct Ids {
+    uid: u32,
+    gid: u32,
 }
 
+/// What was found in some of the directories.
+#[derive(Default)]
+struct Found {
+    directories: Vec<(Vec<u8>, Digest)>,
+    files: u64,
+    bytes: u64,
+    newest: (i64, i64),
+    foreign: bool,
+    other_group: bool,
+    unreadable: bool,
+    hidden: Vec<TreePath>,
+}
+
+impl Found {
+    fn take(&mut self, path: &[u8], stat: &Stat, top: &Ids, us: &Ids, entries: &mut StateDigest) {
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let size = u64::try_from(stat.st_size).unwrap_or_default();
+        let seen = seen(stat);
+        entries.take(path, &seen);
+        self.foreign |= stat.st_uid != top.uid;
+        self.other_group |= stat.st_gid != top.gid;
+        if kind.is_dir() {
+            return;
+        }
+        self.files += 1;
+        self.newest = self.newest.max(seen.modified);
+        if kind.is_file() {
+            self.bytes = self.bytes.saturating_add(size);
+            // Another user's private file: neither a copy nor a jail could read it.
+            let ours = us.uid == 0 || stat.st_uid == us.uid;
+            self.unreadable |= !ours && stat.st_mode & 0o044 == 0;
+        }
+        if path.is_empty() {
+            return;
+        }
+        let name = TreePath::new(path);
+        // Through a socket, a pipe or a device somebody outside would answer.
+        let leads_out = !kind.is_file() && !kind.is_symlink();
+        if leads_out || is_hidden_in_environment(&name) {
+            self.hidden.push(name);
+        }
+    }
+
+    fn and(&mut self, other: Self) {
+        self.directories.extend(other.directories);
+        self.files += other.files;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.newest = self.newest.max(other.newest);
+        self.foreign |= other.foreign;
+        self.other_group |= other.other_group;
+        self.unreadable |= other.unreadable;
+        self.hidden.extend(other.hidden);
+    }
+}
+
+/// What the kernel says of an entry, without its content. Its change time cannot be forged.
+pub fn seen(stat: &Stat) -> Seen {
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    let time =
+        |seconds: i64, nanoseconds: u64| (seconds, i64::try_from(nanoseconds).unwrap_or_default());
+    Seen {
+        mode: stat.st_mode,
+        size: if kind.is_dir() { 0 } else { size },
+        inode: stat.st_ino,
+        modified: time(stat.st_mtime, stat.st_mtime_nsec),
+        changed: time(stat.st_ctime, stat.st_ctime_nsec),
+    }
+}
+
+/// One environment, while it is walked.
 struct Walk {
-    owner: (u32, u32),
-    digest: StateDigest,
-    found: State,
+    root: File,
+    top: Ids,
+    us: Ids,
 }
 
 impl Walk {
-    fn below(&mut self, root: &Path) -> io::Result<()> {
-        let mut pending = vec![PathBuf::new()];
-        while let Some(dir) = pending.pop() {
-            let place = root.join(&dir);
-            if !may_enter(&place) {
-                self.found.readable = false;
-                continue;
+    /// Level by level, the directories of one shared by threads.
+    fn of(root: &Path, top: Ids, us: Ids) -> io::Result<Found> {
+        /// So many directories are looked at sooner than a thread is made.
+        const AT_A_TIME: usize = 64;
+        const THREADS: usize = 4;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let root = File::from(rustix::fs::open(root, flags, Mode::empty())?);
+        let stat = rustix::fs::statat(&root, c"", AtFlags::EMPTY_PATH)?;
+        let walk = Self { root, top, us };
+        let mut found = Found::default();
+        let mut entries = StateDigest::default();
+        found.take(b"", &stat, &top, &us, &mut entries);
+        // Its own state under a name that no directory below it has.
+        found.directories.push((b"/".to_vec(), entries.finish()));
+        let mut level = vec![PathBuf::new()];
+        // What is too large is not carried, and so not looked at to its end.
+        while !level.is_empty() && found.files <= MOST_FILES {
+            let parts: Vec<&[PathBuf]> = level.chunks(AT_A_TIME).collect();
+            let threads = workers::cores().min(THREADS);
+            let looked = workers::for_all(threads, &parts, |dirs| walk.some(dirs));
+            let mut below = Vec::new();
+            for part in looked {
+                let (others, deeper) = part?;
+                found.and(others);
+                below.extend(deeper);
             }
-            let mut names: Vec<OsString> = Vec::new();
-            for entry in fs::read_dir(&place)? {
-                names.push(entry?.file_name());
-            }
-            names.sort_unstable();
-            for name in names {
-                let path = dir.join(&name);
-                let meta = fs::symlink_metadata(place.join(&name))?;
-                self.take(&path, &meta);
-                if meta.is_dir() {
-                    pending.push(path);
-                }
-            }
-            if self.found.files > MOST_FILES {
-                return Ok(());
-            }
+            level = below;
         }
-        Ok(())
+        Ok(found)
     }
 
-    fn take(&mut self, path: &Path, meta: &Metadata) {
-        let (found, bytes) = (&mut self.found, path.as_os_str().as_bytes());
-        let seen = Seen {
-            mode: meta.mode(),
-            size: if meta.is_dir() { 0 } else { meta.size() },
-            inode: meta.ino(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
+    fn some(&self, dirs: &[PathBuf]) -> io::Result<(Found, Vec<PathBuf>)> {
+        let (mut found, mut below) = (Found::default(), Vec::new());
+        for dir in dirs {
+            below.extend(self.one(dir, &mut found)?);
+        }
+        Ok((found, below))
+    }
+
+    /// One directory; says which lie in it.
+    fn one(&self, dir: &Path, found: &mut Found) -> io::Result<Vec<PathBuf>> {
+        let place = match dir.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => dir,
         };
-        self.digest.take(bytes, &seen);
-        found.foreign |= meta.uid() != self.owner.0;
-        found.other_group |= meta.gid() != self.owner.1;
-        if meta.is_dir() {
-            return;
+        let may = Access::READ_OK | Access::EXEC_OK;
+        if rustix::fs::accessat(&self.root, place, may, AtFlags::EACCESS).is_err() {
+            found.unreadable = true;
+            return Ok(Vec::new());
         }
-        found.files += 1;
-        found.newest = found.newest.max(seen.modified);
-        if meta.is_file() {
-            found.bytes = found.bytes.saturating_add(meta.size());
-            // Another user's private file: neither a copy nor a jail could read it.
-            let (uid, _) = ids();
-            found.readable &= uid == 0 || meta.uid() == uid || meta.mode() & 0o044 != 0;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let opened = rustix::fs::openat2(&self.root, place, flags, Mode::empty(), resolve)?;
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&opened)? {
+            let name = entry?.file_name().to_owned();
+            if name.as_c_str() != c"." && name.as_c_str() != c".." {
+                names.push(name);
+            }
         }
-        let name = TreePath::new(bytes);
-        // Through a socket, a pipe or a device somebody outside would answer.
-        let leads_out = !meta.is_file() && !meta.is_symlink();
-        if !bytes.is_empty() && (leads_out || is_hidden_in_environment(&name)) {
-            found.hidden.push(name);
+        names.sort_unstable();
+        let (mut entries, mut below) = (StateDigest::default(), Vec::new());
+        for name in names {
+            let stat = rustix::fs::statat(&opened, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+            let path = dir.join(OsStr::from_bytes(name.to_bytes()));
+            let bytes = path.as_os_str().as_bytes();
+            found.take(bytes, &stat, &self.top, &self.us, &mut entries);
+            if FileType::from_raw_mode(stat.st_mode).is_dir() {
+                below.push(path);
+            }
         }
+        let name = dir.as_os_str().as_bytes().to_vec();
+        found.directories.push((name, entries.finish()));
+        Ok(below)
     }
 }
 
@@ -169,6 +279,26 @@ mod tests {
             assert_ne!(now, before, "change {number}");
             before = now;
         }
+    }
+
+    #[test]
+    fn threads_that_share_it_find_what_one_alone_finds() {
+        let house = tempfile::tempdir().unwrap();
+        let root = house.path().join("node_modules");
+        for package in 0..300 {
+            let dir = root.join(format!("package-{package}/lib"));
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("index.js"), "1").unwrap();
+            fs::write(dir.join(".npmrc"), "token").unwrap();
+        }
+        let first = look(&root).unwrap();
+        assert_eq!((first.files, first.hidden.len()), (600, 300));
+        for _ in 0..3 {
+            let again = look(&root).unwrap();
+            assert_eq!((again.digest, &again.hidden), (first.digest, &first.hidden));
+        }
+        fs::write(root.join("package-299/lib/index.js"), "2").unwrap();
+        assert_ne!(look(&root).unwrap().digest, first.digest);
     }
 
     #[test]

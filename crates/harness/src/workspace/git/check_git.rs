@@ -10,14 +10,13 @@ use cto_core::containment::masks::Seen;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::near_tags::NearTag;
 
-use super::command::{fed, told, told_well};
+use super::command::{asked, fed, told, told_well};
 use super::engine_git::copy_dir;
 use super::import::{AUTHOR, WHEN};
-use super::source::asked;
 use super::{BRANCH, Commit, GitError, HarnessRepo};
 
 /// Nobody's name: the jail has one for git.
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+const CONFIG: &str = "\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
 /// What an engine's has so that it can be protected; a check's own tools may take it for something
 /// else.
 pub const NOT_FOR_CHECKS: &str = "commondir";
@@ -47,7 +46,7 @@ impl HarnessRepo {
         for dir in ["objects/pack", "info"] {
             fs::create_dir_all(to.join(dir)).map_err(layout)?;
         }
-        fs::write(to.join("config"), CONFIG).map_err(layout)?;
+        fs::write(to.join("config"), self.format.config(CONFIG)).map_err(layout)?;
         fs::write(to.join("info/exclude"), not_held(from.masked)).map_err(layout)?;
         fs::copy(from.below.join("index"), to.join("index")).map_err(layout)?;
         let mut objects = match from.result {

@@ -116,6 +116,46 @@ pub(super) fn scrubbed(git: &Program) -> Command {
     command
 }
 
+/// A question that git is answering meanwhile. One that nobody waits for ends.
+pub(super) struct Asking {
+    operation: &'static str,
+    child: Option<Child>,
+}
+
+impl Asking {
+    pub fn start(operation: &'static str, mut command: Command) -> Result<Self, GitError> {
+        let child = command
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|source| GitError::Spawn { operation, source })?;
+        Ok(Self {
+            operation,
+            child: Some(child),
+        })
+    }
+
+    pub fn answer(mut self) -> Result<Vec<u8>, GitError> {
+        let Some(child) = self.child.take() else {
+            return Ok(Vec::new());
+        };
+        finished(self.operation, child)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+pub(super) fn asked(operation: &'static str, command: Command) -> Result<Vec<u8>, GitError> {
+    Asking::start(operation, command)?.answer()
+}
+
 pub(super) fn finish(operation: &'static str, mut command: Command) -> Result<(), GitError> {
     let child = command
         .spawn()

@@ -17,7 +17,7 @@ use super::{BRANCH, Commit, Edit, GitError, HarnessRepo};
 
 /// Where the commit an engine starts from lies in the harness's own repository.
 const SHOWN: &str = "refs/heads/cto-shown";
-const CONFIG: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+const CONFIG: &str = "\tfilemode = true\n\tbare = false\n\tcheckStat = minimal\n\ttrustctime = false\n[user]\n\tname = engine\n\temail = engine@cto.invalid\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
 
 impl HarnessRepo {
     /// Gives a workspace a `.git` of its own, at what its engine sees of the baseline.
@@ -37,7 +37,7 @@ impl HarnessRepo {
             lay_out(&dot_git, &shown).map_err(layout)?;
             self.pack(&shown, &dot_git)?;
         }
-        fs::write(dot_git.join("config"), CONFIG).map_err(layout)?;
+        fs::write(dot_git.join("config"), self.format.config(CONFIG)).map_err(layout)?;
         // So that each is there to be protected. A common directory that is this one changes
         // nothing for git.
         fs::write(dot_git.join("commondir"), ".\n").map_err(layout)?;

@@ -6,7 +6,7 @@
 //!   them; `submodules.rs` what is checked out in it of others
 //! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets, with
 //!   the tags of `near_tags.rs`
-//! - `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
+//! - `object_format.rs` how objects are named; `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
 //!   objects
 
 mod check_git;
@@ -15,13 +15,15 @@ mod engine_git;
 mod import;
 mod lfs;
 mod near_tags;
+mod object_format;
 mod owners_view;
 mod source;
 mod submodules;
 mod tree_files;
 
 pub use check_git::{CheckGit, NOT_FOR_CHECKS};
-pub use source::{SourceError, SourceRepo, UNFINISHED, operators_excludes};
+pub use object_format::ObjectFormat;
+pub use source::{OperatorsExcludes, SourceError, SourceRepo, UNFINISHED};
 pub use submodules::ModuleFiles;
 pub use tree_files::{Submodule, Visit, Wanted};
 
@@ -36,7 +38,7 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
 
 use crate::host::programs::Program;
-use command::{finish, last_line, scrubbed, told};
+use command::{asked, finish, last_line, scrubbed, told};
 use import::{Base, quoted, write_commit};
 
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +100,7 @@ const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding !me
 pub struct HarnessRepo {
     git: Program,
     dir: PathBuf,
+    format: ObjectFormat,
 }
 
 impl<'a> Edit<'a> {
@@ -112,10 +115,11 @@ impl<'a> Edit<'a> {
 }
 
 impl HarnessRepo {
-    pub fn init(git: &Program, dir: &Path) -> Result<Self, GitError> {
+    pub fn init(git: &Program, dir: &Path, format: ObjectFormat) -> Result<Self, GitError> {
         let repo = Self {
             git: git.clone(),
             dir: dir.to_owned(),
+            format,
         };
         let mut command = scrubbed(git);
         let layout = |source| GitError::Layout { source };
@@ -126,6 +130,7 @@ impl HarnessRepo {
             "--bare",
             "--template=",
             "--initial-branch=main",
+            &format!("--object-format={}", format.word()),
             ".",
         ]);
         finish("init", command)?;
@@ -135,16 +140,18 @@ impl HarnessRepo {
     }
 
     /// One that starts with another's objects, which are only ever read.
-    pub fn beside(git: &Program, dir: &Path, objects: &Path) -> Result<Self, GitError> {
+    pub fn beside(
+        git: &Program,
+        dir: &Path,
+        objects: &Path,
+        format: ObjectFormat,
+    ) -> Result<Self, GitError> {
         let write = || -> io::Result<()> {
             for below in ["objects/info", "refs", "info"] {
                 fs::create_dir_all(dir.join(below))?;
             }
             fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")?;
-            fs::write(
-                dir.join("config"),
-                "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
-            )?;
+            fs::write(dir.join("config"), format.config("\tbare = true\n"))?;
             let objects = quoted(&TreePath::new(objects.as_os_str().as_encoded_bytes()));
             fs::write(dir.join("objects/info/alternates"), format!("{objects}\n"))?;
             fs::write(dir.join("info/attributes"), ATTRIBUTES)
@@ -153,6 +160,7 @@ impl HarnessRepo {
         Ok(Self {
             git: git.clone(),
             dir: dir.to_owned(),
+            format,
         })
     }
 
@@ -363,7 +371,7 @@ fn ignored_of(command: Command, paths: &[TreePath]) -> Result<Vec<TreePath>, Git
 pub fn version(git: &Program) -> Result<String, GitError> {
     let mut command = scrubbed(git);
     command.current_dir("/").arg("--version");
-    let answer = source::asked("--version", command)?;
+    let answer = asked("--version", command)?;
     let text = String::from_utf8_lossy(&answer);
     let line = text.lines().next().unwrap_or_default();
     let plain = line.strip_prefix("git version ").unwrap_or(line);
@@ -378,7 +386,7 @@ pub fn version(git: &Program) -> Result<String, GitError> {
 pub fn own_programs(git: &Program) -> Result<PathBuf, GitError> {
     let mut command = scrubbed(git);
     command.current_dir("/").arg("--exec-path");
-    let mut answer = source::asked("--exec-path", command)?;
+    let mut answer = asked("--exec-path", command)?;
     answer.truncate(answer.trim_ascii_end().len());
     Ok(PathBuf::from(std::ffi::OsString::from_vec(answer)))
 }

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use cto_core::values::paths::TreePath;
 
-use super::command::{scrubbed, told_lines};
-use super::source::{SourceRepo, asked};
+use super::command::{Asking, asked, scrubbed, told_lines};
+use super::source::SourceRepo;
 use super::{GitError, HarnessRepo};
 use crate::host::programs::Program;
 
@@ -29,7 +29,7 @@ pub(super) struct OwnersView(Vec<(&'static str, &'static str)>);
 
 impl OwnersView {
     /// Asks the repository's configuration, the system's and, with a home, the owner's own.
-    pub fn ask(git: &Program, git_dir: &Path, home: Option<&Path>) -> Self {
+    pub fn ask(git: &Program, git_dir: &Path, home: Option<&Path>) -> Result<Asking, GitError> {
         let mut command = scrubbed(git);
         command
             .env("GIT_DIR", git_dir)
@@ -40,11 +40,16 @@ impl OwnersView {
         }
         command.args(["config", "-z", "--show-scope", "--get-regexp"]);
         command.arg("^core\\.(filemode|symlinks|autocrlf|eol)$");
-        // Nothing set is an answer too.
-        asked("config", command).map_or_else(|_| Self::default(), |told| Self::read(&told))
+        Asking::start("config", command)
     }
 
-    fn read(told: &[u8]) -> Self {
+    /// What it answered.
+    pub fn read(asking: Result<Asking, GitError>) -> Self {
+        // Nothing set is an answer too.
+        Self::of(&asking.and_then(Asking::answer).unwrap_or_default())
+    }
+
+    fn of(told: &[u8]) -> Self {
         let text = String::from_utf8_lossy(told).into_owned();
         let mut parts = text.split('\0');
         let mut found = Self::default();
@@ -85,6 +90,11 @@ impl SourceRepo {
     /// Modes on disk say nothing here.
     pub fn ignores_modes(&self) -> bool {
         self.view.says("core.filemode", "false")
+    }
+
+    /// Links are texts here.
+    pub fn has_no_links(&self) -> bool {
+        self.view.says("core.symlinks", "false")
     }
 
     /// Could files of the work tree be other bytes than their blobs?
@@ -180,7 +190,7 @@ mod tests {
             b"system\0core.eol\nlf\0global\0core.autocrlf\ntrue\0local\0core.autocrlf\nInput\0\
                      local\0core.filemode\n0\0local\0core.eol\nweird\0local\0core.hookspath\n/x\0\
                      command\0core.autocrlf\nfalse\0";
-        let view = OwnersView::read(told);
+        let view = OwnersView::of(told);
         let args: Vec<String> = view.args().collect();
         let said: Vec<&str> = args
             .iter()
@@ -192,8 +202,8 @@ mod tests {
             ["core.eol=lf", "core.autocrlf=input", "core.filemode=false"]
         );
         assert!(view.says("core.filemode", "false") && !view.says("core.autocrlf", "true"));
-        assert_eq!(OwnersView::read(b""), OwnersView::default());
+        assert_eq!(OwnersView::of(b""), OwnersView::default());
         // A name without a value is a yes.
-        assert!(OwnersView::read(b"local\0core.autocrlf\0").says("core.autocrlf", "true"));
+        assert!(OwnersView::of(b"local\0core.autocrlf\0").says("core.autocrlf", "true"));
     }
 }

@@ -6,17 +6,21 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use cto_core::task::source::{SourceLook, SourceStatus};
-use cto_core::values::digest::Hasher;
+use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::environment::StateDigest;
 
-use super::command::{finished, scrubbed};
+use rustix::fs::AtFlags;
+
+use super::command::{Asking, asked, scrubbed};
 use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
-use super::{GitError, ignored_of};
+use super::{GitError, ObjectFormat, ignored_of};
 use crate::host::programs::Program;
+use crate::workspace::environments::state::seen;
 
 /// What git leaves in its directory while something is unfinished.
 pub const UNFINISHED: [&str; 9] = [
@@ -44,6 +48,7 @@ pub struct SourceRepo {
     pub(super) head: String,
     pub(super) tree: String,
     pub(super) view: OwnersView,
+    pub format: ObjectFormat,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +57,7 @@ pub enum SourceError {
     NoRepository(String),
     #[error("it belongs to user {owner}, not to the operator")]
     Foreign { owner: u32 },
-    #[error("its object format is {0}; only sha1 is supported")]
+    #[error("its object format is {0}; only sha1 and sha256 are supported")]
     ObjectFormat(String),
     #[error("its index could not be read")]
     Index(#[source] io::Error),
@@ -61,8 +66,14 @@ pub enum SourceError {
 }
 
 impl SourceRepo {
-    /// Finds the repository around `dir`. `ours` is a fresh directory for our side of it.
-    pub fn open(git: &Program, dir: &Path, ours: &Path) -> Result<Self, SourceError> {
+    /// Finds the repository around `dir`, as the owner of `home` sees it, whose git has settings
+    /// there. `ours` is a fresh directory for our side of it.
+    pub fn open(
+        git: &Program,
+        dir: &Path,
+        ours: &Path,
+        home: Option<&Path>,
+    ) -> Result<Self, SourceError> {
         if !dir.is_dir() {
             return Err(SourceError::NoRepository(
                 "there is no such directory".into(),
@@ -70,11 +81,10 @@ impl SourceRepo {
         }
         let [top, git_dir, common_dir, format] = places_of(git, dir).map_err(no_repository)?;
         let path = |bytes: Vec<u8>| PathBuf::from(std::ffi::OsString::from_vec(bytes));
-        if format != b"sha1" {
-            return Err(SourceError::ObjectFormat(
-                String::from_utf8_lossy(&format).into_owned(),
-            ));
-        }
+        let Some(format) = ObjectFormat::named(&format) else {
+            let word = String::from_utf8_lossy(&format).into_owned();
+            return Err(SourceError::ObjectFormat(word));
+        };
         let mut repo = Self {
             git: git.clone(),
             ours: ours.to_owned(),
@@ -84,15 +94,17 @@ impl SourceRepo {
             head: String::new(),
             tree: String::new(),
             view: OwnersView::default(),
+            format,
         };
         repo.check_owner()?;
-        repo.view = OwnersView::ask(git, &repo.git_dir, None);
+        let view = OwnersView::ask(git, &repo.git_dir, home);
         let mut head = scrubbed(git);
         // A name to an id, without a look at what it names.
         head.env("GIT_DIR", &repo.git_dir)
             .args(["rev-parse", "--verify", "--quiet", "HEAD"]);
         repo.head = id(asked("rev-parse", head)
             .map_err(|_| SourceError::NoRepository("it has no commit yet".into()))?);
+        repo.view = OwnersView::read(view);
         repo.furnish_ours().map_err(SourceError::Index)?;
         let mut tree = repo.command();
         tree.args([
@@ -104,12 +116,6 @@ impl SourceRepo {
         repo.tree = id(asked("rev-parse", tree)
             .map_err(|_| SourceError::NoRepository("the commit of HEAD is not there".into()))?);
         Ok(repo)
-    }
-
-    /// As the owner of this home sees it, whose git has settings there.
-    pub fn seen_by(mut self, home: Option<&Path>) -> Self {
-        self.view = OwnersView::ask(&self.git, &self.git_dir, home);
-        self
     }
 
     fn check_owner(&self) -> Result<(), SourceError> {
@@ -130,6 +136,7 @@ impl SourceRepo {
             fs::create_dir_all(self.ours.join(dir))?;
         }
         fs::write(self.ours.join("HEAD"), format!("{}\n", self.head))?;
+        fs::write(self.ours.join("config"), self.format.config(""))?;
         copy_if_there(
             &self.common_dir.join("info/exclude"),
             &self.ours.join("info/exclude"),
@@ -194,9 +201,16 @@ impl SourceRepo {
             "--no-renames",
             "--ignore-submodules=all",
         ]);
-        let lines = self.without_lfs(asked("status", command)?)?;
+        // Git looks at the work tree while we do.
+        let status = Asking::start("status", command)?;
+        let mut refs = scrubbed(&self.git);
+        refs.env("GIT_DIR", &self.git_dir)
+            .args(["for-each-ref", "--format=%(refname) %(objectname)"]);
+        let refs = Asking::start("for-each-ref", refs)?;
+        let staged = self.staged()?;
+        let lines = self.without_lfs(status.answer()?)?;
         let changed = changed_paths(&lines);
-        let fingerprint = self.fingerprint(&changed)?;
+        let fingerprint = self.fingerprint(&refs.answer()?, &staged, &changed);
         Ok(SourceLook {
             head: self.head.clone(),
             branch: branch(&self.git_dir),
@@ -207,17 +221,12 @@ impl SourceRepo {
     }
 
     /// Everything an outsider could have changed without a new commit: also what is not committed.
-    fn fingerprint(
-        &self,
-        changed: &[TreePath],
-    ) -> Result<cto_core::values::digest::Digest, SourceError> {
+    fn fingerprint(&self, refs: &[u8], staged: &Digest, changed: &[TreePath]) -> Digest {
         let mut hasher = Hasher::default();
-        hasher.update(b"cto-source/1\n");
+        hasher.update(b"cto-source/2\n");
         hasher.update(branch(&self.git_dir).unwrap_or_default().as_bytes());
-        let mut refs = scrubbed(&self.git);
-        refs.env("GIT_DIR", &self.git_dir)
-            .args(["for-each-ref", "--format=%(refname) %(objectname)"]);
-        hasher.update(&asked("for-each-ref", refs)?);
+        hasher.update(refs);
+        hasher.update(&staged.to_bytes());
         for (dir, file) in [
             (&self.common_dir, "config"),
             (&self.common_dir, "info/exclude"),
@@ -251,21 +260,31 @@ impl SourceRepo {
                 &self.top.join(std::ffi::OsStr::from_bytes(path.as_bytes())),
             ));
         }
+        hasher.finish()
+    }
+
+    /// What the index holds, and what the kernel says of each file it names.
+    fn staged(&self) -> Result<Digest, SourceError> {
         let mut staged = self.command();
         // With the letters that say what git was told not to look at.
         staged.args(["ls-files", "--stage", "-v", "-z"]);
+        let top = fs::File::open(&self.top).map_err(SourceError::Index)?;
+        let mut found = StateDigest::default();
         for line in asked("ls-files", staged)?
             .split(|b| *b == 0)
             .filter(|line| !line.is_empty())
         {
-            hasher.update(line);
+            found.take_name(line);
             let path = line
                 .iter()
                 .position(|b| *b == b'\t')
                 .map_or(line, |tab| &line[tab + 1..]);
-            hasher.update(&state(&self.top.join(std::ffi::OsStr::from_bytes(path))));
+            // One that is not there has no state.
+            if let Ok(stat) = rustix::fs::statat(&top, path, AtFlags::SYMLINK_NOFOLLOW) {
+                found.take(b"", &seen(&stat));
+            }
         }
-        Ok(hasher.finish())
+        Ok(found.finish())
     }
 
     /// Every file of HEAD.
@@ -417,30 +436,38 @@ fn no_repository(error: GitError) -> SourceError {
     }
 }
 
-pub(super) fn asked(operation: &'static str, mut command: Command) -> Result<Vec<u8>, GitError> {
-    command.stdout(Stdio::piped());
-    let child = command
-        .spawn()
-        .map_err(|source| GitError::Spawn { operation, source })?;
-    finished(operation, child)
+/// The ignore file of the operator's own git, where one is named: asked for while something else is
+/// done.
+pub struct OperatorsExcludes {
+    home: PathBuf,
+    asking: Option<Asking>,
 }
 
-/// The ignore file of the operator's own git, where one is named.
-pub fn operators_excludes(git: &Program, home: &Path) -> Option<PathBuf> {
-    let mut command = scrubbed(git);
-    command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
-    command.args([
-        "config",
-        "--global",
-        "--type=path",
-        "--get",
-        "core.excludesFile",
-    ]);
-    let named = asked("config", command).ok().map(|mut answer| {
-        answer.truncate(answer.trim_ascii_end().len());
-        PathBuf::from(std::ffi::OsString::from_vec(answer))
-    });
-    named
-        .or_else(|| Some(home.join(".config/git/ignore")))
-        .filter(|path| path.is_file())
+impl OperatorsExcludes {
+    pub fn ask(git: &Program, home: &Path) -> Self {
+        let mut command = scrubbed(git);
+        command.env("HOME", home).env_remove("GIT_CONFIG_GLOBAL");
+        command.args([
+            "config",
+            "--global",
+            "--type=path",
+            "--get",
+            "core.excludesFile",
+        ]);
+        Self {
+            home: home.to_owned(),
+            asking: Asking::start("config", command).ok(),
+        }
+    }
+
+    pub fn answer(self) -> Option<PathBuf> {
+        let told = self.asking.and_then(|asking| asking.answer().ok());
+        let named = told.map(|mut answer| {
+            answer.truncate(answer.trim_ascii_end().len());
+            PathBuf::from(std::ffi::OsString::from_vec(answer))
+        });
+        named
+            .or_else(|| Some(self.home.join(".config/git/ignore")))
+            .filter(|path| path.is_file())
+    }
 }

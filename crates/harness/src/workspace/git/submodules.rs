@@ -2,6 +2,7 @@
 //! those are, only the place of a submodule in the work tree says, and only where that leads into the
 //! repository's own git directory without a link on the way; `.gitmodules` is never asked.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,10 +15,11 @@ use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{FileKind, Tree};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
 
-use super::scrubbed;
 use super::source::SourceRepo;
 use super::tree_files::{self, Submodule};
-use crate::workspace::on_disk;
+use super::{HarnessRepo, scrubbed};
+use crate::workspace::WorkspaceError;
+use crate::workspace::on_disk::{self, Content};
 
 /// What came along of submodules.
 #[derive(Default, Debug)]
@@ -25,6 +27,8 @@ pub struct ModuleFiles {
     dir: PathBuf,
     /// All files, under their paths in the repository around.
     pub files: Tree,
+    /// Where each of them is, those in others included.
+    roots: Vec<TreePath>,
     /// Submodules without files in the copies, and why.
     pub left_out: Vec<(TreePath, &'static str)>,
 }
@@ -38,6 +42,47 @@ impl ModuleFiles {
             self.files.remove(&path);
         }
         Ok(self)
+    }
+
+    /// Which of these new paths a submodule's own ignore rules cover, as they came along. Rules of
+    /// the repository around it say nothing there, nor do those of one around another.
+    pub fn ignored(
+        &self,
+        repo: &HarnessRepo,
+        new: &[TreePath],
+        work: &Path,
+    ) -> Result<BTreeSet<TreePath>, WorkspaceError> {
+        let mut covered = BTreeSet::new();
+        for (number, root) in self.roots.iter().enumerate() {
+            let within = |path: &TreePath| {
+                let around = self.roots.iter().filter(|root| below(root, path).is_some());
+                let innermost = around.max_by_key(|root| root.as_bytes().len());
+                below(root, path).filter(|_| innermost == Some(root))
+            };
+            let asked: Vec<TreePath> = new.iter().filter_map(within).collect();
+            let rules = self
+                .files
+                .iter()
+                .filter(|(path, entry)| on_disk::holds_rules(path, entry));
+            let rules: Vec<_> = rules
+                .filter_map(|(path, entry)| Some((within(path)?, path, entry)))
+                .collect();
+            if asked.is_empty() || rules.is_empty() {
+                continue;
+            }
+            let dir = work.join(format!("module-rules-{number}"));
+            if !dir.exists() {
+                fs::create_dir(&dir).map_err(WorkspaceError::Io)?;
+                for (path, of, entry) in rules {
+                    let mut content = Content::of(&self.dir, of, entry.kind);
+                    on_disk::write_entry(&dir, &path, entry.kind, &mut content)
+                        .map_err(WorkspaceError::Io)?;
+                }
+            }
+            let found = repo.ignored(&dir, &asked)?;
+            covered.extend(found.iter().map(|path| joined(root, path)));
+        }
+        Ok(covered)
     }
 
     /// Puts the files into a copy in which nobody was yet. Where its tree has something else on the
@@ -88,6 +133,7 @@ impl SourceRepo {
             match self.lay_out_one(&module, depth, dir) {
                 Ok((files, below)) => {
                     found.files.extend(files);
+                    found.roots.push(module.path);
                     pending.extend(below.into_iter().map(|module| (module, depth + 1)));
                 }
                 Err(why) => found.left_out.push((module.path, why)),
@@ -117,9 +163,7 @@ impl SourceRepo {
                 .env("GIT_OBJECT_DIRECTORY", ".");
             command
         };
-        let within = |path: &TreePath| {
-            TreePath::new([module.path.as_bytes(), b"/", path.as_bytes()].concat())
-        };
+        let within = |path: &TreePath| joined(&module.path, path);
         let mut files = Tree::new();
         let laid_out = tree_files::each_file(
             &git,
@@ -185,6 +229,16 @@ impl SourceRepo {
             )
         })
     }
+}
+
+fn joined(dir: &TreePath, path: &TreePath) -> TreePath {
+    TreePath::new([dir.as_bytes(), b"/", path.as_bytes()].concat())
+}
+
+/// A path as it is below a directory.
+fn below(dir: &TreePath, path: &TreePath) -> Option<TreePath> {
+    let rest = path.as_bytes().strip_prefix(dir.as_bytes())?;
+    rest.strip_prefix(b"/").map(TreePath::new)
 }
 
 fn no_links() -> ResolveFlags {

@@ -51,6 +51,10 @@ fn an_honest_project_has_an_honest_control() {
             project!("pytest --doctest-modules", "pytest.ini" => "[pytest]\npython_functions = check_*\npython_classes = Check*\n", "test_app.py" => "from re import compile\n\nfrom app import double\n\n\ndef exec():\n    \"\"\"\n    >>> double(2)\n    4\n    \"\"\"\n\n\ndef check_two():\n    assert double(2) == 4\n"),
         ),
         (
+            "single tests of one file, and all of another",
+            project!("pytest test_app.py::test_zero test_app.py::test_two sub", "test_app.py" => TESTS, "sub/test_more.py" => "def test_more():\n    pass\n"),
+        ),
+        (
             "one file is asked for, and another is skipped",
             project!("pytest test_app.py sub", "test_app.py" => TESTS, "sub/test_off.py" => "import pytest\n\npytestmark = pytest.mark.skip\n\n\ndef test_off():\n    assert False\n"),
         ),
@@ -91,4 +95,32 @@ fn what_silences_a_form_of_test_is_seen() {
     ] {
         project.attack(&house(), what, &[("app.py", &format!("{patch}\n\n{BUG}"))]);
     }
+}
+
+const SUB: Project = project!("pytest", "conftest.py" => "", "tests/test_top.py" => "def test_top():\n    pass\n", "tests/x/test_app.py" => TESTS);
+
+/// What turns the tests of one directory to passed and leaves the added ones out there: a file whose
+/// own tests ran was not left out.
+#[test]
+fn what_leaves_the_added_tests_of_one_directory_out_is_seen() {
+    let Some(_) = pytest_bin() else { return };
+    let passed = "import pytest\n\nKNOWN = ('test_zero', 'test_two')\n\n\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    done = yield\n    if item.name in KNOWN:\n        done.get_result().outcome = 'passed'\n\n\n";
+    for (what, drop) in [
+        (
+            "dropped",
+            "def pytest_collection_modifyitems(items):\n    items[:] = [item for item in items if '/x/' not in str(item.fspath) or item.name in KNOWN]\n",
+        ),
+        (
+            "skipped",
+            "def pytest_runtest_setup(item):\n    if item.name not in KNOWN:\n        pytest.skip('unknown')\n",
+        ),
+        (
+            "never made",
+            "def pytest_pycollect_makeitem(collector, name, obj):\n    if name not in KNOWN:\n        return []\n",
+        ),
+    ] {
+        let conftest = format!("{passed}{drop}");
+        SUB.attack(&house(), what, &[("tests/x/conftest.py", &conftest)]);
+    }
+    SUB.honest(&house(), "repaired", &[]);
 }

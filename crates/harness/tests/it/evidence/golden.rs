@@ -162,6 +162,62 @@ const RULES3: &[Row] = &[
     ("try-pass", "pass", &[]),
 ];
 
+/// Bundles judged by rules 4, of the same kinds.
+const RULES4: &[Row] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    // Since rules 5 the list has to ask for the module.
+    ("no-module", "blocked", &["toolchain_unavailable"]),
+    ("no-program", "blocked", &["toolchain_unavailable"]),
+    (
+        "no-program-behind-make",
+        "blocked",
+        &["toolchain_unavailable"],
+    ),
+    (
+        "provider-failure/20261116T102832Z-r1-string-slugify-by5gxvs6",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T102832Z-r1-string-slugify-i2xpze72",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T102836Z-quick-tkmbwrqh",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261116T102837Z-quick-y4bkh2n8",
+        "fail",
+        &["provider_unavailable", "engine_failed"],
+    ),
+    ("relied-baseline", "pass", &[]),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    (
+        "source-changed-meanwhile",
+        "fail",
+        &["source_repository_mutated"],
+    ),
+    (
+        "stage2/20261116T102824Z-r1-string-slugify-gxufpivd",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261116T102824Z-r1-string-slugify-jug4ebkd",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    ("stage2/20261116T102829Z-quick-5besxrgu", "pass", &[]),
+    ("stage2/20261116T102830Z-quick-4uhkx9rx", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -241,7 +297,7 @@ fn assert_as_sealed(folder: &str, rules: u32, rows: &[Row]) {
 fn every_folder_of_golden_bundles_has_a_test() {
     assert_eq!(
         folders(),
-        BTreeSet::from(["rules1", "rules2", "rules3", "v1"].map(str::to_owned))
+        BTreeSet::from(["rules1", "rules2", "rules3", "rules4", "v1"].map(str::to_owned))
     );
 }
 
@@ -284,6 +340,11 @@ fn golden_bundles_of_rules_two_verify() {
 #[test]
 fn golden_bundles_of_rules_three_verify() {
     assert_computed("rules3", 3, 4, RULES3);
+}
+
+#[test]
+fn golden_bundles_of_rules_four_verify() {
+    assert_computed("rules4", 4, 5, RULES4);
 }
 
 /// The script for people without `cto` finds them whole and signed.

@@ -5,30 +5,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use cto_testkit::{Answer, Bundle, Case, House, ORACLE, Repo, script, shell, skip, write};
+use cto_testkit::{Bundle, Case, House, ORACLE, Repo, script, shell, skip, write};
 
-use super::CONTROL;
+use super::{KINDS, RIGHT, passed, right, tried};
 use crate::assert_good;
 use crate::house;
-
-const KINDS: [&str; 2] = ["overlay", "copy"];
-const RIGHT: &str = "grep -qx right answer.txt && grep -qx fine control.txt";
-
-fn tried(house: &House, repo: &Repo, steps: &[String], more: &[&str]) -> (Answer, Bundle) {
-    let control = house.script("control", CONTROL);
-    let all = [&["--allow", ".", "--control", &control], more].concat();
-    house.try_on(repo, &script(steps), &all)
-}
-
-fn right() -> String {
-    write("answer.txt", "right\n")
-}
-
-fn passed(what: &str, answer: &Answer, bundle: &Bundle) {
-    let log = bundle.text("test.log");
-    assert_eq!(answer.code, Some(0), "{what}: {answer:?} {log}");
-    assert_good(bundle);
-}
 
 /// What the first check said after a word.
 fn said(bundle: &Bundle, word: &str) -> String {
@@ -184,6 +165,41 @@ fn whatever_a_check_makes_of_it_is_read_by_nobody() {
     }
 }
 
+/// A formatter and then a look at what it did are two commands in many projects.
+#[test]
+fn what_one_command_writes_over_the_next_one_sees() {
+    for kind in KINDS {
+        for environment in [false, true] {
+            let house = house().with("CTO_TEST_WORKSPACE", kind);
+            let repo = tagged(&house);
+            repo.write(".gitignore", "*.log\nnode_modules/\n");
+            repo.git(&["commit", "-q", "-n", "-a", "-m", "ignored"]);
+            if environment {
+                repo.write("node_modules/x/index.js", "1\n");
+            }
+            let what = format!("{kind}, {environment}");
+            // As many letters, and within the second.
+            let other = "tr a-z b-za < answer.txt > x.log; cat x.log > answer.txt";
+            let more = [
+                "--test",
+                RIGHT,
+                "--test",
+                other,
+                "--test",
+                "git diff --exit-code",
+            ];
+            let (answer, bundle) = tried(&house, &repo, &[right()], &more);
+            assert_ne!(answer.code, Some(0), "{what}: {}", bundle.text("test.log"));
+            // What is made of a file is older than what was written over it later.
+            let same = "touch made.log; sleep 0.02; cat answer.txt > x.log; cat x.log > answer.txt";
+            let newer = format!("test answer.txt -nt made.log && {RIGHT}");
+            let more = ["--test", same, "--test", &newer];
+            let (answer, bundle) = tried(&house, &repo, &[right()], &more);
+            passed(&what, &answer, &bundle);
+        }
+    }
+}
+
 #[test]
 fn setup_may_commit_and_tag() {
     for kind in KINDS {
@@ -269,4 +285,72 @@ fn setuptools_scm_finds_a_version() {
     passed("setuptools-scm", &answer, &bundle);
     let version = said(&bundle, "version: ");
     assert!(version.starts_with("1.3.1.dev"), "{version}");
+}
+
+/// A git that writes down what it is asked, and answers one kind of question never.
+fn slow_git(house: &House, never: &str) {
+    let (told, config) = (
+        house.root().join("told"),
+        house.root().join("home/.config/cto/config.toml"),
+    );
+    let git = house.root().join("tools/git");
+    for place in [&config, &git] {
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+    }
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in *\" describe \"*) echo \"$*\" >> {told:?};; esac\n\
+         case \"$*\" in {never}) exec sleep 3600;; esac\nexec /usr/bin/git \"$@\"\n"
+    );
+    fs::write(&git, text).unwrap();
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(&config, format!("git = {:?}\n", git.to_str().unwrap())).unwrap();
+}
+
+/// How often history was walked.
+fn described(house: &House) -> usize {
+    let told = fs::read_to_string(house.root().join("told"));
+    told.unwrap_or_default().lines().count()
+}
+
+#[test]
+fn history_is_walked_once_where_the_nearest_tag_is_all_that_is_asked_for() {
+    let ask = format!("printf 'tag: %s\\n' \"$(git describe --tags)\"; {RIGHT}");
+    for (tags, walks, wanted) in [
+        (&[&["tag", "-a", "-m", "x", "v1.2.0"][..]][..], 1, "v1.2.0"),
+        // No other than this one, with a note or with a number, is near.
+        (&[&["tag", "latest"]], 3, "latest"),
+        (&[&["tag", "v1"]], 2, "v1"),
+        (&[], 0, ""),
+    ] {
+        let house = house();
+        let repo = Repo::new(&house, "tagged");
+        repo.write("control.txt", "fine\n");
+        repo.commit("more");
+        tags.iter().for_each(|args| drop(repo.git(args)));
+        slow_git(&house, "never");
+        let (answer, bundle) = tried(&house, &repo, &[right()], &["--test", &ask]);
+        passed(wanted, &answer, &bundle);
+        assert_eq!(said(&bundle, "tag: "), wanted);
+        assert_eq!(described(&house), walks, "{wanted}");
+    }
+}
+
+/// Nobody waits for ever for a name.
+#[test]
+fn a_walk_without_end_costs_a_tag_and_no_more() {
+    let ask = format!("printf 'tag: %s\\n' \"$(git describe --tags 2>/dev/null)\"; {RIGHT}");
+    for (never, wanted) in [
+        ("*\" describe --abbrev=0 \"[0-9a-f]*", "latest"),
+        ("*\" describe \"*", ""),
+    ] {
+        let house = house();
+        let repo = Repo::new(&house, "tagged");
+        repo.write("control.txt", "fine\n");
+        repo.commit("more");
+        repo.git(&["tag", "latest"]);
+        slow_git(&house, never);
+        let (answer, bundle) = tried(&house, &repo, &[right()], &["--test", &ask]);
+        passed(never, &answer, &bundle);
+        assert_eq!(said(&bundle, "tag: "), wanted, "{never}");
+    }
 }

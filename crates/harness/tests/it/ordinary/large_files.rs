@@ -4,10 +4,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use cto_testkit::{Answer, Bundle, House, Repo, script, write};
+use cto_testkit::{Answer, Bundle, House, Repo, write};
 
-use super::CONTROL;
-use crate::assert_good;
+use super::{RIGHT, passed, right};
 use crate::house;
 
 const CONTENT: &str = "contents, as large as you like\n";
@@ -48,14 +47,10 @@ fn large(house: &House, private: bool) -> Repo {
 }
 
 fn tried(house: &House, repo: &Repo, steps: &[String]) -> (Answer, Bundle) {
-    let control = house.script("control", CONTROL);
-    let test = "grep -q '^oid sha256:' 'data/a b.bin' && test -z \"$(git diff --name-only)\" && grep -qx right answer.txt && grep -qx fine control.txt";
-    let more = ["--allow", ".", "--control", &control, "--test", test];
-    house.try_on(repo, &script(steps), &more)
-}
-
-fn right() -> String {
-    write("answer.txt", "right\n")
+    let test = format!(
+        "grep -q '^oid sha256:' 'data/a b.bin' && test -z \"$(git diff --name-only)\" && {RIGHT}"
+    );
+    super::tried(house, repo, steps, &["--test", &test])
 }
 
 fn apply(house: &House, repo: &Repo, bundle: &Bundle) -> Answer {
@@ -76,13 +71,7 @@ fn a_work_tree_with_contents_is_clean_and_can_be_applied_to() {
             }
             let (answer, bundle) = tried(&house, &repo, &[right()]);
             let what = format!("private {private}, touched {touched}");
-            assert_eq!(
-                answer.code,
-                Some(0),
-                "{what}: {answer:?} {}",
-                bundle.text("test.log")
-            );
-            assert_good(&bundle);
+            passed(&what, &answer, &bundle);
             assert_eq!(bundle.changed_files(), ["answer.txt"], "{what}");
             let applied = apply(&house, &repo, &bundle);
             assert_eq!(applied.code, Some(0), "{what}: {applied:?}");

@@ -1,9 +1,11 @@
 //! Work trees whose files are not byte for byte what git keeps of them.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
 
-use cto_testkit::{Answer, Bundle, House, Repo, script, write};
+use cto_testkit::{Answer, Bundle, House, Repo, files_below, script, shell, write};
 
 use super::CONTROL;
 use crate::house;
@@ -116,5 +118,105 @@ fn a_real_change_is_never_taken_for_a_difference_of_form() {
         let refused = house.cto(&["apply", &run, "--repo", repo.path()]);
         assert_ne!(refused.code, Some(0), "{what}: {refused:?}");
         assert_eq!(repo.read("answer.txt"), "mine!\r\n", "{what}");
+    }
+}
+
+/// Every file but git's own: what it is, whether it can be run, and what it says.
+fn laid_out(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let names = files_below(dir).into_iter().map(|(name, _)| name);
+    for name in names.filter(|name| !name.starts_with(".git/")) {
+        let place = dir.join(&name);
+        let meta = fs::symlink_metadata(&place).unwrap();
+        let said = match meta.is_symlink() {
+            true => format!("-> {}", fs::read_link(&place).unwrap().display()),
+            false => fs::read_to_string(&place).unwrap(),
+        };
+        let runs = meta.is_file() && meta.permissions().mode() & 0o111 != 0;
+        found.push(format!("{name} {runs} {said:?}"));
+    }
+    found
+}
+
+/// Where git makes no links or looks at no modes, what a patch leaves is what git itself leaves.
+#[test]
+fn links_and_modes_are_left_as_the_owners_git_leaves_them() {
+    let change = "ln -s answer.txt new-link; ln -sfn src changed; rm gone; rm text && ln -s src text; \
+                  rm file && printf file > file; chmod +x plain; chmod -x runs; echo more >> both; \
+                  chmod +x both; echo right > answer.txt; echo x > tool; chmod +x tool; rm kept && ln -s b kept";
+    for settings in [
+        &["core.symlinks"][..],
+        &["core.fileMode"],
+        &["core.symlinks", "core.fileMode"],
+        &[],
+    ] {
+        let house = house();
+        let repo = Repo::new(&house, "project");
+        repo.write("control.txt", "fine\n");
+        for name in ["changed", "gone", "file", "untouched", "kept"] {
+            symlink("answer.txt", repo.at(name)).unwrap();
+        }
+        for name in ["text", "plain", "both"] {
+            repo.write(name, "some\n");
+        }
+        repo.program("runs", "#!/bin/sh\n");
+        repo.commit("links");
+        for setting in settings {
+            repo.git(&["config", setting, "false"]);
+        }
+        if settings.contains(&"core.symlinks") {
+            // As a clone has them there; one was put back by hand.
+            for name in ["changed", "gone", "file", "untouched"] {
+                fs::remove_file(repo.at(name)).unwrap();
+                repo.git(&["checkout", "-q", name]);
+                assert!(repo.at(name).is_file() && !repo.at(name).is_symlink());
+            }
+        }
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "{settings:?}");
+        let (answer, bundle) = tried(
+            &house,
+            &repo,
+            &[shell(change)],
+            "grep -qx right answer.txt && test -L new-link && test -x tool",
+        );
+        let log = bundle.text("test.log");
+        assert_eq!(answer.code, Some(0), "{settings:?}: {answer:?} {log}");
+        let twin = Repo {
+            dir: house.root().join("twin"),
+        };
+        let mut copy = Command::new("cp");
+        copy.args(["-a", repo.path(), twin.path()]);
+        assert!(copy.status().unwrap().success());
+        // Its files are not those its index knows.
+        twin.git(&["status", "--porcelain"]);
+        let patch = bundle.dir.join("patch.diff");
+        twin.git(&["apply", "--index", patch.to_str().unwrap()]);
+        let applied = house.cto(&["apply", &bundle.run_id()]);
+        assert_eq!(applied.code, Some(0), "{settings:?}: {applied:?}");
+        assert_eq!(laid_out(&repo.dir), laid_out(&twin.dir), "{settings:?}");
+        let again = house.cto(&["apply", &bundle.run_id(), "--json"]);
+        assert_eq!(again.json()["was_applied_before"], true, "{settings:?}");
+    }
+}
+
+/// A text in the place of a link is still its owner's where they changed it.
+#[test]
+fn a_text_that_stands_for_a_link_is_not_overwritten_when_it_says_something_else() {
+    let house = house();
+    let repo = Repo::new(&house, "project");
+    repo.write("control.txt", "fine\n");
+    symlink("answer.txt", repo.at("link")).unwrap();
+    repo.commit("a link");
+    repo.git(&["config", "core.symlinks", "false"]);
+    let change = [shell("ln -sfn src link; echo right > answer.txt")];
+    let (answer, bundle) = tried(&house, &repo, &change, "grep -qx right answer.txt");
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    for text in ["mine", "answer.txt\r\n", "answer.txt\n"] {
+        fs::remove_file(repo.at("link")).unwrap();
+        repo.write("link", text);
+        let refused = house.cto(&["apply", &bundle.run_id(), "--json"]);
+        assert_eq!(refused.json()["error"]["code"], "dirty_path", "{text:?}");
+        assert_eq!(repo.read("link"), text);
+        assert_eq!(repo.read("answer.txt"), "wrong\n");
     }
 }

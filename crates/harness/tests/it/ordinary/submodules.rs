@@ -5,36 +5,18 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;
 
-use cto_testkit::{Answer, Bundle, House, Repo, script, shell, write};
+use cto_testkit::{Answer, Bundle, House, Repo, script, shell};
 
-use super::CONTROL;
+use super::{KINDS, RIGHT, passed, right, tried};
 use crate::assert_good;
 use crate::fixtures::people::people;
 use crate::house;
 
-const KINDS: [&str; 2] = ["overlay", "copy"];
-const RIGHT: &str = "grep -qx right answer.txt && grep -qx fine control.txt";
 /// All of the workspace can be written, so that what is done there is measured and not refused.
 const CONTAINED: &[&str] = &["--contain", "contained"];
 
-fn tried(house: &House, repo: &Repo, steps: &[String], more: &[&str]) -> (Answer, Bundle) {
-    let control = house.script("control", CONTROL);
-    let all = [&["--allow", ".", "--control", &control], more].concat();
-    house.try_on(repo, &script(steps), &all)
-}
-
-fn right() -> String {
-    write("answer.txt", "right\n")
-}
-
 fn warnings(bundle: &Bundle) -> String {
     bundle.report()["engine"]["warnings"].to_string()
-}
-
-fn passed(what: &str, answer: &Answer, bundle: &Bundle) {
-    let log = bundle.text("test.log");
-    assert_eq!(answer.code, Some(0), "{what}: {answer:?} {log}");
-    assert_good(bundle);
 }
 
 /// `libs/inner` with `deep` in it, both checked out.
@@ -239,5 +221,72 @@ fn no_file_is_put_behind_a_link_of_the_result() {
         assert_good(&bundle);
         let left: Vec<_> = fs::read_dir(&victim).unwrap().collect();
         assert!(left.is_empty(), "{kind}: {left:?}");
+    }
+}
+
+/// What a build leaves in a submodule is no change of it where its own rules say so, as at home.
+#[test]
+fn what_a_submodule_ignores_is_scratch_there_and_nothing_else_is() {
+    for kind in KINDS {
+        let house = house().with("CTO_TEST_WORKSPACE", kind);
+        let (deep, inner) = (Repo::new(&house, "deep"), Repo::new(&house, "inner"));
+        deep.write("deep.txt", "deep\n");
+        deep.commit("deep");
+        inner.write(".gitignore", "*.o\n/out/\n!keep.o\n");
+        inner.write("sub/.gitignore", "made-*\n");
+        inner.write("tracked.o", "tracked\n");
+        inner.git(&["add", "-A", "-f"]);
+        inner.commit("rules");
+        inner.git(&["submodule", "--quiet", "add", deep.path(), "deep"]);
+        inner.commit("with deep");
+        let repo = Repo::new(&house, "outer");
+        repo.write("control.txt", "fine\n");
+        repo.write(".gitignore", "*.log\n*.outer\n");
+        repo.git(&["submodule", "--quiet", "add", inner.path(), "libs/inner"]);
+        repo.git(&["submodule", "--quiet", "update", "--init", "--recursive"]);
+        repo.commit("a submodule");
+        let built = "cd libs/inner && echo o > x.o && mkdir -p out/a sub && echo o > out/a/b && \
+                     echo o > sub/made-1 && echo o > sub/y.o && echo o > deep/z.log";
+        let clean = "git -C libs/inner status --porcelain";
+        let setup = format!("({built})");
+        let test = format!("({built}) && {RIGHT}");
+        let steps = [shell(built), right()];
+        let more = [CONTAINED, &["--test", &test, "--setup", &setup]].concat();
+        let (answer, bundle) = tried(&house, &repo, &steps, &more);
+        passed(&format!("{kind}: {clean}"), &answer, &bundle);
+        assert_eq!(bundle.changed_files(), ["answer.txt"], "{kind}");
+        let scratch = &bundle.event("git.diff.checked").unwrap()["scratch"];
+        assert!(scratch["count"].as_u64().unwrap() >= 5, "{kind}: {scratch}");
+        for (change, named) in [
+            ("echo x >> libs/inner/tracked.o", "libs/inner/tracked.o"),
+            ("rm libs/inner/tracked.o", "libs/inner/tracked.o"),
+            ("echo x > libs/inner/keep.o", "libs/inner/keep.o"),
+            ("echo x > libs/inner/made-1", "libs/inner/made-1"),
+            // Rules of one repository say nothing in another.
+            ("echo x > libs/inner/x.outer", "libs/inner/x.outer"),
+            ("echo x > libs/inner/deep/x.o", "libs/inner/deep/x.o"),
+            // Nor do rules that came with the change.
+            (
+                "echo '*' > libs/inner/sub/.gitignore; echo x > libs/inner/sub/z",
+                "libs/inner/sub/z",
+            ),
+        ] {
+            let more = [CONTAINED, &["--test", RIGHT]].concat();
+            let (answer, bundle) = tried(&house, &repo, &[right(), shell(change)], &more);
+            assert_eq!(
+                (answer.code, bundle.codes()),
+                (Some(1), vec!["dirty_ending_tree".to_owned()]),
+                "{kind}: {change}"
+            );
+            let said = bundle.report()["blockers"].to_string();
+            assert!(said.contains(named), "{kind}: {change}: {said}");
+            assert_good(&bundle);
+        }
+        // A forbidden path is no scratch, whatever ignores it.
+        let more = [CONTAINED, &["--test", RIGHT, "--forbid", "libs/inner/out/"]].concat();
+        let change = shell("mkdir -p libs/inner/out && echo x > libs/inner/out/a");
+        let (answer, bundle) = tried(&house, &repo, &[right(), change], &more);
+        assert_eq!(answer.code, Some(1), "{kind}: {answer:?}");
+        assert_good(&bundle);
     }
 }

@@ -189,6 +189,9 @@ const ROWS: &[(&str, &str, Act)] = &[
         });
         f.remove("test-ids.json");
     }),
+    ("no jail", "ran without a jail", |f, _| {
+        f.edit_report(|report| report["containment"] = "none".into());
+    }),
     ("older rules", "its rules do not know", |f, _| {
         f.edit_event("run.started", |data| data["rules"] = 3.into());
     }),

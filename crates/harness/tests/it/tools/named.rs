@@ -23,6 +23,16 @@ fn a_place_that_is_no_installation_is_shown_when_it_is_named() {
     }
     let contract = bundle.json("contract.json");
     assert_eq!(contract["lane"]["toolchains"][0], "~/my/kit");
+    // Nobody makes it another program afterwards.
+    let other = serde_json::json!("0".repeat(64));
+    let forged = cto_testkit::Forged::copy_of(&bundle);
+    forged.edit_event("plan.updated", |plan| {
+        plan["toolchains"][0]["sha256"] = other.clone();
+    });
+    forged.edit_report(|report| report["toolchains"][0]["sha256"] = other);
+    let found = crate::assert_bad(&forged.reseal().bundle(), "another program");
+    let problems = format!("{:?}", found.problems);
+    assert!(problems.contains("binds another checker"), "{problems}");
     // It is part of what an approval binds, and no part of the task.
     let plain = lab.passes(&[], "sh -c 'grep -q 2 answer'", &[]);
     assert!(plain.json("contract.json")["lane"]["toolchains"].is_null());

@@ -1,6 +1,7 @@
 //! Bundles that are exchanged while a command looks at them: what is used is what was verified.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -116,4 +117,90 @@ fn diff_prints_the_bytes_it_verified() {
             _ => assert_eq!(answer.stdout, "", "{answer:?}"),
         }
     }
+}
+
+/// The same commits somewhere else, and a patch that was made for the first.
+fn with_twin(house: &House) -> (Repo, Repo, Bundle) {
+    let (repo, bundle) = tried(house, "project");
+    let twin = Repo {
+        dir: house.root().join("twin"),
+    };
+    repo.git(&["clone", "-q", repo.path(), twin.path()]);
+    (repo, twin, bundle)
+}
+
+/// Whatever lies at its path now is not the repository that was copied.
+#[test]
+fn a_path_that_leads_elsewhere_now_is_refused() {
+    for way in ["a link", "a link on the way", "by name"] {
+        let house = house();
+        let (repo, twin, bundle) = with_twin(&house);
+        let before = twin.bytes();
+        let away = house.root().join("away");
+        match way {
+            "by name" => {}
+            _ => {
+                fs::rename(&repo.dir, &away).unwrap();
+                symlink(&twin.dir, &repo.dir).unwrap();
+            }
+        }
+        if way == "a link on the way" {
+            let between = house.root().join("between");
+            symlink(&twin.dir, &between).unwrap();
+            fs::remove_file(&repo.dir).unwrap();
+            symlink(&between, &repo.dir).unwrap();
+        }
+        let run = bundle.run_id();
+        if way == "by name" {
+            // Whoever names another one means it.
+            let named = house.cto(&["apply", &run, "--repo", twin.path()]);
+            assert_eq!(named.code, Some(0), "{named:?}");
+            assert_eq!(twin.read("answer.txt"), "right\n");
+            continue;
+        }
+        let refused = house.cto(&["apply", &run, "--json"]);
+        let error = &refused.json()["error"];
+        assert_eq!(error["code"], "other_repository", "{way}: {refused:?}");
+        assert!(error.to_string().contains("twin"), "{way}: {error}");
+        assert_eq!(twin.bytes(), before, "{way}");
+        fs::remove_file(&repo.dir).unwrap();
+        fs::rename(&away, &repo.dir).unwrap();
+        let applied = house.cto(&["apply", &run]);
+        assert_eq!(applied.code, Some(0), "{way}: {applied:?}");
+    }
+}
+
+/// A path that is exchanged all the time: the other repository never gets a byte.
+#[test]
+fn the_repository_that_was_looked_at_is_the_one_that_is_changed() {
+    let house = house();
+    let (repo, twin, bundle) = with_twin(&house);
+    let (away, run) = (house.root().join("away"), bundle.run_id());
+    let work = || fs::read_to_string(twin.at("answer.txt")).unwrap();
+    let mut ends = Vec::new();
+    for _ in 0..TRIES {
+        let done = AtomicBool::new(false);
+        let answer = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    fs::rename(&repo.dir, &away).unwrap();
+                    symlink(&twin.dir, &repo.dir).unwrap();
+                    std::thread::sleep(Duration::from_millis(3));
+                    fs::remove_file(&repo.dir).unwrap();
+                    fs::rename(&away, &repo.dir).unwrap();
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+            let answer = house.cto(&["apply", &run, "--json"]);
+            done.store(true, Ordering::Relaxed);
+            answer
+        });
+        assert_eq!(work(), "wrong\n", "{answer:?}");
+        ends.push(answer.code);
+        repo.git(&["checkout", "-q", "."]);
+    }
+    assert!(
+        ends.iter().all(|code| matches!(code, Some(0 | 3))),
+        "{ends:?}"
+    );
 }

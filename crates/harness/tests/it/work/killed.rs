@@ -199,3 +199,31 @@ fn recovery_itself_may_be_killed() {
     );
     assert_good(&bundle);
 }
+
+/// Links to programs, which lie beside the runs for as long as a command does.
+#[test]
+fn what_a_killed_exec_leaves_is_swept() {
+    let house = house();
+    let bin = house.root().join("home/bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::copy("/bin/true", bin.join("mine")).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+    let house = house.with("PATH", &path);
+    let work = house.state().join("work");
+    let mut child = house.start(&["exec", "--", "sleep", "60"]);
+    let is_shelf = |name: &String| {
+        let parts = fs::read_dir(work.join(name)).into_iter().flatten();
+        let mut parts = parts.flatten().map(|part| part.path());
+        parts.any(|part| part.join("mine").is_symlink())
+    };
+    while !house.work_entries().iter().any(is_shelf) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(house.work_entries().iter().any(is_shelf));
+    let swept = house.cto(&["recover"]);
+    assert_eq!(swept.code, Some(0), "{swept:?}");
+    assert_eq!(house.work_entries(), Vec::<String>::new());
+}

@@ -48,6 +48,34 @@ fn a_rule_the_engine_wrote_hides_nothing() {
     assert_eq!(bundle.codes(), ["disallowed_file_change"]);
 }
 
+/// Git follows no link to rules, and whoever puts something in its place ends nothing.
+#[test]
+fn rules_behind_a_link_are_none() {
+    for kind in ["copy", "overlay"] {
+        let house = house().with("CTO_TEST_WORKSPACE", kind);
+        let repo = cto_testkit::Repo::new(&house, "linked");
+        repo.write("rules", "*.tmp\n");
+        repo.write("sub/keep.txt", "keep\n");
+        let link = std::path::Path::new(repo.path()).join("sub/.gitignore");
+        std::os::unix::fs::symlink("../rules", link).unwrap();
+        repo.commit("rules behind a link");
+        let put = "rm sub/.gitignore && mkdir sub/.gitignore && echo x > sub/.gitignore/x.tmp";
+        let steps = script(&[write("sub/keep.txt", "right\n"), shell(put)]);
+        let asked = ["--test", "grep -q right sub/keep.txt", "--allow", "."];
+        let (_, bundle) = house.try_on(&repo, &steps, &asked);
+        assert!(
+            !bundle.has_code("interrupted"),
+            "{kind}: {:?}",
+            bundle.codes()
+        );
+        let changed = bundle.changed_files();
+        assert!(
+            changed.contains(&"sub/.gitignore/x.tmp".to_owned()),
+            "{kind}: {changed:?}"
+        );
+    }
+}
+
 #[test]
 fn an_ignored_forbidden_file_is_no_scratch() {
     let house = house();

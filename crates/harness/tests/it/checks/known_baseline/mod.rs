@@ -1,6 +1,7 @@
 //! A baseline that ran before is not run again for a week, is in the bundle whole, and fails nobody
 //! by itself.
 
+mod beside;
 mod entries;
 
 use std::fs;
@@ -185,6 +186,28 @@ fn whatever_it_depends_on_makes_a_new_one() {
     repo.write("node_modules/x/index.js", "2\n");
     assert!(!known(&[]) && known(&[]), "its state");
     assert!(known(&["--no-env"]), "none, as before there was one");
+    // A submodule: checked out, another commit of it, and at home again.
+    let inner = Repo::new(&house, "inner");
+    inner.write("data.txt", "1\n");
+    inner.commit("one");
+    repo.git(&["submodule", "--quiet", "add", inner.path(), "module"]);
+    repo.commit("a submodule");
+    assert!(!known(&[]) && known(&[]), "a submodule");
+    repo.git(&["submodule", "--quiet", "deinit", "--force", "module"]);
+    assert!(
+        !known(&[]) && known(&[]),
+        "not checked out, by the same tree"
+    );
+    repo.git(&["submodule", "--quiet", "update", "--init"]);
+    assert!(known(&[]), "as it was");
+    inner.write("data.txt", "2\n");
+    inner.commit("two");
+    let module = Repo {
+        dir: repo.at("module"),
+    };
+    module.git(&["pull", "--quiet", "origin", "main"]);
+    repo.commit("another commit of it");
+    assert!(!known(&[]) && known(&[]), "another commit");
     // The same repository elsewhere.
     let moved = house.root().join("moved");
     fs::rename(&repo.dir, &moved).unwrap();

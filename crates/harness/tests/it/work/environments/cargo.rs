@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use cto_testkit::{shell, write};
+use cto_testkit::{files_below, shell, write};
 
 use super::*;
 use crate::fixtures::rust::with_own_rust;
@@ -104,5 +104,37 @@ fn cargo_builds_anew_what_changed() {
         let (answer, bundle) = attempt(&house, &repo, &[write("notes", "n\n")], &more);
         assert_eq!(answer.code, Some(1), "{kind}: {}", bundle.text("test.log"));
         assert_eq!(bundle.codes(), ["verification_failed"], "{kind}");
+    }
+}
+
+/// A small one is a copy, which can be removed whole; what is built then is built of the change.
+#[test]
+fn cargo_clean_removes_a_small_target_and_hides_nothing() {
+    for kind in KINDS {
+        let house = with_own_rust(house_with(kind));
+        let repo = built(&house, 3);
+        let before = files_below(&repo.at("target"));
+        let clean = "cargo clean && test ! -e target";
+        for (what, text, code) in [
+            ("a comment", format!("// why\n{GOOD}"), 0),
+            ("a break", GOOD.replace("42", "41"), 1),
+        ] {
+            let steps = [write("src/lib.rs", &text), shell(clean)];
+            let more = [&WITH[..], &["--setup", clean]].concat();
+            let (answer, bundle) = attempt(&house, &repo, &steps, &more);
+            let log = bundle.text("test.log");
+            assert_eq!(answer.code, Some(code), "{kind}: {what}: {answer:?} {log}");
+            assert_eq!(
+                environment(&bundle, "target")["carried"],
+                "copied",
+                "{kind}"
+            );
+            crate::assert_good(&bundle);
+        }
+        assert_eq!(
+            files_below(&repo.at("target")),
+            before,
+            "{kind}: the owner's"
+        );
     }
 }

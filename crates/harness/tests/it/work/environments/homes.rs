@@ -38,7 +38,7 @@ fn repo_with(house: &House, files: &[(&str, &str)]) -> Repo {
 const POM: &str =
     "<project>\n<groupId>org.acme</groupId>\n<artifactId>core</artifactId>\n</project>\n";
 /// What is in every home of these tests.
-const HOME: [(&str, &str); 16] = [
+const HOME: [(&str, &str); 17] = [
     (".cache/go-build/00/a-d", "kept-go\n"),
     ("go/pkg/mod/acme.org/x@v1/x.go", "kept-go\n"),
     ("go/pkg/mod/cache/vcs/0a/config", "do-not-show-me\n"),
@@ -60,6 +60,7 @@ const HOME: [(&str, &str); 16] = [
     (".cache/uv/archive-v0/x/y.py", "kept-uv\n"),
     (".cache/uv/wheels-v7/path/x", "do-not-show-me\n"),
     (".cache/uv/sdists-v10/editable/x", "do-not-show-me\n"),
+    (".cache/uv/simple-v27/index/x/y.rkyv", "do-not-show-me\n"),
     (".netrc", "do-not-show-me\n"),
 ];
 
@@ -306,4 +307,80 @@ fn go_uses_what_its_owner_built_and_hides_no_broken_change() {
     let plain = ["--test", "GOFLAGS= go test ./..."];
     let (answer, bundle) = attempt(&house, &repo, &[write("data.txt", "wrong\n")], &plain);
     assert_eq!(answer.code, Some(1), "{}", bundle.text("test.log"));
+}
+
+/// A file of the owner's packages that a command must find or must not.
+fn packages(seen: &[&str], hidden: &[&str]) -> String {
+    let at = |name: &str| format!("$MAVEN_USER_HOME/repository/org/acme/{name}");
+    let seen = seen.iter().map(|name| format!("ls {}/* &&", at(name)));
+    let hidden = hidden
+        .iter()
+        .map(|name| format!("! ls {}/* 2>/dev/null &&", at(name)));
+    let all: String = seen.chain(hidden).collect::<Vec<_>>().join(" ");
+    format!("{all} grep -qx right answer.txt")
+}
+
+/// What is built by what is copied counts, not what the work tree says meanwhile, nor what a change
+/// says later.
+#[test]
+fn packages_of_another_time_are_never_found_whoever_describes_them() {
+    let pom = |name: &str| POM.replace("core", name);
+    let (core2, ci) = (pom("core2"), pom("ci"));
+    for kind in KINDS {
+        let house = house_with(kind);
+        keep(&house, &HOME);
+        for name in ["core2", "ci"] {
+            let jar = format!(".m2/repository/org/acme/{name}/1/{name}-1.jar");
+            keep(&house, &[(&jar, "of another time\n")]);
+        }
+        let files = [
+            ("pom.xml", POM),
+            ("pom-ci.xml", ci.as_str()),
+            ("answer.txt", "wrong\n"),
+        ];
+        let repo = repo_with(&house, &files);
+        // The owner is about to rename what is built.
+        repo.write("pom.xml", &core2);
+        let test = packages(&["other", "core2"], &["core", "ci"]);
+        let more = ["--from-head", "--test", &test];
+        let (answer, bundle) = attempt(&house, &repo, &[right()], &more);
+        assert_passed(&answer, &bundle, "of HEAD");
+        repo.git(&["checkout", "-q", "."]);
+        // A change that begins to build something.
+        let steps = [right(), write("core2/pom.xml", &core2)];
+        let test = packages(&["other"], &["core", "ci", "core2"]);
+        let (answer, bundle) = attempt(&house, &repo, &steps, &["--test", &test]);
+        assert_passed(&answer, &bundle, "of the change");
+        // One that does not say what.
+        let steps = [right(), write("core2/pom.xml", &pom("${name}"))];
+        let test = packages(&[], &["other", "core", "ci", "core2"]);
+        let test = format!("touch $MAVEN_USER_HOME/repository/new && {test}");
+        let (answer, bundle) = attempt(&house, &repo, &steps, &["--test", &test]);
+        assert_passed(&answer, &bundle, "of nobody knows what");
+        let said = bundle.report().to_string() + &bundle.text("test.log");
+        assert!(said.contains("is empty there"), "{said}");
+    }
+    // A command that names a file which nobody has read.
+    let house = house_with("copy");
+    keep(&house, &HOME);
+    let repo = repo_with(&house, &[("pom.xml", POM), ("answer.txt", "wrong\n")]);
+    let test = "test -z \"$MAVEN_OPTS\" && grep -qx right answer.txt || mvn -f made.xml test";
+    let (answer, bundle) = attempt(&house, &repo, &[right()], &["--test", test]);
+    assert_passed(&answer, &bundle, "named");
+    assert_eq!(environment(&bundle, "~/.m2/repository")["carried"], "not");
+}
+
+/// A directory of tests that is called like a tool shows nothing of the tool.
+#[test]
+fn a_path_calls_for_no_home() {
+    let house = house_with("copy");
+    keep(&house, &HOME);
+    let repo = repo_with(&house, &[("tests/go/x", "x\n"), ("answer.txt", "wrong\n")]);
+    let own = format!("OWN_HOME={}", house.root().join("home").display());
+    let test =
+        "ls tests/go src/uv ./mvn; ! grep -rqs kept- \"$OWN_HOME\" && grep -qx right answer.txt";
+    let more = ["--env", own.as_str(), "--test", test];
+    let (answer, bundle) = attempt(&house, &repo, &[right()], &more);
+    assert_passed(&answer, &bundle, "a path");
+    assert!(bundle.report().get("environments").is_none());
 }

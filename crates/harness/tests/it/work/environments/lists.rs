@@ -99,6 +99,19 @@ fn a_module_that_a_changed_list_asks_for_blocks_where_it_is_missing() {
             event["missing_modules"][0]["lists"] = serde_json::json!(["uv.lock"]);
         });
         crate::assert_bad(&forged.reseal().bundle(), "a list that did not change");
+        // So is whoever names a module that the patch does not ask for. Older rules did not look.
+        let forged = cto_testkit::Forged::copy_of(&bundle);
+        forged.edit_event("verification.completed", |event| {
+            event["missing_modules"][0]["modules"] = serde_json::json!(["other"]);
+        });
+        forged.edit_report(|report| {
+            let detail = report["blockers"][0]["detail"].as_str().unwrap();
+            let detail = detail.replace(&format!("find {module},"), "find other,");
+            report["blockers"][0]["detail"] = detail.into();
+        });
+        let found = crate::assert_bad(&forged.reseal().bundle(), "another module");
+        let said = format!("{:?}", found.problems);
+        assert!(said.contains("the patch does not ask for"), "{said}");
     }
 }
 
@@ -123,14 +136,33 @@ fn everything_else_that_is_missing_is_the_changes_fault() {
             "a module of its own is gone",
             vec![asks_for("x"), shell("rm near.py")],
         ),
-        ("only broken", vec![asks_for("x"), broken]),
+        ("only broken", vec![asks_for("x"), broken.clone()]),
+        (
+            "a list that changed otherwise",
+            vec![import(), asks_for("another")],
+        ),
+        (
+            "a list that takes it away",
+            vec![
+                write(
+                    "app.py",
+                    "import colections\n\n\ndef answer():\n    return 1\n",
+                ),
+                shell("sed -i '/version/d' pyproject.toml"),
+            ],
+        ),
     ] {
         let (answer, bundle) = attempt(&house, &repo, &steps, &["--test", TEST]);
         assert_eq!(answer.code, Some(1), "{what}: {answer:?}");
         assert_eq!(bundle.codes(), ["verification_failed"], "{what}");
     }
-    // Words make nothing green, and nothing that is green blocked.
+    // What a suite says at every run is no reason, and words make nothing green, and nothing that is
+    // green blocked.
     let says = "echo \"ModuleNotFoundError: No module named 'nosuchpkg'\"";
+    let red = format!("{TEST} || {{ {says}; false; }}");
+    let (answer, bundle) = attempt(&house, &repo, &[asks_for("x"), broken], &["--test", &red]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert_eq!(bundle.codes(), ["verification_failed"]);
     let green = format!("{says}; {TEST}");
     let (answer, bundle) = attempt(&house, &repo, &[asks_for("x")], &["--test", &green]);
     assert_passed(&answer, &bundle, "said by a green test");

@@ -98,13 +98,8 @@ fn what_is_no_repository_is_refused_with_a_bundle() {
     };
     fs::create_dir(&bare.dir).unwrap();
     bare.git(&["init", "-q", "--bare"]);
-    let other = Repo {
-        dir: house.root().join("sha256"),
-    };
-    fs::create_dir(&other.dir).unwrap();
-    other.git(&["init", "-q", "--object-format=sha256"]);
-    other.write("answer.txt", "wrong\n");
-    other.commit("start");
+    let other = Repo::of_format(&house, "other", "sha256");
+    other.git(&["config", "extensions.objectFormat", "sha512"]);
     let missing = Repo {
         dir: house.root().join("missing"),
     };

@@ -67,9 +67,9 @@ fn engine_and_checks_work_at_the_repositorys_own_path() {
 #[test]
 fn nothing_else_of_the_way_is_shown() {
     let house = house();
-    let repo = Repo::new(&house, "home/work/app");
+    let repo = Repo::new(&house, "home/code/app");
     fs::write(house.root().join("home/.secret"), "s").unwrap();
-    fs::write(house.root().join("home/work/beside"), "s").unwrap();
+    fs::write(house.root().join("home/code/beside"), "s").unwrap();
     let looks =
         "for up in .. ../.. ../../..; do ls -A $up; touch $up/new 2>&1; done; ls -ld .. ../..";
     let steps = script(&[shell(looks), write("answer.txt", "right\n")]);
@@ -79,7 +79,7 @@ fn nothing_else_of_the_way_is_shown() {
     for said in [bundle.text("backend/stdout.log"), bundle.text("test.log")] {
         let listed: Vec<&str> = said
             .lines()
-            .filter(|line| ["app", "work", "home"].contains(&line.trim()))
+            .filter(|line| ["app", "code", "home"].contains(&line.trim()))
             .collect();
         assert!(listed.len() >= 3, "{said}");
         assert!(
@@ -88,7 +88,7 @@ fn nothing_else_of_the_way_is_shown() {
         );
         assert!(said.contains("drwxr-xr-x"), "{said}");
     }
-    assert!(!house.root().join("home/work/new").exists());
+    assert!(!house.root().join("home/code/new").exists());
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     assert_good(&bundle);
 }
