@@ -64,7 +64,8 @@ def after_edit(ready, patch):
 
 
 def measure(cto, work, name, pairs):
-    """What each round took: seconds of the suite, of the suite after the edit, of both tries, and own milliseconds."""
+    """What each round took: seconds of the suite, of the suite after the edit, of both tries, own milliseconds, and
+    whether a baseline was known."""
     ready = repository.prepared(found(name), work)
     ready.bare()
     state = work / f"state-{name}"
@@ -76,15 +77,19 @@ def measure(cto, work, name, pairs):
             edited, bare = after_edit(ready, patch), ready.suite()[0]
             first = tried(cto, state, ready, patch, "--fresh-baseline")
             known = tried(cto, state, ready, patch)
-            rounds.append((bare, edited, first, known, own(state)))
+            rounds.append((bare, edited, first, known, own(state), (newest(state) / "relied").is_dir()))
     shutil.rmtree(state, ignore_errors=True)
     return rounds
 
 
+def newest(state):
+    """The bundle of the newest run."""
+    return max((state / "harness-runs").iterdir(), key=lambda run: run.stat().st_mtime_ns)
+
+
 def own(state):
     """Milliseconds of the newest run in which no command ran."""
-    newest = max((state / "harness-runs").iterdir(), key=lambda run: run.name)
-    return json.loads((newest / "report.json").read_text())["timings"]["own_ms"]
+    return json.loads((newest(state) / "report.json").read_text())["timings"]["own_ms"]
 
 
 def large(cto, work, name, times):
@@ -130,7 +135,8 @@ def rows(cto, work, pairs, names=(*PROJECTS, *LARGE)):
             continue
         rounds = measure(cto, work, name, pairs)
         bare, edited = (statistics.median(round[which] for round in rounds) for which in (0, 1))
-        how = f"the suite alone {bare:.2f} s, after the edit {edited:.2f} s; {pairs} rounds"
+        relied = sum(round[5] for round in rounds)
+        how = f"the suite alone {bare:.2f} s, after the edit {edited:.2f} s; {pairs} rounds, a baseline known in {relied}"
         for what, which, promise in zip(("first", "baseline known"), (2, 3), PROMISED[PROJECTS.get(name, False)]):
             for beside, alone in (("", 0), (" after the edit", 1)):
                 ratios = [round[which] / round[alone] for round in rounds]

@@ -344,11 +344,18 @@ fn find_script(
             .map(script::from_file)
             .map_err(|error| {
                 let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
+                let hint = match known.is_empty() {
+                    true => {
+                        "name a file: a patch (`git diff > FILE` makes one) or a script of steps"
+                            .into()
+                    }
+                    false => format!("scripts of this case: {known}"),
+                };
                 Failure::usage("unreadable_script", "the script cannot be read")
                     .at(file)
                     .because(&error)
                     .so("nothing ran")
-                    .hint(format!("scripts of this case: {known}"))
+                    .hint(hint)
             })?,
     };
     script::parse(&bytes).map_err(|error| {

@@ -21,6 +21,7 @@ pub struct AskedFor {
 
 impl AskedFor {
     /// What a patch in memory asks for.
+    #[cfg(test)]
     pub fn of(patch: &[u8]) -> Self {
         let mut reader = AskedReader::default();
         reader.feed(patch);

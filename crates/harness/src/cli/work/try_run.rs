@@ -39,7 +39,7 @@ pub struct Args {
     /// Copy the last commit although there are uncommitted changes
     #[arg(long)]
     from_head: bool,
-    /// A command that prepares a copy, e.g. `npm ci --offline` (repeatable)
+    /// A command that prepares a copy, e.g. `make generate` (repeatable)
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
     /// A directory that git ignores and the tests need; .venv, node_modules, target and the like come

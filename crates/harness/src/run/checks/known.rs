@@ -2,10 +2,9 @@
 //! be known, no baseline is.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirEntry, Metadata};
+use std::fs::{self, DirEntry};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::checks::known_baseline::BaselineParts;
@@ -16,7 +15,7 @@ use cto_core::containment::mounts::search::{Offer, Part};
 use cto_core::gate::plan::Plan;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
-use cto_core::workspace::environment::{Seen, StateDigest};
+use cto_core::workspace::environment::StateDigest;
 use cto_core::workspace::tree;
 
 use super::kept::{self, Known};
@@ -24,7 +23,7 @@ use super::test_names;
 use crate::evidence::secrets::Secrets;
 use crate::host;
 use crate::run::execution::Execution;
-use crate::workspace::environments::state;
+use crate::workspace::environments::state::{self, seen_of};
 use crate::workspace::of_run::Workspace;
 
 /// The key of a run's baseline, and a kept one where there is one.
@@ -233,21 +232,11 @@ fn entries(dir: &Path) -> Option<Vec<DirEntry>> {
     }
 }
 
-fn seen(meta: &Metadata) -> Seen {
-    Seen {
-        mode: meta.mode(),
-        size: if meta.is_dir() { 0 } else { meta.size() },
-        inode: meta.ino(),
-        modified: (meta.mtime(), meta.mtime_nsec()),
-        changed: (meta.ctime(), meta.ctime_nsec()),
-    }
-}
-
 /// What the kernel says of a directory and of all that lies in it, and of what links there lead to.
 fn listed(dir: &Path) -> Option<Digest> {
     let mut digest = StateDigest::default();
     match fs::metadata(dir) {
-        Ok(meta) => digest.take(b"", &seen(&meta)),
+        Ok(meta) => digest.take(b"", &seen_of(&meta)),
         Err(error) if is_absent(&error) => return Some(digest.finish()),
         Err(_) => return None,
     }
@@ -255,9 +244,9 @@ fn listed(dir: &Path) -> Option<Digest> {
     found.sort_unstable_by_key(DirEntry::file_name);
     for entry in found {
         let name = entry.file_name();
-        digest.take(name.as_bytes(), &seen(&entry.metadata().ok()?));
+        digest.take(name.as_bytes(), &seen_of(&entry.metadata().ok()?));
         match fs::metadata(entry.path()) {
-            Ok(meta) => digest.take(b"/", &seen(&meta)),
+            Ok(meta) => digest.take(b"/", &seen_of(&meta)),
             Err(error) if is_absent(&error) => {}
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             Err(_) => return None,
@@ -280,7 +269,7 @@ fn directories(root: &Path, depth: usize) -> Option<Digest> {
             Err(error) if is_absent(&error) => continue,
             Err(_) => return None,
         };
-        digest.take(path.as_os_str().as_bytes(), &seen(&meta));
+        digest.take(path.as_os_str().as_bytes(), &seen_of(&meta));
         count += 1;
         if at >= depth || count > MOST || !meta.is_dir() {
             continue;

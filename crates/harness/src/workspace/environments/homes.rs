@@ -15,10 +15,11 @@ use cto_core::containment::mounts::Granted;
 use cto_core::gate::plan::Environment;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
-use cto_core::workspace::environment::{Carried, EnvironmentKind, MOST_FILES, Seen, StateDigest};
+use cto_core::workspace::environment::{Carried, EnvironmentKind, MOST_FILES, StateDigest};
 use cto_core::workspace::tool_home::InHome;
 use cto_jail::{Mount, Over};
 
+use super::state::seen_of;
 use super::{fresh_upper, still_copy};
 use crate::host;
 use crate::host::places::Places;
@@ -65,7 +66,7 @@ pub fn look(root: &Path, covered: &[PathBuf]) -> io::Result<Names> {
         let meta = fs::symlink_metadata(&place)?;
         found.foreign |= meta.uid() != top.uid();
         found.other_group |= meta.gid() != top.gid();
-        digest.take(dir.as_os_str().as_bytes(), &seen(&meta));
+        digest.take(dir.as_os_str().as_bytes(), &seen_of(&meta));
         let mut names = Vec::new();
         for entry in fs::read_dir(&place)? {
             let entry = entry?;
@@ -92,16 +93,6 @@ pub fn look(root: &Path, covered: &[PathBuf]) -> io::Result<Names> {
     }
     found.digest = digest.finish();
     Ok(found)
-}
-
-fn seen(meta: &fs::Metadata) -> Seen {
-    Seen {
-        mode: meta.mode(),
-        size: 0,
-        inode: meta.ino(),
-        modified: (meta.mtime(), meta.mtime_nsec()),
-        changed: (meta.ctime(), meta.ctime_nsec()),
-    }
 }
 
 /// One part that is carried.

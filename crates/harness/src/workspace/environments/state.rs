@@ -156,6 +156,17 @@ pub fn seen(stat: &Stat) -> Seen {
     }
 }
 
+/// The same, as the standard library tells it.
+pub fn seen_of(meta: &fs::Metadata) -> Seen {
+    Seen {
+        mode: meta.mode(),
+        size: if meta.is_dir() { 0 } else { meta.size() },
+        inode: meta.ino(),
+        modified: (meta.mtime(), meta.mtime_nsec()),
+        changed: (meta.ctime(), meta.ctime_nsec()),
+    }
+}
+
 /// One environment, while it is walked.
 struct Walk {
     root: File,

@@ -135,10 +135,12 @@ impl Asking {
     }
 
     pub fn answer(mut self) -> Result<Vec<u8>, GitError> {
-        let Some(child) = self.child.take() else {
-            return Ok(Vec::new());
+        let operation = self.operation;
+        let gone = || GitError::Pipe {
+            operation,
+            source: std::io::ErrorKind::BrokenPipe.into(),
         };
-        finished(self.operation, child)
+        finished(operation, self.child.take().ok_or_else(gone)?)
     }
 }
 

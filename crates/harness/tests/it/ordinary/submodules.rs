@@ -121,6 +121,20 @@ fn whoever_asks_has_git_and_submodules_in_the_checks() {
     }
 }
 
+/// A right answer, and beside it a change that no patch can hold.
+fn fails_and_is_named(house: &House, repo: &Repo, change: &str, named: &str) {
+    let more = [CONTAINED, &["--test", RIGHT]].concat();
+    let (answer, bundle) = tried(house, repo, &[right(), shell(change)], &more);
+    assert_eq!(
+        (answer.code, bundle.codes()),
+        (Some(1), vec!["dirty_ending_tree".to_owned()]),
+        "{change}"
+    );
+    let said = bundle.report()["blockers"].to_string();
+    assert!(said.contains(named), "{change}: {said}");
+    assert_good(&bundle);
+}
+
 #[test]
 fn a_change_inside_one_fails_and_is_named() {
     for kind in KINDS {
@@ -134,16 +148,7 @@ fn a_change_inside_one_fails_and_is_named() {
             ("rm -r libs/inner", "libs/inner/answer.txt"),
             ("rm -r libs/inner; echo x > libs/inner", "libs/inner"),
         ] {
-            let more = [CONTAINED, &["--test", RIGHT]].concat();
-            let (answer, bundle) = tried(&house, &repo, &[right(), shell(change)], &more);
-            assert_eq!(
-                (answer.code, bundle.codes()),
-                (Some(1), vec!["dirty_ending_tree".to_owned()]),
-                "{kind}: {change}"
-            );
-            let said = bundle.report()["blockers"].to_string();
-            assert!(said.contains(named), "{kind}: {change}: {said}");
-            assert_good(&bundle);
+            fails_and_is_named(&house, &repo, change, named);
         }
     }
 }
@@ -271,16 +276,7 @@ fn what_a_submodule_ignores_is_scratch_there_and_nothing_else_is() {
                 "libs/inner/sub/z",
             ),
         ] {
-            let more = [CONTAINED, &["--test", RIGHT]].concat();
-            let (answer, bundle) = tried(&house, &repo, &[right(), shell(change)], &more);
-            assert_eq!(
-                (answer.code, bundle.codes()),
-                (Some(1), vec!["dirty_ending_tree".to_owned()]),
-                "{kind}: {change}"
-            );
-            let said = bundle.report()["blockers"].to_string();
-            assert!(said.contains(named), "{kind}: {change}: {said}");
-            assert_good(&bundle);
+            fails_and_is_named(&house, &repo, change, named);
         }
         // A forbidden path is no scratch, whatever ignores it.
         let more = [CONTAINED, &["--test", RIGHT, "--forbid", "libs/inner/out/"]].concat();

@@ -425,6 +425,13 @@ fn scripts_that_cannot_be_played() {
             "{device}"
         );
     }
+    // A try has no scripts of its own: the hint says what can be named.
+    let repo = cto_testkit::Repo::new(&house, "tried");
+    let missing = place.join("missing").display().to_string();
+    let asked = ["try", "--repo", repo.path(), "--task", "t", "--allow", "."];
+    let asked = [&asked[..], &["--test", "true", "--script", &missing]].concat();
+    let answer = house.cto(&asked);
+    assert!(answer.stderr.contains("git diff > FILE"), "{answer:?}");
     assert!(house.run_dirs().is_empty());
     // A link of the operator's is as good as the file.
     fs::write(place.join("good"), ORACLE).unwrap();
