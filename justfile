@@ -59,6 +59,14 @@ mutants *args:
 prove-matrix *args:
     scripts/prove-matrix {{args}}
 
+# Every row of the attack table with its honest twin; some ten minutes
+attacks:
+    CTO_ATTACKS=all cargo nextest run -p cto-harness checks::attacks
+
+# Each attack on the checks must come through without the check behind it; builds once a check
+prove-checks *args:
+    scripts/prove-matrix --checks {{args}}
+
 # Licenses, advisories, duplicate, foreign and unused crates
 deny:
     cargo deny check

@@ -48,6 +48,9 @@ def of(cto, state, ready, kind, test, patch, bare):
     """Types the command as a user would, in the project's own directory."""
     command = [str(cto), "try", "--task", f"Real projects: {kind}", "--allow", ".", "--test", test,
                "--script", str(patch), "--json"]
+    if kind == "new file" or kind in ready.project.get("unseen", ()):
+        # No check can notice what nothing uses, and a person says so.
+        command += ["--unchecked", "nothing uses it yet"]
     tree = test, ready.git("rev-parse", "HEAD").strip()
     # The state is new in each run of this script, so no baseline is known before the first try of a commit.
     again = tree in ready.tried

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::report::Report;
+use crate::run::belief::{Substance, words};
+use crate::run::checked::TestsCompared;
 use crate::run::event::{CheckKind, ProcessEnd};
 use crate::values::blocker::Blocker;
 use crate::values::text::{tame, tame_lines};
@@ -35,11 +37,20 @@ pub enum Renderer {
     Four,
     /// Names a baseline that was relied on, and how long each step took.
     Five,
+    /// Says how far green checks are believed, and names changed files of tests.
+    Six,
 }
 
 impl Renderer {
-    pub const ALL: &[Self] = &[Self::One, Self::Two, Self::Three, Self::Four, Self::Five];
-    pub const NEWEST: Self = Self::Five;
+    pub const ALL: &[Self] = &[
+        Self::One,
+        Self::Two,
+        Self::Three,
+        Self::Four,
+        Self::Five,
+        Self::Six,
+    ];
+    pub const NEWEST: Self = Self::Six;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
@@ -48,6 +59,7 @@ impl Renderer {
             Self::Three => 3,
             Self::Four => 4,
             Self::Five => 5,
+            Self::Six => 6,
         })
     }
 
@@ -61,7 +73,7 @@ impl Renderer {
     /// The first line; a verifier checks that it names the report's status.
     pub fn title(self, status: Status, case: &str) -> String {
         match self {
-            Self::One | Self::Two | Self::Three | Self::Four | Self::Five => {
+            Self::One | Self::Two | Self::Three | Self::Four | Self::Five | Self::Six => {
                 format!("# {}: {case}", status.as_str().to_uppercase())
             }
         }
@@ -74,7 +86,9 @@ impl Renderer {
     pub fn page(self, report: &Report) -> Option<String> {
         match self {
             Self::One => None,
-            Self::Two | Self::Three | Self::Four | Self::Five => Some(self.render(report)),
+            Self::Two | Self::Three | Self::Four | Self::Five | Self::Six => {
+                Some(self.render(report))
+            }
         }
     }
 
@@ -87,7 +101,11 @@ impl Renderer {
     }
 
     fn names_environments(self) -> bool {
-        self.number().0 >= Self::Four.number().0
+        self.is_since(Self::Four)
+    }
+
+    fn is_since(self, first: Self) -> bool {
+        self.number().0 >= first.number().0
     }
 
     /// What is said before the names of hidden kinds that the engine saw.
@@ -96,7 +114,7 @@ impl Renderer {
             Self::One | Self::Two => {
                 "Agent configuration the contract allows changing, so the engine was shown it:"
             }
-            Self::Three | Self::Four | Self::Five => {
+            Self::Three | Self::Four | Self::Five | Self::Six => {
                 "The engine was shown, although its name is of a kind that is hidden:"
             }
         }
@@ -109,14 +127,14 @@ pub fn render_report(report: &Report) -> String {
 
 fn write_all(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Result {
     header(out, report, renderer)?;
-    why(out, report)?;
+    why(out, report, renderer)?;
     changed(out, report)?;
     verified(out, report, renderer)?;
     attempted(out, report)?;
     if let Some(times) = report
         .timings
         .as_ref()
-        .filter(|_| renderer == Renderer::Five)
+        .filter(|_| renderer.is_since(Renderer::Five))
     {
         writeln!(out, "## Time\n\n{}.\n", tame(&times.line()))?;
     }
@@ -233,8 +251,18 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
     Ok(())
 }
 
-fn why(out: &mut String, report: &Report) -> std::fmt::Result {
+fn why(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Result {
     writeln!(out, "## Why\n")?;
+    if report.blockers.is_empty() && renderer.is_since(Renderer::Six) {
+        let checks = report.belief.as_ref().map_or("No check ran.", |belief| {
+            words::sentence(belief.word, belief.substance, &belief.seen())
+        });
+        writeln!(
+            out,
+            "Every gate passed, only allowed paths changed. {checks}\n"
+        )?;
+        return Ok(());
+    }
     if report.blockers.is_empty() {
         writeln!(
             out,
@@ -243,25 +271,37 @@ fn why(out: &mut String, report: &Report) -> std::fmt::Result {
         return Ok(());
     }
     for blocker in &report.blockers {
-        out.push_str(&blocker_lines(blocker));
+        out.push_str(&blocker_lines(renderer, blocker));
     }
     writeln!(out)
 }
 
 /// One reason, and what to do about it.
-pub(crate) fn blocker_lines(blocker: &Blocker) -> String {
+pub(crate) fn blocker_lines(renderer: Renderer, blocker: &Blocker) -> String {
     let detail = blocker.detail.as_ref();
     let detail = detail.map_or_else(String::new, |detail| format!(" ({})", code(detail)));
     format!(
         "- `{}`: {}{detail}\n  Hint: {}.\n",
         blocker.code.as_str(),
         blocker.message,
-        blocker.code.info().hint
+        match renderer.is_since(Renderer::Six) {
+            true => blocker.code.info().hint,
+            false => blocker.code.former_hint(),
+        }
     )
 }
 
 fn changed(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "## What changed\n")?;
+    let left = &report.observed.leftovers;
+    if !left.is_empty() {
+        let named: Vec<String> = left.iter().map(|path| code(&path.to_string())).collect();
+        writeln!(
+            out,
+            "Left behind by tools, and no part of it: {}.\n",
+            named.join(", ")
+        )?;
+    }
     if report.observed.changes.is_empty() {
         writeln!(out, "Nothing.\n")?;
         return Ok(());
@@ -301,7 +341,11 @@ fn verified(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::
             describe_end(line.end),
             line.duration_ms
         )?;
+        if let (Some(belief), Some(because)) = (line.belief, &line.because) {
+            writeln!(out, "  believed: **{}** ({because})", belief.as_str())?;
+        }
     }
+    believed(out, report)?;
     match &report.verification_control {
         None => writeln!(out, "- must-fail control: not run")?,
         Some(control) => match (&control.reason, control.red) {
@@ -320,7 +364,7 @@ fn verified(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::
     if let Some(relied) = report
         .baseline_relied
         .as_ref()
-        .filter(|_| renderer == Renderer::Five)
+        .filter(|_| renderer.is_since(Renderer::Five))
     {
         writeln!(
             out,
@@ -329,6 +373,50 @@ fn verified(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::
         )?;
     }
     writeln!(out)
+}
+
+/// What all of it is worth, what no check saw, and what people said about that. Reports of before have
+/// none of it.
+fn believed(out: &mut String, report: &Report) -> std::fmt::Result {
+    let Some(belief) = &report.belief else {
+        return Ok(());
+    };
+    writeln!(out, "- **{}**", belief.clause())?;
+    if belief.substance == Substance::Code {
+        out.push_str(&words::markdown(&belief.seen(), code));
+    }
+    for (what, names) in belief.tests.iter().flat_map(TestsCompared::notes) {
+        let names: Vec<String> = names.iter().map(|name| code(name)).collect();
+        writeln!(out, "- {what}: {}", names.join(", "))?;
+    }
+    let reasons = &belief.reasons;
+    if !reasons.tests_may_change.is_empty() {
+        let changes = reasons.tests_may_change.iter();
+        let named: Vec<String> = changes.map(|change| code(&change.line())).collect();
+        writeln!(out, "- tests that may change: {}", named.join(", "))?;
+    }
+    for (what, reason) in [
+        ("accepted although unproven", &reasons.accept_unproven),
+        ("accepted although unchecked", &reasons.unchecked),
+    ] {
+        if let Some(reason) = reason {
+            writeln!(out, "- {what}: {}", code(reason))?;
+        }
+    }
+    let observed = &report.observed;
+    for (what, paths) in [
+        (
+            "changed files of tests, or of what runs them",
+            &observed.changed_test_files,
+        ),
+        ("rewritten by setup or a check", &observed.rewritten_files),
+    ] {
+        if !paths.is_empty() {
+            let named: Vec<String> = paths.iter().map(|path| code(&path.to_string())).collect();
+            writeln!(out, "- {what}: {}", named.join(", "))?;
+        }
+    }
+    Ok(())
 }
 
 fn attempted(out: &mut String, report: &Report) -> std::fmt::Result {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::checks::test_ids::whole::Whole;
 use crate::checks::test_ids::{CommandTests, TestIdDocument, TestIds};
 use crate::checks::test_log::{self, FoundLog, LogReader, Section};
 use crate::containment::Containment;
@@ -76,6 +77,9 @@ impl BaselineParts {
 pub struct CommandBaseline {
     pub command: String,
     pub tests: TestIds,
+    /// What was heard of files and programs as a whole.
+    #[serde(default, skip_serializing_if = "Whole::is_nothing")]
+    pub whole: Whole,
 }
 
 /// `relied/baseline.json`: a baseline as the run that made it saw it. Its output is in
@@ -147,6 +151,7 @@ impl KeptBaseline {
                 .map(|command| CommandBaseline {
                     command: command.command.clone(),
                     tests: command.baseline.clone(),
+                    whole: command.baseline_whole.clone(),
                 })
                 .collect(),
             log_nonce: made.log_nonce,
@@ -173,7 +178,7 @@ impl KeptBaseline {
     }
 
     /// The comparison with what the verified tree named, command by command.
-    pub fn compared_with(&self, verified: Vec<TestIds>) -> TestIdDocument {
+    pub fn compared_with(&self, verified: Vec<(TestIds, Whole)>) -> TestIdDocument {
         let mut verified = verified.into_iter();
         TestIdDocument {
             schema_version: 1,
@@ -183,12 +188,18 @@ impl KeptBaseline {
             commands: self
                 .commands
                 .iter()
-                .map(|named| CommandTests {
-                    command: named.command.clone(),
-                    baseline: named.tests.clone(),
-                    verified: verified.next().unwrap_or_default(),
+                .map(|named| {
+                    let (ids, whole) = verified.next().unwrap_or_default();
+                    CommandTests {
+                        command: named.command.clone(),
+                        baseline: named.tests.clone(),
+                        verified: ids,
+                        baseline_whole: named.whole.clone(),
+                        verified_whole: whole,
+                    }
                 })
                 .collect(),
+            files: None,
         }
     }
 

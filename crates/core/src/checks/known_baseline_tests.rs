@@ -213,7 +213,10 @@ fn ran(end: ProcessEnd, names: &[&str]) -> TestIdDocument {
             command: "pytest".into(),
             baseline: ids(names),
             verified: TestIds::new(),
+            baseline_whole: Whole::default(),
+            verified_whole: Whole::default(),
         }],
+        files: None,
     }
 }
 
@@ -334,13 +337,13 @@ fn it_is_known_by_its_key_for_a_week() {
 
 #[test]
 fn it_is_compared_as_a_baseline_of_the_run_would_be() {
-    let found = kept().compared_with(vec![ids(&["a", "b", "c"])]);
+    let found = kept().compared_with(vec![(ids(&["a", "b", "c"]), Whole::default())]);
     assert!(found.is_about(&["pytest".to_owned()]));
-    assert_eq!(found.compared(digest("")).missing_count, 0);
-    let found = kept().compared_with(vec![ids(&["b"])]);
-    assert_eq!(found.compared(digest("")).missing, ["a: not there"]);
+    assert_eq!(found.compared(digest(""), &[]).missing_count, 0);
+    let found = kept().compared_with(vec![(ids(&["b"]), Whole::default())]);
+    assert_eq!(found.compared(digest(""), &[]).missing, ["a: not there"]);
     let found = kept().compared_with(Vec::new());
-    assert_eq!(found.compared(digest("")).missing_count, 2);
+    assert_eq!(found.compared(digest(""), &[]).missing_count, 2);
 }
 
 #[test]

@@ -6,8 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::checks::names::test_files::{self, Names};
+use crate::checks::test_ids::whole::{FileEnd, FileEnds, ProgramsHeard, Whole};
 use crate::checks::test_ids::{Outcome, TestIds};
 use crate::task::contract::Runner;
+use crate::values::paths::TreePath;
 
 /// Longer names are cut; longer lines are not read as a runner's.
 const MAX_ID: usize = 400;
@@ -39,6 +42,8 @@ pub struct Heard {
     pub errored: BTreeMap<String, u64>,
     /// Names of some could not be written where they are heard.
     pub lost: bool,
+    /// Files and programs as a whole.
+    pub whole: Whole,
 }
 
 /// Ids so far.
@@ -48,6 +53,8 @@ struct Found {
     /// Tests that are unique by their full name: the best of several outcomes counts, so that a
     /// repeated run of a flaky test is one test.
     distinct: BTreeMap<String, Outcome>,
+    files: FileEnds,
+    programs: ProgramsHeard,
 }
 
 /// One stream, cut into lines, and what the lines before mean for the next.
@@ -101,6 +108,8 @@ impl RunnerOutput {
         let Found {
             mut counted,
             distinct,
+            files,
+            programs,
         } = self.found;
         let mut errored = BTreeMap::new();
         for (name, outcome) in distinct {
@@ -114,6 +123,10 @@ impl RunnerOutput {
             ids: counted,
             errored,
             lost: false,
+            whole: Whole {
+                files,
+                programs: programs.finish(),
+            },
         }
     }
 }
@@ -132,7 +145,14 @@ impl Found {
         }
     }
 
-    /// `passed`, `failed`, `errored` or `skipped`, a tab, and the id.
+    fn file(&mut self, name: &str, end: FileEnd) {
+        if self.files.len() < MAX_IDS {
+            self.files.insert(cut(name), end);
+        }
+    }
+
+    /// `passed`, `failed`, `errored` or `skipped`, a tab, and the id; `unloaded` or `left`, a tab, and a
+    /// file.
     fn witness(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line));
         let Some((word, id)) = text.split_once('\t') else {
@@ -143,10 +163,18 @@ impl Found {
             "failed" => Outcome::Failed,
             "errored" => Outcome::Errored,
             "skipped" => Outcome::Skipped,
+            "unloaded" => return self.file(id, FileEnd::NotLoaded),
+            "left" => return self.file(id, FileEnd::Skipped),
             _ => return,
         };
         // What stands for a module that could not be loaded goes away when it can be.
-        if !id.is_empty() && !id.starts_with("unittest.loader.") {
+        if let Some(module) = id.strip_prefix("unittest.loader.") {
+            if let Some(module) = module.strip_prefix("_FailedTest.") {
+                self.file(module, FileEnd::NotLoaded);
+            } else if let Some(module) = module.strip_prefix("ModuleSkipped.") {
+                self.file(module, FileEnd::Skipped);
+            }
+        } else if !id.is_empty() {
             self.distinct(id, outcome);
         }
     }
@@ -175,6 +203,7 @@ impl Lines {
     }
 
     fn cargo(&mut self, line: &str, found: &mut Found) {
+        found.programs.line(line);
         if let Some((name, outcome)) = nextest(line) {
             return found.distinct(&name, outcome);
         }
@@ -216,29 +245,42 @@ impl Lines {
             }
             NodeStep::Ends(name, outcome) => {
                 // A file that could not be loaded, or holds no test, is reported by its own path.
-                if !(name.starts_with('/')
-                    && name
-                        .rsplit('.')
-                        .next()
-                        .is_some_and(|end| NODE_FILES.contains(&end)))
-                {
-                    let around = self
-                        .suites
-                        .get(..depth.min(self.suites.len()))
-                        .unwrap_or_default();
-                    let path: Vec<&str> = around
-                        .iter()
-                        .map(String::as_str)
-                        .chain([name.as_str()])
-                        .collect();
-                    found.count(&path.join(" > "), outcome);
+                if is_node_file(&name, depth) {
+                    let end = match outcome {
+                        Outcome::Passed => FileEnd::NoTest,
+                        Outcome::Skipped => FileEnd::Skipped,
+                        Outcome::Failed | Outcome::Errored => FileEnd::NotLoaded,
+                    };
+                    return found.file(&name, end);
                 }
+                let around = self
+                    .suites
+                    .get(..depth.min(self.suites.len()))
+                    .unwrap_or_default();
+                let path: Vec<&str> = around
+                    .iter()
+                    .map(String::as_str)
+                    .chain([name.as_str()])
+                    .collect();
+                found.count(&path.join(" > "), outcome);
             }
         }
     }
 }
 
 const NODE_FILES: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
+
+/// The whole path of a file, or, outside of any suite, one that only a test file has.
+fn is_node_file(name: &str, depth: usize) -> bool {
+    let script = name
+        .rsplit_once('.')
+        .is_some_and(|(_, end)| NODE_FILES.contains(&end));
+    let is_test = || {
+        let path = TreePath::new(name.as_bytes());
+        !name.contains(char::is_whitespace) && test_files::is_test_file(Names::Broad, &path)
+    };
+    script && (name.starts_with('/') || (depth == 0 && is_test()))
+}
 
 enum NodeStep {
     Opens(String),

@@ -183,3 +183,51 @@ proptest! {
         prop_assert_eq!(whole.finish(&witness), pieces.finish(&witness));
     }
 }
+
+fn whole(runner: Runner, stdout: &str, stderr: &str, witness: &str) -> Whole {
+    let mut output = RunnerOutput::new(runner);
+    output.feed(Voice::Stderr, stderr.as_bytes());
+    output.feed(Voice::Stdout, stdout.as_bytes());
+    output.finish(witness.as_bytes()).whole
+}
+
+#[test]
+fn files_are_heard_as_a_whole() {
+    let python = "skipped\tunittest.loader.ModuleSkipped.test_a\nfailed\tunittest.loader._FailedTest.tests.test_b\nunloaded\ttests/test_c.py\nleft\ttest_d.py\n";
+    let found = whole(Runner::Unittest, "", "", python).files;
+    let want = [
+        ("test_a", FileEnd::Skipped),
+        ("test_d.py", FileEnd::Skipped),
+        ("tests.test_b", FileEnd::NotLoaded),
+        ("tests/test_c.py", FileEnd::NotLoaded),
+    ];
+    let want: FileEnds = want.map(|(name, end)| (name.to_owned(), end)).into();
+    assert_eq!(found, want);
+    let node = "# Subtest: /w/app.test.mjs\nok 1 - /w/app.test.mjs\nnot ok 2 - /w/b.test.mjs\nok 3 - lib.js\nok 4 - test/c.js\nok 5 - reads a.test.js\n";
+    let found = whole(Runner::Node, node, "", "").files;
+    let want = [
+        ("/w/app.test.mjs", FileEnd::NoTest),
+        ("/w/b.test.mjs", FileEnd::NotLoaded),
+        ("test/c.js", FileEnd::NoTest),
+    ];
+    let want: FileEnds = want.map(|(name, end)| (name.to_owned(), end)).into();
+    assert_eq!(found, want);
+}
+
+#[test]
+fn programs_of_cargo_are_heard_to_their_result() {
+    let result = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
+    let filtered = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.00s\n";
+    let started = "     Running unittests src/lib.rs (target/debug/deps/a-0)\n     Running tests/outer.rs (target/debug/deps/outer-0)\n   Doc-tests a\n";
+    for (stdout, stderr, silent, names, empty) in [
+        (format!("running 0 tests\n{result}running 1 test\ntest a ... ok\n{result}running 0 tests\n{filtered}"), started, 0, vec![], vec!["unittests src/lib.rs"]),
+        (format!("running 1 test\n{result}running 1 test\nrunning 0 tests\n{result}"), started, 1, vec!["tests/outer.rs"], vec!["doc tests of a"]),
+        (format!("running 1 test\n{result}running 1 test\n"), started, 2, vec![], vec![]),
+        (format!("running 1 test\nrunning 1 test\n{result}"), "", 1, vec![], vec![]),
+        (String::new(), "     Running `target/debug/deps/a-0`\nRunning late (x)\n", 0, vec![], vec![]),
+        ("{ \"type\": \"suite\", \"event\": \"started\" }\n{ \"type\": \"suite\", \"event\": \"ok\" }\n".into(), "     Running tests/outer.rs (x)\n", 0, vec![], vec![]),
+    ] {
+        let found = whole(Runner::Cargo, &stdout, stderr, "").programs;
+        assert_eq!((found.silent, found.silent_names, found.empty), (silent, names.into_iter().map(str::to_owned).collect(), empty.into_iter().map(str::to_owned).collect()), "{stdout}");
+    }
+}

@@ -22,15 +22,17 @@ pub enum Section {
     Hidden,
     Control,
     Baseline,
+    Loading,
 }
 
 impl Section {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Setup,
         Self::Check,
         Self::Hidden,
         Self::Control,
         Self::Baseline,
+        Self::Loading,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Section {
             Self::Hidden => "hidden",
             Self::Control => "control",
             Self::Baseline => "baseline",
+            Self::Loading => "loading",
         }
     }
 }
@@ -151,6 +154,7 @@ fn recorded(done: &VerificationCompleted) -> Vec<(Section, &Check)> {
         Some(ControlRun::Ran { checks, .. }) => checks.as_slice(),
         _ => &[],
     };
+    let rounds = done.loading.iter().flat_map(|run| &run.rounds);
     of(CheckKind::Visible, Section::Check)
         .chain(of(CheckKind::Hidden, Section::Hidden))
         .chain(control.iter().map(|check| (Section::Control, check)))
@@ -159,6 +163,7 @@ fn recorded(done: &VerificationCompleted) -> Vec<(Section, &Check)> {
                 .iter()
                 .map(|check| (Section::Baseline, check)),
         )
+        .chain(rounds.flat_map(|round| round.checks.iter().map(|check| (Section::Loading, check))))
         .collect()
 }
 

@@ -125,6 +125,10 @@ pub fn verification_command(input: &GateInput<'_>) -> Outcome {
     with_contract(input, |contract| {
         let excused = contract.no_test_rationale.is_some()
             && !matches!(input.stage, Stage::Two | Stage::Three | Stage::Four);
+        if input.stage >= Stage::Four && contract.reasons.do_without() {
+            let why = "from stage 4 on no reason is enough for checks that prove nothing";
+            return Outcome::Blocked(Code::VerificationUnproven, Some(why.into()));
+        }
         match contract.verification_commands.is_empty() {
             false => Outcome::Pass,
             true if excused => Outcome::NotApplicable("the contract says why there is no test"),

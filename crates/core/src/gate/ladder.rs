@@ -205,16 +205,20 @@ fn proves_stage1(candidate: &Candidate<'_>, lane: &LaneKey) -> bool {
     report.status == Status::Blocked && only_the_stage && !report.process_started && said
 }
 
-/// A pass whose control was red, with both artifacts of the stage.
+/// A pass that is proven, with both artifacts of the stage.
 fn proves_stage2(candidate: &Candidate<'_>) -> bool {
     let report = candidate.report;
     let control_red = report
         .verification_control
         .as_ref()
         .is_some_and(|control| control.red == Some(true));
+    // Bundles of before know no belief.
+    let belief = report.belief.as_ref();
+    let believed = belief.is_none_or(|belief| belief.word.proves_a_stage());
     let has = |name: &str| candidate.artifacts.contains_key(name);
     report.status == Status::Pass
         && control_red
+        && believed
         && has(bundle::STAGE2_NO_TARGET)
         && has(bundle::STAGE2_COMPARISON)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::checks::test_files;
+use crate::checks::names::test_files::{self, Names};
 use crate::task::case_file::{CaseFile, ContractIssue, ControlSource};
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
@@ -180,7 +180,7 @@ fn hidden(case: &CaseFile, facts: &CaseFacts<'_>) -> Line {
     let editable = facts
         .workspace
         .keys()
-        .find(|path| test_files::is_test_file(path) && allowed(case, path));
+        .find(|path| test_files::is_test_file(Names::Broad, path) && allowed(case, path));
     match (case.hidden_commands.len(), facts.hidden_files, editable) {
         (0, 0, None) => Line::new(
             "hidden checks",
@@ -202,12 +202,51 @@ fn hidden(case: &CaseFile, facts: &CaseFacts<'_>) -> Line {
             Mark::Wrong,
             "hidden_verification names commands, but hidden/ holds no file",
         ),
-        (commands, files, _) => Line::new(
-            "hidden checks",
-            Mark::Ok,
-            format!("{commands} command(s), {files} file(s)"),
-        ),
+        (commands, files, _) => {
+            let mut open = case.hidden_commands.iter();
+            match open.find(|command| !keeps_python_apart(command)) {
+                Some(command) => Line::new(
+                    "hidden checks",
+                    Mark::Wrong,
+                    format!(
+                        "{command:?} starts Python without -I: modules of the workspace, a random.py beside the check, would be loaded instead of Python's own"
+                    ),
+                ),
+                None => Line::new(
+                    "hidden checks",
+                    Mark::Ok,
+                    format!("{commands} command(s), {files} file(s)"),
+                ),
+            }
+        }
     }
+}
+
+/// Is every Python that a command starts told to load nothing by chance? `-I`, alone or among others;
+/// or `-P` and `-E`, which leave out the same two places.
+fn keeps_python_apart(command: &str) -> bool {
+    let signs = |c: char| c.is_whitespace() || ";&|()\"'`".contains(c);
+    let words: Vec<&str> = command
+        .split(signs)
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_python = |word: &str| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        let version = name
+            .strip_prefix("python")
+            .or_else(|| name.strip_prefix("pypy"));
+        version.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'))
+    };
+    let starts = words.iter().enumerate().filter(|(_, word)| is_python(word));
+    let mut options = starts.map(|(at, _)| {
+        let rest = words.get(at + 1..).unwrap_or_default().iter();
+        let short = |word: &&&str| word.starts_with('-') && !word.starts_with("--");
+        rest.take_while(short).copied().collect::<String>()
+    });
+    options.all(|options| {
+        let has = |letter: char| options.contains(letter);
+        has('I') || (has('P') && has('E'))
+    })
 }
 
 fn scripts(found: &BTreeMap<&str, Option<String>>) -> Vec<Line> {
@@ -343,8 +382,8 @@ pub fn neutral_change(case: &CaseFile, workspace: &Tree) -> Option<Neutral> {
             .iter()
             .filter(|(path, entry)| allowed(case, path) && entry.kind != FileKind::Symlink)
     };
-    let plain =
-        candidates().find(|(path, _)| !test_files::is_test_file(path) && text(path).is_some());
+    let plain = candidates()
+        .find(|(path, _)| !test_files::is_test_file(Names::Broad, path) && text(path).is_some());
     if let Some((path, entry)) =
         plain.or_else(|| candidates().find(|(path, _)| text(path).is_some()))
     {

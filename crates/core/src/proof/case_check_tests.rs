@@ -358,3 +358,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_hidden_check_in_python_loads_nothing_by_chance() {
+    for (command, fine) in [
+        ("sh check.sh", true),
+        ("python3 -I check.py", true),
+        ("python3 -IB check.py", true),
+        ("/usr/bin/python3.12 -B -I check.py", true),
+        ("python3 -P -E check.py", true),
+        ("cat python-notes.txt", true),
+        ("python3 check.py", false),
+        ("python check.py -I", false),
+        ("sh x.sh && pypy3 check.py", false),
+        ("sh -c 'python3 -m unittest check'", false),
+        ("python3 -I a.py; python3 b.py", false),
+        ("python3 -P check.py", false),
+    ] {
+        assert_eq!(keeps_python_apart(command), fine, "{command}");
+        let line = format!("hidden_verification = [{command:?}]");
+        let lab = Lab::with("hidden_verification = [\"sh check.sh\"]", &line);
+        assert_eq!(lab.wrong().is_empty(), fine, "{command}: {:?}", lab.wrong());
+    }
+}

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::run::event::ProcessEnd;
+use crate::run::loaded::LoadingRun;
 use crate::run::not_counted::NotCounted;
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
@@ -67,9 +68,13 @@ pub struct VerificationCompleted {
     /// name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runner_takeovers: Vec<TreePath>,
-    /// Test files that were rewritten while the checks ran.
+    /// Test files that were rewritten while the checks ran; since rules 6 code of any kind, and by setup as
+    /// well, but for what checks rewrite on the baseline too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewritten_test_files: Vec<TreePath>,
+    /// Other tracked files that were rewritten by setup or a check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewritten_files: Vec<TreePath>,
     /// The nonce that frames `test.log`; told only here, when nothing of the contract runs any
     /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +99,10 @@ pub struct VerificationCompleted {
     /// Modules that red commands did not find, and that the change asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_modules: Vec<MissingModules>,
+    /// The commands where the change fails when it is loaded. Null until everything else was as it must
+    /// be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loading: Option<LoadingRun>,
     pub blockers: Vec<Code>,
 }
 
@@ -110,6 +119,7 @@ impl VerificationCompleted {
             changed_test_files: Vec::new(),
             runner_takeovers: Vec::new(),
             rewritten_test_files: Vec::new(),
+            rewritten_files: Vec::new(),
             log_nonce: None,
             baseline_checks: Vec::new(),
             relied: None,
@@ -117,6 +127,7 @@ impl VerificationCompleted {
             environment_notes: Vec::new(),
             not_counted: Vec::new(),
             missing_modules: Vec::new(),
+            loading: None,
             blockers: Vec::new(),
         }
     }
@@ -142,6 +153,50 @@ pub struct TestsCompared {
     pub missing_count: u64,
     /// The first tests of the baseline that did not run again, each with what became of it.
     pub missing: Vec<String>,
+    /// How many did not run again as the contract lets them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changed_count: u64,
+    /// The first of those, each with what became of it and why it may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
+    /// Names that are new in each run, without the parts that change: they ran again
+    /// (`checks/test_ids/changing.rs`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub renamed: Vec<String>,
+}
+
+/// How names of tests that are new in each run are compared, as reports state it.
+pub const CHANGING_NAMES: &str = "times, addresses, numbers of six and more digits and words of eight and more hexadecimal digits do not count in a name that is not found again";
+
+impl TestsCompared {
+    /// What people are told beside the verdict: a sentence, and names from outside.
+    pub fn notes(&self) -> Vec<(String, Vec<String>)> {
+        let mut notes = Vec::new();
+        if let Some(reason) = &self.not_seen {
+            let what = "tests of the baseline not seen".to_owned();
+            notes.push((what, vec![reason.clone()]));
+        }
+        if self.changed_count > 0 {
+            let what = format!(
+                "{} tests did not run again, as the contract lets them",
+                self.changed_count
+            );
+            notes.push((what, self.changed.clone()));
+        }
+        if !self.renamed.is_empty() {
+            let what = format!("matched by a part of their names ({CHANGING_NAMES})");
+            notes.push((what, self.renamed.clone()));
+        }
+        notes
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The kept baseline a run relied on. It travels in the bundle: `relied/baseline.json` and

@@ -16,6 +16,7 @@ use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::{CaseId, EngineId};
 use crate::values::json::is_zero;
+use crate::values::paths::TreePath;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
@@ -61,7 +62,7 @@ events! {
     EngineEnded "engine.ended" EngineEnded;
     PatchApplied "patch.applied" PatchApplied;
     GitDiffChecked "git.diff.checked" DiffChecked;
-    VerificationCompleted "verification.completed" VerificationCompleted;
+    VerificationCompleted "verification.completed" Box<VerificationCompleted>;
     OperatorOutcomeRecorded "operator.outcome.recorded" OperatorOutcome;
     LandingUpdated "landing.updated" LandingUpdated;
     RunCompleted "run.completed" RunCompleted;
@@ -347,6 +348,9 @@ pub struct DiffChecked {
     pub result_commit: String,
     pub changes: Vec<Change>,
     pub scratch: ScratchCount,
+    /// What tools left behind: scratch by its name, whatever is ignored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<TreePath>,
     pub blockers: Vec<Code>,
 }
 

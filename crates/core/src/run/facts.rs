@@ -94,7 +94,7 @@ impl Folded {
             Event::EngineEnded(ended) => facts.engine_ended = Some(ended.clone()),
             Event::PatchApplied(patch) => facts.patch = Some(patch.clone()),
             Event::GitDiffChecked(diff) => facts.diff = Some(diff.clone()),
-            Event::VerificationCompleted(done) => facts.verification = Some(done.clone()),
+            Event::VerificationCompleted(done) => facts.verification = Some((**done).clone()),
             Event::OperatorOutcomeRecorded(outcome) => {
                 facts.settles = true;
                 facts.rejected_by_operator = outcome.outcome == Outcome::Rejected;

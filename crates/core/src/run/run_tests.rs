@@ -1,13 +1,16 @@
 use super::facts::{Folded, fold_events};
 use super::order::{Machine, OutOfOrder, State};
 use crate::containment::Containment;
+use crate::run::belief::Substance;
 use crate::run::event::*;
+use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
 use crate::run::rules::Rules;
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::Code;
 use crate::values::blocker::Finding;
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
+use crate::values::paths::TreePath;
 use crate::values::time::Utc;
 use crate::values::verdict::Status;
 use crate::wire::Protocol;
@@ -122,6 +125,29 @@ pub fn patched() -> Event {
     })
 }
 
+/// A loading control that the command noticed.
+pub fn noticed(red: Check) -> LoadingRun {
+    LoadingRun {
+        substance: Substance::Code,
+        files: vec![LoadingFile {
+            path: TreePath::new("a.py"),
+            not_code: None,
+            how: Some(How::EndsItsProcess),
+            tells_how_to_run: false,
+            put_back: false,
+        }],
+        rounds: vec![LoadingRound {
+            proves: Proves::Loaded,
+            files: vec![TreePath::new("a.py")],
+            harmless: false,
+            single: false,
+            setup_failed: None,
+            checks: vec![red],
+        }],
+        could_not_run: None,
+    }
+}
+
 pub fn diffed(paths: &[&str]) -> Event {
     Event::GitDiffChecked(DiffChecked {
         baseline_tree: "a".into(),
@@ -135,16 +161,17 @@ pub fn diffed(paths: &[&str]) -> Event {
             })
             .collect(),
         scratch: ScratchCount::default(),
+        leftovers: Vec::new(),
         blockers: Vec::new(),
     })
 }
 
 pub fn verified(not_run: Option<&str>, blockers: Vec<Code>) -> Event {
-    Event::VerificationCompleted(VerificationCompleted {
+    Event::VerificationCompleted(Box::new(VerificationCompleted {
         not_run: not_run.map(str::to_owned),
         blockers,
         ..VerificationCompleted::nothing(digest())
-    })
+    }))
 }
 
 pub fn completed(findings: &[Code]) -> Event {

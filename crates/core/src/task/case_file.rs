@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::task::contract::{Action, Limits, MutationMode, RiskClass, Runner};
+use crate::task::tests_may_change::TestChange;
+pub use crate::task::typed::TypedTask;
 use crate::values::event_type::EventType;
 use crate::values::ids::CaseId;
 use crate::values::paths::{PathProblem, PathRule};
@@ -63,6 +65,7 @@ pub struct CaseFile {
     pub verification_commands: Vec<String>,
     pub verification_control: Option<ControlSource>,
     pub no_test_rationale: Option<String>,
+    pub tests_may_change: Vec<TestChange>,
     pub hidden_commands: Vec<String>,
     pub toolchains: Vec<String>,
     pub inputs: Vec<PathRule>,
@@ -100,6 +103,8 @@ struct Raw {
     verification_commands: Vec<Spanned<String>>,
     verification_control: Option<Spanned<ControlSource>>,
     no_test_rationale: Option<Spanned<String>>,
+    #[serde(default)]
+    tests_may_change: Vec<Spanned<String>>,
     #[serde(default)]
     hidden_verification: Vec<Spanned<String>>,
     #[serde(default)]
@@ -143,20 +148,6 @@ pub fn parse_case(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssu
     Check::new(file, text).all(raw)
 }
 
-/// A task somebody typed for a copy of their own repository; there is no file behind it.
-#[derive(Clone, Debug)]
-pub struct TypedTask {
-    pub task_id: CaseId,
-    pub title: String,
-    pub objective: String,
-    pub allowed_paths: Vec<String>,
-    pub forbidden_paths: Vec<String>,
-    pub verification_commands: Vec<String>,
-    pub verification_control: Option<ControlSource>,
-    pub setup: Vec<String>,
-    pub inputs: Vec<String>,
-}
-
 /// Checks a typed task by the rules of a case file. Every issue is at the beginning: there is no
 /// text to point into.
 pub fn check_typed(name: &str, task: &TypedTask) -> Result<CaseFile, Vec<ContractIssue>> {
@@ -182,6 +173,7 @@ pub fn check_typed(name: &str, task: &TypedTask) -> Result<CaseFile, Vec<Contrac
         verification_commands: words(&task.verification_commands),
         verification_control: task.verification_control.clone().map(word),
         no_test_rationale: None,
+        tests_may_change: Vec::new(),
         hidden_verification: Vec::new(),
         toolchains: Vec::new(),
         inputs: words(&task.inputs),
@@ -267,6 +259,7 @@ impl<'a> Check<'a> {
         self.rationale(&raw);
         self.control(&raw);
         self.surroundings(&raw);
+        let tests_may_change = self.tests_may_change(&raw);
         Some(CaseFile {
             task_id: task_id?,
             title: raw.title.into_inner(),
@@ -284,6 +277,7 @@ impl<'a> Check<'a> {
             verification_commands,
             verification_control: raw.verification_control.map(Spanned::into_inner),
             no_test_rationale: raw.no_test_rationale.map(Spanned::into_inner),
+            tests_may_change,
             hidden_commands,
             toolchains: raw
                 .toolchains
@@ -449,6 +443,17 @@ impl<'a> Check<'a> {
                 "no_test_rationale stands beside verification_commands; keep one".into(),
             );
         }
+    }
+
+    fn tests_may_change(&mut self, raw: &Raw) -> Vec<TestChange> {
+        let mut changes = Vec::new();
+        for text in &raw.tests_may_change {
+            match TestChange::parse(text.get_ref()) {
+                Ok(change) => changes.push(change),
+                Err(what) => self.wrong(text, format!("tests_may_change: {what}")),
+            }
+        }
+        changes
     }
 
     fn control(&mut self, raw: &Raw) {

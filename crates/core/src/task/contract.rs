@@ -12,6 +12,7 @@ use crate::task::case_file::{CaseFile, ControlSource};
 pub use crate::task::document::{ContractDocument, InvalidContract, SealedContract};
 pub use crate::task::lane::{Lane, ModelPair};
 pub use crate::task::limits::{LimitChanges, Limits};
+pub use crate::task::reasons::Reasons;
 use crate::task::source::Source;
 pub use crate::task::stage::{MutationMode, Stage};
 use crate::values::digest::Digest;
@@ -139,6 +140,9 @@ pub struct Contract {
     pub verification_control: Control,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_test_rationale: Option<String>,
+    /// What was said ahead about how far green checks must be believed.
+    #[serde(flatten)]
+    pub reasons: Reasons,
     /// The verification commands may trace their own processes; nothing else of the run may.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub trace: bool,
@@ -175,11 +179,14 @@ pub struct Circumstances {
     pub variables: BTreeMap<String, String>,
     /// Visible checks may trace.
     pub trace: bool,
+    pub reasons: Reasons,
 }
 
 /// Joins a checked case with its circumstances. It cannot fail: every error was found earlier.
 pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
     let control = control(&case, with.control_patch);
+    let mut reasons = with.reasons.beside(case.verification_control.as_ref());
+    reasons.tests_may_change.extend(case.tests_may_change);
     let mut forbidden_actions = case.forbidden_actions;
     forbidden_actions.extend(Action::ALWAYS);
     let limits = with.limits.of(case.limits);
@@ -204,6 +211,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         verification_commands: case.verification_commands,
         verification_control: control,
         no_test_rationale: case.no_test_rationale,
+        reasons,
         trace: with.trace,
         hidden_verification: HiddenVerification {
             commands: case.hidden_commands,
@@ -246,7 +254,7 @@ fn control(case: &CaseFile, patch: Option<Digest>) -> Control {
 }
 
 /// The runner a plain command obviously uses.
-fn infer_runner(command: &str) -> Option<Runner> {
+pub(super) fn infer_runner(command: &str) -> Option<Runner> {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
         ["python3" | "python", "-m", "unittest", ..] => Some(Runner::Unittest),
@@ -333,6 +341,7 @@ rollback = "discard the copy"
             limits: LimitChanges::default(),
             variables: BTreeMap::new(),
             trace: false,
+            reasons: Reasons::default(),
         }
     }
 

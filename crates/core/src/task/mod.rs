@@ -1,9 +1,9 @@
 //! What is asked for: the case file, the contract it becomes, limits, and the source repository.
 //!
-//! - `case_file.rs` `case.toml`, parsed once, every error with line and column
+//! - `case_file.rs` `case.toml`, parsed once, every error with line and column; `typed.rs` a task without one
 //! - `contract.rs` the resolved contract, `lane.rs` who does it; `document.rs` its bytes and two digests
 //! - `stage.rs` stages and modes; `program.rs` a program that a command names
-//! - `limits.rs` limits of a run; `source.rs` the repository a try copies, looked at twice
+//! - `limits.rs` limits of a run; `reasons.rs` what is said ahead about checks, `tests_may_change.rs` about tests; `source.rs` the repository a try copies, looked at twice
 //!
 //! Imports: values, workspace, containment. Imported by the rooms above it.
 
@@ -13,5 +13,8 @@ pub mod document;
 pub mod lane;
 pub mod limits;
 pub mod program;
+pub mod reasons;
 pub mod source;
 pub mod stage;
+pub mod tests_may_change;
+pub mod typed;

@@ -6,6 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::task::contract::infer_runner;
 use crate::values::digest::Digest;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +89,13 @@ fn version(name: &str) -> Option<&str> {
     (is_word && has_two && rest.len() <= LONGEST && rest.chars().all(plain)).then_some(rest)
 }
 
+/// Is a runner of tests all that a command starts? Nothing of a shell stands beside it.
+pub fn is_plain_runner(command: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:,@+".contains(c);
+    let known = infer_runner(command).is_some() || command.starts_with("go test");
+    known && command.chars().all(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +148,20 @@ mod tests {
                 _ => ProgramPlace::Single,
             };
             assert_eq!(ProgramPlace::of(seen(bits)), want, "{bits}");
+        }
+    }
+
+    #[test]
+    fn a_runner_alone_is_a_plain_one() {
+        for (command, want) in [
+            ("pytest -q tests/a.py", true),
+            ("go test ./...", true),
+            ("cargo test && cargo clippy", false),
+            ("pytest; true", false),
+            ("pytest `x`", false),
+            ("make test", false),
+        ] {
+            assert_eq!(is_plain_runner(command), want, "{command}");
         }
     }
 }

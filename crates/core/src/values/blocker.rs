@@ -211,7 +211,13 @@ blockers! {
         "see containment.json; treat the host as compromised";
     VerificationUntrusted "verification_untrusted" VerificationCompleted Fail
         "the checks passed, but they are not proof: they also passed where they must fail, or some did not run as agreed"
-        "the changed code may end or patch the test runner; read the control section of test.log";
+        "read what test.log says of the control; where failing tests found no place, --control FILE gives a patch instead, where the task takes tests away, --changed-test ID names them, and else the changed code may end or patch its runner";
+    VerificationUnproven "verification_unproven" VerificationCompleted Blocked
+        "the checks passed, but nothing shows that they could have failed"
+        "give a patch that must turn them red (--control FILE) or a command that fails when the change is wrong; --accept-unproven REASON says why this is enough";
+    ChangeNotChecked "change_not_checked" VerificationCompleted Blocked
+        "the checks passed, and they pass as well where the changed files fail when they are loaded"
+        "see to it that the checks use this tree and not an installed or built copy of it; --unchecked REASON says why nothing has to load the change";
     SecretLeak "secret_leak" RunCompleted Fail
         "a secret appeared in the engine's output or patch"
         "rotate the secret; the artifact was redacted or replaced";
@@ -266,6 +272,18 @@ impl Blocker {
 
     pub fn status(&self) -> Status {
         self.code.info().status
+    }
+}
+
+impl Code {
+    /// The hint as pages of renderers 1 to 5 have it.
+    pub fn former_hint(self) -> &'static str {
+        match self {
+            Self::VerificationUntrusted => {
+                "the changed code may end or patch the test runner; read the control section of test.log"
+            }
+            _ => self.info().hint,
+        }
     }
 }
 

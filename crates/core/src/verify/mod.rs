@@ -19,6 +19,7 @@ mod documents;
 mod history;
 mod judgement;
 pub mod links;
+mod loading;
 mod relied;
 mod report_fields;
 pub mod seal;

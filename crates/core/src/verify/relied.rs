@@ -111,6 +111,9 @@ mod tests {
                 not_seen: None,
                 missing_count: 0,
                 missing: Vec::new(),
+                changed_count: 0,
+                changed: Vec::new(),
+                renamed: Vec::new(),
             }),
             ..VerificationCompleted::nothing(digest)
         }
@@ -126,9 +129,11 @@ mod tests {
                     let want = match rules {
                         Rules::One | Rules::Two | Rules::Three => Some("do not know"),
                         Rules::Four => None,
-                        Rules::Five if label != Some(Label::Try) => Some("is no try"),
-                        Rules::Five if containment == Without => Some("without a jail"),
-                        Rules::Five => None,
+                        Rules::Five | Rules::Six if label != Some(Label::Try) => Some("is no try"),
+                        Rules::Five | Rules::Six if containment == Without => {
+                            Some("without a jail")
+                        }
+                        Rules::Five | Rules::Six => None,
                     };
                     let fits = match (what, want) {
                         (Some(what), Some(want)) => what.contains(want),

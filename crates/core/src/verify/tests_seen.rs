@@ -1,15 +1,18 @@
 //! What the chain says about verification, compared with `test.log`, `test-ids.json` and the
 //! measured changes.
 
+use std::collections::BTreeSet;
+
 use super::{Documents, Verifier};
 use crate::bundle;
 use crate::checks::known_baseline::KeptBaseline;
-use crate::checks::test_files;
+use crate::checks::names::test_files::{self, Names};
 use crate::checks::test_ids::TestIdDocument;
 use crate::checks::test_log;
 use crate::run::event::VerificationCompleted;
 use crate::run::facts::Folded;
 use crate::run::rules::Rules;
+use crate::values::paths::TreePath;
 
 impl Verifier<'_> {
     pub(super) fn verified(&mut self, rules: Rules, documents: &Documents, folded: &Folded) {
@@ -26,13 +29,15 @@ impl Verifier<'_> {
         }
         self.test_log(documents, done);
         let relied = self.relied(rules, documents, done);
-        self.test_ids(documents, done, relied.as_ref());
+        self.test_ids(rules, documents, folded, relied.as_ref());
+        self.loading(rules, documents, folded, done);
         let contract = documents.contract.valid();
         if let (Some(contract), Some(diff), true) =
             (contract, &folded.facts.diff, done.log_nonce.is_some())
         {
             let changed = diff.changes.iter().map(|change| &change.path);
-            if test_files::runner_takeovers(changed, &contract.allowed_paths)
+            let names = Names::of(rules);
+            if test_files::runner_takeovers(names, changed, &contract.allowed_paths)
                 != done.runner_takeovers
             {
                 self.problem(
@@ -63,10 +68,14 @@ impl Verifier<'_> {
     /// Counts and missing tests follow from the ids.
     fn test_ids(
         &mut self,
+        rules: Rules,
         documents: &Documents,
-        done: &VerificationCompleted,
+        folded: &Folded,
         relied: Option<&KeptBaseline>,
     ) {
+        let Some(done) = &folded.facts.verification else {
+            return;
+        };
         let Some(told) = &done.tests else { return };
         let Some(found) = self
             .found
@@ -79,13 +88,12 @@ impl Verifier<'_> {
         let Some(ids) = self.parsed::<TestIdDocument>(bundle::TEST_IDS) else {
             return;
         };
-        let commands = documents
-            .contract
-            .valid()
-            .map(|contract| contract.verification_commands.as_slice())
-            .unwrap_or_default();
-        let fits = ids.compared(found) == *told
-            && ids.is_about(commands)
+        let contract = documents.contract.valid();
+        let commands = contract.map(|contract| contract.verification_commands.as_slice());
+        let may_change = contract.map(|contract| contract.reasons.tests_may_change.as_slice());
+        let fits = ids.compared(found, may_change.unwrap_or_default()) == *told
+            && ids.is_about(commands.unwrap_or_default())
+            && files_fit(rules, &ids, folded)
             && compared_with(&ids, done, relied);
         if !fits {
             self.problem(
@@ -97,6 +105,18 @@ impl Verifier<'_> {
     }
 }
 
+/// Since rules 6 files are asked about, and which of them changed is what was measured.
+fn files_fit(rules: Rules, ids: &TestIdDocument, folded: &Folded) -> bool {
+    let Some(files) = &ids.files else {
+        return rules < Rules::Six;
+    };
+    let changes = folded.facts.diff.iter().flat_map(|diff| &diff.changes);
+    let changed: BTreeSet<&TreePath> = changes.map(|change| &change.path).collect();
+    files
+        .iter()
+        .all(|file| file.changed == changed.contains(&file.path))
+}
+
 /// Are these ids beside those of the baseline that ran, or of the one that was relied on?
 fn compared_with(
     ids: &TestIdDocument,
@@ -106,8 +126,13 @@ fn compared_with(
     match relied {
         None => done.relied.is_none() && ids.baseline == done.baseline_checks,
         Some(kept) => {
-            let verified = ids.commands.iter().map(|command| command.verified.clone());
-            kept.compared_with(verified.collect()) == *ids
+            let verified = ids.commands.iter().map(|command| {
+                let whole = command.verified_whole.clone();
+                (command.verified.clone(), whole)
+            });
+            let files = ids.files.clone();
+            let made = kept.compared_with(verified.collect());
+            TestIdDocument { files, ..made } == *ids
         }
     }
 }

@@ -100,7 +100,7 @@ impl Verifier<'_> {
     fn asked_since_2(&mut self, rules: Rules, check: &str, artifact: &str, what: String) {
         match rules {
             Rules::One => self.not_re_derived(check, artifact, what),
-            Rules::Two | Rules::Three | Rules::Four | Rules::Five => {
+            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six => {
                 self.problem(check, artifact, what)
             }
         }
@@ -158,10 +158,12 @@ impl Verifier<'_> {
         }
         let message = format!("was signed at {signed}, and here it is only {now}");
         match rules {
-            Rules::Two | Rules::Three | Rules::Four | Rules::Five if !times.is_own_clock => {
+            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six
+                if !times.is_own_clock =>
+            {
                 self.unknown("freshness", bundle::ATTESTATION, message);
             }
-            Rules::One | Rules::Two | Rules::Three | Rules::Four | Rules::Five => {
+            Rules::One | Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six => {
                 self.not_re_derived("freshness", bundle::ATTESTATION, message);
             }
         }
@@ -323,6 +325,13 @@ fn processes(contract: Option<&Contract>, facts: &Facts) -> Vec<String> {
         }
         out.extend(names);
     }
+    for round in done.loading.iter().flat_map(|run| &run.rounds) {
+        let names = ran(&round.checks, None, "loading control");
+        if !names.is_empty() {
+            prepared(&mut out);
+        }
+        out.extend(names);
+    }
     out
 }
 
@@ -348,7 +357,7 @@ fn wrong_finish(rules: Rules, report: &Report, times: Times) -> Option<String> {
     let finished = report.run_finished_at;
     let fits = match rules {
         Rules::One => finished >= last && finished <= signed,
-        Rules::Two | Rules::Three | Rules::Four | Rules::Five => {
+        Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six => {
             finished == report::finish(report.run_started_at, last) && finished <= signed
         }
     };

@@ -1,7 +1,7 @@
 //! The gates and the page that rules 2 ask for, pinned.
 
 use super::*;
-use crate::bundle::report_md;
+use crate::bundle::report_md::{self, Renderer};
 use crate::gate::GATES;
 use crate::values::blocker::BLOCKERS;
 
@@ -25,7 +25,7 @@ fn words_of_renderer_2_stay_as_they_are() {
         let name = lines.split('`').nth(1).unwrap();
         let code = BLOCKERS.iter().find(|info| info.name == name);
         let code = code.unwrap_or_else(|| panic!("{name} is gone")).code;
-        let now = report_md::blocker_lines(&Blocker::new(code, None));
+        let now = report_md::blocker_lines(Renderer::Two, &Blocker::new(code, None));
         assert_eq!(now.trim_end(), lines.trim_end(), "add a renderer");
     }
 }

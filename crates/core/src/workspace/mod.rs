@@ -1,6 +1,6 @@
 //! A work tree as data: what lies in it, what changed, what a patch says.
 //!
-//! - `tree.rs` a walked tree and its differences; `change.rs` one changed path
+//! - `tree.rs` a walked tree and its differences; `change.rs` one changed path; `git_names.rs` names no tree has
 //! - `patch.rs` the one reader of a patch; `patch_stat.rs` its numbers
 //! - `checkout.rs` a kept checkout, and which kind of workspace a run gets
 //! - `environment.rs` what comes along of a work tree although git ignores it; `times/` what of
@@ -13,6 +13,7 @@
 pub mod change;
 pub mod checkout;
 pub mod environment;
+pub mod git_names;
 pub mod lfs;
 pub mod near_tags;
 pub mod patch;

@@ -146,6 +146,7 @@ pub fn contract_of(
         limits: request.limits,
         variables: request.variables.clone(),
         trace: request.trace,
+        reasons: request.reasons.clone(),
     };
     let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {

@@ -45,6 +45,8 @@ pub struct Execution<'a> {
     pub git: Program,
     /// How many of its checks may run at a time.
     pub jobs: usize,
+    /// Every changed file is tried alone, however long that takes.
+    pub see_all: bool,
     /// This program.
     pub own: Digest,
     pub clock: &'a Clock,

@@ -185,6 +185,7 @@ impl<'a> Asked<'a> {
             work: work.to_owned(),
             git,
             jobs: self.request.jobs,
+            see_all: self.request.see_all,
             own: self.own,
             clock: self.clock,
             baseline: match (self.request.label, self.request.fresh_baseline) {

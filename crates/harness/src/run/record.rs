@@ -1,6 +1,7 @@
 //! What is written down about a run besides its steps: the question, the plan, every gate, what
 //! blocked, and why it stopped.
 
+use std::io;
 use std::time::Instant;
 
 use cto_core::bundle;
@@ -248,6 +249,15 @@ pub fn findings(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) ->
         // Recorded as its own event where it was caught; here only its recording can have failed.
         Stop::LateGate { .. } => Code::Interrupted,
         Stop::Evidence(EvidenceError::Write { .. } | EvidenceError::Open { .. }) => {
+            Code::ArtifactWriteFailure
+        }
+        // A copy for which there is no room is no fault of what ran before it.
+        Stop::Workspace(why)
+            if matches!(
+                why.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+            ) =>
+        {
             Code::ArtifactWriteFailure
         }
         Stop::Evidence(_) | Stop::Git(_) | Stop::Workspace(_) | Stop::Supervise(_) => {

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use cto_core::records::secret_variable;
 use cto_core::task::case_file::{ControlSource, TypedTask};
+use cto_core::task::contract::Reasons;
 use cto_core::task::source::{SourceClass, SourceRecord};
+use cto_core::task::tests_may_change::TestChange;
 use cto_core::values::ids::CaseId;
 use cto_core::values::paths::{PathRule, TreePath};
 
@@ -45,6 +47,16 @@ pub struct Attempt {
     pub trace: bool,
     /// Its baseline is run although it may be known.
     pub fresh_baseline: bool,
+    /// Why checks of which nothing shows that they can fail are enough.
+    pub accept_unproven: Option<String>,
+    /// Why no check has to load the change.
+    pub unchecked: Option<String>,
+    /// Less than proven is not enough.
+    pub require_control: bool,
+    /// Tests that need not run again: `ID` or `ID=REASON`.
+    pub changed_test: Vec<String>,
+    /// Every changed file is tried alone.
+    pub see_all: bool,
 }
 
 /// What a jail makes itself of what the operator has.
@@ -110,6 +122,42 @@ impl Attempt {
             told.insert(name.to_owned(), value);
         }
         Ok(told)
+    }
+
+    /// What is said ahead about how far its tests must be believed. A reason says something.
+    pub fn reasons(&self) -> Result<Reasons, Failure> {
+        for (flag, reason) in [
+            ("--accept-unproven", &self.accept_unproven),
+            ("--unchecked", &self.unchecked),
+        ] {
+            if reason
+                .as_ref()
+                .is_some_and(|reason| reason.trim().is_empty())
+            {
+                return Err(
+                    Failure::usage("empty_reason", format!("{flag} needs a reason"))
+                        .so("nothing ran")
+                        .hint(
+                            "it stands in the contract and in the verdict; say why this is enough",
+                        ),
+                );
+            }
+        }
+        let change = |text: &String| {
+            TestChange::parse(text).map_err(|what| {
+                let what = format!("--changed-test {text:?} {what}");
+                Failure::usage("bad_changed_test", what)
+                    .so("nothing ran")
+                    .hint("write ID or ID=REASON, the id as `cto show` names it; * stands for any letters")
+            })
+        };
+        let changes = self.changed_test.iter().map(change);
+        Ok(Reasons {
+            tests_may_change: changes.collect::<Result<_, _>>()?,
+            accept_unproven: self.accept_unproven.clone(),
+            unchecked: self.unchecked.clone(),
+            require_control: self.require_control,
+        })
     }
 
     /// Which environments come along.

@@ -24,7 +24,7 @@ use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::run::event::Origin;
-use cto_core::task::contract::{Label, LimitChanges, Stage};
+use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
 use cto_core::values::maybe_known::MaybeKnown;
@@ -76,6 +76,10 @@ pub struct Request {
     pub trace: bool,
     /// The baseline is run although it may be known.
     pub fresh_baseline: bool,
+    /// What is said ahead about how far its checks must be believed.
+    pub reasons: Reasons,
+    /// Every changed file is tried alone, however long that takes.
+    pub see_all: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -112,6 +116,8 @@ impl Request {
             jobs: 1,
             trace: false,
             fresh_baseline: false,
+            reasons: Reasons::default(),
+            see_all: false,
         }
     }
 
@@ -139,6 +145,8 @@ impl Request {
         request.environments = Some(attempt.environments()?);
         request.trace = attempt.trace;
         request.fresh_baseline = attempt.fresh_baseline;
+        request.reasons = attempt.reasons()?;
+        request.see_all = attempt.see_all;
         Ok(request)
     }
 

@@ -1,9 +1,9 @@
 //! The workspace of one run: a private copy for the engine, its baseline in a git directory that
 //! only the harness holds, and fresh copies for checks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use cto_core::gate::plan::{Environment, Plan};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::checkout::WorkspaceKind;
 use cto_core::workspace::times::{self, Time, WorkTree};
-use cto_core::workspace::tree::Tree;
+use cto_core::workspace::tree::{FileKind, Tree};
 
 use crate::host::programs::Program;
 use crate::host::{self, Home};
@@ -75,6 +75,9 @@ impl Start {
         }
     }
 }
+
+/// What stands in some files.
+pub type Contents = BTreeMap<TreePath, (FileKind, Vec<u8>)>;
 
 /// Where the overlay of a run's workspace lies in its work directory.
 const OVERLAY: &str = "overlay";
@@ -366,6 +369,27 @@ impl Workspace {
                 Ok(PrivateCopy::Plain(dir))
             }
         }
+    }
+
+    /// Files of the baseline, or of the result, with what stands in them; of a very large one, its
+    /// beginning.
+    pub fn contents(
+        &self,
+        measured: Option<&Measured>,
+        wanted: &dyn Fn(&TreePath) -> bool,
+    ) -> Result<Contents, WorkspaceError> {
+        const MOST: u64 = 16 << 20;
+        let commit = measured.map_or(&self.baseline_commit, |measured| &measured.commit);
+        let mut found = Contents::new();
+        self.repo
+            .each_file(commit, wanted, &mut |path, kind, content| {
+                let mut bytes = Vec::new();
+                content.take(MOST).read_to_end(&mut bytes)?;
+                io::copy(content, &mut io::sink())?;
+                found.insert(path.clone(), (kind, bytes));
+                Ok(())
+            })?;
+        Ok(found)
     }
 
     /// A fresh copy of the baseline with the patch applied, proven equal to what was measured.

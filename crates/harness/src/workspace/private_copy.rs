@@ -78,6 +78,11 @@ impl PrivateCopy {
             Self::Over(overlay) => overlay.walk(&Apart::new()).ok(),
         };
         let same = |path: &TreePath, wanted: &Entry| match self {
+            Self::Plain(dir) if wanted.kind == FileKind::Symlink => {
+                let text = std::fs::read_link(on_disk::locate(dir, path));
+                let text = text.map(|text| Digest::of(&text.into_os_string().into_vec()));
+                text.is_ok_and(|text| text == wanted.sha256)
+            }
             Self::Plain(dir) => {
                 let found = files::scan_file(&on_disk::locate(dir, path), |_| {});
                 found.is_ok_and(|found| found.sha256 == wanted.sha256)
@@ -85,7 +90,8 @@ impl PrivateCopy {
             Self::Over(_) => {
                 let found = walked.as_ref().and_then(|walked| walked.tree.get(path));
                 found.is_some_and(|found| {
-                    found.kind != FileKind::Symlink && found.sha256 == wanted.sha256
+                    let is_link = |kind: FileKind| kind == FileKind::Symlink;
+                    is_link(found.kind) == is_link(wanted.kind) && found.sha256 == wanted.sha256
                 })
             }
         };

@@ -9,6 +9,8 @@ use super::Sealed;
 use super::key::PublicKey;
 use super::statement::{STATEMENT_TYPE, Statement, Subject, result_subjects};
 use crate::bundle;
+use crate::bundle::report::VerificationLine;
+use crate::run::belief::Belief;
 use crate::run::event::CheckKind;
 use crate::values::maybe_known::MaybeKnown;
 
@@ -98,14 +100,16 @@ fn provenance(sealed: &Sealed<'_>, signer: &PublicKey) -> Value {
     })
 }
 
-/// Checks that did not run, or whose control was not red, have not passed.
+/// Checks that did not run, or whose control was not red, have not passed. Those that are believed in part
+/// alone, or not at all, are a warning: the format has no word that says less than passed.
 fn test_result(sealed: &Sealed<'_>) -> Value {
     let report = sealed.report;
-    let named = |passed: bool| {
-        let lines = report
-            .verification
-            .iter()
-            .filter(|line| line.passed == passed);
+    let doubtful = |line: &VerificationLine| {
+        let belief = line.belief.unwrap_or(Belief::Proven);
+        line.passed && belief != Belief::Proven
+    };
+    let named = |wanted: &dyn Fn(&VerificationLine) -> bool| {
+        let lines = report.verification.iter().filter(|line| wanted(line));
         lines
             .map(|line| match line.kind {
                 CheckKind::Visible => line.command.clone(),
@@ -113,11 +117,21 @@ fn test_result(sealed: &Sealed<'_>) -> Value {
             })
             .collect::<Vec<String>>()
     };
-    json!({
-        "result": if report.tests_passed == Some(true) { "PASSED" } else { "FAILED" },
+    let word = report.belief.as_ref().map(|belief| belief.word);
+    let result = match (report.tests_passed, word) {
+        (Some(true), None | Some(Belief::Proven)) => "PASSED",
+        (Some(true), Some(Belief::Partly | Belief::None)) => "WARNED",
+        _ => "FAILED",
+    };
+    let mut predicate = json!({
+        "result": result,
         "configuration": files(sealed, &[bundle::CONTRACT]).collect::<Vec<_>>(),
-        "passedTests": named(true),
-        "warnedTests": [],
-        "failedTests": named(false),
-    })
+        "passedTests": named(&|line| line.passed && !doubtful(line)),
+        "warnedTests": named(&doubtful),
+        "failedTests": named(&|line| !line.passed),
+    });
+    if let Some(word) = word {
+        predicate["belief"] = json!(word);
+    }
+    predicate
 }

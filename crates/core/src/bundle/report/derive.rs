@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ApprovalStatus, ControlLine, Observed, Report, ResultTree, RunIdentity, SCHEMA_VERSION,
-    Sealing, SourceAdmission, VerificationLine,
+    ApprovalStatus, BeliefLine, ControlLine, Observed, Report, ResultTree, RunIdentity,
+    SCHEMA_VERSION, Sealing, SourceAdmission, VerificationLine,
 };
 use crate::bundle::report_md::Renderer;
 use crate::containment::Containment;
 use crate::run::attempt::ActionsSeen;
-use crate::run::event::{BaselineRelied, ControlRun, Kind};
+use crate::run::belief::{self, seen, words};
+use crate::run::event::{
+    BaselineRelied, Check, CheckKind, ControlRun, Kind, VerificationCompleted,
+};
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::run::judge::{self, Judgement};
@@ -79,8 +82,9 @@ pub fn build_report(
         forbidden_paths_passed: paths.map(|(_, forbidden)| forbidden),
         forbidden_actions: actions_seen(facts),
         approval_status: approval_status(facts),
-        verification: verification_lines(facts),
+        verification: verification_lines(contract, facts),
         verification_control: control_line(facts),
+        belief: belief_line(contract, facts),
         baseline_relied: baseline_relied(facts),
         tests_command: contract
             .and_then(|contract| contract.verification_commands.first().cloned()),
@@ -163,6 +167,16 @@ fn observed(contract: Option<&Contract>, facts: &Facts) -> Observed {
             .as_ref()
             .map(|v| v.changed_test_files.clone())
             .unwrap_or_default(),
+        rewritten_files: facts
+            .verification
+            .as_ref()
+            .map(|v| v.rewritten_files.clone())
+            .unwrap_or_default(),
+        leftovers: facts
+            .diff
+            .as_ref()
+            .map(|diff| diff.leftovers.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -209,6 +223,7 @@ pub fn misquoted_fields(
             "verification_control",
             report.verification_control != control_line(facts),
         ),
+        ("belief", report.belief != belief_line(contract, facts)),
         (
             "baseline_relied",
             report.baseline_relied != baseline_relied(facts),
@@ -240,28 +255,72 @@ pub fn tests_passed(contract: Option<&Contract>, facts: &Facts) -> Option<bool> 
         .verification
         .as_ref()
         .filter(|done| done.not_run.is_none())?;
-    // Rules differ in what a red check means, not in whether it is red.
-    let blockers = judge::verification_blockers(Rules::NEWEST, contract, done);
+    // Rules nobody here knows are said elsewhere.
+    let rules = Rules::of(facts.rules).unwrap_or(Rules::NEWEST);
+    let blockers = judge::verification_blockers(rules, contract, done);
     Some(!done.checks.is_empty() && blockers.is_empty())
 }
 
-pub fn verification_lines(facts: &Facts) -> Vec<VerificationLine> {
+pub fn verification_lines(contract: Option<&Contract>, facts: &Facts) -> Vec<VerificationLine> {
     let checks = facts
         .verification
         .as_ref()
         .map(|done| done.checks.as_slice())
         .unwrap_or_default();
-    checks
-        .iter()
-        .map(|check| VerificationLine {
+    let mut believed = green(contract, facts)
+        .map(|(contract, done)| {
+            let (seen, substance) = (seen::commands(contract, done), seen::substance(done));
+            let told = seen.into_iter().map(move |seen| {
+                let because = words::because(seen, substance);
+                (belief::of_command(seen, substance), because)
+            });
+            told.collect::<Vec<_>>()
+        })
+        .unwrap_or_default()
+        .into_iter();
+    let line = |check: &Check| {
+        let visible = check.kind == CheckKind::Visible;
+        let (belief, because) = visible.then(|| believed.next()).flatten().unzip();
+        VerificationLine {
             kind: check.kind,
             command: check.command.clone(),
             exit_code: check.end.exit_code(),
             end: check.end,
             duration_ms: check.duration_ms,
             passed: check.end.succeeded(),
-        })
-        .collect()
+            belief,
+            because,
+        }
+    };
+    checks.iter().map(line).collect()
+}
+
+/// The contract and a verification that was green, where its rules ask how far it is believed.
+fn green<'a>(
+    contract: Option<&'a Contract>,
+    facts: &'a Facts,
+) -> Option<(&'a Contract, &'a VerificationCompleted)> {
+    let done = facts.verification.as_ref()?;
+    let asked = facts.rules >= Rules::Six.number() && done.not_run.is_none();
+    let green = !done.checks.is_empty() && done.checks.iter().all(|check| check.end.succeeded());
+    (asked && green).then_some((contract?, done))
+}
+
+pub fn belief_line(contract: Option<&Contract>, facts: &Facts) -> Option<BeliefLine> {
+    let (contract, done) = green(contract, facts)?;
+    let files = done.loading.as_ref();
+    let files = files.map(|run| run.files_seen(contract.verification_commands.len()));
+    let files = files.unwrap_or_default();
+    Some(BeliefLine {
+        word: seen::of_run(contract, done).run,
+        substance: seen::substance(done),
+        files: files.count(),
+        files_seen: files.noticed,
+        not_noticed: files.not_noticed,
+        not_tried: files.not_tried,
+        tests: done.tests.clone(),
+        reasons: contract.reasons.clone(),
+    })
 }
 
 fn baseline_relied(facts: &Facts) -> Option<BaselineRelied> {

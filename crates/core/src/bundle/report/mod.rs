@@ -15,11 +15,14 @@ use crate::bundle;
 use crate::bundle::report_md::RendererNumber;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
+use crate::run::belief::words::{self, FilesSeen};
+use crate::run::belief::{Belief, Substance};
+use crate::run::checked::TestsCompared;
 use crate::run::event::{
     BaselineRelied, CheckKind, GitUse, Kind, Origin, ProcessEnd, ScratchCount, Toolchain,
 };
 use crate::run::invariant::{CorePromotion, NeverActivated};
-use crate::task::contract::{Label, Stage};
+use crate::task::contract::{Label, Reasons, Stage};
 use crate::values::blocker::Blocker;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
@@ -92,6 +95,10 @@ pub struct Report {
     pub approval_status: ApprovalStatus,
     pub verification: Vec<VerificationLine>,
     pub verification_control: Option<ControlLine>,
+    /// How far its green checks are believed; absent where a check was red or none ran, and in bundles of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub belief: Option<BeliefLine>,
     /// The baseline of an earlier run that tests were compared with; absent where this run ran its
     /// own, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,6 +166,51 @@ pub struct VerificationLine {
     pub end: ProcessEnd,
     pub duration_ms: u64,
     pub passed: bool,
+    /// How far its green is believed; absent for a hidden check, a red one, and in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub belief: Option<Belief>,
+    /// Why no further.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
+}
+
+/// What a green run is worth.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BeliefLine {
+    pub word: Belief,
+    pub substance: Substance,
+    /// Changed files that a check has to see, and how many of them one did.
+    pub files: u64,
+    pub files_seen: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_noticed: Vec<TreePath>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_tried: Vec<TreePath>,
+    /// The tests of the baseline, where a runner names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestsCompared>,
+    /// What was said ahead.
+    #[serde(flatten)]
+    pub reasons: Reasons,
+}
+
+impl BeliefLine {
+    pub fn seen(&self) -> FilesSeen {
+        FilesSeen {
+            noticed: self.files_seen,
+            not_noticed: self.not_noticed.clone(),
+            not_tried: self.not_tried.clone(),
+        }
+    }
+
+    /// The clause of the verdict line.
+    pub fn clause(&self) -> String {
+        let clause = words::verdict_clause(self.word, self.substance);
+        match self.tests.as_ref().map(|tests| &tests.not_seen) {
+            Some(Some(_)) => format!("{clause}, tests of the baseline NOT SEEN"),
+            _ => clause,
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -183,6 +235,12 @@ pub struct Observed {
     pub changes: Vec<Change>,
     pub verification_passed: Option<bool>,
     pub changed_test_files: Vec<TreePath>,
+    /// Tracked files that setup or a check wrote to, and that are no code.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewritten_files: Vec<TreePath>,
+    /// What tools left behind; it is no part of the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<TreePath>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -18,6 +18,7 @@ pub enum Step {
     Hidden,
     Control,
     Baseline,
+    Loading,
     Seal,
 }
 
@@ -33,6 +34,7 @@ impl Step {
             Self::Hidden => "hidden",
             Self::Control => "control",
             Self::Baseline => "baseline",
+            Self::Loading => "loading",
             Self::Seal => "seal",
         }
     }

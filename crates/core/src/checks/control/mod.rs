@@ -13,7 +13,7 @@ mod reading;
 
 pub use reading::Count;
 
-use crate::checks::test_files::{file_name, is_python_test};
+use crate::checks::names::former::{file_name, is_python_test};
 use crate::task::contract::Runner;
 use crate::values::paths::TreePath;
 use python::{Share, Test};

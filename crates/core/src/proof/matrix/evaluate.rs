@@ -110,7 +110,10 @@ pub fn children_ms(seen: &BundleSeen) -> u64 {
     let done = bundle.event(EventType::VerificationCompleted);
     engine
         + done.map_or(0, |done| {
-            all(&done["checks"]) + all(&done["control"]["checks"])
+            let rounds = done["loading"]["rounds"].as_array();
+            let rounds = rounds.into_iter().flatten();
+            let loading: u64 = rounds.map(|round| all(&round["checks"])).sum();
+            all(&done["checks"]) + all(&done["control"]["checks"]) + loading
         })
 }
 

@@ -7,8 +7,8 @@ use crate::run::event::{
 };
 use crate::run::facts::{Folded, fold_events};
 use crate::run::tests::{
-    contracted, diffed, engine_ended, engine_result, engine_started, gate, patched, planned,
-    started,
+    contracted, diffed, engine_ended, engine_result, engine_started, gate, noticed, patched,
+    planned, started,
 };
 use crate::task::contract::tests::sample;
 use crate::values::blocker::Finding;
@@ -43,6 +43,7 @@ pub(super) fn verification(end: ProcessEnd, control: Option<ControlRun>) -> Veri
         checks: vec![check(CheckKind::Visible, COMMAND, end)],
         control,
         tree: Some(Digest::of(b"tree")),
+        loading: Some(noticed(check(CheckKind::Visible, COMMAND, exited(97)))),
         ..VerificationCompleted::nothing(Digest::of(b""))
     }
 }
@@ -58,7 +59,7 @@ pub(super) fn good() -> Facts {
         engine_ended(exited(0)),
         patched(),
         diffed(&["a.py"]),
-        Event::VerificationCompleted(verification(exited(0), Some(red_control()))),
+        Event::VerificationCompleted(Box::new(verification(exited(0), Some(red_control())))),
     ];
     let Folded { facts, .. } = fold_events(&events).unwrap();
     facts

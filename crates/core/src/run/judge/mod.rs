@@ -23,7 +23,7 @@ use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
 pub use verification::{
-    lacks_a_program, may_lack_a_program, verification_blockers, verification_codes,
+    lacks_a_program, may_lack_a_program, untrusted, verification_blockers, verification_codes,
 };
 
 #[derive(Clone, PartialEq, Eq, Debug)]

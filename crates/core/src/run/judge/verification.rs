@@ -2,6 +2,7 @@
 
 use super::engine::limit_word;
 use super::list;
+use crate::run::belief::{Belief, Doubt, seen};
 use crate::run::checked::MissingModules;
 use crate::run::event::{
     Check, CheckKind, ControlRun, EngineReview, ProcessEnd, VerificationCompleted,
@@ -101,20 +102,68 @@ pub fn verification_blockers(
         }
     }
     if all_green(done) {
-        let reasons = [
-            takeover(done),
-            control_problem(contract, done.control.as_ref()),
-            lost_tests(contract, done),
-        ];
-        let reasons: Vec<String> = reasons.into_iter().flatten().collect();
-        if !reasons.is_empty() {
-            out.push(Blocker::new(
-                Code::VerificationUntrusted,
-                Some(reasons.join("; ")),
-            ));
+        match untrusted(rules, contract, done) {
+            Some(reasons) => {
+                out.push(Blocker::new(Code::VerificationUntrusted, Some(reasons)));
+            }
+            None if rules >= Rules::Six => out.extend(doubts(contract, done)),
+            None => {}
         }
     }
     out
+}
+
+/// Why green checks are no proof, whatever they are believed.
+pub fn untrusted(
+    rules: Rules,
+    contract: &Contract,
+    done: &VerificationCompleted,
+) -> Option<String> {
+    let reasons = [
+        takeover(rules, done),
+        control_problem(rules, contract, done.control.as_ref()),
+        lost_tests(rules, contract, done),
+    ];
+    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// What green checks are not worth.
+fn doubts(contract: &Contract, done: &VerificationCompleted) -> Vec<Blocker> {
+    let believed = seen::of_run(contract, done);
+    let unproven = || {
+        let of = contract.verification_commands.iter();
+        let each = of.zip(&believed.commands);
+        let named = each.filter(|(_, belief)| match contract.reasons.require_control {
+            true => !belief.proves_a_stage(),
+            false => **belief == Belief::None,
+        });
+        let commands: Vec<&str> = named.map(|(command, _)| command.as_str()).collect();
+        match contract.reasons.require_control {
+            true => format!(
+                "a control is required, and not proven: {}",
+                commands.join("; ")
+            ),
+            false => format!("nothing turned it red: {}", commands.join("; ")),
+        }
+    };
+    let unseen = || {
+        let run = done.loading.as_ref();
+        match run.map(|run| (&run.could_not_run, run)) {
+            None => "whether they load the change was not tried".to_owned(),
+            Some((Some(why), _)) => format!("the loading control could not run: {why}"),
+            Some((None, run)) => {
+                let files = run.files_seen(contract.verification_commands.len());
+                let unseen = files.not_noticed.iter().chain(&files.not_tried);
+                format!("no check noticed {}", list(&unseen.collect::<Vec<_>>()))
+            }
+        }
+    };
+    let told = |doubt: &Doubt| match doubt {
+        Doubt::Unproven => Blocker::new(Code::VerificationUnproven, Some(unproven())),
+        Doubt::NotChecked => Blocker::new(Code::ChangeNotChecked, Some(unseen())),
+    };
+    believed.doubts.iter().map(told).collect()
 }
 
 /// How shells say that a program is not there, or cannot be started.
@@ -200,7 +249,7 @@ fn shown_by(names: &[String]) -> &'static str {
 }
 
 /// A change that decides how checks are run, or what they check, cannot be judged by them.
-fn takeover(done: &VerificationCompleted) -> Option<String> {
+fn takeover(rules: Rules, done: &VerificationCompleted) -> Option<String> {
     let named = |paths: &[TreePath]| list(&paths.iter().collect::<Vec<_>>());
     if !done.runner_takeovers.is_empty() {
         return Some(format!(
@@ -210,16 +259,17 @@ fn takeover(done: &VerificationCompleted) -> Option<String> {
     }
     let rewritten = &done.rewritten_test_files;
     (!rewritten.is_empty()).then(|| {
-        format!(
-            "test files were rewritten while the checks ran: {}",
-            named(rewritten)
-        )
+        let (what, by) = match rules >= Rules::Six {
+            true => ("files that were measured", "by setup or a check"),
+            false => ("test files", "while the checks ran"),
+        };
+        format!("{what} were rewritten {by}: {}", named(rewritten))
     })
 }
 
 /// With a runner, every test of the baseline must have run again. Bundles from before ids were read
 /// have none.
-fn lost_tests(contract: &Contract, done: &VerificationCompleted) -> Option<String> {
+fn lost_tests(rules: Rules, contract: &Contract, done: &VerificationCompleted) -> Option<String> {
     let Control::Runner(_) = contract.verification_control else {
         return None;
     };
@@ -237,9 +287,14 @@ fn lost_tests(contract: &Contract, done: &VerificationCompleted) -> Option<Strin
     } else {
         String::new()
     };
+    // Renamed or merged tests are honest work: whoever asked for that has a way to say so.
+    let way_out = match rules >= Rules::Six {
+        true => " (where the task takes tests away: --changed-test ID[=REASON])",
+        false => "",
+    };
     let named = || {
         format!(
-            "tests of the baseline did not run again: {}{more}",
+            "tests of the baseline did not run again: {}{more}{way_out}",
             tests.missing.join("; ")
         )
     };
@@ -284,7 +339,24 @@ fn unfaithful(contract: &Contract, done: &VerificationCompleted) -> Option<Strin
     (hidden_due && !hidden_ok).then(|| "the hidden checks that ran are not the contract's".into())
 }
 
-fn control_problem(contract: &Contract, control: Option<&ControlRun>) -> Option<String> {
+/// Since rules 6: what else than the change may be the cause, and the way out of that.
+const NOT_PLACED: &str = "where the command chooses its tests, or starts another runner than was thought, the failing ones may not have run: --control FILE gives a patch that must turn it red";
+
+fn control_problem(
+    rules: Rules,
+    contract: &Contract,
+    control: Option<&ControlRun>,
+) -> Option<String> {
+    let problem = problem_of_control(contract, control)?;
+    let added = matches!(contract.verification_control, Control::Runner(_));
+    let ran = matches!(control, Some(ControlRun::Ran { .. }));
+    Some(match (rules >= Rules::Six, added && ran) {
+        (true, true) => format!("{problem} ({NOT_PLACED})"),
+        _ => problem,
+    })
+}
+
+fn problem_of_control(contract: &Contract, control: Option<&ControlRun>) -> Option<String> {
     match (&contract.verification_control, control) {
         (Control::None(_), Some(ControlRun::None { .. }))
             if contract.lane.stage <= Stage::Three =>

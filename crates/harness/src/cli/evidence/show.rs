@@ -7,8 +7,11 @@ use cto_core::bundle::report::Report;
 use cto_core::bundle::report_md;
 use cto_core::containment::Containment;
 use cto_core::operator::timeline;
+use cto_core::run::belief::{Belief, Substance};
+use cto_core::run::checked::TestsCompared;
 use cto_core::run::event::CheckKind;
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
@@ -118,15 +121,20 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     let (style, dim) = (status_style(report.status), dim());
     let out = |text: &str| context.output.line(text);
     let row = |name: &str, text: &str| context.output.row(name, text);
-    out(&format!(
-        "{style}{}{style:#}  {}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}{}",
-        report.status.as_str().to_uppercase(),
+    let beginning = format!(
+        "{style}{}{style:#}  ",
+        report.status.as_str().to_uppercase()
+    );
+    let verdict = format!(
+        "{}  {dim}engine{dim:#} {}  {dim}stage{dim:#} {}{}{}{}",
         report.case_id,
         report.backend,
         report.stage.number(),
         containment(report),
         warmth(report),
-    ));
+        worth(report),
+    );
+    context.output.hanging(&beginning, &verdict);
     out("");
     for blocker in &report.blockers {
         row(
@@ -154,6 +162,10 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         .iter()
         .for_each(|warning| row("warning", &tame(warning)));
     row("changed", &changed(report));
+    if !report.observed.leftovers.is_empty() {
+        let left = listed(&report.observed.leftovers);
+        row("", &format!("left behind by tools, and left out: {left}"));
+    }
     guarded(report, &row);
     if let Some(text) = source(context, dir, report) {
         row("source", &text);
@@ -296,24 +308,73 @@ fn environments(report: &Report, row: &dyn Fn(&str, &str)) {
     }
 }
 
+/// What the green is worth.
+fn worth(report: &Report) -> String {
+    let belief = report.belief.as_ref();
+    belief.map_or_else(String::new, |belief| format!("  {}", belief.clause()))
+}
+
+/// What no check saw, which tests changed, and what was said about that ahead.
+fn unseen(report: &Report, row: &dyn Fn(&str, &str)) {
+    let Some(belief) = &report.belief else {
+        return;
+    };
+    if belief.substance == Substance::Code {
+        let line = belief.seen().line();
+        row("seen", line.strip_prefix("seen ").unwrap_or(&line));
+    }
+    for (what, paths) in [
+        ("no check noticed", &belief.not_noticed),
+        ("not tried alone", &belief.not_tried),
+    ] {
+        if !paths.is_empty() {
+            row("", &format!("{what}: {}", listed(paths)));
+        }
+    }
+    let observed = &report.observed;
+    if !observed.changed_test_files.is_empty() {
+        let changed = listed(&observed.changed_test_files);
+        row("tests", &format!("changed: {changed}"));
+    }
+    for (what, names) in belief.tests.iter().flat_map(TestsCompared::notes) {
+        let names: Vec<String> = names.iter().map(|name| tame(name)).collect();
+        row("", &format!("{what}: {}", names.join("; ")));
+    }
+    for change in &belief.reasons.tests_may_change {
+        row("", &format!("may change: {}", tame(&change.line())));
+    }
+    if !observed.rewritten_files.is_empty() {
+        let written = listed(&observed.rewritten_files);
+        row("note", &format!("setup or a check wrote to {written}"));
+    }
+    for (what, reason) in [
+        ("unproven", &belief.reasons.accept_unproven),
+        ("unchecked", &belief.reasons.unchecked),
+    ] {
+        if let Some(reason) = reason {
+            row("accepted", &format!("although {what}: {}", tame(reason)));
+        }
+    }
+}
+
 fn changed(report: &Report) -> String {
     match report.changed_files.as_slice() {
         [] if report.process_started && report.result.is_none() => "not measured".into(),
         [] => "nothing".into(),
-        files => {
-            let shown = files
-                .iter()
-                .take(5)
-                .map(|path| tame(&path.to_string()))
-                .collect::<Vec<_>>()
-                .join(", ");
-            let more = files.len().saturating_sub(5);
-            if more > 0 {
-                format!("{shown} and {more} more")
-            } else {
-                shown
-            }
-        }
+        files => listed(files),
+    }
+}
+
+fn listed(paths: &[TreePath]) -> String {
+    let shown = paths
+        .iter()
+        .take(5)
+        .map(|path| tame(&path.to_string()))
+        .collect::<Vec<_>>()
+        .join(", ");
+    match paths.len().saturating_sub(5) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 
@@ -342,7 +403,12 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
                 line.duration_ms
             ),
         );
+        let doubted = line.belief.filter(|belief| *belief != Belief::Proven);
+        if let (Some(belief), Some(because)) = (doubted, &line.because) {
+            row("", &format!("believed {}: {because}", belief.loud()));
+        }
     }
+    unseen(report, row);
     match report
         .verification_control
         .as_ref()

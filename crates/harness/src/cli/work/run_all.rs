@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
+use cto_core::run::belief::Belief;
 use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
@@ -154,23 +155,19 @@ fn code(ended: Option<&Ended>) -> Option<&'static str> {
 
 /// Without one, what a pass does not rest on, if anything.
 fn reason(row: &Row<'_>) -> &'static str {
-    let uncontrolled = |report: &Report| {
-        report
-            .verification_control
-            .as_ref()
-            .is_some_and(|control| control.red.is_none())
+    let word = |report: &Report| {
+        let belief = report.belief.as_ref();
+        belief.map_or(Belief::None, |belief| belief.word)
     };
     code(row.ended).unwrap_or_else(|| {
-        match sealed(row).map(|report| {
-            (
-                report.containment == Containment::None,
-                uncontrolled(report),
-            )
-        }) {
-            Some((true, true)) => "containment, control NONE",
-            Some((true, false)) => "containment NONE",
-            Some((false, true)) => "control NONE",
-            Some((false, false)) | None => "",
+        let passed = sealed(row);
+        match passed.map(|report| (report.containment == Containment::None, word(report))) {
+            Some((true, Belief::None)) => "containment, checks NONE",
+            Some((true, Belief::Partly)) => "containment NONE, checks partly",
+            Some((true, Belief::Proven)) => "containment NONE",
+            Some((false, Belief::None)) => "checks NONE",
+            Some((false, Belief::Partly)) => "checks partly",
+            Some((false, Belief::Proven)) | None => "",
         }
     })
 }

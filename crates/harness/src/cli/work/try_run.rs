@@ -56,6 +56,22 @@ pub struct Args {
     /// does not know
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// Be content with nothing less than proven tests: failing ones turn them red, and they load the change
+    #[arg(long, conflicts_with_all = ["accept_unproven", "unchecked"])]
+    require_control: bool,
+    /// Accept tests of which nothing shows that they could fail, and say why
+    #[arg(long, value_name = "REASON")]
+    accept_unproven: Option<String>,
+    /// Accept tests that do not load the change, and say why
+    #[arg(long, value_name = "REASON")]
+    unchecked: Option<String>,
+    /// A test that the task renames, moves, merges or removes, and why: it need not run again. * stands
+    /// for any letters (repeatable)
+    #[arg(long, value_name = "ID[=REASON]")]
+    changed_test: Vec<String>,
+    /// Try every changed file alone, however long that takes, to say which of them the tests load
+    #[arg(long)]
+    see_all: bool,
     /// How many checks to run at a time [default: the cores of this machine]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: Option<u8>,
@@ -112,6 +128,11 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         env: args.env,
         trace: args.trace,
         fresh_baseline: args.fresh_baseline,
+        accept_unproven: args.accept_unproven,
+        unchecked: args.unchecked,
+        require_control: args.require_control,
+        changed_test: args.changed_test,
+        see_all: args.see_all,
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep)

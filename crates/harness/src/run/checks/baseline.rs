@@ -1,25 +1,33 @@
 //! The same commands on the untouched baseline: which tests are there to run? A baseline that is known
 //! is not run again, unless a test of it is missing: then a new one decides.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
 use cto_core::checks::known_baseline::{KeptBaseline, Made};
+use cto_core::checks::test_ids::lost::TestFile;
+use cto_core::checks::test_ids::whole::Whole;
 use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
 use cto_core::checks::test_log::{Section, log_header};
-use cto_core::run::event::{Check, ProcessEnd};
+use cto_core::run::event::{Check, ProcessEnd, TestsCompared};
 use cto_core::task::contract::Runner;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
+use cto_core::values::paths::TreePath;
 
 use super::beside::Beside;
 use super::kept::{self, Known};
-use super::session::{Commands, Ran, Session};
+use super::session::{Ran, Session};
 use crate::evidence::EvidenceError;
 use crate::host;
 use crate::run::execution::{Stop, random};
+use crate::workspace::of_run::Contents;
+
+/// The tests of one command on the verified tree, and its files and programs.
+pub(super) type Verified = (TestIds, Whole);
 
 /// What the commands came to on the baseline.
 pub(super) struct BaselineRan {
@@ -47,17 +55,17 @@ impl Session<'_> {
     /// change that made its checks short must not cut the baseline short.
     pub fn baseline(&mut self) -> Result<BaselineRan, Stop> {
         let commands = self.baseline_commands();
-        let what = Commands {
-            section: Section::Baseline,
-            commands: &commands,
-            runner: self.runner(),
-        };
+        let what = self.visible_of(Section::Baseline, &commands);
         let since = Instant::now();
         let done = self.settled(&what, &mut Self::untouched)?;
         self.times.push((Step::Baseline, since.elapsed()));
         let during = (since, Instant::now());
         let (ran, failed) = match done {
-            Ok((_, ran)) => (ran, None),
+            Ok((ready, ran)) => {
+                let baseline = self.workspace.baseline();
+                self.rewritten.on_the_baseline = Self::no_longer(&ready.copy, baseline);
+                (ran, None)
+            }
             Err(failed) => (Ran::default(), Some(failed)),
         };
         Ok(BaselineRan {
@@ -81,10 +89,10 @@ impl Session<'_> {
     pub fn compare(
         &mut self,
         runner: Runner,
-        verified: Vec<TestIds>,
+        verified: Vec<Verified>,
         under_way: Option<Beside<'_, '_, BaselineRan>>,
     ) -> Result<TestIdDocument, Stop> {
-        if let Some(ids) = self.compare_with_known(&verified) {
+        if let Some(ids) = self.compare_with_known(&verified)? {
             return Ok(ids);
         }
         match under_way {
@@ -108,16 +116,21 @@ impl Session<'_> {
     }
 
     /// The comparison with a known baseline, where nothing of it is missing.
-    fn compare_with_known(&mut self, verified: &[TestIds]) -> Option<TestIdDocument> {
-        let known = self.known.take()?;
-        let ids = known.kept.compared_with(verified.to_vec());
+    fn compare_with_known(
+        &mut self,
+        verified: &[Verified],
+    ) -> Result<Option<TestIdDocument>, Stop> {
+        let Some(known) = self.known.take() else {
+            return Ok(None);
+        };
+        let ids = self.asked(known.kept.compared_with(verified.to_vec()))?;
         let commands = &self.execution.plan.contract.verification_commands;
         let complete = ids.is_about(commands)
             && ids.commands.len() == verified.len()
-            && ids.compared(Digest::of(b"")).missing_count == 0;
+            && self.compared(&ids).missing_count == 0;
         if complete && self.is_as_planned() {
             self.relied = Some(known);
-            return Some(ids);
+            return Ok(Some(ids));
         }
         if !complete {
             self.log.say(&format!(
@@ -127,7 +140,37 @@ impl Session<'_> {
             // Whichever of the two was right, it is not kept on.
             kept::forget(self.execution.home, &known.kept.key);
         }
-        None
+        Ok(None)
+    }
+
+    /// What the ids of a document come to under this contract.
+    pub(super) fn compared(&self, ids: &TestIdDocument) -> TestsCompared {
+        let may_change = &self.execution.plan.contract.reasons.tests_may_change;
+        ids.compared(Digest::of(b""), may_change)
+    }
+
+    /// The document with the files that something is asked about, as they are now.
+    fn asked(&self, ids: TestIdDocument) -> Result<TestIdDocument, Stop> {
+        let (before, after) = (self.workspace.baseline(), &self.measured.tree);
+        let tree: BTreeSet<&TreePath> = before.keys().chain(after.keys()).collect();
+        let tree: Vec<&TreePath> = tree.into_iter().collect();
+        let asked = ids.in_question(&tree);
+        let texts = match asked.is_empty() {
+            true => Contents::new(),
+            false => {
+                let wanted = |path: &TreePath| asked.contains(path);
+                self.workspace.contents(Some(self.measured), &wanted)?
+            }
+        };
+        let changes = self.measured.changes.iter();
+        let changed: BTreeSet<&TreePath> = changes.map(|change| &change.path).collect();
+        let files = asked.into_iter().map(|path| {
+            let text = texts.get(path).map(|(_, text)| text.as_slice());
+            let text = text.unwrap_or_default();
+            TestFile::of(ids.runner, path.clone(), changed.contains(path), text)
+        });
+        let files = Some(files.collect());
+        Ok(TestIdDocument { files, ..ids })
     }
 
     fn settle_baseline(
@@ -135,7 +178,7 @@ impl Session<'_> {
         session: Session<'_>,
         done: BaselineRan,
         runner: Runner,
-        verified: Vec<TestIds>,
+        verified: Vec<Verified>,
     ) -> Result<TestIdDocument, Stop> {
         if done.has_lost_names() {
             let why = "a check on the baseline could not write the name of a test";
@@ -144,10 +187,15 @@ impl Session<'_> {
         }
         let alone = !self.of_change.iter().any(|ran| overlap(*ran, done.during));
         let mut baseline = done.ran.tests.into_iter();
-        let named = |(command, verified): (&String, TestIds)| CommandTests {
-            command: command.clone(),
-            baseline: baseline.next().unwrap_or_default().ids,
-            verified,
+        let named = |(command, (verified, verified_whole)): (&String, Verified)| {
+            let heard = baseline.next().unwrap_or_default();
+            CommandTests {
+                command: command.clone(),
+                baseline: heard.ids,
+                verified,
+                baseline_whole: heard.whole,
+                verified_whole,
+            }
         };
         let commands = self.execution.plan.contract.verification_commands.iter();
         let ids = TestIdDocument {
@@ -156,7 +204,9 @@ impl Session<'_> {
             baseline_not_run: done.failed,
             commands: commands.zip(verified).map(named).collect(),
             baseline: done.ran.checks,
+            files: None,
         };
+        let ids = self.asked(ids)?;
         // Beside code of the change it may have named less for that: no other change is compared with it.
         if alone {
             self.keep(&session, &ids)?;
@@ -210,7 +260,12 @@ impl Session<'_> {
     pub fn anyway(&mut self) -> Result<Vec<Check>, Stop> {
         let what = self.visible(Section::Baseline);
         let done = self.settled(&what, &mut Self::untouched)?;
-        Ok(done.map(|(_, ran)| ran.checks).unwrap_or_default())
+        let Ok((ready, ran)) = done else {
+            return Ok(Vec::new());
+        };
+        let baseline = self.workspace.baseline();
+        self.rewritten.on_the_baseline = Self::no_longer(&ready.copy, baseline);
+        Ok(ran.checks)
     }
 }
 

@@ -9,11 +9,13 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::containment::Containment;
 use cto_core::run::event::{ControlRun, VerificationCompleted};
+use cto_core::run::loaded::LoadingRun;
 use cto_core::task::contract::Control;
 use signal_hook::consts::SIGTERM;
 
 use super::baseline::BaselineRan;
 use super::session::Session;
+use super::touched::Rewritten;
 use crate::run::execution::{Execution, Stop};
 use crate::supervise::cancel::{Asker, Cancel};
 
@@ -121,6 +123,7 @@ impl Session<'_> {
             processes: Vec::new(),
             notes: BTreeSet::new(),
             not_counted: Vec::new(),
+            rewritten: Rewritten::default(),
             unsettled: None,
             as_planned: true,
             part,
@@ -137,6 +140,7 @@ impl Session<'_> {
         self.processes.extend(session.processes);
         self.notes.extend(session.notes);
         self.times.extend(session.times);
+        self.rewritten.take_over(session.rewritten);
         self.of_change.extend(session.of_change);
         let later = session.not_counted.into_iter().map(|mut lost| {
             lost.section += before;
@@ -156,6 +160,18 @@ impl Session<'_> {
         let (session, run) = beside.finish()?;
         self.take_over(session);
         Ok(run)
+    }
+}
+
+impl<'a> Session<'a> {
+    /// The loading control while others are under way: the checks have left their core.
+    pub(super) fn loading_aside(
+        &self,
+        done: &VerificationCompleted,
+    ) -> Result<(Session<'a>, LoadingRun), Stop> {
+        let mut session = self.aside("loading", self.execution)?;
+        let run = session.loading(done)?;
+        Ok((session, run))
     }
 }
 

@@ -10,6 +10,7 @@ use cto_core::run::not_counted::NotCounted;
 use cto_core::values::paths::TreePath;
 
 use super::session::{Commands, Ran, Session};
+use crate::host::files;
 use crate::host::places::Places;
 use crate::run::execution::Stop;
 use crate::workspace::environments::{Laid, Live};
@@ -30,6 +31,17 @@ pub(super) struct ReadyCopy {
     before: Option<Live>,
 }
 
+impl ReadyCopy {
+    /// Nothing is asked of it any more, and there may be no room for another beside it. What cannot be
+    /// removed goes with the run.
+    pub fn give_back(self) {
+        let written = [self.copy.changed_dir()].into_iter();
+        for dir in written.chain(self.laid.uppers) {
+            let _ = files::remove_tree(&dir);
+        }
+    }
+}
+
 /// How a copy for some commands is made, or why there is none.
 pub(super) type MakeCopy<'m, 'a> =
     dyn FnMut(&mut Session<'a>) -> Result<Result<ReadyCopy, String>, Stop> + 'm;
@@ -44,7 +56,13 @@ impl<'a> Session<'a> {
         };
         let mut ready = self.furnished(copy, true)?;
         Ok(match self.set_up(&mut ready)? {
-            None => Ok(ready),
+            None => {
+                if !self.execution.plan.contract.setup.is_empty() {
+                    let written = Self::no_longer(&ready.copy, &self.measured.tree);
+                    self.rewritten.by_setup.extend(written);
+                }
+                Ok(ready)
+            }
             Some(failed) => Err(format!("setup failed in the pristine copy: {failed}")),
         })
     }

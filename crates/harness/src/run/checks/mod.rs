@@ -3,10 +3,11 @@
 //! never the output.
 //!
 //! - this file: the order of all that; `session.rs` one set of commands in one copy
-//! - `copies.rs` where they run; `must_fail.rs` the control, `baseline.rs` the baseline, `beside.rs`
-//!   both while the checks run
+//! - `copies.rs` where they run; `must_fail.rs` the control, `baseline.rs` the baseline, `loading.rs` the
+//!   loading control, `beside.rs` all of them while the checks run
 //! - `kept.rs` baselines of earlier runs; `known.rs` by what one is known again
 //! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran; `last_words.rs` what one lacked
+//! - `touched.rs` changed tests, and tracked files that were written to
 
 pub mod known;
 
@@ -17,9 +18,11 @@ mod beside;
 mod copies;
 mod kept;
 mod last_words;
+mod loading;
 mod log;
 mod must_fail;
 mod session;
+mod touched;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -47,6 +50,7 @@ use kept::Known;
 use known::Baseline;
 use log::TestLog;
 use session::Session;
+use touched::Rewritten;
 
 /// Writes a `test.log` that says why there is none, and the event that goes with it.
 pub fn record_not_run(
@@ -69,7 +73,7 @@ pub fn record_not_run(
             &done,
         );
     }
-    bundle.emit(Event::VerificationCompleted(done))?;
+    bundle.emit(Event::VerificationCompleted(Box::new(done)))?;
     Ok(())
 }
 
@@ -100,7 +104,7 @@ pub fn run(
         contract.verification_commands.len(),
         contract.hidden_verification.commands.len(),
     );
-    let expected = 4 * contract.setup.len() + 3 * visible + hidden;
+    let expected = 5 * contract.setup.len() + 4 * visible + hidden;
     let mut log = TestLog::new(
         file,
         &secrets,
@@ -122,6 +126,7 @@ pub fn run(
         processes: Vec::new(),
         notes: notes_before(execution, workspace, measured),
         not_counted: Vec::new(),
+        rewritten: Rewritten::default(),
         unsettled: None,
         known: baseline.known,
         key: baseline.key,
@@ -158,7 +163,8 @@ pub fn run(
     if let Some(ids) = ids {
         let bytes = json::pretty(&ids).map_err(EvidenceError::Json)?;
         bundle.write(bundle::TEST_IDS, &bytes)?;
-        done.tests = Some(ids.compared(Digest::of(&bytes)));
+        let may_change = &execution.plan.contract.reasons.tests_may_change;
+        done.tests = Some(ids.compared(Digest::of(&bytes), may_change));
         match relied {
             Some(known) => done.relied = Some(relied_on(bundle, &known)?),
             None => done.baseline_checks = ids.baseline,
@@ -240,7 +246,7 @@ fn conclude(
         .mismatch
         .clone()
         .unwrap_or_else(|| ends.collect::<Vec<_>>().join("; "));
-    bundle.emit(Event::VerificationCompleted(done))?;
+    bundle.emit(Event::VerificationCompleted(Box::new(done)))?;
     bundle.trace("verification.run", TraceOutcome::Ok, since, Some(ends))?;
     Ok(())
 }

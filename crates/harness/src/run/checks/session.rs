@@ -9,7 +9,6 @@ use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
 use cto_core::checks::lacking::TAIL;
 use cto_core::checks::runner_output::Heard;
-use cto_core::checks::test_files;
 use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
@@ -18,11 +17,11 @@ use cto_core::run::checked::MissingModules;
 use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
 use cto_core::run::not_counted::NotCounted;
+use cto_core::run::rules::Rules;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::{Carried, refused_by_overlay};
-use cto_core::workspace::tree::{self, FileKind};
 
 use super::beside::UnderWay;
 use super::copies::ReadyCopy;
@@ -30,6 +29,7 @@ use super::kept::Known;
 use super::last_words::Recent;
 use super::log::{self, TestLog};
 use super::test_names::{self, Witness};
+use super::touched::Rewritten;
 use crate::evidence::EvidenceError;
 use crate::evidence::secrets::Secrets;
 use crate::run::execution::{Execution, Stop};
@@ -40,7 +40,6 @@ use crate::workspace::environments::Live;
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 use crate::workspace::on_disk;
-use crate::workspace::private_copy::PrivateCopy;
 
 /// A shell command of the contract, ready to be run.
 struct ShellJob {
@@ -79,6 +78,8 @@ pub(super) struct Session<'a> {
     pub notes: BTreeSet<String>,
     /// Commands that ran while an environment was changed by its owner.
     pub not_counted: Vec<NotCounted>,
+    /// Tracked files that its processes wrote to.
+    pub rewritten: Rewritten,
     /// That just happened, with what was seen before.
     pub unsettled: Option<Live>,
     /// A baseline that ran before, and the key of this run's.
@@ -115,6 +116,10 @@ pub(super) struct Commands<'a> {
     pub section: Section,
     pub commands: &'a [String],
     pub runner: Option<Runner>,
+    /// The first that is red is the last.
+    pub until_red: bool,
+    /// What each may take, where that is less than the contract says.
+    pub wall: Option<Duration>,
 }
 
 impl<'a> Commands<'a> {
@@ -123,6 +128,8 @@ impl<'a> Commands<'a> {
             section,
             commands,
             runner: None,
+            until_red: false,
+            wall: None,
         }
     }
 
@@ -134,12 +141,16 @@ impl<'a> Commands<'a> {
             Section::Hidden => "hidden check",
             Section::Control => "must-fail control",
             Section::Baseline => "baseline check",
+            Section::Loading => "loading control",
         }
     }
 
     /// Only what everybody sees, on what was changed and on what it was before.
     fn may_trace(&self) -> bool {
-        matches!(self.section, Section::Check | Section::Baseline)
+        matches!(
+            self.section,
+            Section::Check | Section::Baseline | Section::Loading
+        )
     }
 
     fn kind(&self) -> CheckKind {
@@ -158,7 +169,7 @@ impl<'a> Session<'a> {
         under_way: UnderWay<'_, '_>,
     ) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let contract = &self.execution.plan.contract;
-        let mut done = self.begun();
+        let mut done = self.begun()?;
         let what = self.visible(Section::Check);
         let since = Instant::now();
         let (ready, ran) = match self.settled(&what, &mut |session| session.prepared("verify"))? {
@@ -179,42 +190,63 @@ impl<'a> Session<'a> {
             }
             return Ok((done, None));
         }
-        done.rewritten_test_files = self.rewritten(&ready.copy);
+        self.rewritten.by_checks = Self::no_longer(&ready.copy, &self.measured.tree);
+        ready.give_back();
+        let rewrites = self.rewritten.wants_the_baseline(&self.measured.tree);
+        if rewrites {
+            // What is known of an earlier one does not say what it wrote to.
+            self.known = None;
+        }
         done.checks.extend(self.hidden()?);
         let expected =
             contract.verification_commands.len() + contract.hidden_verification.commands.len();
         if !green(&done.checks) || done.checks.len() != expected {
             return Ok((done, None));
         }
+        // Beside the control alone: a baseline that ran beside code of the change would not be kept.
+        let beside = under_way.control.is_some() && under_way.baseline.is_none();
+        let loaded = beside.then(|| self.loading_aside(&done)).transpose()?;
         done.control = Some(self.control_or(under_way.control)?);
         let ids = match self.runner() {
-            Some(runner) => Some(self.compare(
-                runner,
-                ran.tests.into_iter().map(|heard| heard.ids).collect(),
-                under_way.baseline,
-            )?),
-            None => None,
+            Some(runner) => Some(
+                self.compare(
+                    runner,
+                    ran.tests
+                        .into_iter()
+                        .map(|heard| (heard.ids, heard.whole))
+                        .collect(),
+                    under_way.baseline,
+                )?,
+            ),
+            None => {
+                if rewrites {
+                    done.baseline_checks = self.anyway()?;
+                }
+                None
+            }
         };
+        self.rewritten.tell(&mut done, &self.measured.tree);
+        if self.is_trusted(&done, ids.as_ref()) {
+            done.loading = Some(match loaded {
+                Some((session, run)) => {
+                    self.take_over(session);
+                    run
+                }
+                None => self.loading(&done)?,
+            });
+        }
         Ok((done, ids))
     }
 
-    /// What is known before anything ran.
-    fn begun(&self) -> VerificationCompleted {
-        let baseline = self.workspace.baseline();
-        let changed = || self.measured.changes.iter().map(|change| &change.path);
-        let is_named = |path: &&TreePath| {
-            test_files::is_runner_config(path)
-                || (baseline.contains_key(*path) && test_files::is_test_file(path))
+    /// Is what was seen so far proof? Otherwise nobody needs to know what loads the change.
+    fn is_trusted(&self, done: &VerificationCompleted, ids: Option<&TestIdDocument>) -> bool {
+        let so_far = VerificationCompleted {
+            tests: ids.map(|ids| self.compared(ids)),
+            log_nonce: Some(String::new()),
+            ..done.clone()
         };
-        VerificationCompleted {
-            tree: Some(tree::tree_digest(&self.measured.tree)),
-            changed_test_files: changed().filter(is_named).cloned().collect(),
-            runner_takeovers: test_files::runner_takeovers(
-                changed(),
-                &self.execution.plan.contract.allowed_paths,
-            ),
-            ..VerificationCompleted::nothing(Digest::of(b""))
-        }
+        let contract = &self.execution.plan.contract;
+        judge::untrusted(Rules::NEWEST, contract, &so_far).is_none()
     }
 
     pub fn runner(&self) -> Option<Runner> {
@@ -227,11 +259,14 @@ impl<'a> Session<'a> {
     /// The contract's commands, heard wherever they run: code under test must not see by that where
     /// it runs.
     pub fn visible(&self, section: Section) -> Commands<'a> {
-        let commands = &self.execution.plan.contract.verification_commands;
+        self.visible_of(section, &self.execution.plan.contract.verification_commands)
+    }
+
+    /// Some of them.
+    pub fn visible_of<'c>(&self, section: Section, commands: &'c [String]) -> Commands<'c> {
         Commands {
-            section,
-            commands,
             runner: self.runner(),
+            ..Commands::of(section, commands)
         }
     }
 
@@ -257,8 +292,14 @@ impl<'a> Session<'a> {
                 mut launch,
                 scratch,
             } = shell_job(self.execution, ready, command, what.runner)?;
+            if let (Section::Baseline, Some(runner)) = (what.section, what.runner) {
+                test_names::go_on(&mut launch, runner);
+            }
             if what.may_trace() && self.execution.plan.contract.trace {
                 launch = launch.traced();
+            }
+            if let Some(wall) = what.wall {
+                launch.limits.wall = launch.limits.wall.min(wall);
             }
             let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
             let mut section = self.begin(what.section, command)?;
@@ -303,7 +344,8 @@ impl<'a> Session<'a> {
                 lacks: last.lacking(ended.end, self.secrets),
             });
             ran.numbers.push(self.log.number());
-            if self.has_changed(ready) {
+            let red = what.until_red && !ended.end.succeeded();
+            if self.has_changed(ready) || red {
                 break;
             }
         }
@@ -350,14 +392,6 @@ impl<'a> Session<'a> {
             .log
             .beside(file)
             .map_err(|error| EvidenceError::cannot_write(bundle::TEST_LOG, &error))?)
-    }
-
-    /// Test files of the result that are not as they were when the checks began.
-    fn rewritten(&self, copy: &PrivateCopy) -> Vec<TreePath> {
-        let is_text = |(path, entry): &(&TreePath, &tree::Entry)| {
-            entry.kind != FileKind::Symlink && test_files::is_test_source(path)
-        };
-        copy.no_longer(self.measured.tree.iter().filter(is_text))
     }
 
     /// Checks the engine never saw, in a copy of their own.

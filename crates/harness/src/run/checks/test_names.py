@@ -191,6 +191,13 @@ def watch_pytest(config):
         if len(depth.stack()) <= 1 and nodeid in outcomes:
             tell(outcomes.pop(nodeid), nodeid)
 
+    # A file that comes to nothing names no test. One in a test's own session is not a file of the project.
+    def collectreport(report):
+        word = {"failed": "unloaded", "skipped": "left"}.get(report.outcome)
+        if word and report.nodeid and not depth.stack():
+            tell(word, report.nodeid.split("::")[0])
+
+    plugin.pytest_collectreport = collectreport
     plugin.pytest_runtest_protocol = protocol
     plugin.pytest_runtest_logreport = logreport
     plugin.pytest_runtest_logfinish = logfinish

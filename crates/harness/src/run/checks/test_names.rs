@@ -2,10 +2,12 @@
 //! output; cargo and node are heard by what they print. The command itself stays as the contract
 //! has it.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use cto_core::checks::runner_output::{Heard, RunnerOutput, Voice};
+use cto_core::checks::test_ids::whole::{Programs, Whole};
 use cto_core::task::contract::Runner;
 use cto_core::values::digest::Digest;
 
@@ -53,6 +55,18 @@ pub fn announce(launch: &mut Launch, inside: &Path, runner: Runner) {
     }
 }
 
+/// On the untouched copy a file that cannot be loaded must not keep the tests of others from being named.
+/// That run decides nothing.
+pub fn go_on(launch: &mut Launch, runner: Runner) {
+    const OPTIONS: &str = "PYTEST_ADDOPTS";
+    if runner == Runner::Pytest {
+        let mut options = launch.env.get(OsStr::new(OPTIONS)).cloned();
+        let options = options.get_or_insert_default();
+        options.push(" --continue-on-collection-errors");
+        launch.env.insert(OPTIONS.into(), options.clone());
+    }
+}
+
 fn is_python(runner: Runner) -> bool {
     matches!(runner, Runner::Unittest | Runner::Pytest)
 }
@@ -93,12 +107,10 @@ impl Witness {
         let all = self.dir.join(ALL);
         let mut clean = Heard {
             lost: self.is_python && in_place && std::fs::symlink_metadata(all).is_err(),
+            whole: redacted_whole(said.whole, secrets),
             ..Heard::default()
         };
-        let redacted = |id: String| {
-            let (id, _) = secrets.redact(id.as_bytes());
-            String::from_utf8_lossy(&id).into_owned()
-        };
+        let redacted = |id: String| redacted(&id, secrets);
         for (id, tally) in said.ids {
             clean.ids.entry(redacted(id)).or_default().merge(tally);
         }
@@ -106,5 +118,32 @@ impl Witness {
             *clean.errored.entry(redacted(id)).or_default() += count;
         }
         clean
+    }
+}
+
+fn redacted(text: &str, secrets: &Secrets) -> String {
+    let (text, _) = secrets.redact(text.as_bytes());
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn redacted_whole(said: Whole, secrets: &Secrets) -> Whole {
+    let all = |names: Vec<String>| names.iter().map(|name| redacted(name, secrets)).collect();
+    let files = said.files.into_iter();
+    let Programs {
+        started,
+        silent,
+        silent_names,
+        empty,
+    } = said.programs;
+    Whole {
+        files: files
+            .map(|(name, end)| (redacted(&name, secrets), end))
+            .collect(),
+        programs: Programs {
+            started: all(started),
+            silent,
+            silent_names: all(silent_names),
+            empty: all(empty),
+        },
     }
 }

@@ -94,7 +94,7 @@ pub struct Laid {
     mounts: Vec<(TreePath, Granted, Option<Over>)>,
     hidden: Vec<PathBuf>,
     /// Uppers of this jail alone.
-    uppers: Vec<PathBuf>,
+    pub uppers: Vec<PathBuf>,
     copied: Vec<TreePath>,
     homes: LaidHomes,
     /// What stayed at home for this copy, and why.

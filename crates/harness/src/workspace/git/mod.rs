@@ -30,11 +30,12 @@ pub use tree_files::{Submodule, Visit, Wanted};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::git_names;
 use cto_core::workspace::tree::FileKind;
 
 use crate::host::programs::Program;
@@ -116,27 +117,7 @@ impl<'a> Edit<'a> {
 
 impl HarnessRepo {
     pub fn init(git: &Program, dir: &Path, format: ObjectFormat) -> Result<Self, GitError> {
-        let repo = Self {
-            git: git.clone(),
-            dir: dir.to_owned(),
-            format,
-        };
-        let mut command = scrubbed(git);
-        let layout = |source| GitError::Layout { source };
-        fs::create_dir_all(dir).map_err(layout)?;
-        command.current_dir(dir).args([
-            "init",
-            "-q",
-            "--bare",
-            "--template=",
-            "--initial-branch=main",
-            &format!("--object-format={}", format.word()),
-            ".",
-        ]);
-        finish("init", command)?;
-        fs::create_dir_all(dir.join("info")).map_err(layout)?;
-        fs::write(dir.join("info/attributes"), ATTRIBUTES).map_err(layout)?;
-        Ok(repo)
+        Self::laid_out(git, dir, None, format)
     }
 
     /// One that starts with another's objects, which are only ever read.
@@ -146,14 +127,27 @@ impl HarnessRepo {
         objects: &Path,
         format: ObjectFormat,
     ) -> Result<Self, GitError> {
+        Self::laid_out(git, dir, Some(objects), format)
+    }
+
+    /// A bare repository, by hand: `git init` writes its configuration five times over, each time by a
+    /// rename that waits for the disk.
+    fn laid_out(
+        git: &Program,
+        dir: &Path,
+        objects: Option<&Path>,
+        format: ObjectFormat,
+    ) -> Result<Self, GitError> {
         let write = || -> io::Result<()> {
             for below in ["objects/info", "refs", "info"] {
                 fs::create_dir_all(dir.join(below))?;
             }
             fs::write(dir.join("HEAD"), "ref: refs/heads/main\n")?;
             fs::write(dir.join("config"), format.config("\tbare = true\n"))?;
-            let objects = quoted(&TreePath::new(objects.as_os_str().as_encoded_bytes()));
-            fs::write(dir.join("objects/info/alternates"), format!("{objects}\n"))?;
+            if let Some(objects) = objects {
+                let objects = quoted(&TreePath::new(objects.as_os_str().as_encoded_bytes()));
+                fs::write(dir.join("objects/info/alternates"), format!("{objects}\n"))?;
+            }
             fs::write(dir.join("info/attributes"), ATTRIBUTES)
         };
         write().map_err(|source| GitError::Layout { source })?;
@@ -393,5 +387,5 @@ pub fn own_programs(git: &Program) -> Result<PathBuf, GitError> {
 
 /// Is this name a git directory or pointer, in any spelling git would accept?
 pub fn is_dot_git(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case(".git")
+    git_names::is_gits_own(name.as_bytes())
 }

@@ -150,7 +150,7 @@ fn configuration_and_build_scripts() {
         &house,
         "a build script",
         &[("build.rs", rewrite), ("src/lib.rs", &quiet)],
-        "rewritten while the checks ran: tests/outer.rs",
+        "rewritten by setup or a check: tests/outer.rs",
     );
     CARGO.honest(
         &house,

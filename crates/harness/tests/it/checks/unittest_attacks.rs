@@ -318,7 +318,7 @@ fn a_test_file_rewritten_while_the_checks_run() {
         &house,
         "rewritten",
         &[("app.py", &rewrite)],
-        "rewritten while the checks ran: test_app.py",
+        "rewritten by setup or a check: test_app.py",
     );
     project.honest(
         &house,

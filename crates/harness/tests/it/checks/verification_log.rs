@@ -67,7 +67,10 @@ fn a_log_is_of_its_run_its_tree_and_its_checks() {
         .filter(|line| line.contains(" begin "))
         .filter_map(|line| line.rsplit(' ').next())
         .collect();
-    assert_eq!(begun, ["check]", "hidden]", "control]", "baseline]"]);
+    assert_eq!(
+        begun,
+        ["check]", "hidden]", "control]", "baseline]", "loading]"]
+    );
     let other = "0".repeat(64);
     refused(
         &bundle,
@@ -217,7 +220,7 @@ fn a_flood_leaves_every_frame() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_good(&bundle);
     let log = bundle.text("test.log");
-    assert_eq!(log.matches(" begin ").count(), 4, "{}", log.len());
+    assert_eq!(log.matches(" begin ").count(), 6, "{}", log.len());
     assert!(log.len() < 100_000, "{}", log.len());
 }
 

@@ -218,6 +218,62 @@ const RULES4: &[Row] = &[
     ("try-pass", "pass", &[]),
 ];
 
+/// Bundles judged by rules 5, of the same kinds.
+const RULES5: &[Row] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    // The list does not ask for the module.
+    ("no-module", "fail", &["verification_failed"]),
+    ("no-program", "blocked", &["toolchain_unavailable"]),
+    (
+        "no-program-behind-make",
+        "blocked",
+        &["toolchain_unavailable"],
+    ),
+    (
+        "provider-failure/20261116T134458Z-r1-string-slugify-5hra6z3d",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T134458Z-r1-string-slugify-6g6pwsrq",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261116T134459Z-quick-spvkspfq",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261116T134459Z-quick-yv5nqc2k",
+        "fail",
+        &["provider_unavailable", "engine_failed"],
+    ),
+    ("relied-baseline", "pass", &[]),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    (
+        "source-changed-meanwhile",
+        "fail",
+        &["source_repository_mutated"],
+    ),
+    (
+        "stage2/20261116T134455Z-r1-string-slugify-th24dwr9",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261116T134455Z-r1-string-slugify-ucdzhd8m",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    ("stage2/20261116T134457Z-quick-h6ct48dx", "pass", &[]),
+    ("stage2/20261116T134457Z-quick-nim64ffy", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -297,7 +353,7 @@ fn assert_as_sealed(folder: &str, rules: u32, rows: &[Row]) {
 fn every_folder_of_golden_bundles_has_a_test() {
     assert_eq!(
         folders(),
-        BTreeSet::from(["rules1", "rules2", "rules3", "rules4", "v1"].map(str::to_owned))
+        BTreeSet::from(["rules1", "rules2", "rules3", "rules4", "rules5", "v1"].map(str::to_owned))
     );
 }
 
@@ -345,6 +401,11 @@ fn golden_bundles_of_rules_three_verify() {
 #[test]
 fn golden_bundles_of_rules_four_verify() {
     assert_computed("rules4", 4, 5, RULES4);
+}
+
+#[test]
+fn golden_bundles_of_rules_five_verify() {
+    assert_computed("rules5", 5, 5, RULES5);
 }
 
 /// The script for people without `cto` finds them whole and signed.

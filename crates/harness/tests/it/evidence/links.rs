@@ -115,8 +115,9 @@ impl Shelf {
             ] {
                 r[field] = blocked[field].clone();
             }
-            // No plan, so nothing was done with git.
+            // No plan, so nothing was done with git; no check, so nothing to believe.
             r.as_object_mut().unwrap().remove("git");
+            r.as_object_mut().unwrap().remove("belief");
             r["kind"] = "settlement".into();
             r["run_id"] = id.into();
             r["artifacts_dir"] = id.into();

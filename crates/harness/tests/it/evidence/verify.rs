@@ -133,13 +133,13 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 5);
-    assert_eq!(bundle.report()["report_renderer"], 5);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 6);
+    assert_eq!(bundle.report()["report_renderer"], 6);
     let answer = house.cto(&["verify"]);
     assert!(
         answer
             .stdout
-            .contains("re-derived from the evidence by rules 5"),
+            .contains("re-derived from the evidence by rules 6"),
         "{answer:?}"
     );
     // Without a number: the bundles of before there were numbers.
@@ -147,8 +147,16 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     old.edit_event("run.started", |data| {
         drop(data.as_object_mut().unwrap().remove("rules"))
     });
-    old.edit_report(|report| drop(report.as_object_mut().unwrap().remove("report_renderer")))
-        .reseal();
+    old.edit_report(|report| {
+        let taken = |value: &mut serde_json::Value, name: &str| {
+            value.as_object_mut().unwrap().remove(name);
+        };
+        taken(report, "report_renderer");
+        taken(report, "belief");
+        taken(&mut report["verification"][0], "belief");
+        taken(&mut report["verification"][0], "because");
+    })
+    .reseal();
     let found = crate::verdict(&old.bundle());
     assert_eq!(
         (found.standing, found.rules.map(|rules| rules.0)),
@@ -161,8 +169,22 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
         told.map(|one| one.artifact.clone()).collect::<Vec<_>>()
     };
     assert_eq!(said(&found), ["report.md"], "{found:?}");
-    // The page as it was then: it knew no times.
+    // The page as it was then: it knew no times, and nothing of belief.
     let page = old.bundle().text("report.md");
+    let of_later = |line: &&str| {
+        ["  believed: ", "- **checks ", "- seen by the checks"]
+            .iter()
+            .any(|begin| line.starts_with(begin))
+    };
+    let page: String = page
+        .lines()
+        .filter(|line| !of_later(line))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let page = page.replace(
+        "changed. The checks pass where the engine never was, fail where they must, and load what was changed.",
+        "changed, the checks pass where the engine never was, and they fail where they must.",
+    );
     let (before, after) = page.split_once("## Time\n").unwrap();
     let after = after.split_once("## ").unwrap().1;
     old.put("report.md", format!("{before}## {after}").as_bytes());
@@ -191,7 +213,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     assert!(
         answer
             .stdout
-            .contains("judged by rules 1000; this cto knows rules 1 to 5"),
+            .contains("judged by rules 1000; this cto knows rules 1 to 6"),
         "{answer:?}"
     );
     newer.put("patch.diff", b"").reseal();

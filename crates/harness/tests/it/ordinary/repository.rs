@@ -12,7 +12,7 @@ use crate::house;
 
 fn tried(house: &House, repo: &Repo, steps: &[String], test: &str) -> (Answer, Bundle) {
     let control = house.script("control", CONTROL);
-    let test = format!("{test}; grep -qx fine control.txt");
+    let test = format!("{test} && grep -qx fine control.txt");
     let more = ["--allow", ".", "--test", &test, "--control", &control];
     house.try_on(repo, &script(steps), &more)
 }

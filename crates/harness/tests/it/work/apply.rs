@@ -267,7 +267,15 @@ fn tried_with(house: &House, prepare: &dyn Fn(&Repo), command: &str) -> (Repo, B
     prepare(&repo);
     repo.commit("prepared");
     let steps = script(&[shell(command)]);
-    let (answer, bundle) = house.try_on(&repo, &steps, &["--allow", ".", "--test", "true"]);
+    let more = [
+        "--allow",
+        ".",
+        "--test",
+        "true",
+        "--unchecked",
+        "only applied",
+    ];
+    let (answer, bundle) = house.try_on(&repo, &steps, &more);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     (repo, bundle)
 }

@@ -123,8 +123,8 @@ fn setup_runs_in_every_copy_and_may_only_make_scratch() {
     let log = String::from_utf8(bundle.bytes("test.log")).unwrap();
     assert_eq!(
         log.matches("echo ready").count(),
-        2,
-        "in the verified copy and in the control's: {log}"
+        3,
+        "in the verified copy, the control's and the loading control's: {log}"
     );
     assert_good(&bundle);
     for (name, setup) in [("litter", "echo x > stray"), ("fails", "exit 3")] {

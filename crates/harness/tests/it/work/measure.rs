@@ -145,7 +145,6 @@ fn nested_repositories_are_left_over_state() {
 fn unfinished_git_business_is_left_over_state() {
     let house = house();
     for trick in [
-        "git stash -q || true; printf 'right\\n' > answer.txt",
         "touch .git/index.lock",
         "git rev-parse HEAD > .git/MERGE_HEAD",
         "mkdir .git/rebase-merge",
@@ -263,4 +262,79 @@ fn binary_and_large_changes_survive_the_patch() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(bundle.text("patch.diff").contains("GIT binary patch"));
     assert_good(&bundle);
+}
+
+/// What a tool left behind is named, and nothing else is made of it.
+#[test]
+fn a_stash_is_named_and_not_judged() {
+    let house = house();
+    let aside = "echo other > answer.txt; git -c user.name=x -c user.email=x@example.invalid stash -q; printf 'right\\n' > answer.txt";
+    let bundle = ran(&house, &[aside]);
+    assert_eq!(bundle.status(), "pass", "{:?}", bundle.codes());
+    assert_eq!(bundle.changed_files(), ["answer.txt"]);
+    let report = bundle.report();
+    assert_eq!(
+        report["observed"]["leftovers"],
+        serde_json::json!([".git/refs/stash"])
+    );
+    assert!(bundle.text("report.md").contains("refs/stash"));
+}
+
+/// Names that git takes for its own directory are refused as such, and end nothing.
+#[test]
+fn names_that_git_keeps_for_itself_are_refused() {
+    let house = house();
+    for name in [".GIT", "git~1", "GIT~1", "sub/git~1", ".git.", "sub/.Git "] {
+        let trick = format!("mkdir -p '{name}'; echo x > '{name}/config'");
+        let bundle = ran(&house, &[&trick]);
+        assert_eq!(bundle.codes(), ["dirty_ending_tree"], "{name}");
+        let detail = bundle.report()["blockers"][0]["detail"].to_string();
+        assert!(
+            detail.contains("a name git keeps for itself") && detail.contains(name.trim()),
+            "{detail}"
+        );
+    }
+    let bundle = ran(&house, &["mkdir cache; echo x > cache/git~2"]);
+    assert_eq!(bundle.status(), "pass", "{:?}", bundle.codes());
+}
+
+/// A path that the change takes out of the rules is part of the change.
+#[test]
+fn a_path_that_is_no_longer_ignored_is_a_change() {
+    for kind in ["copy", "overlay"] {
+        let house = house().with("CTO_TEST_WORKSPACE", kind);
+        let repo = cto_testkit::Repo::new(&house, "ignoring");
+        repo.write(".gitignore", "*.gen\n*.log\n");
+        repo.write("sub/.gitignore", "made/\n");
+        repo.write("sub/keep.txt", "keep\n");
+        repo.write("answer.txt", "wrong\n");
+        repo.commit("the beginning");
+        let made = "echo right > answer.txt; echo x > a.gen; echo x > a.log; mkdir sub/made; echo x > sub/made/b";
+        for (rules, want) in [
+            ("", vec!["answer.txt"]),
+            (
+                "; echo '*.log' > .gitignore",
+                vec![".gitignore", "a.gen", "answer.txt"],
+            ),
+            (
+                "; echo '!a.gen' >> .gitignore",
+                vec![".gitignore", "a.gen", "answer.txt"],
+            ),
+            (
+                "; rm sub/.gitignore",
+                vec!["answer.txt", "sub/.gitignore", "sub/made/b"],
+            ),
+            (
+                "; echo '*.more' >> .gitignore; echo x > c.more",
+                vec![".gitignore", "answer.txt", "c.more"],
+            ),
+        ] {
+            let steps = script(&[shell(&format!("{made}{rules}"))]);
+            let asked = ["--allow", ".", "--test", "grep -qx right answer.txt"];
+            let (answer, bundle) = house.try_on(&repo, &steps, &asked);
+            assert!(!answer.panicked(), "{answer:?}");
+            assert_good(&bundle);
+            assert_eq!(bundle.changed_files(), want, "{kind}{rules}");
+        }
+    }
 }

@@ -161,7 +161,7 @@ fn whatever_it_depends_on_makes_a_new_one() {
     assert!(!known(&[]));
     assert!(known(&[]));
     for (what, more) in [
-        ("a command", vec!["--test", "true"]),
+        ("a command", vec!["--test", "python3 -c 'import app'"]),
         ("setup", vec!["--setup", "true"]),
         ("a limit", vec!["--test-timeout", "99"]),
         ("memory", vec!["--memory", "3000"]),

@@ -67,6 +67,18 @@ fn defences_that_can_be_taken_out() {
     }
 }
 
+/// What keeps checks honest, and rows of the attack table.
+#[test]
+fn checks_that_can_be_taken_out() {
+    let all = crate::checks::attacks::names();
+    let lists = rows_of("checks.toml");
+    assert!(lists.len() >= 10, "{}", lists.len());
+    for rows in lists {
+        let unknown: Vec<&String> = rows.difference(&all).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}
+
 #[test]
 fn line_breaks_and_trailing_commas_make_no_difference() {
     let pattern = pattern("push(Blocker::new(code, [one, two]))");

@@ -52,7 +52,9 @@ fn install(repo: &Repo, place: &str, files: usize) {
 }
 
 fn attempt(house: &House, repo: &Repo, steps: &[String], more: &[&str]) -> (Answer, Bundle) {
-    house.try_on(repo, &script(steps), &[&["--allow", "."], more].concat())
+    // What comes along is tried here, by commands that need not be about the change.
+    let about = ["--allow", ".", "--unchecked", "what comes along is tried"];
+    house.try_on(repo, &script(steps), &[&about[..], more].concat())
 }
 
 /// What the report says of one environment.

@@ -224,7 +224,8 @@ fn a_report_has_the_time_of_each_step() {
     assert_eq!(
         names,
         [
-            "plan", "copy", "setup", "engine", "measure", "checks", "control", "baseline", "seal"
+            "plan", "copy", "setup", "engine", "measure", "checks", "control", "baseline",
+            "loading", "seal"
         ]
     );
     let number = |name: &str| times[name].as_u64().unwrap();

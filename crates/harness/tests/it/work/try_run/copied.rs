@@ -140,7 +140,7 @@ fn an_input_is_an_untracked_place_and_no_link() {
             "--input",
             "deps",
             "--test",
-            "grep -qx right deps/tool answer.txt",
+            "grep -qx right deps/tool && grep -qx right answer.txt",
         ],
     );
     assert_refused(&house, &repo, &["--input", "src"], "source_not_admitted");

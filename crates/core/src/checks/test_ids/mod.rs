@@ -1,0 +1,256 @@
+//! The tests a run of the checks named, and whether every test of the baseline ran again.
+//!
+//! An id is what the runner calls a test, without what changes by itself: the parameters of pytest,
+//! the line number of a doc test. Several tests can have one id, so what is compared is how often
+//! it ran. Ids can turn a pass into a failure, never the reverse. How they are read is in
+//! `runner_output.rs`.
+//!
+//! - this file: the document, and what is missing by name; `changing.rs` names that are new in each run
+//! - `lost.rs` what is missed though the baseline never named it; `whole.rs` files and programs as a whole
+//! - `of_file.rs` which file a name is of; `own_text.rs` what a test file says of itself
+
+pub mod changing;
+pub mod lost;
+pub mod whole;
+
+mod of_file;
+mod own_text;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::report_md::describe_end;
+use crate::run::event::{Check, TestsCompared};
+use crate::task::contract::Runner;
+use crate::task::tests_may_change::TestChange;
+use crate::values::digest::Digest;
+use lost::TestFile;
+use whole::Whole;
+
+/// The outcome of one test. `Skipped` is everything that cannot turn a run red: skipped, ignored,
+/// to do, expected to fail.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    Skipped,
+    /// Failed before or after the test itself.
+    Errored,
+    Failed,
+    Passed,
+}
+
+/// How often an id ran, by outcome.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Tally {
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub passed: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Tally {
+    pub fn add(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Failed | Outcome::Errored => self.failed += 1,
+            Outcome::Skipped => self.skipped += 1,
+        }
+    }
+
+    pub fn merge(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+
+    fn ran(self) -> u64 {
+        self.passed.saturating_add(self.failed)
+    }
+
+    fn came(self) -> u64 {
+        self.ran().saturating_add(self.skipped)
+    }
+}
+
+pub type TestIds = BTreeMap<String, Tally>;
+
+/// One command of the contract, on the baseline and on the verified tree.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct CommandTests {
+    pub command: String,
+    pub baseline: TestIds,
+    pub verified: TestIds,
+    /// Files and programs on the baseline.
+    #[serde(default, skip_serializing_if = "Whole::is_nothing")]
+    pub baseline_whole: Whole,
+    /// Files and programs on the verified tree.
+    #[serde(default, skip_serializing_if = "Whole::is_nothing")]
+    pub verified_whole: Whole,
+}
+
+/// `test-ids.json`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct TestIdDocument {
+    pub schema_version: u32,
+    pub runner: Runner,
+    /// Why the commands did not run on the baseline; null when they did.
+    pub baseline_not_run: Option<String>,
+    /// The commands on the baseline. They may be red: that is often the task.
+    pub baseline: Vec<Check>,
+    pub commands: Vec<CommandTests>,
+    /// Test files that something is asked about. Null up to rules 5: then nothing is missed but what the
+    /// baseline named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<TestFile>>,
+}
+
+/// How many missing tests an event names.
+const NAMED: usize = 10;
+/// And how many that the contract lets change.
+const LISTED: usize = 100;
+const GREEN_ANYWAY: &str = "failed, and yet the command was green";
+
+impl TestIdDocument {
+    /// What the document means, for the event and for whoever checks it. `ids_sha256` is the file's
+    /// own digest.
+    pub fn compared(&self, ids_sha256: Digest, may_change: &[TestChange]) -> TestsCompared {
+        let count = |of: fn(&CommandTests) -> &TestIds| {
+            self.commands
+                .iter()
+                .map(|command| of(command).len() as u64)
+                .sum()
+        };
+        let baseline_ids = count(|command| &command.baseline);
+        let not_seen = match (&self.baseline_not_run, baseline_ids) {
+            (Some(reason), _) => Some(reason.clone()),
+            (None, 0) => Some(self.nothing_named()),
+            (None, _) => None,
+        };
+        let mut missing = Vec::new();
+        let (mut changed, mut renamed) = (Vec::new(), BTreeSet::new());
+        for (id, what) in self.missing(&mut renamed) {
+            let allowed = may_change.iter().find(|change| change.covers(&id));
+            match allowed.filter(|_| what != GREEN_ANYWAY) {
+                None => missing.push(format!("{id}: {what}")),
+                Some(TestChange { reason, .. }) => changed.push(match reason {
+                    Some(reason) => format!("{id}: {what} ({reason})"),
+                    None => format!("{id}: {what}"),
+                }),
+            }
+        }
+        TestsCompared {
+            ids_sha256,
+            baseline_ids,
+            verified_ids: count(|command| &command.verified),
+            not_seen,
+            missing_count: missing.len() as u64,
+            missing: missing.into_iter().take(NAMED).collect(),
+            changed_count: changed.len() as u64,
+            changed: changed.into_iter().take(LISTED).collect(),
+            renamed: renamed.into_iter().take(LISTED).collect(),
+        }
+    }
+
+    /// Everything that did not run again, by name, with what became of it. Names that are new in each
+    /// run are put aside.
+    fn missing(&self, renamed: &mut BTreeSet<String>) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        for command in &self.commands {
+            let again = match &self.files {
+                Some(_) => changing::matched(&command.baseline, &command.verified),
+                None => BTreeMap::new(),
+            };
+            let gone = missing(&command.baseline, &command.verified);
+            let is_again = |id: &String| again.values().any(|names| names.contains(id));
+            all.extend(gone.into_iter().filter(|(id, _)| !is_again(id)));
+            renamed.extend(again.into_keys());
+        }
+        all.extend(self.came_to_nothing());
+        all
+    }
+
+    fn nothing_named(&self) -> String {
+        let ends: Vec<String> = self
+            .baseline
+            .iter()
+            .map(|check| describe_end(check.end))
+            .collect();
+        format!("the baseline's own run named no test ({})", ends.join(", "))
+    }
+
+    /// Are these the contract's commands, all of them and in order? A baseline that ran, ran all of
+    /// them.
+    pub fn is_about(&self, commands: &[String]) -> bool {
+        let ran = self.baseline.iter().map(|check| check.command.clone());
+        let due = commands
+            .iter()
+            .map(|command| on_the_baseline(self.runner, command));
+        self.commands
+            .iter()
+            .map(|tests| &tests.command)
+            .eq(commands)
+            && (self.baseline_not_run.is_some() || ran.eq(due))
+    }
+}
+
+/// The command that names the tests of a baseline. It decides nothing, and the baseline may be red:
+/// cargo must not stop at the first program that is.
+pub fn on_the_baseline(runner: Runner, command: &str) -> String {
+    if runner != Runner::Cargo || command.contains("fail-fast") {
+        return command.to_owned();
+    }
+    for words in ["cargo test", "cargo nextest run"] {
+        if let Some((before, after)) = command.split_once(words)
+            && (after.is_empty() || after.starts_with([' ', ';', '\n', '&', '|', ')']))
+        {
+            return format!("{before}{words} --no-fail-fast{after}");
+        }
+    }
+    command.to_owned()
+}
+
+/// Tests of the baseline that did not run again in a green run, each with its outcome.
+fn missing(baseline: &TestIds, verified: &TestIds) -> Vec<(String, String)> {
+    let each = baseline.iter().filter_map(|(id, was)| {
+        let is = verified.get(id).copied().unwrap_or_default();
+        Some((id.clone(), loss(*was, is)?))
+    });
+    each.collect()
+}
+
+fn loss(was: Tally, is: Tally) -> Option<String> {
+    if is.came() == 0 {
+        return Some("not there".into());
+    }
+    if is.ran() < was.ran() {
+        let how = if is.skipped > was.skipped {
+            "skipped"
+        } else {
+            "not run"
+        };
+        return Some(if was.ran() == 1 {
+            how.into()
+        } else {
+            format!("{} of {} ran", is.ran(), was.ran())
+        });
+    }
+    if is.came() < was.came() {
+        return Some(format!("{} of {} are there", is.came(), was.came()));
+    }
+    (is.failed > 0).then(|| GREEN_ANYWAY.into())
+}
+
+#[cfg(test)]
+#[path = "test_ids_tests.rs"]
+mod tests;
