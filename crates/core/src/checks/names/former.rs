@@ -1,7 +1,7 @@
-//! The names of rules 1 to 4. What a path says about tests: which files a runner takes for tests, which ones say how it runs, and
-//! which put themselves between a command and its runner.
+//! The names of rules 1 to 5, kept as they were: which files a runner takes for tests, which ones say
+//! how it runs, and which put themselves between a command and its runner.
 
-use crate::values::paths::{PathRule, TreePath};
+use crate::values::paths::TreePath;
 
 /// Is this a file a runner of this project would take for tests?
 pub fn is_test_file(path: &TreePath) -> bool {
@@ -61,24 +61,6 @@ pub fn takes_over_the_runner(path: &TreePath) -> bool {
     ends.iter().any(|end| text.ends_with(end)) || text.contains("/node_modules/.bin/")
 }
 
-/// Changed paths that take over the runner and that no rule names: a directory or a pattern is not
-/// a name.
-pub fn runner_takeovers<'a>(
-    changed: impl IntoIterator<Item = &'a TreePath>,
-    allowed: &[PathRule],
-) -> Vec<TreePath> {
-    let named = |path: &TreePath| {
-        allowed
-            .iter()
-            .any(|rule| rule.as_str().as_bytes() == path.as_bytes())
-    };
-    changed
-        .into_iter()
-        .filter(|path| takes_over_the_runner(path) && !named(path))
-        .cloned()
-        .collect()
-}
-
 /// Is this the text of tests, which no honest check rewrites?
 pub fn is_test_source(path: &TreePath) -> bool {
     let name = file_name(path);
@@ -103,43 +85,6 @@ pub(in crate::checks) fn file_name(path: &TreePath) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_that_take_over_must_be_named() {
-        let paths = [
-            "sitecustomize.py",
-            "sub/.cargo/config.toml",
-            "a.py",
-            "x.npmrc",
-            "web/node_modules/.bin/node",
-            "conftest.py",
-        ];
-        let paths = paths.map(TreePath::new);
-        let rules = |texts: &[&str]| {
-            texts
-                .iter()
-                .map(|text| text.parse().unwrap())
-                .collect::<Vec<PathRule>>()
-        };
-        let found = |texts: &[&str]| {
-            runner_takeovers(&paths, &rules(texts))
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-        };
-        let all = [
-            "sitecustomize.py",
-            "sub/.cargo/config.toml",
-            "web/node_modules/.bin/node",
-        ];
-        assert_eq!(found(&["*", "*/"]), all);
-        assert_eq!(found(&["*", "*/", "sitecustomize.py"]), all[1..]);
-        assert!(
-            is_runner_config(&paths[5])
-                && is_runner_config(&paths[0])
-                && !is_runner_config(&paths[2])
-        );
-    }
 
     #[test]
     fn the_text_of_tests_is_known() {

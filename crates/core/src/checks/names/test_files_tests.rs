@@ -220,6 +220,35 @@ fn a_takeover_is_allowed_by_its_own_name_only() {
 }
 
 #[test]
+fn names_of_before_are_allowed_by_themselves_only_too() {
+    let paths = [
+        "sitecustomize.py",
+        "sub/.cargo/config.toml",
+        "a.py",
+        "x.npmrc",
+        "web/node_modules/.bin/node",
+        "conftest.py",
+    ]
+    .map(TreePath::new);
+    let found = |rules: &[&str]| {
+        let rules: Vec<PathRule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        runner_takeovers(Names::Former, &paths, &rules)
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let all = [
+        "sitecustomize.py",
+        "sub/.cargo/config.toml",
+        "web/node_modules/.bin/node",
+    ];
+    assert_eq!(found(&["*", "*/"]), all);
+    assert_eq!(found(&["*", "*/", "sitecustomize.py"]), all[1..]);
+    let config = |index: usize| is_runner_config(Names::Former, &paths[index]);
+    assert!(config(5) && config(0) && !config(2));
+}
+
+#[test]
 fn rules_that_were_released_keep_their_names() {
     for rules in [
         Rules::One,

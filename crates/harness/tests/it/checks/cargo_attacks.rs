@@ -6,10 +6,12 @@ use crate::fixtures::project::Project;
 use crate::fixtures::rust::with_own_rust;
 use crate::house;
 
-const MANIFEST: &str = "[package]\nname = \"counting\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+pub const MANIFEST: &str =
+    "[package]\nname = \"counting\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
 const BUG: &str = "pub fn double(n: u32) -> u32 {\n    n\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {\n        assert_eq!(super::double(2), 4);\n    }\n}\n";
 const FIXED: &str = "pub fn double(n: u32) -> u32 {\n    2 * n\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn two() {\n        assert_eq!(super::double(2), 4);\n    }\n}\n";
-const OUTER: &str = "#[test]\nfn three() {\n    assert_eq!(counting::double(3), 6);\n}\n";
+pub const LOCK: &str = "version = 3\n\n[[package]]\nname = \"counting\"\nversion = \"0.1.0\"\n";
+pub const OUTER: &str = "#[test]\nfn three() {\n    assert_eq!(counting::double(3), 6);\n}\n";
 
 /// Unit tests and a test program; `--tests` leaves out doc tests, which would only take time.
 const CARGO: Project = Project {
@@ -18,10 +20,7 @@ const CARGO: Project = Project {
     extra: "",
     files: &[
         ("Cargo.toml", MANIFEST),
-        (
-            "Cargo.lock",
-            "version = 3\n\n[[package]]\nname = \"counting\"\nversion = \"0.1.0\"\n",
-        ),
+        ("Cargo.lock", LOCK),
         (".gitignore", "/target\n"),
         ("src/lib.rs", BUG),
         ("tests/outer.rs", OUTER),

@@ -4,6 +4,7 @@
 
 use cto_testkit::{Bundle, House, write};
 
+use crate::checks::cargo_attacks::{LOCK, MANIFEST, OUTER};
 use crate::checks::pytest_attacks::pytest_bin;
 use crate::fixtures::project::{FIXED, MORE, Project, TESTS, UNITTEST};
 use crate::fixtures::rust::with_own_rust;
@@ -162,8 +163,6 @@ fn pytest_skipped_or_expected_to_fail() {
     }
 }
 
-const MANIFEST: &str = "[package]\nname = \"counting\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
-const OUTER: &str = "#[test]\nfn three() {\n    assert_eq!(counting::double(3), 6);\n}\n";
 const INNER: &str = "#[test]\nfn nothing() {}\n";
 
 const CARGO_NEW: Project = Project {
@@ -172,10 +171,7 @@ const CARGO_NEW: Project = Project {
     extra: "",
     files: &[
         ("Cargo.toml", MANIFEST),
-        (
-            "Cargo.lock",
-            "version = 3\n\n[[package]]\nname = \"counting\"\nversion = \"0.1.0\"\n",
-        ),
+        ("Cargo.lock", LOCK),
         (".gitignore", "/target\n"),
         ("src/lib.rs", "// to do\n"),
         ("tests/outer.rs", OUTER),
