@@ -15,6 +15,7 @@ mod inside;
 mod owner;
 mod prepare;
 pub mod probe;
+mod pushes;
 mod spec;
 mod survivors;
 mod sys;

@@ -168,6 +168,9 @@ pub fn prepare(
     env: &BTreeMap<OsString, OsString>,
 ) -> Result<Ready, JailError> {
     let spec = order(&entry, plan, program, args, cwd, env);
+    let writable = spec.mounts.iter().filter(|mount| mount.writable);
+    let own = writable.map(|mount| mount.target.clone());
+    let own: Vec<PathBuf> = own.chain([PathBuf::from("/tmp")]).collect();
     let Entry {
         mut child,
         control: ours,
@@ -186,7 +189,7 @@ pub fn prepare(
     ours.set_read_timeout(None).map_err(JailError::Spawn)?;
     // From its first start of a program on, somebody must answer.
     let witness = match entered.listener {
-        Ok(listener) => Ok(Witness::start(listener).map_err(JailError::Spawn)?),
+        Ok(listener) => Ok(Witness::start(listener, own).map_err(JailError::Spawn)?),
         Err(reason) => Err(reason),
     };
     let child = child

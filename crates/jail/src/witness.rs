@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -17,6 +18,7 @@ use cto_core::run::attempt::{self, Deed, Log};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::pushes::{Child, Pushes, Told};
 use crate::sys::{self, Notice};
 
 /// Longest word that is read of a command line, and most of them.
@@ -32,12 +34,18 @@ pub struct Witness {
 }
 
 impl Witness {
-    pub fn start(listener: OwnedFd) -> io::Result<Self> {
+    /// `places`: directories that are the jail's own, as they are called inside.
+    pub fn start(listener: OwnedFd, places: Vec<PathBuf>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("witness".into())
-            .spawn(move || watch(listener.as_fd(), &told))?;
+            .spawn(move || {
+                let mut pushes = Pushes::into(places);
+                let mut log = watch(listener.as_fd(), &told, &mut pushes);
+                pushes.close(&mut log);
+                log
+            })?;
         Ok(Self {
             thread: Some(thread),
             stop,
@@ -63,7 +71,7 @@ impl Drop for Witness {
 }
 
 /// Until the last watched process is gone, which hangs the listener up.
-fn watch(listener: BorrowedFd<'_>, stop: &AtomicBool) -> Log {
+fn watch(listener: BorrowedFd<'_>, stop: &AtomicBool, pushes: &mut Pushes) -> Log {
     const LOOK_UP: Timespec = Timespec {
         tv_sec: 1,
         tv_nsec: 0,
@@ -85,7 +93,7 @@ fn watch(listener: BorrowedFd<'_>, stop: &AtomicBool) -> Log {
             // One that vanished meanwhile waits for nothing.
             if let Ok(notice) = sys::next_notice(listener) {
                 if !std::mem::take(&mut ours) {
-                    look(listener, &notice, &mut log);
+                    look(listener, &notice, &mut log, pushes);
                 }
                 let _ = sys::let_go_on(listener, notice.id);
             }
@@ -95,43 +103,91 @@ fn watch(listener: BorrowedFd<'_>, stop: &AtomicBool) -> Log {
     }
 }
 
-fn look(listener: BorrowedFd<'_>, notice: &Notice, log: &mut Log) {
+fn look(listener: BorrowedFd<'_>, notice: &Notice, log: &mut Log, pushes: &mut Pushes) {
     let memory = Memory(notice.pid);
     let [a, b, c, _, e, f] = notice.args;
+    let started = match notice.call {
+        libc::SYS_execve => Some((a, b)),
+        libc::SYS_execveat => Some((b, c)),
+        _ => None,
+    };
     let seen = match notice.call {
-        libc::SYS_execve => command(&memory, a, b),
-        libc::SYS_execveat => command(&memory, b, c),
         libc::SYS_connect => connection(&memory, a, b, c),
         libc::SYS_sendto => connection(&memory, a, e, f),
         libc::SYS_sendmsg | libc::SYS_sendmmsg => message(&memory, a, b),
-        _ => Ok(Seen::Nothing),
+        _ => match started {
+            Some((path, argv)) => command(&memory, path, argv, pushes),
+            None => Ok(Seen::Nothing),
+        },
     };
-    if matches!(seen, Ok(Seen::Nothing)) {
+    let told = match started {
+        Some((path, argv)) => pushes.start(memory.0, || child(&memory, path, argv)),
+        None => pushes.connect(memory.0),
+    };
+    if matches!(seen, Ok(Seen::Nothing)) && told == Told::Nothing {
         return;
     }
     // Only while it waits is the number still its own, and what was read its own words.
     if !sys::still_waits(listener, notice.id) {
         return;
     }
+    let own = match &seen {
+        Ok(Seen::OwnPush(words)) => Some(words.as_slice()),
+        _ => None,
+    };
+    pushes.believe(told, memory.0, own);
+    let mut saw = |deed, words: &[Vec<u8>]| {
+        log.saw(deed, &words.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    };
     match seen {
         Ok(Seen::Nothing) => {}
-        Ok(Seen::Deed(deed, words)) => {
-            log.saw(deed, &words.iter().map(Vec::as_slice).collect::<Vec<_>>())
-        }
+        Ok(Seen::OwnPush(words)) => saw(Deed::Push, &words),
+        Ok(Seen::Deed(deed, words)) => saw(deed, &words),
         // Also where there seems to be nothing to read: some memory is open to nobody but its owner
         // and the kernel.
         Ok(Seen::TooLong) | Err(_) => log.missed(),
     }
 }
 
+/// What a program would be for a push that starts it.
+fn child(memory: &Memory, path: u64, argv: u64) -> Child {
+    const WORDS: usize = 5;
+    let read = || -> io::Result<(Vec<u8>, Vec<Vec<u8>>)> {
+        let words = memory.pointers(argv, WORDS)?.into_iter();
+        let words: io::Result<Vec<Vec<u8>>> = words.map(|at| memory.text(at)).collect();
+        Ok((memory.text(path)?, words?))
+    };
+    let Ok((path, words)) = read() else {
+        return Child::Other;
+    };
+    let given: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    // To a transport git says a host, then a quoted path or a number.
+    let packs = matches!(
+        given.get(1..),
+        Some([
+            b"pack-objects",
+            b"--all-progress-implied",
+            b"--revs",
+            b"--stdout"
+        ])
+    );
+    match attempt::local_transport(&path, &given) {
+        Some(dir) => Child::Receiver(dir.to_vec()),
+        None if packs => Child::Packs,
+        None => Child::Other,
+    }
+}
+
 enum Seen {
     Nothing,
     Deed(Deed, Vec<Vec<u8>>),
+    /// A push of git's own, of which its child will tell where it goes.
+    OwnPush(Vec<Vec<u8>>),
     /// A command of the table with more words than are read.
     TooLong,
 }
 
-fn command(memory: &Memory, path: u64, argv: u64) -> io::Result<Seen> {
+fn command(memory: &Memory, path: u64, argv: u64, pushes: &Pushes) -> io::Result<Seen> {
     let path = memory.text(path)?;
     let first = match argv {
         0 => Vec::new(),
@@ -162,6 +218,13 @@ fn command(memory: &Memory, path: u64, argv: u64) -> io::Result<Seen> {
     let given: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     let caller: Vec<&[u8]> = caller.split(|b| *b == 0).take(MAX_WORDS).collect();
     match attempt::of_command(&path, &given, &caller) {
+        Some(Deed::Push) if attempt::is_own_push(&path, &given) => Ok(Seen::OwnPush(words)),
+        Some(Deed::Push) => {
+            let dir = attempt::received_in(&path, &given);
+            let inside = dir.is_some_and(|dir| pushes.is_inside(memory.0, dir));
+            let deed = if inside { Deed::PushInside } else { Deed::Push };
+            Ok(Seen::Deed(deed, words))
+        }
         Some(deed) => Ok(Seen::Deed(deed, words)),
         None if bytes > MAX_BYTES || pointers.len() >= MAX_WORDS => Ok(Seen::TooLong),
         None => Ok(Seen::Nothing),

@@ -195,7 +195,7 @@ pub fn is_own_lock(lock: LockMark, holds: Holds) -> bool {
     }
 }
 
-/// Was this run begun by us? A run is listed before there is anything in its directory, so an entry
+/// Was this run begun by us? Runs were listed before there was anything in their directory, so an entry
 /// without a name is believed only there.
 pub fn is_begun_here(entry: EntryMark, lock: LockMark, holds: Holds) -> bool {
     is_own_lock(lock, holds)

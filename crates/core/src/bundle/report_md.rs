@@ -39,6 +39,8 @@ pub enum Renderer {
     Five,
     /// Says how far green checks are believed, and names changed files of tests.
     Six,
+    /// Says what became of the repository meanwhile.
+    Seven,
 }
 
 impl Renderer {
@@ -49,8 +51,9 @@ impl Renderer {
         Self::Four,
         Self::Five,
         Self::Six,
+        Self::Seven,
     ];
-    pub const NEWEST: Self = Self::Six;
+    pub const NEWEST: Self = Self::Seven;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
@@ -60,6 +63,7 @@ impl Renderer {
             Self::Four => 4,
             Self::Five => 5,
             Self::Six => 6,
+            Self::Seven => 7,
         })
     }
 
@@ -72,11 +76,7 @@ impl Renderer {
 
     /// The first line; a verifier checks that it names the report's status.
     pub fn title(self, status: Status, case: &str) -> String {
-        match self {
-            Self::One | Self::Two | Self::Three | Self::Four | Self::Five | Self::Six => {
-                format!("# {}: {case}", status.as_str().to_uppercase())
-            }
-        }
+        format!("# {}: {case}", status.as_str().to_uppercase())
     }
 }
 
@@ -86,9 +86,7 @@ impl Renderer {
     pub fn page(self, report: &Report) -> Option<String> {
         match self {
             Self::One => None,
-            Self::Two | Self::Three | Self::Four | Self::Five | Self::Six => {
-                Some(self.render(report))
-            }
+            _ => Some(self.render(report)),
         }
     }
 
@@ -114,9 +112,7 @@ impl Renderer {
             Self::One | Self::Two => {
                 "Agent configuration the contract allows changing, so the engine was shown it:"
             }
-            Self::Three | Self::Four | Self::Five | Self::Six => {
-                "The engine was shown, although its name is of a kind that is hidden:"
-            }
+            _ => "The engine was shown, although its name is of a kind that is hidden:",
         }
     }
 }
@@ -244,6 +240,13 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
             writeln!(out, "- **Note:** {}", code(note))?;
         }
         writeln!(out)?;
+    }
+    if let Some(source) = report
+        .source
+        .as_ref()
+        .filter(|_| renderer.is_since(Renderer::Seven))
+    {
+        writeln!(out, "The repository that was copied: {}.\n", source.words())?;
     }
     for warning in &report.engine.warnings {
         writeln!(out, "**Warning:** {}.\n", code(warning))?;
@@ -471,31 +474,5 @@ fn code(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outside_text_cannot_leave_its_code_span() {
-        assert_eq!(code("a`\n# PASS"), "`a' # PASS`");
-        assert_eq!(
-            code("x\u{202e}txt.exe\u{2069}"),
-            "`x\u{fffd}txt.exe\u{fffd}`"
-        );
-    }
-
-    #[test]
-    fn the_title_names_the_status() {
-        assert_eq!(Renderer::One.title(Status::Blocked, "x"), "# BLOCKED: x");
-        assert_eq!(Renderer::Two.title(Status::Pass, "x"), "# PASS: x");
-        assert_eq!(Renderer::ALL.last(), Some(&Renderer::NEWEST));
-        assert_eq!(
-            Renderer::of(RendererNumber::default()),
-            Some(Renderer::One),
-            "a report that names none"
-        );
-        assert_eq!(
-            Renderer::of(RendererNumber(Renderer::NEWEST.number().0 + 1)),
-            None
-        );
-    }
-}
+#[path = "report_md_tests.rs"]
+mod tests;

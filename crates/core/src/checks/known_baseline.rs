@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::checks::runner_output::Heard;
 use crate::checks::test_ids::whole::Whole;
-use crate::checks::test_ids::{CommandTests, TestIdDocument, TestIds};
+use crate::checks::test_ids::{CommandTests, Runs, TestIdDocument, TestIds};
 use crate::checks::test_log::{self, FoundLog, LogReader, Section};
 use crate::containment::Containment;
 use crate::run::event::{BaselineRelied, Check, ProcessEnd, Toolchain};
@@ -77,6 +78,8 @@ impl BaselineParts {
 pub struct CommandBaseline {
     pub command: String,
     pub tests: TestIds,
+    #[serde(default, skip_serializing_if = "Runs::is_none")]
+    pub runs: Runs,
     /// What was heard of files and programs as a whole.
     #[serde(default, skip_serializing_if = "Whole::is_nothing")]
     pub whole: Whole,
@@ -126,6 +129,10 @@ pub fn may_be_kept(ids: &TestIdDocument) -> bool {
             .commands
             .iter()
             .any(|command| !command.baseline.is_empty())
+        && ids
+            .commands
+            .iter()
+            .all(|command| command.baseline_runs.unfinished.is_empty())
 }
 
 fn are_green(checks: &[Check]) -> bool {
@@ -151,6 +158,7 @@ impl KeptBaseline {
                 .map(|command| CommandBaseline {
                     command: command.command.clone(),
                     tests: command.baseline.clone(),
+                    runs: command.baseline_runs.clone(),
                     whole: command.baseline_whole.clone(),
                 })
                 .collect(),
@@ -178,7 +186,7 @@ impl KeptBaseline {
     }
 
     /// The comparison with what the verified tree named, command by command.
-    pub fn compared_with(&self, verified: Vec<(TestIds, Whole)>) -> TestIdDocument {
+    pub fn compared_with(&self, verified: Vec<Heard>) -> TestIdDocument {
         let mut verified = verified.into_iter();
         TestIdDocument {
             schema_version: 1,
@@ -189,17 +197,20 @@ impl KeptBaseline {
                 .commands
                 .iter()
                 .map(|named| {
-                    let (ids, whole) = verified.next().unwrap_or_default();
+                    let verified = verified.next().unwrap_or_default();
                     CommandTests {
                         command: named.command.clone(),
                         baseline: named.tests.clone(),
-                        verified: ids,
+                        verified: verified.ids,
+                        baseline_runs: named.runs.clone(),
+                        verified_runs: verified.runs,
                         baseline_whole: named.whole.clone(),
-                        verified_whole: whole,
+                        verified_whole: verified.whole,
                     }
                 })
                 .collect(),
             files: None,
+            runners: Vec::new(),
         }
     }
 

@@ -203,9 +203,17 @@ fn ids(names: &[&str]) -> TestIds {
     names.iter().map(|name| ((*name).to_owned(), one)).collect()
 }
 
+fn heard(names: &[&str]) -> Heard {
+    Heard {
+        ids: ids(names),
+        ..Heard::default()
+    }
+}
+
 fn ran(end: ProcessEnd, names: &[&str]) -> TestIdDocument {
     TestIdDocument {
         schema_version: 1,
+        runners: Vec::new(),
         runner: Runner::Pytest,
         baseline_not_run: None,
         baseline: vec![check(end)],
@@ -213,6 +221,8 @@ fn ran(end: ProcessEnd, names: &[&str]) -> TestIdDocument {
             command: "pytest".into(),
             baseline: ids(names),
             verified: TestIds::new(),
+            baseline_runs: Runs::default(),
+            verified_runs: Runs::default(),
             baseline_whole: Whole::default(),
             verified_whole: Whole::default(),
         }],
@@ -337,10 +347,10 @@ fn it_is_known_by_its_key_for_a_week() {
 
 #[test]
 fn it_is_compared_as_a_baseline_of_the_run_would_be() {
-    let found = kept().compared_with(vec![(ids(&["a", "b", "c"]), Whole::default())]);
-    assert!(found.is_about(&["pytest".to_owned()]));
+    let found = kept().compared_with(vec![heard(&["a", "b", "c"])]);
+    assert!(found.is_about(&["pytest".to_owned()], &[]));
     assert_eq!(found.compared(digest(""), &[]).missing_count, 0);
-    let found = kept().compared_with(vec![(ids(&["b"]), Whole::default())]);
+    let found = kept().compared_with(vec![heard(&["b"])]);
     assert_eq!(found.compared(digest(""), &[]).missing, ["a: not there"]);
     let found = kept().compared_with(Vec::new());
     assert_eq!(found.compared(digest(""), &[]).missing_count, 2);

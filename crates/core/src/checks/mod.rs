@@ -3,6 +3,7 @@
 //! - `control/` the must-fail control: what is added so that a runner must turn red, and did it?
 //! - `lacking.rs` which program a red command went without; `missing_module/` which module
 //! - `runner_output.rs` test names in the output of known runners
+//! - `runners/` which runner a command uses, what it reports, what makes it red
 //! - `known_baseline.rs` a baseline that ran before, and when it may be relied on
 //! - `loading/` the loading control: what is done to a changed file so that it fails when loaded
 //! - `names/` tests, configuration of runners, leftovers, by name
@@ -18,5 +19,6 @@ pub mod loading;
 pub mod missing_module;
 pub mod names;
 pub mod runner_output;
+pub mod runners;
 pub mod test_ids;
 pub mod test_log;

@@ -1,16 +1,14 @@
 //! Reads the ids of tests from the output of a test runner. Any bytes are accepted.
 //!
-//! Python names its tests in a file of their own (`test_names.py` of the harness writes it); cargo and
-//! node are read from their output. Reading is lenient where output is noisy: an honest run
+//! Python names its tests in a file of their own (`test_names.py` of the harness writes it); cargo is
+//! read from its output; what other runners report is read in `runners/report/`. Reading is lenient where output is noisy: an honest run
 //! would fail for each test that is not recognised.
 
 use std::collections::BTreeMap;
 
-use crate::checks::names::test_files::{self, Names};
 use crate::checks::test_ids::whole::{FileEnd, FileEnds, ProgramsHeard, Whole};
-use crate::checks::test_ids::{Outcome, TestIds};
+use crate::checks::test_ids::{Outcome, Runs, TestIds};
 use crate::task::contract::Runner;
-use crate::values::paths::TreePath;
 
 /// Longer names are cut; longer lines are not read as a runner's.
 const MAX_ID: usize = 400;
@@ -42,6 +40,8 @@ pub struct Heard {
     pub errored: BTreeMap<String, u64>,
     /// Names of some could not be written where they are heard.
     pub lost: bool,
+    /// Runs of runners that leave a mark and a report.
+    pub runs: Runs,
     /// Files and programs as a whole.
     pub whole: Whole,
 }
@@ -62,12 +62,8 @@ struct Found {
 struct Lines {
     line: Vec<u8>,
     too_long: bool,
-    /// Names of the suites around the next test, for node.
-    suites: Vec<String>,
     /// A test of cargo that was announced and whose outcome has not come yet.
     pending: Option<String>,
-    /// What follows only repeats.
-    done: bool,
 }
 
 impl RunnerOutput {
@@ -100,7 +96,7 @@ impl RunnerOutput {
             lines.end_line(self.runner, &mut self.found);
             lines.settle(&mut self.found);
         }
-        if matches!(self.runner, Runner::Unittest | Runner::Pytest) {
+        if self.runner.is_python() {
             witness
                 .split(|b| *b == b'\n')
                 .for_each(|line| self.found.witness(line));
@@ -123,6 +119,7 @@ impl RunnerOutput {
             ids: counted,
             errored,
             lost: false,
+            runs: Runs::default(),
             whole: Whole {
                 files,
                 programs: programs.finish(),
@@ -183,15 +180,13 @@ impl Found {
 impl Lines {
     fn end_line(&mut self, runner: Runner, found: &mut Found) {
         let bytes = std::mem::take(&mut self.line);
-        if std::mem::take(&mut self.too_long) || self.done {
+        if std::mem::take(&mut self.too_long) {
             return;
         }
         let text = String::from_utf8_lossy(&bytes);
         let line = text.trim_end_matches('\r');
-        match runner {
-            Runner::Cargo => self.cargo(line, found),
-            Runner::Node => self.node(line, found),
-            Runner::Unittest | Runner::Pytest => {}
+        if runner == Runner::Cargo {
+            self.cargo(line, found);
         }
     }
 
@@ -224,120 +219,6 @@ impl Lines {
             Some(outcome) => found.count(&name, outcome),
             None => self.pending = Some(name),
         }
-    }
-
-    fn node(&mut self, line: &str, found: &mut Found) {
-        if line.trim_end().ends_with("failing tests:") {
-            self.done = true;
-            return;
-        }
-        let text = line.trim_start_matches(' ');
-        let indent = line.len() - text.len();
-        let (depth, step) = match text.chars().next() {
-            Some('▶' | '✔' | '✖' | '﹣') => (indent / 2, spec(text)),
-            _ => (indent / 4, tap(text)),
-        };
-        match step {
-            NodeStep::Other => {}
-            NodeStep::Opens(name) => {
-                self.suites.truncate(depth);
-                self.suites.push(name);
-            }
-            NodeStep::Ends(name, outcome) => {
-                // A file that could not be loaded, or holds no test, is reported by its own path.
-                if is_node_file(&name, depth) {
-                    let end = match outcome {
-                        Outcome::Passed => FileEnd::NoTest,
-                        Outcome::Skipped => FileEnd::Skipped,
-                        Outcome::Failed | Outcome::Errored => FileEnd::NotLoaded,
-                    };
-                    return found.file(&name, end);
-                }
-                let around = self
-                    .suites
-                    .get(..depth.min(self.suites.len()))
-                    .unwrap_or_default();
-                let path: Vec<&str> = around
-                    .iter()
-                    .map(String::as_str)
-                    .chain([name.as_str()])
-                    .collect();
-                found.count(&path.join(" > "), outcome);
-            }
-        }
-    }
-}
-
-const NODE_FILES: [&str; 6] = ["js", "mjs", "cjs", "ts", "mts", "cts"];
-
-/// The whole path of a file, or, outside of any suite, one that only a test file has.
-fn is_node_file(name: &str, depth: usize) -> bool {
-    let script = name
-        .rsplit_once('.')
-        .is_some_and(|(_, end)| NODE_FILES.contains(&end));
-    let is_test = || {
-        let path = TreePath::new(name.as_bytes());
-        !name.contains(char::is_whitespace) && test_files::is_test_file(Names::Broad, &path)
-    };
-    script && (name.starts_with('/') || (depth == 0 && is_test()))
-}
-
-enum NodeStep {
-    Opens(String),
-    Ends(String, Outcome),
-    Other,
-}
-
-/// The TAP that node writes where its output is no terminal.
-fn tap(text: &str) -> NodeStep {
-    if let Some(name) = text.strip_prefix("# Subtest: ") {
-        return NodeStep::Opens(name.to_owned());
-    }
-    let (rest, good) = match (text.strip_prefix("ok "), text.strip_prefix("not ok ")) {
-        (Some(rest), _) => (rest, true),
-        (None, Some(rest)) => (rest, false),
-        (None, None) => return NodeStep::Other,
-    };
-    let Some((number, name)) = rest.split_once(" - ") else {
-        return NodeStep::Other;
-    };
-    if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
-        return NodeStep::Other;
-    }
-    // A `#` of the name itself is written `\#`.
-    for mark in [" # SKIP", " # TODO"] {
-        if let Some((name, _)) = name.split_once(mark) {
-            return NodeStep::Ends(name.to_owned(), Outcome::Skipped);
-        }
-    }
-    NodeStep::Ends(
-        name.to_owned(),
-        if good {
-            Outcome::Passed
-        } else {
-            Outcome::Failed
-        },
-    )
-}
-
-/// Its output for people.
-fn spec(text: &str) -> NodeStep {
-    let mut letters = text.chars();
-    let sign = letters.next();
-    let rest = letters.as_str().trim_start();
-    let name = rest
-        .rfind(" (")
-        .filter(|at| rest[*at..].contains("ms)"))
-        .map_or(rest, |at| &rest[..at])
-        .to_owned();
-    let todo = rest.contains(") # TODO");
-    match sign {
-        Some('▶') => NodeStep::Opens(name),
-        Some('﹣') => NodeStep::Ends(name, Outcome::Skipped),
-        Some('✔' | '✖') if todo => NodeStep::Ends(name, Outcome::Skipped),
-        Some('✔') => NodeStep::Ends(name, Outcome::Passed),
-        Some('✖') => NodeStep::Ends(name, Outcome::Failed),
-        _ => NodeStep::Other,
     }
 }
 

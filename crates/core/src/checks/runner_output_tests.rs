@@ -89,23 +89,6 @@ fn nextest_names_its_tests_once() {
 }
 
 #[test]
-fn node_in_both_its_voices() {
-    let tap = "TAP version 13\n# noise\n# Subtest: top\nok 1 - top\n  ---\n  ...\n# Subtest: later\nnot ok 2 - later # TODO\n# Subtest: off\nok 3 - off # SKIP why\n# Subtest: suite\n    # Subtest: inner\n    ok 1 - inner\n    # Subtest: deep\n        # Subtest: x\n        not ok 1 - x\n        1..1\n    not ok 2 - deep\n    1..2\nnot ok 4 - suite\n# Subtest: /workspace/c.test.mjs\nok 5 - /workspace/c.test.mjs\nok nonsense\n1..5\n# tests 4\n";
-    let spec = "noise\n✔ top (0.8ms)\n✖ later (0.2ms) # TODO\n  Error: x\n﹣ off (0.1ms) # SKIP\n▶ suite\n  ✔ inner (0.1ms)\n  ▶ deep\n    ✖ x (0.1ms)\n  ✖ deep (0.9ms)\n✖ suite (1.6ms)\n✔ /workspace/c.test.mjs (75.0ms)\nℹ tests 4\n\n✖ failing tests:\n\ntest at a.mjs:1:1\n✖ x (0.1ms)\n";
-    let want = [
-        row("later", 0, 0, 1),
-        row("off", 0, 0, 1),
-        row("suite", 0, 1, 0),
-        row("suite > deep", 0, 1, 0),
-        row("suite > deep > x", 0, 1, 0),
-        row("suite > inner", 1, 0, 0),
-        row("top", 1, 0, 0),
-    ];
-    assert_eq!(read(Runner::Node, tap, "", ""), want);
-    assert_eq!(read(Runner::Node, spec, "", ""), want);
-}
-
-#[test]
 fn python_by_its_witness() {
     let witness = "passed\tt.T.test_a\nfailed\tt.py::test_p[1]\npassed\tt.py::test_p[1]\npassed\tt.py::test_p[<0x7f>]\nskipped\tt.py::test_s\nfailed\tunittest.loader._FailedTest.t\nodd line\nother\tx\npassed\t\n";
     for runner in [Runner::Unittest, Runner::Pytest] {
@@ -146,8 +129,7 @@ fn runners() -> impl Strategy<Value = Runner> {
     prop_oneof![
         Just(Runner::Unittest),
         Just(Runner::Pytest),
-        Just(Runner::Cargo),
-        Just(Runner::Node)
+        Just(Runner::Cargo)
     ]
 }
 
@@ -200,15 +182,6 @@ fn files_are_heard_as_a_whole() {
         ("test_d.py", FileEnd::Skipped),
         ("tests.test_b", FileEnd::NotLoaded),
         ("tests/test_c.py", FileEnd::NotLoaded),
-    ];
-    let want: FileEnds = want.map(|(name, end)| (name.to_owned(), end)).into();
-    assert_eq!(found, want);
-    let node = "# Subtest: /w/app.test.mjs\nok 1 - /w/app.test.mjs\nnot ok 2 - /w/b.test.mjs\nok 3 - lib.js\nok 4 - test/c.js\nok 5 - reads a.test.js\n";
-    let found = whole(Runner::Node, node, "", "").files;
-    let want = [
-        ("/w/app.test.mjs", FileEnd::NoTest),
-        ("/w/b.test.mjs", FileEnd::NotLoaded),
-        ("test/c.js", FileEnd::NoTest),
     ];
     let want: FileEnds = want.map(|(name, end)| (name.to_owned(), end)).into();
     assert_eq!(found, want);

@@ -21,6 +21,7 @@ fn check(kind: CheckKind, code: u8) -> Check {
 
 fn done() -> VerificationCompleted {
     let control = ControlRun::Ran {
+        heard: Vec::new(),
         checks: vec![check(CheckKind::Visible, 1)],
         failures_added: None,
         failures_reported: None,

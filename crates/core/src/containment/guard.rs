@@ -172,6 +172,54 @@ impl Scope<'_> {
     }
 }
 
+/// What protects the files of hidden checks while the last of these commands runs, after the others did. What is
+/// checked can change none of them. Only a command that names a file and takes it away itself, so that what it checks
+/// cannot read it either, has it as it is, and so have those after it.
+pub fn guard_hidden<'a>(
+    commands: &[String],
+    files: impl Iterator<Item = (&'a TreePath, &'a [u8])>,
+) -> Guard {
+    let mut guard = Guard::default();
+    let mut open = BTreeSet::new();
+    for (path, bytes) in files {
+        if commands.iter().any(|c| takes_away(c, path, bytes)) {
+            continue;
+        }
+        open.extend(masks::directories(path.as_bytes()).map(TreePath::new));
+        guard.read_only.push(path.clone());
+    }
+    guard.open = open.into_iter().collect();
+    guard
+}
+
+/// Does this command remove the file, or start it so that it removes itself?
+fn takes_away(command: &str, path: &TreePath, bytes: &[u8]) -> bool {
+    const OF_ITSELF: [&str; 12] = [
+        "os.remove(__file__",
+        "os.unlink(__file__",
+        "Path(__file__).unlink(",
+        "rmSync(__filename",
+        "unlinkSync(__filename",
+        "rmSync(import.meta.filename",
+        "File.delete(__FILE__",
+        "unlink(__FILE__",
+        "rm \"$0\"",
+        "rm -f \"$0\"",
+        "rm -- \"$0\"",
+        "rm -f -- \"$0\"",
+    ];
+    let path = path.to_string();
+    let signs = |c: char| c.is_whitespace() || ";&|()\"'".contains(c);
+    let words: Vec<&str> = command.split(signs).collect();
+    let is_named = |word: &&str| word.trim_start_matches("./") == path;
+    let removes = words
+        .iter()
+        .position(|word| ["rm", "unlink"].contains(word));
+    let by_command = removes.is_some_and(|at| words[at..].iter().any(is_named));
+    let text = String::from_utf8_lossy(bytes);
+    by_command || words.iter().any(is_named) && OF_ITSELF.iter().any(|words| text.contains(words))
+}
+
 #[cfg(test)]
 #[path = "guard_tests.rs"]
 mod tests;

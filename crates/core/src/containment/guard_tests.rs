@@ -216,3 +216,50 @@ proptest! {
         prop_assert_eq!(sorted, guard.open, "parents come before children");
     }
 }
+
+/// What a hidden command may take away, and what nobody may change.
+#[test]
+fn hidden_files_are_read_only_but_for_whoever_takes_them_away() {
+    let files = [
+        ("plain.sh", "exit 0"),
+        ("own.py", "import os\nos.remove(__file__)\n"),
+        ("own.cjs", "fs.rmSync(__filename);"),
+        ("own.sh", "rm -- \"$0\"\n"),
+        ("sub/deep/data.txt", "rm plain.sh"),
+    ]
+    .map(|(path, text)| (TreePath::new(path), text));
+    let closed = |commands: &[&str]| -> Vec<String> {
+        let commands: Vec<String> = commands.iter().map(|it| (*it).to_owned()).collect();
+        let files = files.iter().map(|(path, text)| (path, text.as_bytes()));
+        let guard = guard_hidden(&commands, files);
+        assert_eq!(guard.open, ["sub", "sub/deep"].map(TreePath::new));
+        guard.read_only.iter().map(ToString::to_string).collect()
+    };
+    let all = [
+        "plain.sh",
+        "own.py",
+        "own.cjs",
+        "own.sh",
+        "sub/deep/data.txt",
+    ];
+    for (commands, taken) in [
+        (&["sh plain.sh"][..], &[][..]),
+        (
+            &["check=$(cat plain.sh) && rm plain.sh && eval \"$check\""],
+            &["plain.sh"],
+        ),
+        (&["rm -f ./plain.sh; true"], &["plain.sh"]),
+        (&["sh plain.sh; rm other"], &[]),
+        (&["cat plain.sh; rm plain.sh.old"], &[]),
+        (&["python3 -I own.py"], &["own.py"]),
+        (&["node ./own.cjs", "true"], &["own.cjs"]),
+        (&["sh own.sh", "python3 own.py"], &["own.py", "own.sh"]),
+        // It does so only where it is started.
+        (&["sh plain.sh own"], &[]),
+    ] {
+        let want: Vec<&str> = (all.into_iter())
+            .filter(|path| !taken.contains(path))
+            .collect();
+        assert_eq!(closed(commands), want, "{commands:?}");
+    }
+}

@@ -41,6 +41,9 @@ pub enum ControlRun {
         failures_added: Option<u64>,
         /// The count the runner reported. It can turn a pass into a failure, never the reverse.
         failures_reported: Option<u64>,
+        /// What was heard of each command there, since rules 7.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        heard: Vec<ControlHeard>,
     },
     CouldNotRun {
         reason: String,
@@ -48,6 +51,15 @@ pub enum ControlRun {
     None {
         reason: String,
     },
+}
+
+/// One command in the must-fail control.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ControlHeard {
+    /// Its runner named tests.
+    pub named: bool,
+    /// Every runner that leaves a mark left its report as well: the kit knows them.
+    pub reported: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +108,9 @@ pub struct VerificationCompleted {
     /// Commands that ran while an environment was changed by its owner, and were run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_counted: Vec<NotCounted>,
+    /// Commands that use other runners, or use them otherwise, because of what changed in the tree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recognised_otherwise: Vec<String>,
     /// Modules that red commands did not find, and that the change asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_modules: Vec<MissingModules>,
@@ -126,6 +141,7 @@ impl VerificationCompleted {
             tests: None,
             environment_notes: Vec::new(),
             not_counted: Vec::new(),
+            recognised_otherwise: Vec::new(),
             missing_modules: Vec::new(),
             loading: None,
             blockers: Vec::new(),
@@ -153,6 +169,18 @@ pub struct TestsCompared {
     pub missing_count: u64,
     /// The first tests of the baseline that did not run again, each with what became of it.
     pub missing: Vec<String>,
+    /// No runner that reports was heard, neither on the baseline nor on the verified tree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_heard: bool,
+    /// Runs of runners that did not come to their end, where those of the baseline did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
+    /// Those that did not on the baseline either, with the number of their command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished_before_too: Vec<(usize, String)>,
+    /// Numbers of commands of whose known runner no test passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub none_passed: Vec<usize>,
     /// How many did not run again as the contract lets them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub changed_count: u64,

@@ -13,6 +13,7 @@ pub use crate::task::document::{ContractDocument, InvalidContract, SealedContrac
 pub use crate::task::lane::{Lane, ModelPair};
 pub use crate::task::limits::{LimitChanges, Limits};
 pub use crate::task::reasons::Reasons;
+pub use crate::task::runner::{Recognised, Runner};
 use crate::task::source::Source;
 pub use crate::task::stage::{MutationMode, Stage};
 use crate::values::digest::Digest;
@@ -73,15 +74,6 @@ impl Action {
     ];
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Runner {
-    Unittest,
-    Pytest,
-    Cargo,
-    Node,
-}
-
 /// The must-fail control: proof that the verification could have been red.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -138,6 +130,9 @@ pub struct Contract {
     pub approval_policy: String,
     pub verification_commands: Vec<String>,
     pub verification_control: Control,
+    /// What the commands were recognised to use on the baseline, in their order; absent where no runner is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recognised: Vec<Recognised>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_test_rationale: Option<String>,
     /// What was said ahead about how far green checks must be believed.
@@ -210,6 +205,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         approval_policy: case.approval_policy,
         verification_commands: case.verification_commands,
         verification_control: control,
+        recognised: Vec::new(),
         no_test_rationale: case.no_test_rationale,
         reasons,
         trace: with.trace,
@@ -245,23 +241,11 @@ fn control(case: &CaseFile, patch: Option<Digest>) -> Control {
         (None, _) => case
             .verification_commands
             .first()
-            .and_then(|command| infer_runner(command))
+            .and_then(|command| Runner::of_plain(command))
             .map_or_else(
                 || Control::None("no control is known for this command".into()),
                 Control::Runner,
             ),
-    }
-}
-
-/// The runner a plain command obviously uses.
-pub(super) fn infer_runner(command: &str) -> Option<Runner> {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    match words.as_slice() {
-        ["python3" | "python", "-m", "unittest", ..] => Some(Runner::Unittest),
-        ["pytest", ..] | ["python3" | "python", "-m", "pytest", ..] => Some(Runner::Pytest),
-        ["cargo", "test" | "nextest", ..] => Some(Runner::Cargo),
-        ["node", "--test", ..] => Some(Runner::Node),
-        _ => None,
     }
 }
 
@@ -454,7 +438,7 @@ rollback = "discard the copy"
             ("grep -q x y", None),
             ("make test", None),
         ] {
-            assert_eq!(infer_runner(command), want, "{command}");
+            assert_eq!(Runner::of_plain(command), want, "{command}");
         }
         assert_eq!(
             sample().verification_control,

@@ -2,8 +2,8 @@
 //!
 //! - `case_file.rs` `case.toml`, parsed once, every error with line and column; `typed.rs` a task without one
 //! - `contract.rs` the resolved contract, `lane.rs` who does it; `document.rs` its bytes and two digests
-//! - `stage.rs` stages and modes; `program.rs` a program that a command names
-//! - `limits.rs` limits of a run; `reasons.rs` what is said ahead about checks, `tests_may_change.rs` about tests; `source.rs` the repository a try copies, looked at twice
+//! - `stage.rs` stages and modes; `program.rs` a program that a command names; `runner.rs` the runner of tests in it
+//! - `limits.rs` limits of a run; `reasons.rs` what is said ahead about checks, `tests_may_change.rs` about tests; `source/` the repository a try copies, looked at twice
 //!
 //! Imports: values, workspace, containment. Imported by the rooms above it.
 
@@ -14,6 +14,7 @@ pub mod lane;
 pub mod limits;
 pub mod program;
 pub mod reasons;
+pub mod runner;
 pub mod source;
 pub mod stage;
 pub mod tests_may_change;

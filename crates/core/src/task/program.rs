@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::task::contract::infer_runner;
+use crate::task::runner::Runner;
 use crate::values::digest::Digest;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -92,7 +92,7 @@ fn version(name: &str) -> Option<&str> {
 /// Is a runner of tests all that a command starts? Nothing of a shell stands beside it.
 pub fn is_plain_runner(command: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:,@+".contains(c);
-    let known = infer_runner(command).is_some() || command.starts_with("go test");
+    let known = Runner::of_plain(command).is_some() || command.starts_with("go test");
     known && command.chars().all(plain)
 }
 

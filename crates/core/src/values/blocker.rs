@@ -211,7 +211,7 @@ blockers! {
         "see containment.json; treat the host as compromised";
     VerificationUntrusted "verification_untrusted" VerificationCompleted Fail
         "the checks passed, but they are not proof: they also passed where they must fail, or some did not run as agreed"
-        "read what test.log says of the control; where failing tests found no place, --control FILE gives a patch instead, where the task takes tests away, --changed-test ID names them, and else the changed code may end or patch its runner";
+        "read what test.log says of the control; where failing tests found no place, --control FILE gives a patch instead, where another runner is meant, --runner NAME says which, where the task takes tests away, --changed-test ID names them, and else the changed code may end or patch its runner";
     VerificationUnproven "verification_unproven" VerificationCompleted Blocked
         "the checks passed, but nothing shows that they could have failed"
         "give a patch that must turn them red (--control FILE) or a command that fails when the change is wrong; --accept-unproven REASON says why this is enough";

@@ -9,6 +9,7 @@ use crate::containment::{Containment, ContainmentReport};
 use crate::gate::{GateResult, GateVerdict};
 use crate::run::event::{Origin, Toolchain};
 use crate::run::facts::{ApprovalFact, Facts, Folded};
+use crate::run::judge::judges_source;
 use crate::run::rules::Rules;
 use crate::task::program::{BoundProgram, ProgramPlace};
 use crate::task::source::CopiedRepo;
@@ -314,6 +315,7 @@ impl Verifier<'_> {
         let source = contract.and_then(|contract| contract.source.as_ref());
         let repository = contract.and_then(|contract| contract.lane.repository.as_ref());
         let shown = self.found.files.contains_key(bundle::SOURCE);
+        let mut meanwhile = None;
         match (source, shown) {
             (None, false) => {}
             (None, true) => self.problem(
@@ -333,10 +335,19 @@ impl Verifier<'_> {
                 let baseline = facts.diff.as_ref().map(|diff| diff.baseline_tree.as_str());
                 let started = process_started(facts);
                 let named = (source, repository);
-                for what in copied.contradictions(named, &facts.findings, started, baseline) {
+                let label = contract.map(|contract| contract.label).unwrap_or_default();
+                let judged = Rules::of(facts.rules)
+                    .and_then(|rules| judges_source(rules, label, &documents.containment));
+                let findings = &facts.findings;
+                for what in copied.contradictions(named, findings, judged, started, baseline) {
                     self.problem("judgement", bundle::SOURCE, what);
                 }
+                meanwhile = judged.map(|_| copied.meanwhile());
             }
+        }
+        if documents.report.source != meanwhile {
+            let message = "source is not what the evidence says";
+            self.problem("report", bundle::REPORT, message);
         }
     }
 }

@@ -111,6 +111,10 @@ mod tests {
                 not_seen: None,
                 missing_count: 0,
                 missing: Vec::new(),
+                not_heard: false,
+                unfinished: Vec::new(),
+                unfinished_before_too: Vec::new(),
+                none_passed: Vec::new(),
                 changed_count: 0,
                 changed: Vec::new(),
                 renamed: Vec::new(),
@@ -129,11 +133,13 @@ mod tests {
                     let want = match rules {
                         Rules::One | Rules::Two | Rules::Three => Some("do not know"),
                         Rules::Four => None,
-                        Rules::Five | Rules::Six if label != Some(Label::Try) => Some("is no try"),
-                        Rules::Five | Rules::Six if containment == Without => {
+                        Rules::Five | Rules::Six | Rules::Seven if label != Some(Label::Try) => {
+                            Some("is no try")
+                        }
+                        Rules::Five | Rules::Six | Rules::Seven if containment == Without => {
                             Some("without a jail")
                         }
-                        Rules::Five | Rules::Six => None,
+                        Rules::Five | Rules::Six | Rules::Seven => None,
                     };
                     let fits = match (what, want) {
                         (Some(what), Some(want)) => what.contains(want),

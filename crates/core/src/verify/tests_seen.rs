@@ -7,11 +7,13 @@ use super::{Documents, Verifier};
 use crate::bundle;
 use crate::checks::known_baseline::KeptBaseline;
 use crate::checks::names::test_files::{self, Names};
+use crate::checks::runner_output::Heard;
 use crate::checks::test_ids::TestIdDocument;
 use crate::checks::test_log;
 use crate::run::event::VerificationCompleted;
 use crate::run::facts::Folded;
 use crate::run::rules::Rules;
+use crate::task::contract::Contract;
 use crate::values::paths::TreePath;
 
 impl Verifier<'_> {
@@ -90,10 +92,12 @@ impl Verifier<'_> {
         };
         let contract = documents.contract.valid();
         let commands = contract.map(|contract| contract.verification_commands.as_slice());
+        let recognised = contract.map(|contract| contract.recognised.as_slice());
         let may_change = contract.map(|contract| contract.reasons.tests_may_change.as_slice());
         let fits = ids.compared(found, may_change.unwrap_or_default()) == *told
-            && ids.is_about(commands.unwrap_or_default())
+            && ids.is_about(commands.unwrap_or_default(), recognised.unwrap_or_default())
             && files_fit(rules, &ids, folded)
+            && contract.is_none_or(|contract| runners_fit(rules, &ids, contract))
             && compared_with(&ids, done, relied);
         if !fits {
             self.problem(
@@ -117,6 +121,14 @@ fn files_fit(rules: Rules, ids: &TestIdDocument, folded: &Folded) -> bool {
         .all(|file| file.changed == changed.contains(&file.path))
 }
 
+/// Since rules 7 each command has the runners that the contract says it uses.
+fn runners_fit(rules: Rules, ids: &TestIdDocument, contract: &Contract) -> bool {
+    match rules < Rules::Seven {
+        true => ids.runners.is_empty(),
+        false => ids.runners == contract.runners_of_commands(),
+    }
+}
+
 /// Are these ids beside those of the baseline that ran, or of the one that was relied on?
 fn compared_with(
     ids: &TestIdDocument,
@@ -126,13 +138,19 @@ fn compared_with(
     match relied {
         None => done.relied.is_none() && ids.baseline == done.baseline_checks,
         Some(kept) => {
-            let verified = ids.commands.iter().map(|command| {
-                let whole = command.verified_whole.clone();
-                (command.verified.clone(), whole)
+            let verified = ids.commands.iter().map(|command| Heard {
+                ids: command.verified.clone(),
+                whole: command.verified_whole.clone(),
+                runs: command.verified_runs.clone(),
+                ..Heard::default()
             });
-            let files = ids.files.clone();
+            let (files, runners) = (ids.files.clone(), ids.runners.clone());
             let made = kept.compared_with(verified.collect());
-            TestIdDocument { files, ..made } == *ids
+            TestIdDocument {
+                files,
+                runners,
+                ..made
+            } == *ids
         }
     }
 }

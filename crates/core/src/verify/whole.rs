@@ -100,7 +100,7 @@ impl Verifier<'_> {
     fn asked_since_2(&mut self, rules: Rules, check: &str, artifact: &str, what: String) {
         match rules {
             Rules::One => self.not_re_derived(check, artifact, what),
-            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six => {
+            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six | Rules::Seven => {
                 self.problem(check, artifact, what)
             }
         }
@@ -158,12 +158,18 @@ impl Verifier<'_> {
         }
         let message = format!("was signed at {signed}, and here it is only {now}");
         match rules {
-            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six
+            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six | Rules::Seven
                 if !times.is_own_clock =>
             {
                 self.unknown("freshness", bundle::ATTESTATION, message);
             }
-            Rules::One | Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six => {
+            Rules::One
+            | Rules::Two
+            | Rules::Three
+            | Rules::Four
+            | Rules::Five
+            | Rules::Six
+            | Rules::Seven => {
                 self.not_re_derived("freshness", bundle::ATTESTATION, message);
             }
         }
@@ -357,7 +363,7 @@ fn wrong_finish(rules: Rules, report: &Report, times: Times) -> Option<String> {
     let finished = report.run_finished_at;
     let fits = match rules {
         Rules::One => finished >= last && finished <= signed,
-        Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six => {
+        Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six | Rules::Seven => {
             finished == report::finish(report.run_started_at, last) && finished <= signed
         }
     };

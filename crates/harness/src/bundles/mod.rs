@@ -2,12 +2,14 @@
 //!
 //! - `runs_root.rs` the directory of all runs; `reader.rs` documents of one; `index/` all of them,
 //!   searchable
+//! - `log_tail.rs` the end of a log of any length
 //! - `verifier.rs` the files a verifier asks for; `pack.rs` a bundle as one file
 //! - `prune.rs` deleting by a rule
 //!
 //! Imports host and evidence. Imported by records, run, proof and cli.
 
 pub mod index;
+pub mod log_tail;
 pub mod pack;
 pub mod prune;
 pub mod reader;

@@ -30,6 +30,7 @@ const PLACES: &[(&str, Group)] = &[
     ("verify", Group::Everyday),
     ("doctor", Group::Everyday),
     ("runs", Group::Evidence),
+    ("log", Group::Evidence),
     ("diff", Group::Evidence),
     ("replay", Group::Evidence),
     ("bundle", Group::Evidence),

@@ -31,6 +31,7 @@ use crate::doubles;
 use crate::evidence::keys::KeyStore;
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
+use crate::screen::ascii;
 use crate::screen::output::{Color, Output};
 use crate::supervise::Entrance;
 
@@ -85,6 +86,8 @@ enum Command {
     Apply(work::apply::Args),
     /// Show what happened in a run
     Show(evidence::show::Args),
+    /// Show the last lines of what a check or the engine printed
+    Log(evidence::log::Args),
     /// Re-check an evidence bundle: files, digests, signature, and that its verdict follows from
     /// its evidence
     Verify(evidence::verify::Args),
@@ -243,6 +246,8 @@ pub fn main() -> ExitCode {
         // Before anything could start a thread.
         cto_jail::enter_main();
     }
+    let env = Env::of_process();
+    ascii::settle(&env);
     let argv: Vec<OsString> = std::env::args_os().collect();
     // Its environment may hold keys from the first line on. Doubles play engines, which hold none.
     let dumps = match argv.get(1).and_then(|arg| arg.to_str()) {
@@ -277,7 +282,7 @@ pub fn main() -> ExitCode {
         _ => {}
     }
     let mut context = Context {
-        env: Env::of_process(),
+        env,
         output: Output::new(
             global.json,
             parse::shown_program,
@@ -373,6 +378,7 @@ fn dispatch(
         Command::Try(args) => work::try_run::run(context, *args),
         Command::Apply(args) => work::apply::run(context, &args),
         Command::Show(args) => evidence::show::run(context, &args),
+        Command::Log(args) => evidence::log::run(context, &args),
         Command::Verify(args) => evidence::verify::run(context, &args),
         Command::Bundle(args) => evidence::bundle::run(context, &args),
         Command::Keys(args) => evidence::keys::run(context, args),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::error::{Error, ErrorKind};
 use clap::{Args, FromArgMatches, ValueEnum};
+use serde_json::json;
 
 use super::{Cli, Command, Global, command_tree, old_names};
 use crate::cli::work::exec;
@@ -133,11 +134,30 @@ impl Early {
 
     /// Help and version are what was asked for; everything else is a usage error.
     fn answer(&self, error: &Error) -> u8 {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !self.output.json
+        {
+            self.output
+                .note(error.render().ansi().to_string().trim_end());
+            return to_failure(error).exit_code();
+        }
         if error.use_stderr() {
             return self.fail(to_failure(error));
         }
-        self.output
-            .line(error.render().ansi().to_string().trim_end());
+        if self.output.json {
+            let command = match error.kind() {
+                ErrorKind::DisplayVersion => "version",
+                _ => "help",
+            };
+            let text = error.render().to_string();
+            let document =
+                json!({"schema_version": 1, "command": command, "text": text.trim_end()});
+            if let Err(failure) = self.output.document(&document) {
+                return self.fail(failure);
+            }
+        } else {
+            self.output
+                .line(error.render().ansi().to_string().trim_end());
+        }
         match self.output.check_arrival() {
             Ok(()) => 0,
             Err(failure) => self.fail(failure),

@@ -227,6 +227,21 @@ impl OpenEntry {
     }
 }
 
+/// Takes a new run and lists it, in this order: a recovery beside us closes whatever is listed and not held. Until
+/// the lock names us the directory bears no mark of ours, and from then on it is held.
+pub fn hold_and_list(
+    home: &Home,
+    dir: &Path,
+    run_id: &RunId,
+) -> io::Result<Option<(RunLock, OpenEntry)>> {
+    let Some(lock) = RunLock::take(dir)? else {
+        return Ok(None);
+    };
+    let entry = OpenEntry::of(home, run_id);
+    entry.make()?;
+    Ok(Some((lock, entry)))
+}
+
 /// Has a writer of this run not let go of it yet?
 pub fn is_held(dir: &Path) -> bool {
     File::open(dir.join(bundle::LOCK)).is_ok_and(|file| is_locked(&file))
@@ -256,6 +271,65 @@ mod tests {
         assert_eq!(liveness(dir.path()), Liveness::Interrupted);
         std::fs::write(dir.path().join(bundle::REPORT), "{}").unwrap();
         assert_eq!(liveness(dir.path()), Liveness::Sealed);
+    }
+
+    fn home_with(run_id: &RunId) -> (tempfile::TempDir, Home, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let home = Home {
+            root: place.path().to_owned(),
+            runs: place.path().join("runs"),
+        };
+        let dir = home.runs.join(run_id.as_str());
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::create_dir_all(home.open_runs()).unwrap();
+        (place, home, dir)
+    }
+
+    #[test]
+    fn a_run_that_cannot_be_listed_was_held_before() {
+        let run_id: RunId = "20260101T000000Z-quick-aaaaaaaa".parse().unwrap();
+        let (_place, home, dir) = home_with(&run_id);
+        std::fs::write(home.open_runs().join(run_id.as_str()), "theirs\n").unwrap();
+        assert!(hold_and_list(&home, &dir, &run_id).is_err());
+        assert_eq!(lock_mark(&dir), LockMark::Ours);
+    }
+
+    /// Beside a recovery that looks again and again, no run is lost to it.
+    #[test]
+    fn what_is_listed_is_held() {
+        const RUNS: usize = 300;
+        let run = |number: usize| -> RunId {
+            let id = format!("20260101T000000Z-quick-{number:08}");
+            id.parse().unwrap()
+        };
+        let (_place, home, _) = home_with(&run(0));
+        let ready = std::sync::Barrier::new(2);
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let mut held = Vec::new();
+        std::thread::scope(|scope| {
+            let recovery = scope.spawn(|| {
+                ready.wait();
+                let mut taken = Vec::new();
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    let names = std::fs::read_dir(home.open_runs()).unwrap().flatten();
+                    for run_id in names.filter_map(|it| it.file_name().to_str()?.parse().ok()) {
+                        let dir = home.runs.join(RunId::as_str(&run_id));
+                        let begun = OpenEntry::of(&home, &run_id).is_begun_here(&dir);
+                        taken.extend(begun.then(|| RunLock::take(&dir).unwrap()).flatten());
+                    }
+                }
+                taken.len()
+            });
+            ready.wait();
+            for run_id in (0..RUNS).map(run) {
+                let dir = home.runs.join(run_id.as_str());
+                std::fs::create_dir_all(&dir).unwrap();
+                held.push(hold_and_list(&home, &dir, &run_id).unwrap());
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(recovery.join().unwrap(), 0, "taken by a recovery");
+        });
+        assert!(held.iter().all(Option::is_some));
     }
 
     #[test]

@@ -164,11 +164,7 @@ impl OpenBundle {
     /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
     pub fn open(home: &Home, dir: PathBuf, opening: Opening) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
-        // Listed before there is anything in it: recovery closes what is listed, and nothing that
-        // bears no mark of ours.
-        let open_entry = OpenEntry::of(home, &opening.identity.run_id);
-        open_entry.make().map_err(failed)?;
-        let lock = RunLock::take(&dir)
+        let (lock, open_entry) = lock::hold_and_list(home, &dir, &opening.identity.run_id)
             .map_err(failed)?
             .ok_or(EvidenceError::Live)?;
         let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;

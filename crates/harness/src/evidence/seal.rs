@@ -19,7 +19,9 @@ use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::run::event::{Event, RunCompleted};
 use cto_core::run::judge::{self, Judgement};
 use cto_core::run::order::State;
+use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::task::source::{CopiedRepo, Meanwhile};
 use cto_core::values::blocker::Finding;
 use cto_core::values::blocker::{Blocker, Code};
 use cto_core::values::digest::Digest;
@@ -92,9 +94,29 @@ impl OpenBundle {
                 late,
                 relies_on: self.relies_on.clone(),
                 timings,
+                source: self.source_meanwhile(),
             },
         );
         self.commit(report)
+    }
+
+    /// What `source.json` says of the repository, where the rules of the run let it say so.
+    fn source_meanwhile(&self) -> Option<Meanwhile> {
+        let rules = Rules::of(self.folded.facts.rules)?;
+        let found = files::read_limited(&self.dir.join(bundle::SOURCE), 64 << 20).ok();
+        let copied: CopiedRepo = cto_core::values::json::read(&found?).ok()?;
+        (rules >= Rules::Seven).then(|| copied.meanwhile())
+    }
+
+    /// What contained the run, as far as it went.
+    pub fn containment(&self) -> ContainmentReport {
+        let facts = &self.folded.facts;
+        ContainmentReport::summarise(
+            facts.containment.unwrap_or(Containment::None),
+            facts.guard.as_ref(),
+            self.processes.clone(),
+            facts.engine_events.contains(&EventType::EngineStarted),
+        )
     }
 
     fn judgement(&self) -> Judgement {
@@ -152,18 +174,7 @@ impl OpenBundle {
 
     /// Every artifact exists in every bundle; those a run never reached say so.
     fn complete_artifacts(&mut self) -> Vec<Finding> {
-        let started = self
-            .folded
-            .facts
-            .engine_events
-            .contains(&EventType::EngineStarted);
-        let containment = cto_core::values::json::pretty(&ContainmentReport::summarise(
-            self.folded.facts.containment.unwrap_or(Containment::None),
-            self.folded.facts.guard.as_ref(),
-            self.processes.clone(),
-            started,
-        ))
-        .unwrap_or_default();
+        let containment = cto_core::values::json::pretty(&self.containment()).unwrap_or_default();
         let gates = cto_core::values::json::pretty(&cto_core::gate::GateReport {
             schema_version: 1,
             gates: Vec::new(),

@@ -4,6 +4,7 @@
 //! - `mod.rs` the contract, the gates phase by phase, and each look
 //! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files,
 //!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
+//! - `runners.rs` which test runners its commands use
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
 //! - `doctor.rs` signs of what keeps a host from containing
 //!
@@ -14,6 +15,7 @@ pub mod engine_program;
 mod environments;
 mod inputs;
 pub mod provider;
+pub mod runners;
 pub mod source;
 mod this_host;
 mod tool_homes;
@@ -36,6 +38,7 @@ use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::wire::calls::CallRecord;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
@@ -46,6 +49,7 @@ use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
 use crate::task::request::{Request, SourceRequest};
+use crate::task::script;
 use crate::workspace::checkout::Checkout;
 
 /// What planning came to.
@@ -150,8 +154,15 @@ pub fn contract_of(
     };
     let mut contract = contract::resolve_contract(case, circumstances);
     if request.source.is_none() {
-        contract.lane.containment =
-            Some(confine(request.contain, &contract, &request.case.baseline()).policy);
+        runners::of_case(&mut contract, request);
+        contract.lane.containment = Some(
+            confine(
+                asked_of(request, &contract),
+                &contract,
+                &request.case.baseline(),
+            )
+            .policy,
+        );
     }
     ContractDocument::Valid(Box::new(contract))
 }
@@ -170,6 +181,20 @@ pub fn bound_contract(
         contract.lane.programs = bound;
     }
     document
+}
+
+/// How the engine of a request is confined. A patch that somebody named is put in whole and then judged,
+/// where it leaves the scope: under `strict` it could only fail, and nobody would see by what.
+fn asked_of(request: &Request, contract: &Contract) -> Containment {
+    let leaves = |path: &TreePath| {
+        path_standing(path, &contract.allowed_paths, &contract.forbidden_paths)
+            != PathStanding::Allowed
+    };
+    let named = request.script.as_deref().and_then(script::patched_alone);
+    match named.is_some_and(|named| named.iter().any(leaves)) {
+        true => Containment::Contained,
+        false => request.contain,
+    }
 }
 
 /// What the kernel will protect in a workspace that starts with this tree.
@@ -230,9 +255,11 @@ pub fn plan(
         MaybeKnown::NotLookedAt,
     );
     let mut confinement = match (&request.source, planned.contract.valid()) {
-        (None, Some(contract)) => {
-            Some(confine(request.contain, contract, &request.case.baseline()))
-        }
+        (None, Some(contract)) => Some(confine(
+            asked_of(request, contract),
+            contract,
+            &request.case.baseline(),
+        )),
         _ => None,
     };
     loop {

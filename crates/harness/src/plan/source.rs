@@ -7,19 +7,20 @@ use std::sync::Arc;
 
 use cto_core::containment::guard::Decision;
 use cto_core::containment::mounts::stand::{Stand, Unfit};
-use cto_core::task::contract::ContractDocument;
+use cto_core::task::contract::{ContractDocument, Label};
 use cto_core::task::source::{Looked, RepositoryName, SourceLook};
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::{self, Tree};
 
-use super::{Planned, confine, inputs};
+use super::runners;
+use super::{Planned, asked_of, confine, inputs};
 use crate::evidence::host_names::HostNames;
 use crate::host::places::Places;
 use crate::host::{Env, Home, programs};
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
-use crate::workspace::git::{OperatorsExcludes, SourceRepo};
+use crate::workspace::git::{FileStates, OperatorsExcludes, OwnOutput, SourceRepo};
 use crate::workspace::on_disk;
 use crate::workspace::own_dir::OwnDir;
 
@@ -27,13 +28,15 @@ use crate::workspace::own_dir::OwnDir;
 pub struct SourceView {
     pub repo: SourceRepo,
     pub look: SourceLook,
+    /// Of every file, to say how many are others in the end.
+    pub states: FileStates,
     /// The operator's own ignore file.
     pub excludes: Option<PathBuf>,
     _ours: OwnDir,
 }
 
 /// Opens and looks. Only reads; whatever keeps it from being copied comes back as words.
-pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
+pub fn look(path: &Path, label: Label, env: &Env, home: &Home) -> Result<SourceView, String> {
     let git = programs::git(env, home).map_err(|none| none.to_string())?;
     let words = |error: &dyn std::error::Error| crate::host::failure::chain(error);
     let ours = OwnDir::make(home).map_err(|error| words(&error))?;
@@ -43,22 +46,40 @@ pub fn look(path: &Path, env: &Env, home: &Home) -> Result<SourceView, String> {
     let repo = SourceRepo::open(&git, path, ours.path(), at_home.as_deref())
         .map_err(|error| format!("{}: {}", path.display(), words(&error)))?;
     let excludes = excludes.and_then(OperatorsExcludes::answer);
-    let look = repo
-        .look(excludes.as_deref())
+    let (look, states) = repo
+        .look(excludes.as_deref(), own_output(label))
         .map_err(|error| words(&error))?;
     Ok(SourceView {
         repo,
         look,
+        states,
         excludes,
         _ours: ours,
     })
 }
 
-/// The second look, after everything: what it finds is compared with the first.
-pub fn look_again(path: &Path, env: &Env, home: &Home) -> Looked {
-    match look(path, env, home) {
-        Ok(view) => Looked::Found(view.look),
-        Err(why) => Looked::Unusable(why),
+/// Who tries something may write down what is printed where they are. A case has a source of its own.
+fn own_output(label: Label) -> OwnOutput {
+    match label {
+        Label::Try => OwnOutput::LeftOut,
+        Label::Case => OwnOutput::Counts,
+    }
+}
+
+/// The second look, after everything: what it finds is compared with the first, and how many files are
+/// others.
+pub fn look_again(
+    (path, label): (&Path, Label),
+    before: Option<&SourceView>,
+    env: &Env,
+    home: &Home,
+) -> (Looked, Option<u64>) {
+    match look(path, label, env, home) {
+        Ok(view) => {
+            let files = before.map(|before| before.states.differences(&view.states));
+            (Looked::Found(view.look), files)
+        }
+        Err(why) => (Looked::Unusable(why), None),
     }
 }
 
@@ -91,7 +112,7 @@ pub fn look_at(
     let Some(asked) = &request.source else {
         return unusable("no source was named".into());
     };
-    let view = match look(&asked.path, env, home) {
+    let view = match look(&asked.path, request.label, env, home) {
         Ok(view) => view,
         Err(why) => return unusable(why),
     };
@@ -128,7 +149,8 @@ pub fn look_at(
                     planned.source_files = Some(forced_files(env).unwrap_or(tree.len() as u64));
                     contract.start_tree = MaybeKnown::Known(digest);
                     contract.name_directories(&tree);
-                    let decision = confine(request.contain, contract, &tree);
+                    runners::of_source(contract, request, &view, &tree);
+                    let decision = confine(asked_of(request, contract), contract, &tree);
                     let masked = &decision.guard.masked;
                     if let Some(why) = inputs::out_of_place(contract, &tree, masked) {
                         return unusable(why);

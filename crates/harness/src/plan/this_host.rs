@@ -7,7 +7,7 @@ use cto_core::containment::mounts::Granted;
 use cto_core::gate::{self, HostFacts, InputUse, ToolchainUse};
 use cto_core::task::contract::ContractDocument;
 
-use super::{confine, inputs};
+use super::{asked_of, confine, inputs};
 use crate::host::places::Places;
 use crate::host::toolchains::search::{self, Located, Wanted};
 use crate::host::toolchains::{self, Found};
@@ -184,7 +184,9 @@ pub(super) fn look(
     // A repository's files are not known yet; those of a case are.
     if let (None, Some(contract)) = (&request.source, contract.valid()) {
         let tree = request.case.baseline();
-        let masked = confine(request.contain, contract, &tree).guard.masked;
+        let masked = confine(asked_of(request, contract), contract, &tree)
+            .guard
+            .masked;
         let misplaced = inputs::out_of_place(contract, &tree, &masked);
         facts.refused.extend(misplaced);
     }

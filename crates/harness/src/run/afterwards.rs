@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use cto_core::bundle;
+use cto_core::run::judge;
+use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
-use cto_core::task::source::CopiedRepo;
+use cto_core::task::source::{CopiedRepo, Looked};
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::event_type::EventType;
@@ -24,7 +26,8 @@ use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::of_run;
 
-/// The second look at a source, on every road: it must be as it was before.
+/// The second look at a source, on every road: it must be as it was before, unless its owner may work
+/// on in it.
 pub fn look_back(
     bundle: &mut OpenBundle,
     request: &Request,
@@ -46,13 +49,20 @@ pub fn look_back(
         .iter()
         .any(|finding| finding.code == Code::DirtyEndingTree);
     copied.copied_fixture_end_clean = facts.diff.is_some().then_some(!left_over);
-    let changed = copied.ended(&source::look_again(&asked.path, env, home));
+    let of = (asked.path.as_path(), request.label);
+    let (after, files) = source::look_again(of, planned.source.as_ref(), env, home);
+    let judged = judge::judges_source(Rules::NEWEST, request.label, &bundle.containment());
+    let changed = copied.ended(&after, files, judged != Some(false));
     let outcome = if changed.is_none() {
         TraceOutcome::Ok
     } else {
         TraceOutcome::Failed
     };
-    let detail = changed.as_ref().and_then(|finding| finding.detail.clone());
+    let detail = match (&changed, after) {
+        (Some(finding), _) => finding.detail.clone(),
+        (None, Looked::Unusable(why)) => Some(why),
+        (None, Looked::Found(_)) => Some(copied.meanwhile().words()),
+    };
     let _ = bundle.trace("source.look_again", outcome, since, detail);
     findings.extend(changed);
     if let Err(error) = bundle.write_json(bundle::SOURCE, &copied) {

@@ -34,6 +34,8 @@ use cto_core::task::contract::Label;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::digest::Digest;
+use cto_core::values::paths::{PathRule, PathStanding, path_standing};
+use cto_core::workspace::tree::Tree;
 
 use crate::evidence::clock::Clock;
 use crate::evidence::{OpenBundle, SealedBundle};
@@ -212,6 +214,13 @@ fn execute(
     for (path, why) in workspace.left_out_submodules() {
         bundle.warn(format!("submodule {path} is empty in every copy: {why}"));
     }
+    if request.label == Label::Try {
+        for rule in unmatched(&execution.plan.contract.allowed_paths, workspace.baseline()) {
+            bundle.warn(format!(
+                "--allow {rule} names nothing that is there; only what is new there may change"
+            ));
+        }
+    }
     shelf::make(&execution.plan.search, &execution.programs()).map_err(Stop::Workspace)?;
     execution.clock.step(Step::Copy, since);
     let since = Instant::now();
@@ -244,4 +253,18 @@ fn execute(
 
     let touched = workspace.unchanged_since(&measured)?;
     Ok(measured.findings.into_iter().chain(touched).collect())
+}
+
+/// Rules that no file of a tree fits.
+fn unmatched<'r>(rules: &'r [PathRule], tree: &Tree) -> Vec<&'r str> {
+    let fits = |rule: &PathRule| {
+        let only = std::slice::from_ref(rule);
+        tree.keys()
+            .any(|path| path_standing(path, only, &[]) == PathStanding::Allowed)
+    };
+    let none = rules.iter().filter(|rule| !fits(rule));
+    // `*` and `*/` stand for all of it together.
+    none.map(PathRule::as_str)
+        .filter(|rule| !matches!(*rule, "*" | "*/"))
+        .collect()
 }

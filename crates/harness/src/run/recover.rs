@@ -105,6 +105,8 @@ fn recover_one(home: &Home, env: &Env, run_id: &RunId) -> Result<Option<()>, Rec
         return Ok(None);
     };
     if dir.join(bundle::REPORT).exists() {
+        // Sealed since we looked: its lock went with that, and this one is ours.
+        remove_if_there(&dir.join(bundle::LOCK))?;
         return Ok(None);
     }
     if let Some(newer) = newer_rules(&dir) {

@@ -12,6 +12,7 @@ use cto_core::values::verdict::Status;
 use serde::Serialize;
 
 use crate::host::failure::Failure;
+use crate::screen::ascii;
 use crate::screen::table::Table;
 use crate::screen::terminal;
 
@@ -75,6 +76,7 @@ impl Output {
 
     /// A line of data.
     pub fn line(&self, text: &str) {
+        let text = ascii::spelled(text);
         self.arrived(writeln!(anstream::stdout(), "{text}"));
     }
 
@@ -109,7 +111,7 @@ impl Output {
     }
 
     pub fn note(&self, text: &str) {
-        let _ = writeln!(anstream::stderr(), "{text}");
+        let _ = writeln!(anstream::stderr(), "{}", ascii::spelled(text));
     }
 
     pub fn document<T: Serialize>(&self, value: &T) -> Result<(), Failure> {

@@ -81,12 +81,44 @@ impl Table {
             .map(|(title, _)| Cell::styled(*title, dim()))
             .collect();
         let titled = self.columns.iter().any(|(title, _)| !title.is_empty());
-        titled
-            .then_some(&head)
-            .into_iter()
-            .chain(&self.rows)
-            .map(|row| self.line(row, &widths))
-            .collect()
+        let rows = titled.then_some(&head).into_iter().chain(&self.rows);
+        let needed = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+        match columns.filter(|room| needed > *room) {
+            Some(room) => rows.flat_map(|row| self.stacked(row, room)).collect(),
+            None => rows.map(|row| self.line(row, &widths)).collect(),
+        }
+    }
+
+    /// One row over several lines, where no column can give way any further.
+    fn stacked(&self, row: &[Cell], room: usize) -> Vec<String> {
+        let (mut lines, mut used): (Vec<String>, usize) = (Vec::new(), 0);
+        for (at, cell) in row.iter().enumerate().take(self.columns.len()) {
+            let most = room.saturating_sub(GAP);
+            let text = match self.columns[at].1 {
+                Fit::Cut => terminal::cut(&cell.text, most),
+                Fit::Whole | Fit::Right => cell.text.clone(),
+            };
+            let (wide, style) = (terminal::width(&text), cell.style);
+            if wide == 0 {
+                continue;
+            }
+            let shown = format!("{style}{text}{style:#}");
+            match lines.last_mut() {
+                Some(line) if used + GAP + wide <= room => {
+                    line.push_str(&format!("{}{shown}", " ".repeat(GAP)));
+                    used += GAP + wide;
+                }
+                None => {
+                    lines.push(shown);
+                    used = wide;
+                }
+                Some(_) => {
+                    lines.push(format!("{}{shown}", " ".repeat(GAP)));
+                    used = GAP + wide;
+                }
+            }
+        }
+        lines
     }
 
     /// What each column needs; then the widest that may be cut gives way until everything fits.
@@ -181,14 +213,23 @@ mod tests {
 
     #[test]
     fn on_a_terminal_words_give_way_and_ids_never() {
-        for columns in [20, 40, 45, 80] {
+        for columns in [30, 40, 45, 80] {
             let lines = table().lines(Some(columns));
-            assert!(lines[1].contains("20260102T030405Z-demo-abcd"), "{columns}");
+            let id = "20260102T030405Z-demo-abcd";
+            assert!(lines.iter().any(|line| line.contains(id)), "{columns}");
             assert!(
-                columns < 41 || lines.iter().all(|line| terminal::width(line) <= columns),
+                lines.iter().all(|line| terminal::width(line) <= columns),
                 "{columns}: {lines:?}"
             );
         }
+        assert_eq!(
+            plain(&table().lines(Some(30)))[1..],
+            [
+                "20260102T030405Z-demo-abcd  7",
+                "  a long sentence that goes o…",
+                "x  12  \u{fffd}[2J"
+            ]
+        );
         assert_eq!(
             plain(&table().lines(Some(45)))[1],
             "20260102T030405Z-demo-abcd   7  a long sente…"

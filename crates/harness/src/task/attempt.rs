@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cto_core::records::secret_variable;
 use cto_core::task::case_file::{ControlSource, TypedTask};
-use cto_core::task::contract::Reasons;
+use cto_core::task::contract::{Reasons, Runner};
 use cto_core::task::source::{SourceClass, SourceRecord};
 use cto_core::task::tests_may_change::TestChange;
 use cto_core::values::ids::CaseId;
@@ -17,6 +17,7 @@ use crate::host::failure::Failure;
 use crate::host::files;
 use crate::task::cases::{Case, TaskText};
 use crate::task::request::{EnvironmentChoice, SourceRequest};
+use crate::task::typed_patch;
 
 /// The name of the control patch beside the task.
 const CONTROL: &str = "control.patch";
@@ -25,6 +26,8 @@ const CONTROL: &str = "control.patch";
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
     pub repo: PathBuf,
+    /// Its top, where that is known: inputs lie below it.
+    pub top: Option<PathBuf>,
     pub task: String,
     /// Paths relative to the repository's top; `.` is all of it.
     pub allow: Vec<String>,
@@ -41,6 +44,8 @@ pub struct Attempt {
     pub no_env: bool,
     /// A patch that must turn the test red.
     pub control: Option<PathBuf>,
+    /// The runner its tests use.
+    pub runner: Option<Runner>,
     /// Variables the run sees: `NAME=VALUE`, or `NAME` for the operator's own value.
     pub env: Vec<String>,
     /// Its tests may trace their own processes.
@@ -169,7 +174,7 @@ impl Attempt {
                 .map_err(|problem| {
                     Failure::usage("bad_path", format!("--no-input {typed:?}: {problem}"))
                         .so("nothing ran")
-                        .hint("write it relative to the repository's top")
+                        .hint("paths count from the current directory, or from --repo DIR, and stay in the repository")
                 })
         };
         Ok(EnvironmentChoice {
@@ -194,6 +199,18 @@ impl Attempt {
                     .because(&error)
                     .so("nothing ran")
             })?;
+            let bytes = match typed_patch::usual(&bytes) {
+                None => bytes,
+                Some(Ok(patch)) => patch.into_bytes(),
+                Some(Err(why)) => {
+                    return Err(
+                        Failure::usage("bad_control", "the control patch cannot be read")
+                            .at(file.display().to_string())
+                            .reason(why)
+                            .so("nothing ran"),
+                    );
+                }
+            };
             beside.insert(CONTROL.to_owned(), bytes);
         }
         let task = TypedTask {
@@ -203,17 +220,18 @@ impl Attempt {
             allowed_paths,
             forbidden_paths,
             verification_commands: self.test.clone(),
-            verification_control: self
-                .control
-                .as_ref()
-                .map(|_| ControlSource::Patch(CONTROL.to_owned())),
+            verification_control: match (&self.control, self.runner) {
+                (Some(_), _) => Some(ControlSource::Patch(CONTROL.to_owned())),
+                (None, Some(runner)) => Some(ControlSource::Runner(runner)),
+                (None, None) => None,
+            },
             setup: self.setup.clone(),
             inputs: self.input.clone(),
         };
         Ok(Case {
             id,
             built_in: false,
-            inputs: Some(self.repo.clone()),
+            inputs: Some(self.top.as_ref().unwrap_or(&self.repo).clone()),
             label: "cto try".into(),
             task: TaskText::Typed(Box::new(task)),
             workspace: Vec::new(),
@@ -239,7 +257,7 @@ fn rules(flag: &str, typed: &[String]) -> Result<Vec<String>, Failure> {
         let checked = plain.parse::<PathRule>().map_err(|problem| {
             Failure::usage("bad_path", format!("{flag} {path:?}: {problem}"))
                 .so("nothing ran")
-                .hint("write it relative to the repository's top")
+                .hint("paths count from the current directory, or from --repo DIR, and stay in the repository")
         })?;
         let slash = if path.ends_with('/') { "/" } else { "" };
         rules.push(format!("{}{slash}", checked.as_str()));

@@ -15,3 +15,4 @@ pub mod engines;
 pub mod lane;
 pub mod request;
 pub mod script;
+pub mod typed_patch;

@@ -349,7 +349,6 @@ fn find_script(
         Some(file) => Path::new(file)
             .canonicalize()
             .and_then(|path| files::read_limited(&path, MAX_SCRIPT))
-            .map(script::from_file)
             .map_err(|error| {
                 let known = case.scripts.keys().cloned().collect::<Vec<_>>().join(", ");
                 let hint = match known.is_empty() {
@@ -364,6 +363,14 @@ fn find_script(
                     .because(&error)
                     .so("nothing ran")
                     .hint(hint)
+            })
+            .and_then(|bytes| {
+                script::from_file(bytes).map_err(|why| {
+                    Failure::usage("bad_script", "the patch cannot be read")
+                        .at(file)
+                        .reason(why)
+                        .so("nothing ran")
+                })
             })?,
     };
     script::parse(&bytes).map_err(|error| {

@@ -1,9 +1,13 @@
 //! Scripts: what the engine `fake` plays, step by step. A case brings some of its own; a patch file
 //! is a script of one step.
 
+use std::collections::BTreeSet;
+
 use cto_core::task::case_file::toml_problem;
-use cto_core::workspace::patch::looks_like_patch;
+use cto_core::values::paths::TreePath;
 use serde::Deserialize;
+
+use crate::task::typed_patch;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,21 +107,33 @@ pub fn parse(bytes: &[u8]) -> Result<Script, ScriptError> {
     })
 }
 
-/// A file somebody named as a script. A patch is played as the one step of applying it.
-pub fn from_file(bytes: Vec<u8>) -> Vec<u8> {
-    let is_patch = looks_like_patch(&bytes);
-    match std::str::from_utf8(&bytes) {
-        Ok(text) if is_patch => {
-            let step = toml::Table::from_iter([
-                ("do".to_owned(), "patch".into()),
-                ("text".to_owned(), text.into()),
-            ]);
-            toml::Table::from_iter([("step".to_owned(), toml::Value::Array(vec![step.into()]))])
-                .to_string()
-                .into_bytes()
+/// A file somebody named as a script. A patch is played as the one step of applying it; one that cannot
+/// be read is refused in words.
+pub fn from_file(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+    let Some(patch) = typed_patch::usual(&bytes) else {
+        return Ok(bytes);
+    };
+    let step = toml::Table::from_iter([
+        ("do".to_owned(), "patch".into()),
+        ("text".to_owned(), patch?.into()),
+    ]);
+    let steps = toml::Value::Array(vec![step.into()]);
+    Ok(toml::Table::from_iter([("step".to_owned(), steps)])
+        .to_string()
+        .into_bytes())
+}
+
+/// Names that a script of patches alone has in them: it does nothing else. None for any other script.
+pub fn patched_alone(bytes: &[u8]) -> Option<BTreeSet<TreePath>> {
+    let script = parse(bytes).ok().filter(|script| !script.step.is_empty())?;
+    let mut names = BTreeSet::new();
+    for step in &script.step {
+        match step {
+            Step::Patch { text } => names.extend(typed_patch::named_in(text)),
+            _ => return None,
         }
-        _ => bytes,
     }
+    Some(names)
 }
 
 #[cfg(test)]
@@ -146,9 +162,10 @@ mod tests {
     #[test]
     fn a_patch_is_a_script_of_one_step() {
         let patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-'''\\\n+\"\"\"\n";
-        let script = parse(&from_file(patch.as_bytes().to_vec())).unwrap();
+        let script = parse(&from_file(patch.as_bytes().to_vec()).unwrap()).unwrap();
         assert!(matches!(script.step.as_slice(), [Step::Patch { text }] if text == patch));
-        assert_eq!(from_file(b"[[step]]".to_vec()), b"[[step]]");
+        assert_eq!(from_file(b"[[step]]".to_vec()).unwrap(), b"[[step]]");
+        assert!(from_file(b"diff --git old new\n".to_vec()).is_err());
     }
 
     #[test]

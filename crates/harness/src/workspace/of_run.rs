@@ -464,7 +464,8 @@ fn timed<'a>(from: &'a MadeFrom<'_>) -> Option<&'a Path> {
 }
 
 /// The work tree with what it holds and the copy does not. Where git told only how many there are,
-/// nothing is known of it.
+/// nothing is known of it; nor where its owner changed any of it since it was opened: what is carried
+/// may have been made in between, of what it held then.
 fn known(
     from: &MadeFrom<'_>,
     look: LookAtTree,
@@ -474,7 +475,9 @@ fn known(
     let Some(status) = from.plan.source.as_ref().map(|look| &look.status) else {
         return WorkTree::default();
     };
-    if status.count > status.first.len() as u64 {
+    let opened = from.source.map_or((0, 0), |source| source.opened);
+    let too_many = status.count > status.first.len() as u64;
+    if too_many || stamping::may_be_since(look.changed, opened) {
         return WorkTree::default();
     }
     let others = status.first.iter();

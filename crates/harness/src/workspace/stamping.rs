@@ -39,6 +39,16 @@ pub fn now_after(newest: Time) -> Time {
     now()
 }
 
+/// Could a file that has this time have been written after `since`? Clocks of files lag behind.
+pub fn may_be_since((second, nanosecond): Time, since: Time) -> bool {
+    const LAG: i64 = 20_000_000;
+    let nanoseconds = nanosecond + LAG;
+    (
+        second + nanoseconds / 1_000_000_000,
+        nanoseconds % 1_000_000_000,
+    ) >= since
+}
+
 /// The last moment of the second of a time. Some tools know no more of a file's time than its second,
 /// Python of what it compiled among them.
 pub fn end_of_second((second, _): Time) -> Time {
@@ -126,6 +136,23 @@ mod tests {
             "what is to come is not waited for"
         );
         assert!(now_after((0, 0)) >= before);
+    }
+
+    #[test]
+    fn a_file_written_now_may_be_of_now() {
+        let house = tempfile::tempdir().unwrap();
+        let since = now();
+        fs::write(house.path().join("x"), "").unwrap();
+        let meta = fs::metadata(house.path().join("x")).unwrap();
+        assert!(may_be_since((meta.ctime(), meta.ctime_nsec()), since));
+        for (time, is) in [
+            ((10, 0), true),
+            ((9, 990_000_000), true),
+            ((9, 900_000_000), false),
+            ((0, 0), false),
+        ] {
+            assert_eq!(may_be_since(time, (10, 0)), is, "{time:?}");
+        }
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct LookAtTree {
     top: PathBuf,
     files: BTreeMap<TreePath, Seen>,
     dirs: BTreeMap<TreePath, Directory>,
+    /// When the kernel last saw any of it change.
+    pub changed: Time,
     /// Of all of that.
     pub key: Digest,
 }
@@ -31,7 +33,7 @@ pub struct LookAtTree {
 pub fn look(top: &Path, tree: &Tree) -> LookAtTree {
     let mut hasher = Hasher::default();
     hasher.update(b"cto-work-tree/1\n");
-    let mut files = BTreeMap::new();
+    let (mut files, mut changed) = (BTreeMap::new(), (0, 0));
     let mut dirs: BTreeMap<TreePath, Directory> = BTreeMap::new();
     for path in tree.keys() {
         let seen = fs::symlink_metadata(locate(top, path)).ok();
@@ -40,6 +42,9 @@ pub fn look(top: &Path, tree: &Tree) -> LookAtTree {
             .map(|meta| seen_of(&meta));
         hasher.update(format!("{} {seen:?} ", path.as_bytes().len()).as_bytes());
         hasher.update(path.as_bytes());
+        changed = seen
+            .as_ref()
+            .map_or(changed, |seen| changed.max(seen.changed));
         files.extend(seen.map(|seen| (path.clone(), seen)));
         let bytes = path.as_bytes();
         let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -53,6 +58,7 @@ pub fn look(top: &Path, tree: &Tree) -> LookAtTree {
         let meta = fs::symlink_metadata(&place).ok().filter(Metadata::is_dir);
         if let Some(meta) = meta {
             found.time = (meta.mtime(), meta.mtime_nsec());
+            changed = changed.max((meta.ctime(), meta.ctime_nsec()));
             let entries = fs::read_dir(&place).into_iter().flatten().flatten();
             let names = entries.map(|entry| entry.file_name().as_bytes().to_vec());
             // The copy has a git directory of its own, or none.
@@ -66,6 +72,7 @@ pub fn look(top: &Path, tree: &Tree) -> LookAtTree {
         top: top.to_owned(),
         files,
         dirs,
+        changed,
         key: hasher.finish(),
     }
 }

@@ -110,6 +110,7 @@ pub fn build_report(
         } else {
             SourceAdmission::NotAdmitted
         },
+        source: sealing.source,
         result: result_tree(facts),
         relies_on: sealing.relies_on,
         continues: None,

@@ -23,6 +23,7 @@ use crate::run::event::{
 };
 use crate::run::invariant::{CorePromotion, NeverActivated};
 use crate::task::contract::{Label, Reasons, Stage};
+use crate::task::source::Meanwhile;
 use crate::values::blocker::Blocker;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
@@ -118,6 +119,10 @@ pub struct Report {
     pub allowed_mutation_scope: String,
     pub process_started: bool,
     pub source_admission_status: SourceAdmission,
+    /// The repository that was copied, at the end of the run; absent where none was, and in bundles of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Meanwhile>,
     pub result: Option<ResultTree>,
     pub relies_on: Vec<Reliance>,
     /// Only in a settlement: the bundle whose chain goes on here.
@@ -321,6 +326,7 @@ pub struct Sealing {
     /// The proofs, approvals and requests the run relied on.
     pub relies_on: Vec<Reliance>,
     pub timings: Option<Timings>,
+    pub source: Option<Meanwhile>,
 }
 
 impl Report {

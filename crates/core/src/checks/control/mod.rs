@@ -5,16 +5,24 @@
 //! silencing one module each leave a trace. Code under test can in the end lie to an in-process
 //! runner; hidden checks are the stronger form.
 //!
-//! - this file: a kit, and those of cargo and node; `python.rs` the failing tests of Python, as data
-//! - `reading.rs` did the added tests fail?
+//! Nothing in them is a fixed word: files, tests, classes and values are named by chance, in an order by
+//! chance, so that code under test has nothing to look for.
+//!
+//! - this file: a kit, and where tests of Python go; `python.rs` those tests, as data; `cargo.rs` those of cargo
+//! - `reading.rs` did the added tests fail? Runners that report have their kits in `runners/kits/`
 
+mod cargo;
 mod python;
 mod reading;
 
 pub use reading::Count;
 
+use std::collections::BTreeMap;
+
 use crate::checks::names::former::{file_name, is_python_test};
-use crate::task::contract::Runner;
+use crate::checks::runners::kits::control::{ReportedKit, TestFile, may_hold_tests, reported_kit};
+use crate::checks::runners::kits::words::Words;
+use crate::task::contract::{Contract, Runner};
 use crate::values::paths::TreePath;
 use python::{Share, Test};
 
@@ -29,15 +37,33 @@ pub enum Edit {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Kit {
     runner: Runner,
-    nonce: String,
     pub edits: Vec<Edit>,
-    /// Where tests of Python were added; their names hold the number of the place.
+    /// Where tests of Python were added.
     places: Vec<Place>,
+    /// The place of each of them, by its name.
+    names: BTreeMap<String, usize>,
     /// Failing tests in each edited place, for runners that only count.
     each: u64,
+    /// Of a runner that reports.
+    reported: Option<ReportedKit>,
 }
 
 impl Kit {
+    fn of(runner: Runner, mut kit: ReportedKit) -> Self {
+        Self {
+            runner,
+            edits: std::mem::take(&mut kit.edits),
+            places: Vec::new(),
+            names: BTreeMap::new(),
+            each: 0,
+            reported: Some(kit),
+        }
+    }
+
+    pub fn runner(&self) -> Runner {
+        self.runner
+    }
+
     /// For a change that has no part in which tests run: what was left out, the project leaves out.
     #[must_use]
     pub fn with_the_projects_own_choice(mut self) -> Self {
@@ -71,27 +97,64 @@ const PARTS: usize = 16;
 /// Directories that get a file of their own.
 const DIRECTORIES: usize = 8;
 
-/// What to add for a runner and its commands. `nonce` keeps the names unguessable for the code under
-/// test.
-pub fn control_kit(runner: Runner, nonce: &str, baseline: &[TreePath], commands: &[String]) -> Kit {
+/// What to add for every runner of a contract. `nonce` keeps the names unguessable for the code under
+/// test; `texts` are those of the files in which a runner that reports may have tests. None for a runner of
+/// which no test file was found.
+pub fn control_kits(
+    contract: &Contract,
+    nonce: &str,
+    baseline: &[TreePath],
+    texts: &BTreeMap<TreePath, String>,
+) -> Vec<Option<Kit>> {
+    let kit = |runner: Runner| {
+        if runner.reports() {
+            let files = texts.iter();
+            let files = files.filter(|(path, _)| may_hold_tests(runner, path, contract));
+            let named: Vec<(String, &str)> = files
+                .map(|(path, text)| (path.to_string(), text.as_str()))
+                .collect();
+            let files: Vec<TestFile<'_>> = named
+                .iter()
+                .map(|(path, text)| TestFile { path, text })
+                .collect();
+            return reported_kit(runner, nonce, &files).map(|kit| Kit::of(runner, kit));
+        }
+        let commands = contract.control_commands();
+        Some(control_kit(runner, nonce, baseline, &commands))
+    };
+    contract.runners().into_iter().map(kit).collect()
+}
+
+/// May this file have tests of a runner that reports?
+pub fn wants_text(contract: &Contract, path: &TreePath) -> bool {
+    let runners = contract.runners();
+    let mut reporting = runners.into_iter().filter(|runner| runner.reports());
+    reporting.any(|runner| may_hold_tests(runner, path, contract))
+}
+
+/// What to add for a runner that is only listened to.
+fn control_kit(runner: Runner, nonce: &str, baseline: &[TreePath], commands: &[String]) -> Kit {
     let (edits, places, each) = match runner {
         Runner::Unittest | Runner::Pytest => {
             let (edits, places) = python_edits(runner, nonce, baseline, commands);
             (edits, places, 0)
         }
-        Runner::Cargo => (cargo_edits(nonce, baseline, commands), Vec::new(), 2),
-        Runner::Node => {
-            let path = format!("cto_control_{nonce}.test.mjs");
-            let text = NODE_FAILURES.to_owned();
-            (vec![Edit::Create { path, text }], Vec::new(), 3)
+        _ => {
+            let edits = cargo::edits(nonce, baseline, commands);
+            (edits, Vec::new(), cargo::FAILURES.len() as u64)
         }
     };
+    let places_of = places.iter().enumerate();
+    let names = places_of
+        .flat_map(|(at, place)| place.tests.iter().map(move |test| (test.name.clone(), at)))
+        .collect();
     Kit {
         runner,
-        nonce: nonce.to_owned(),
         edits,
         places,
+        names,
         each,
+        reported: None,
     }
 }
 
@@ -104,11 +167,10 @@ fn python_edits(
 ) -> (Vec<Edit>, Vec<Place>) {
     let (mut edits, mut places) = (Vec::new(), Vec::new());
     let named = named_directories(commands);
-    let name = |number: usize| format!("test_cto_control_{nonce}_{number}.py");
-    let own = own_directories(runner, baseline, &named);
-    for (number, directory) in own.into_iter().enumerate() {
-        let (text, tests) = python::tests(runner, nonce, number, Share::Whole);
-        let path = format!("{directory}{}", name(number));
+    for directory in own_directories(runner, baseline, &named) {
+        let mut words = Words::new(nonce, &directory);
+        let path = format!("{directory}test_{}.py", words.word());
+        let (text, tests) = python::tests(runner, Share::Whole, &mut words);
         places.push(Place {
             path: path.clone(),
             tests,
@@ -128,7 +190,7 @@ fn python_edits(
     let chosen = files.iter().filter(|path| below(path)).count();
     let (mut among_chosen, mut among_all) = (0, 0);
     // By chance, so that nobody knows which file has which.
-    let first = nonce.bytes().map(usize::from).sum::<usize>();
+    let first = Words::new(nonce, "first").below(PARTS);
     for path in &files {
         let text = path.to_string();
         let is_named = commands.iter().any(|command| command.contains(&text));
@@ -145,7 +207,7 @@ fn python_edits(
         };
         *index += 1;
         let single = format!("{}::", String::from_utf8_lossy(file_name(path)));
-        let (added, tests) = python::tests(runner, nonce, places.len(), share);
+        let (added, tests) = python::tests(runner, share, &mut Words::new(nonce, &text));
         edits.push(Edit::Append {
             path: (*path).clone(),
             text: format!("\n\n{added}"),
@@ -228,111 +290,6 @@ fn own_directories(runner: Runner, baseline: &[TreePath], named: &[String]) -> V
         found.extend(below.into_iter().take(DIRECTORIES));
     }
     found
-}
-
-const NODE_FAILURES: &str = "import test from 'node:test';
-import assert from 'node:assert';
-
-test('cto control equal', () => assert.strictEqual(1, 2));
-test('cto control deep', () => assert.deepStrictEqual(['a'], ['b']));
-test('cto control throw', () => { throw new Error('must fail'); });
-";
-
-const RUST_FAILURES: &str = "#[test]
-fn cto_control_equal() {
-    assert_eq!(1, 2);
-}
-
-#[test]
-fn cto_control_panic() {
-    panic!(\"must fail\");
-}
-";
-
-/// In every package, as a test of its own and inside the crate, and in every test program that a
-/// command names: `--lib`, `--test NAME` and a workspace each run only a part of them.
-fn cargo_edits(nonce: &str, baseline: &[TreePath], commands: &[String]) -> Vec<Edit> {
-    let mut edits = Vec::new();
-    let named = test_programs(commands);
-    for path in baseline {
-        let text = String::from_utf8_lossy(path.as_bytes()).into_owned();
-        if let Some(package) = text
-            .strip_suffix("Cargo.toml")
-            .filter(|dir| dir.is_empty() || dir.ends_with('/'))
-        {
-            edits.push(Edit::Create {
-                path: format!("{package}tests/cto_control_{nonce}.rs"),
-                text: RUST_FAILURES.into(),
-            });
-        }
-        let is_named = named.iter().any(|name| is_program(&text, name));
-        if is_named || IN_CRATE.iter().any(|name| is_at(&text, name)) {
-            let inside = format!("\n#[cfg(test)]\nmod cto_control_{nonce} {{\n{RUST_FAILURES}}}\n");
-            edits.push(Edit::Append {
-                path: path.clone(),
-                text: inside,
-            });
-        }
-    }
-    edits
-}
-
-/// The names of test programs that commands choose by `--test NAME`.
-fn test_programs(commands: &[String]) -> Vec<String> {
-    let mut names = Vec::new();
-    for command in commands {
-        let mut words = command.split_whitespace();
-        while let Some(word) = words.next() {
-            let name = match word.strip_prefix("--test") {
-                Some("") => words.next(),
-                Some(rest) => rest.strip_prefix('='),
-                None => None,
-            };
-            names.extend(name.map(|name| name.trim_matches(['\'', '"']).to_owned()));
-        }
-    }
-    names
-}
-
-/// Is this the file of such a program, in any package? Cargo knows two layouts, and names may be
-/// patterns.
-fn is_program(path: &str, name: &str) -> bool {
-    path.match_indices("tests/").any(|(at, tests)| {
-        let (before, file) = (&path[..at], &path[at + tests.len()..]);
-        let program = file
-            .strip_suffix("/main.rs")
-            .or_else(|| file.strip_suffix(".rs"));
-        (before.is_empty() || before.ends_with('/'))
-            && program.is_some_and(|program| !program.contains('/') && fits(name, program))
-    })
-}
-
-/// Does a pattern with `*` and `?` fit a name?
-fn fits(pattern: &str, name: &str) -> bool {
-    let mut letters = pattern.chars();
-    match letters.next() {
-        None => name.is_empty(),
-        Some('*') => {
-            let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
-            let rest = letters.as_str();
-            starts.into_iter().any(|at| fits(rest, &name[at..]))
-        }
-        Some(wanted) => {
-            let mut others = name.chars();
-            let other = others.next();
-            (other == Some(wanted) || (wanted == '?' && other.is_some()))
-                && fits(letters.as_str(), others.as_str())
-        }
-    }
-}
-
-/// Where failing tests are put into a crate itself.
-const IN_CRATE: [&str; 2] = ["src/lib.rs", "src/main.rs"];
-
-/// Is this the file, in the tree's own top or in any package?
-fn is_at(path: &str, name: &str) -> bool {
-    path.strip_suffix(name)
-        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 #[cfg(test)]

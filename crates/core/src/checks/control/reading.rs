@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::python::{Form, Test, prefix};
-use super::{Edit, IN_CRATE, Kit, Place, is_at};
+use super::cargo::{IN_CRATE, is_at};
+use super::python::{Form, Test};
+use super::{Edit, Kit, Place};
 use crate::checks::runner_output::Heard;
 use crate::checks::test_ids::Tally;
 use crate::task::contract::Runner;
@@ -14,7 +15,12 @@ use crate::task::contract::Runner;
 pub struct Count {
     pub expected: u64,
     pub reported: Option<u64>,
+    /// Nothing of its runner came at all.
+    pub silent: bool,
 }
+
+/// Does some command use its runner and another one?
+pub type SharesACommand = bool;
 
 /// What became of one added test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,19 +43,38 @@ impl Seen {
 
 type Named = BTreeMap<(usize, String), Seen>;
 
+impl Count {
+    /// Several kits in one run: none may be silent, but for one whose runner shares a command with
+    /// another: `node --test && jest` never comes to jest where node's tests are red.
+    pub fn sum(counts: impl IntoIterator<Item = (Self, SharesACommand)>) -> Option<Self> {
+        let (all, due): (Vec<Self>, Vec<Self>) = {
+            let all: Vec<(Self, SharesACommand)> = counts.into_iter().collect();
+            let due = all
+                .iter()
+                .filter(|(count, shares)| !(count.silent && *shares));
+            let due = due.map(|(count, _)| *count).collect();
+            (all.into_iter().map(|(count, _)| count).collect(), due)
+        };
+        let counted = if due.is_empty() { all } else { due };
+        counted.into_iter().reduce(|one, other| Self {
+            expected: one.expected + other.expected,
+            reported: one.reported.zip(other.reported).map(|(a, b)| a + b),
+            silent: one.silent && other.silent,
+        })
+    }
+}
+
 impl Kit {
     /// What the runner made of this kit. `heard` is what it said beside its output, for each
     /// command.
     pub fn count(&self, heard: &[Heard], output: &str) -> Count {
-        match self.runner {
-            Runner::Unittest | Runner::Pytest => self.python(heard, output),
-            Runner::Cargo => Count {
+        match &self.reported {
+            Some(kit) => kit.count(heard),
+            None if self.runner.is_python() => self.python(heard, output),
+            None => Count {
                 expected: self.each * self.cargo_targets(output).max(1),
                 reported: cargo_count(output),
-            },
-            Runner::Node => Count {
-                expected: self.each,
-                reported: node_count(output),
+                silent: false,
             },
         }
     }
@@ -61,6 +86,7 @@ impl Kit {
             return Count {
                 expected,
                 reported: Some(red),
+                silent: false,
             };
         }
         // A runner that cannot be heard still names its failures, and counts them.
@@ -68,6 +94,7 @@ impl Kit {
         Count {
             expected,
             reported: python_count(self.runner, output).map(|count| count.min(red)),
+            silent: false,
         }
     }
 
@@ -222,12 +249,11 @@ impl Kit {
         named
     }
 
-    /// The place and the test that an id is about, if it is one of ours.
+    /// The place and the test that an id is about, if it is one of ours. A runner puts files and classes
+    /// around a name, and parameters behind it.
     fn own_name(&self, id: &str) -> Option<(usize, String)> {
-        let (_, rest) = id.split_once(&prefix(&self.nonce))?;
-        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let (place, test) = rest[..end.unwrap_or(rest.len())].split_once('_')?;
-        Some((place.parse().ok()?, test.to_owned()))
+        let mut words = id.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        words.find_map(|word| Some((*self.names.get(word)?, word.to_owned())))
     }
 
     /// Test programs cargo announced that hold failing tests of ours.
@@ -236,6 +262,11 @@ impl Kit {
             self.edits.iter().any(
                 |edit| matches!(edit, Edit::Append { path, .. } if is_at(&path.to_string(), name)),
             )
+        };
+        let is_own = |program: &str| {
+            self.edits
+                .iter()
+                .any(|edit| matches!(edit, Edit::Create { path, .. } if is_at(path, program)))
         };
         let holds_ours = |line: &&str| {
             let Some(target) = line.trim_start().strip_prefix("Running ") else {
@@ -246,8 +277,7 @@ impl Kit {
                 .any(|name| target.starts_with(&format!("unittests {name} ")) && there(name));
             let program = target.split_once(' ').map_or(target, |(file, _)| file);
             let named = program.starts_with("tests/") && there(program);
-            let own = format!("tests/cto_control_{}.rs", self.nonce);
-            in_crate || named || program == own
+            in_crate || named || is_own(program)
         };
         output.lines().filter(holds_ours).count() as u64
     }
@@ -294,17 +324,6 @@ fn cargo_count(output: &str) -> Option<u64> {
         .filter_map(|line| number_before(line, " failed"))
         .collect();
     (!counts.is_empty()).then(|| counts.iter().sum())
-}
-
-fn node_count(output: &str) -> Option<u64> {
-    output.lines().rev().find_map(|line| {
-        line.trim()
-            .trim_start_matches(['#', 'ℹ', ' '])
-            .strip_prefix("fail ")?
-            .trim()
-            .parse()
-            .ok()
-    })
 }
 
 fn number_before(line: &str, word: &str) -> Option<u64> {

@@ -9,8 +9,10 @@ use crate::values::paths::{PathRule, TreePath};
 pub enum Names {
     /// Those of rules 1 to 4.
     Former,
-    /// Tests at any depth and of every runner people use.
+    /// Those of rules 6: tests at any depth and of every runner people use.
     Broad,
+    /// Also what is imported by name from beside the tests, and what a Makefile includes.
+    Broader,
 }
 
 impl Names {
@@ -18,6 +20,7 @@ impl Names {
         match rules {
             Rules::One | Rules::Two | Rules::Three | Rules::Four | Rules::Five => Self::Former,
             Rules::Six => Self::Broad,
+            Rules::Seven => Self::Broader,
         }
     }
 }
@@ -178,7 +181,15 @@ pub fn is_runner_config(names: Names, path: &TreePath) -> bool {
     CONFIGURATION.contains(&name.as_str())
         || CONFIGURED.iter().any(|begin| name.starts_with(begin))
         || (name.starts_with("tsconfig") && name.ends_with(".json"))
+        || (names == Names::Broader && is_included(&name))
         || takes_over_the_runner(names, path)
+}
+
+/// By its name, something a Makefile includes.
+fn is_included(name: &str) -> bool {
+    [".mk", ".make", ".mak"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// Modules of Python's own library that `unittest` and `pytest` import when they start.
@@ -348,6 +359,8 @@ pub fn takes_over_the_runner(names: Names, path: &TreePath) -> bool {
         || plugin(".egg-info")
         || plugin(".dist-info")
         || of_a_runner(&text)
+        // An installed package is nobody's work: a new one hides another from whoever imports it.
+        || (names == Names::Broader && text.contains("/node_modules/"))
         || hides_a_module(&text)
 }
 

@@ -259,8 +259,34 @@ fn rules_that_were_released_keep_their_names() {
     ] {
         assert_eq!(Names::of(rules), Names::Former);
     }
-    for later in Rules::ALL.iter().filter(|rules| **rules > Rules::Five) {
-        assert_eq!(Names::of(*later), Names::Broad);
+    assert_eq!(Names::of(Rules::Six), Names::Broad);
+    for later in Rules::ALL.iter().filter(|rules| **rules > Rules::Six) {
+        assert_eq!(Names::of(*later), Names::Broader);
+    }
+}
+
+#[test]
+fn packages_beside_the_tests_and_what_make_includes_count_by_the_newest_names() {
+    for (path, takes_over) in [
+        ("test/node_modules/shouldy/index.js", true),
+        ("node_modules/a/index.js", true),
+        ("Test/Node_Modules/a.js", true),
+        ("local.mk", false),
+        ("build/rules.make", false),
+    ] {
+        let path = TreePath::new(path);
+        let of = |names| {
+            (
+                takes_over_the_runner(names, &path),
+                is_runner_config(names, &path),
+            )
+        };
+        assert_eq!(of(Names::Broad), (false, false), "{path}");
+        assert_eq!(of(Names::Broader), (takes_over, true), "{path}");
+    }
+    for path in ["node_modules.md", "src/my_node_modules/a.js", "mk", "a.mkd"] {
+        let path = TreePath::new(path);
+        assert!(!is_runner_config(Names::Broader, &path), "{path}");
     }
 }
 

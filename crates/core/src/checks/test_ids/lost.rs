@@ -33,16 +33,23 @@ pub struct TestFile {
     /// It is a test program with a `main` of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_harness: bool,
+    /// Tests of Go that its text names, where nothing chooses among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
 }
 
 impl TestFile {
     pub fn of(runner: Runner, path: TreePath, changed: bool, text: &[u8]) -> Self {
         Self {
-            path,
             changed,
             holds_tests: own_text::holds_tests(runner, text),
             leaves_out: own_text::leaves_out(runner, text),
             own_harness: runner == Runner::Cargo && own_text::has_own_harness(text),
+            tests: match runner {
+                Runner::Go => own_text::tests_of_go(&path, text),
+                _ => Vec::new(),
+            },
+            path,
         }
     }
 }
@@ -69,11 +76,11 @@ impl TestIdDocument {
         let questions = self.questions();
         let mut found = BTreeSet::new();
         for (name, _) in questions.iter() {
-            found.extend(files_of(self.runner, name, tree));
+            found.extend(self.files_of(name, tree));
         }
         let leaves_out = [Ask::SkippedTest, Ask::SkippedFile, Ask::Unheard];
         if questions.iter().any(|(_, ask)| leaves_out.contains(ask)) {
-            let beside = |path: &&&TreePath| own_text::is_beside_tests(self.runner, path);
+            let beside = |path: &&&TreePath| own_text::is_beside_tests(self.runner_of(path), path);
             found.extend(tree.iter().filter(beside).copied());
         }
         found
@@ -87,7 +94,8 @@ impl TestIdDocument {
         let mut lost: BTreeMap<String, String> = BTreeMap::new();
         for (name, ask) in self.questions() {
             let found = self.answer(files, &name, ask);
-            if let Some((name, what)) = found {
+            let of_go = (ask == Ask::Unheard).then(|| self.not_there(files, &name));
+            for (name, what) in found.into_iter().chain(of_go.into_iter().flatten()) {
                 lost.entry(name).or_insert_with(|| what.to_owned());
             }
         }
@@ -97,8 +105,12 @@ impl TestIdDocument {
     fn questions(&self) -> Vec<(String, Ask)> {
         let mut all = BTreeSet::new();
         for (index, command) in self.commands.iter().enumerate() {
+            // Runners that report do so since rules 7; what others say of single tests is not asked.
+            let python = self.runners_of(index);
+            let python = python.iter().any(|runner| runner.is_python());
+            let names_tests = python || command.verified_runs.began > 0;
             let newly = newly_skipped(command).map(|id| (id.clone(), Ask::SkippedTest));
-            all.extend(newly.filter(|_| is_python(self.runner)));
+            all.extend(newly.filter(|_| names_tests));
             let before = &command.baseline_whole;
             for (name, end) in &command.verified_whole.files {
                 let ask = match end {
@@ -118,10 +130,12 @@ impl TestIdDocument {
                 let started = programs.started.iter();
                 all.extend(started.map(|name| (name.clone(), Ask::Silent)));
             }
-            if is_python(self.runner) {
+            if names_tests {
                 let not_loaded = before.files.iter();
                 let not_loaded = not_loaded.filter(|(_, end)| **end == FileEnd::NotLoaded);
                 all.extend(not_loaded.map(|(name, _)| (name.clone(), Ask::Unheard)));
+            }
+            if python {
                 all.extend(self.named(index).map(|name| (name, Ask::Unheard)));
             }
         }
@@ -141,25 +155,26 @@ impl TestIdDocument {
             let words = command.command.split(signs);
             words.filter(|word| !word.is_empty() && !word.starts_with('-'))
         });
-        let is_file = move |word: &&str| match self.runner {
-            Runner::Pytest => word
+        let pytest = self.runners_of(index).contains(&Runner::Pytest);
+        let is_file = move |word: &&str| match pytest {
+            true => word
                 .split("::")
                 .next()
                 .is_some_and(|file| file.ends_with(".py")),
-            _ => true,
+            false => true,
         };
         words.filter(is_file).map(str::to_owned)
     }
 
     fn answer(&self, files: &[TestFile], name: &str, ask: Ask) -> Option<(String, &'static str)> {
         let paths: Vec<&TreePath> = files.iter().map(|file| &file.path).collect();
-        let meant = files_of(self.runner, name, &paths);
+        let meant = self.files_of(name, &paths);
         let of = |path: &&TreePath| files.iter().find(|file| file.path == **path);
         let meant: Vec<&TestFile> = meant.iter().filter_map(of).collect();
         let first = meant.first()?;
         let every = |is: fn(&TestFile) -> bool| meant.iter().all(|file| !file.changed && is(file));
         let beside = |file: &TestFile| {
-            let may = own_text::is_beside_tests(self.runner, &file.path);
+            let may = own_text::is_beside_tests(self.runner_of(&file.path), &file.path);
             may && !file.changed && file.leaves_out
         };
         let excused = || files.iter().any(beside);
@@ -176,7 +191,7 @@ impl TestIdDocument {
             Ask::Unheard => (every(|file| file.holds_tests && !file.leaves_out)
                 && !excused()
                 && self.is_heard()
-                && !self.passed_in(&meant))
+                && !self.passed_in(name, &meant))
             .then_some((path, "no test of it passed")),
             Ask::Silent => None,
         }
@@ -190,11 +205,36 @@ impl TestIdDocument {
         self.commands.iter().any(heard)
     }
 
-    fn passed_in(&self, meant: &[&TestFile]) -> bool {
+    fn passed_in(&self, name: &str, meant: &[&TestFile]) -> bool {
         let paths: Vec<&TreePath> = meant.iter().map(|file| &file.path).collect();
         let ids = self.commands.iter().flat_map(|command| &command.verified);
         let mut passed = ids.filter(|(_, tally)| tally.passed > 0);
-        passed.any(|(id, _)| !files_of(self.runner, id, &paths).is_empty())
+        // Of a package nothing but its path is known, and that is the same in both.
+        let go = paths.iter().any(|path| self.runner_of(path) == Runner::Go);
+        passed.any(|(id, _)| match go {
+            true => id
+                .split_once(": ")
+                .is_some_and(|(package, _)| package == name),
+            false => !self.files_of(id, &paths).is_empty(),
+        })
+    }
+
+    /// Tests of Go in a package that the baseline could not build, which did not come: their names are
+    /// in their text.
+    fn not_there(&self, files: &[TestFile], package: &str) -> Vec<(String, &'static str)> {
+        let paths: Vec<&TreePath> = files.iter().map(|file| &file.path).collect();
+        let meant = self.files_of(package, &paths);
+        let counts =
+            |file: &&TestFile| meant.contains(&&file.path) && !file.changed && !file.leaves_out;
+        let tests = files.iter().filter(counts).flat_map(|file| &file.tests);
+        let ids = tests.map(|test| format!("{package}: {test}"));
+        let came = |id: &String| {
+            let mut commands = self.commands.iter();
+            commands.any(|command| command.verified.contains_key(id))
+        };
+        ids.filter(|id| self.is_heard() && !came(id))
+            .map(|id| (id, "not there"))
+            .collect()
     }
 
     /// Programs of cargo that were started and ended well without a result.
@@ -207,7 +247,7 @@ impl TestIdDocument {
                 &command.verified_whole.programs,
             );
             let by_itself = |name: &&String| {
-                let meant = files_of(self.runner, name, &paths);
+                let meant = files_of(Runner::Cargo, name, &paths);
                 let own = |path: &&TreePath| {
                     let mut of = files.iter().filter(|file| file.path == **path);
                     of.any(|file| file.own_harness)
@@ -252,10 +292,6 @@ fn newly_skipped(command: &CommandTests) -> impl Iterator<Item = &String> {
         more && was.is_none_or(|was| loss(was, **is).is_none())
     });
     newly.map(|(id, _)| id)
-}
-
-fn is_python(runner: Runner) -> bool {
-    matches!(runner, Runner::Unittest | Runner::Pytest)
 }
 
 /// Does a command choose tests by what they are called or marked as? Then a file may come to nothing.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::checks::test_ids::Runs;
 use crate::checks::test_ids::whole::{FileEnds, Programs, Whole};
 use crate::checks::test_ids::{Tally, TestIds};
 use crate::run::event::{Check, CheckKind, ProcessEnd};
@@ -37,6 +38,7 @@ fn document(runner: Runner, command: &str, files: &[(&str, bool, &str)]) -> Test
     };
     TestIdDocument {
         schema_version: 1,
+        runners: Vec::new(),
         runner,
         baseline_not_run: None,
         baseline: vec![Check {
@@ -47,6 +49,8 @@ fn document(runner: Runner, command: &str, files: &[(&str, bool, &str)]) -> Test
             lacks: Vec::new(),
         }],
         commands: vec![CommandTests {
+            baseline_runs: Runs::default(),
+            verified_runs: Runs::default(),
             command: command.into(),
             baseline: TestIds::new(),
             verified: TestIds::new(),
@@ -443,4 +447,49 @@ fn names_that_are_new_in_each_run_are_matched() {
         (1, 0),
         "up to rules 5"
     );
+}
+
+#[test]
+fn what_runners_that_report_newly_skip_or_never_loaded_is_lost() {
+    let runs = Runs {
+        began: 1,
+        ..Runs::default()
+    };
+    let (file, skips) = ("x_test.go", "func TestA(t) { t.Skip() }");
+    let rows: &[(Runner, &str, &str, &str, bool)] = &[
+        (Runner::Go, file, "func TestA(t)", "m: TestA", true),
+        (Runner::Go, file, skips, "m: TestA", false),
+        (Runner::Jest, "a.test.js", "test('a')", "a.test.js: a", true),
+        (
+            Runner::Jest,
+            "a.test.js",
+            "test.skip('a')",
+            "a.test.js: a",
+            false,
+        ),
+        (Runner::Tape, "a.test.js", "test('a')", "a", false),
+    ];
+    for (runner, file, text, id, is_lost) in rows {
+        let mut one = document(*runner, "x", &[(file, false, text)]);
+        one.commands[0].verified = ids(&[(id, (0, 0, 1))]);
+        one.commands[0].verified_runs = runs.clone();
+        let why = || format!("{id}: skipped, and nothing in its file says so");
+        let want: Vec<String> = is_lost.then(why).into_iter().collect();
+        assert_eq!(lost(&one), want, "{runner} {text}");
+        // Where the baseline could not load it, some test of it has to pass.
+        let name = if *runner == Runner::Go { "m" } else { file };
+        one.commands[0].baseline_whole = ends(&[(name, FileEnd::NotLoaded)]);
+        one.commands[0].verified = ids(&[("m/other: TestB", (1, 0, 0))]);
+        let want: Vec<String> = match (is_lost, runner) {
+            (true, Runner::Go) => vec![
+                "m: TestA: not there".to_owned(),
+                format!("{file}: no test of it passed"),
+            ],
+            (true, _) | (_, Runner::Tape) => vec![format!("{file}: no test of it passed")],
+            _ => Vec::new(),
+        };
+        assert_eq!(lost(&one), want, "{runner} {text}");
+        one.commands[0].verified_runs = Runs::default();
+        assert_eq!(lost(&one), [""; 0], "up to rules 6");
+    }
 }

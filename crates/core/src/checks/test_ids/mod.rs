@@ -5,16 +5,19 @@
 //! it ran. Ids can turn a pass into a failure, never the reverse. How they are read is in
 //! `runner_output.rs`.
 //!
-//! - this file: the document, and what is missing by name; `changing.rs` names that are new in each run
+//! - this file: the document, and what is missing by name; `changing.rs` names that are new in each run;
+//!   `baseline.rs` the commands as they run on a baseline
 //! - `lost.rs` what is missed though the baseline never named it; `whole.rs` files and programs as a whole
 //! - `of_file.rs` which file a name is of; `own_text.rs` what a test file says of itself
 
+pub mod baseline;
 pub mod changing;
 pub mod lost;
 pub mod whole;
 
-mod of_file;
-mod own_text;
+mod by_runner;
+pub mod of_file;
+pub mod own_text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +27,10 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::report_md::describe_end;
 use crate::run::event::{Check, TestsCompared};
 use crate::task::contract::Runner;
+use crate::task::runner::Recognised;
 use crate::task::tests_may_change::TestChange;
 use crate::values::digest::Digest;
+use baseline::on_the_baseline;
 use lost::TestFile;
 use whole::Whole;
 
@@ -85,18 +90,66 @@ impl Tally {
 
 pub type TestIds = BTreeMap<String, Tally>;
 
+/// Runs of a runner that leaves a mark when it begins and a report when it is done.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Runs {
+    pub began: u64,
+    /// Those that did not come to their end, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
+    /// Failures that are no test: a file that does not load, a package that left early.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<String>,
+}
+
+impl Runs {
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub fn came_to_their_end(&self) -> bool {
+        self.began > 0 && self.unfinished.is_empty()
+    }
+}
+
 /// One command of the contract, on the baseline and on the verified tree.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CommandTests {
     pub command: String,
     pub baseline: TestIds,
     pub verified: TestIds,
+    #[serde(default, skip_serializing_if = "Runs::is_none")]
+    pub baseline_runs: Runs,
+    #[serde(default, skip_serializing_if = "Runs::is_none")]
+    pub verified_runs: Runs,
     /// Files and programs on the baseline.
     #[serde(default, skip_serializing_if = "Whole::is_nothing")]
     pub baseline_whole: Whole,
     /// Files and programs on the verified tree.
     #[serde(default, skip_serializing_if = "Whole::is_nothing")]
     pub verified_whole: Whole,
+}
+
+impl CommandTests {
+    /// Runs that did not come to their end where those of the baseline did, and what failed although the
+    /// command was green.
+    fn unfinished(&self) -> impl Iterator<Item = String> {
+        let (was, is) = (&self.baseline_runs, &self.verified_runs);
+        let counts = was.came_to_their_end();
+        let unfinished = is.unfinished.iter().filter(move |_| counts);
+        let broken = is.broken.iter().filter(|what| !was.broken.contains(what));
+        let broken = broken.map(|what| format!("{what} failed, and yet the command was green"));
+        let words = unfinished.cloned().chain(broken);
+        words.map(|words| format!("{}: {words}", self.command))
+    }
+
+    /// Runs that did not come to their end, and those of the baseline did not either.
+    fn unfinished_before_too(&self) -> impl Iterator<Item = String> {
+        let counts = !self.baseline_runs.came_to_their_end();
+        let unfinished = self.verified_runs.unfinished.iter();
+        let unfinished = unfinished.filter(move |_| counts);
+        unfinished.map(|words| format!("{}: {words}", self.command))
+    }
 }
 
 /// `test-ids.json`.
@@ -113,6 +166,9 @@ pub struct TestIdDocument {
     /// baseline named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<TestFile>>,
+    /// The runners that each command was recognised to use. Empty up to rules 6.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runners: Vec<BTreeSet<Runner>>,
 }
 
 /// How many missing tests an event names.
@@ -149,6 +205,21 @@ impl TestIdDocument {
                 }),
             }
         }
+        let commands = self.commands.iter();
+        let unfinished: Vec<String> = commands.flat_map(CommandTests::unfinished).collect();
+        let too = self.commands.iter().enumerate();
+        let too = too.flat_map(|(index, command)| {
+            let words = command.unfinished_before_too();
+            words.map(move |words| (index, words))
+        });
+        let passed = |command: &CommandTests| command.verified.values().any(|is| is.passed > 0);
+        let none_passed = self.commands.iter().zip(&self.runners).enumerate();
+        let none_passed =
+            none_passed.filter(|(_, (command, runners))| !runners.is_empty() && !passed(command));
+        let quiet = |command: &CommandTests| {
+            let (was, is) = (&command.baseline_runs, &command.verified_runs);
+            was.began == 0 && is.began == 0
+        };
         TestsCompared {
             ids_sha256,
             baseline_ids,
@@ -156,6 +227,10 @@ impl TestIdDocument {
             not_seen,
             missing_count: missing.len() as u64,
             missing: missing.into_iter().take(NAMED).collect(),
+            not_heard: baseline_ids == 0 && self.commands.iter().all(quiet),
+            unfinished: unfinished.into_iter().take(NAMED).collect(),
+            unfinished_before_too: too.take(NAMED).collect(),
+            none_passed: none_passed.map(|(index, _)| index).collect(),
             changed_count: changed.len() as u64,
             changed: changed.into_iter().take(LISTED).collect(),
             renamed: renamed.into_iter().take(LISTED).collect(),
@@ -191,33 +266,15 @@ impl TestIdDocument {
 
     /// Are these the contract's commands, all of them and in order? A baseline that ran, ran all of
     /// them.
-    pub fn is_about(&self, commands: &[String]) -> bool {
+    pub fn is_about(&self, commands: &[String], recognised: &[Recognised]) -> bool {
         let ran = self.baseline.iter().map(|check| check.command.clone());
-        let due = commands
-            .iter()
-            .map(|command| on_the_baseline(self.runner, command));
+        let due = on_the_baseline(self.runner, commands, recognised);
         self.commands
             .iter()
             .map(|tests| &tests.command)
             .eq(commands)
             && (self.baseline_not_run.is_some() || ran.eq(due))
     }
-}
-
-/// The command that names the tests of a baseline. It decides nothing, and the baseline may be red:
-/// cargo must not stop at the first program that is.
-pub fn on_the_baseline(runner: Runner, command: &str) -> String {
-    if runner != Runner::Cargo || command.contains("fail-fast") {
-        return command.to_owned();
-    }
-    for words in ["cargo test", "cargo nextest run"] {
-        if let Some((before, after)) = command.split_once(words)
-            && (after.is_empty() || after.starts_with([' ', ';', '\n', '&', '|', ')']))
-        {
-            return format!("{before}{words} --no-fail-fast{after}");
-        }
-    }
-    command.to_owned()
 }
 
 /// Tests of the baseline that did not run again in a green run, each with its outcome.

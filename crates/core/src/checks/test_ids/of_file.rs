@@ -10,8 +10,33 @@ pub fn files_of<'a>(runner: Runner, name: &str, tree: &[&'a TreePath]) -> Vec<&'
         Runner::Pytest => by_path(name.split("::").next().unwrap_or(name), tree),
         Runner::Unittest => by_module(name, tree),
         Runner::Cargo => by_path(name.strip_prefix("unittests ").unwrap_or(name), tree),
-        Runner::Node => by_path(name, tree),
+        Runner::Go => by_package(name.split(": ").next().unwrap_or(name), tree),
+        // A name without a path stands for itself.
+        _ => by_path(name.split(": ").next().unwrap_or(name), tree),
     }
+}
+
+/// The directory a package of Go lies in, among those that are known: the longest that its path ends with,
+/// because only a `go.mod` says what stands before it.
+pub fn directory_of<'a>(package: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let fits = |dir: &&str| dir.is_empty() || ends_with_path(package.as_bytes(), dir.as_bytes());
+    known.filter(fits).max_by_key(|dir| dir.len())
+}
+
+/// The files of tests of a package.
+fn by_package<'a>(package: &str, tree: &[&'a TreePath]) -> Vec<&'a TreePath> {
+    let tests: Vec<(String, &TreePath)> = tree
+        .iter()
+        .map(|path| (path.to_string(), *path))
+        .filter(|(name, _)| name.ends_with("_test.go"))
+        .collect();
+    let dir = |name: &'_ str| name.rsplit_once('/').map_or(0, |(dir, _)| dir.len());
+    let directories = || tests.iter().filter_map(|(name, _)| name.get(..dir(name)));
+    let of = directory_of(package, directories());
+    let of = |(name, path): &(String, &'a TreePath)| {
+        (name.get(..dir(name)) == of && of.is_some()).then_some(*path)
+    };
+    tests.iter().filter_map(of).collect()
 }
 
 /// A path as a runner tells it: from the top, from where it was started, or from the root of the
@@ -74,6 +99,11 @@ mod tests {
             "src/lib.rs",
             "sub/app.test.mjs",
             "app.test.mjs",
+            "root_test.go",
+            "more/a_test.go",
+            "more/b_test.go",
+            "more/b.go",
+            "deep/more/c_test.go",
         ]
         .map(TreePath::new);
         let tree: Vec<&TreePath> = all.iter().collect();
@@ -89,6 +119,19 @@ mod tests {
                 &["a/test_app.py"],
             ),
             (Runner::Pytest, "app.py::x", &[]),
+            (
+                Runner::Mocha,
+                "app.test.mjs: a > b",
+                &["sub/app.test.mjs", "app.test.mjs"],
+            ),
+            (Runner::Mocha, "adds: twice", &[]),
+            (Runner::Go, "example.com/x: TestA", &["root_test.go"]),
+            (
+                Runner::Go,
+                "example.com/x/more",
+                &["more/a_test.go", "more/b_test.go"],
+            ),
+            (Runner::Go, "x/deep/more: TestA/b", &["deep/more/c_test.go"]),
             (
                 Runner::Unittest,
                 "test_more.More.test_a",

@@ -7,6 +7,7 @@ use crate::values::paths::TreePath;
 /// Words by which a file leaves tests out, or expects them to fail.
 const PYTHON_SKIPS: &[&str] = &["skip", "Skip", "xfail", "expectedFailure"];
 const NODE_SKIPS: &[&str] = &["skip", "todo"];
+const GO_SKIPS: &[&str] = &["Skip"];
 const RUST_SKIPS: &[&str] = &["ignore", "cfg"];
 
 /// Does the text leave out tests by itself?
@@ -14,7 +15,8 @@ pub fn leaves_out(runner: Runner, text: &[u8]) -> bool {
     let words = match runner {
         Runner::Unittest | Runner::Pytest => PYTHON_SKIPS,
         Runner::Cargo => RUST_SKIPS,
-        Runner::Node => NODE_SKIPS,
+        Runner::Go => GO_SKIPS,
+        _ => NODE_SKIPS,
     };
     holds_one(text, words)
 }
@@ -32,8 +34,36 @@ pub fn holds_tests(runner: Runner, text: &[u8]) -> bool {
             "quickcheck",
         ],
         Runner::Node => &["node:test"],
+        Runner::Go => &["func Test"],
+        _ => &["test(", "it(", "test.", "it.", "describe("],
     };
     holds_one(text, words)
+}
+
+/// Names of tests in a file of Go that is built wherever it lies.
+pub fn tests_of_go(path: &TreePath, text: &[u8]) -> Vec<String> {
+    const SYSTEMS: [&str; 12] = [
+        "linux", "windows", "darwin", "freebsd", "netbsd", "openbsd", "js", "wasm", "amd64",
+        "arm64", "386", "arm",
+    ];
+    let name = path.to_string();
+    let stem = name.strip_suffix("_test.go").unwrap_or_default();
+    let for_a_system = SYSTEMS
+        .iter()
+        .any(|system| stem.ends_with(&format!("_{system}")));
+    let text = String::from_utf8_lossy(text);
+    let tagged = |line: &str| line.starts_with("//go:build") || line.starts_with("// +build");
+    if stem.is_empty() || for_a_system || text.lines().any(tagged) {
+        return Vec::new();
+    }
+    let names = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("func Test"));
+    let names = names.filter_map(|rest| rest.split_once('('));
+    let names = names.map(|(name, _)| name.trim());
+    // `Testing` is no test, and `TestMain` runs them.
+    let tests = names.filter(|name| !name.starts_with(char::is_lowercase) && *name != "Main");
+    tests.map(|name| format!("Test{name}")).collect()
 }
 
 /// Is this a test program with a `main` of its own, which gives no result that anybody knows?

@@ -42,6 +42,7 @@ fn document(baseline: &[&str], verified: &[&str]) -> TestIdDocument {
     let end = ProcessEnd::Exited { code: 1 };
     TestIdDocument {
         schema_version: 1,
+        runners: Vec::new(),
         runner: Runner::Cargo,
         baseline_not_run: None,
         baseline: vec![Check {
@@ -52,6 +53,8 @@ fn document(baseline: &[&str], verified: &[&str]) -> TestIdDocument {
             lacks: Vec::new(),
         }],
         commands: vec![CommandTests {
+            baseline_runs: Runs::default(),
+            verified_runs: Runs::default(),
             command: "cargo test".into(),
             baseline: ids(baseline),
             verified: ids(verified),
@@ -77,34 +80,6 @@ fn the_first_missing_are_named_and_all_are_counted() {
 }
 
 #[test]
-fn a_red_program_of_the_baseline_hides_no_other() {
-    for (runner, command, want) in [
-        (Runner::Cargo, "cargo test", "cargo test --no-fail-fast"),
-        (
-            Runner::Cargo,
-            "cd a && cargo test --offline -- -q",
-            "cd a && cargo test --no-fail-fast --offline -- -q",
-        ),
-        (
-            Runner::Cargo,
-            "cargo nextest run -p x",
-            "cargo nextest run --no-fail-fast -p x",
-        ),
-        (
-            Runner::Cargo,
-            "cargo test --no-fail-fast",
-            "cargo test --no-fail-fast",
-        ),
-        (Runner::Cargo, "cargo tests", "cargo tests"),
-        (Runner::Cargo, "make test", "make test"),
-        (Runner::Node, "cargo test", "cargo test"),
-    ] {
-        assert_eq!(on_the_baseline(runner, command), want, "{command}");
-    }
-    assert!(document(&["a"], &["a"]).is_about(&["cargo test".to_owned()]));
-}
-
-#[test]
 fn a_baseline_that_names_nothing_is_said_to() {
     let found = document(&[], &["a"]).compared(Digest::of(b""), &[]);
     assert_eq!(
@@ -119,11 +94,61 @@ fn a_baseline_that_names_nothing_is_said_to() {
         broken.compared(Digest::of(b""), &[]).not_seen.as_deref(),
         Some("setup failed")
     );
-    assert!(broken.is_about(&["cargo test".to_owned()]) && !broken.is_about(&["true".to_owned()]));
+    assert!(
+        broken.is_about(&["cargo test".to_owned()], &[])
+            && !broken.is_about(&["true".to_owned()], &[])
+    );
     let mut other = document(&["a"], &["a"]);
     other.baseline.clear();
     assert!(
-        !other.is_about(&["cargo test".to_owned()]),
+        !other.is_about(&["cargo test".to_owned()], &[]),
         "a baseline that ran, ran the commands"
     );
+}
+
+#[test]
+fn a_run_that_does_not_come_to_its_end_counts_where_that_of_the_baseline_did() {
+    let runs = |began, unfinished: &[&str]| Runs {
+        began,
+        unfinished: unfinished.iter().map(|word| (*word).to_owned()).collect(),
+        ..Runs::default()
+    };
+    let left = "mocha began and left no report";
+    for (was, is, unfinished, not_heard) in [
+        (runs(1, &[]), runs(1, &[]), 0, false),
+        (runs(1, &[]), runs(1, &[left]), 1, false),
+        (runs(1, &[left]), runs(1, &[left]), 0, false),
+        (runs(0, &[]), runs(1, &[left]), 0, false),
+        (runs(1, &[]), runs(0, &[]), 0, false),
+        (runs(0, &[]), runs(0, &[]), 0, true),
+    ] {
+        let mut ids = document(&[], &[]);
+        (ids.commands[0].baseline_runs, ids.commands[0].verified_runs) = (was.clone(), is.clone());
+        let found = ids.compared(Digest::of(b""), &[]);
+        assert_eq!(found.unfinished.len(), unfinished, "{was:?} {is:?}");
+        assert_eq!(found.not_heard, not_heard, "{was:?} {is:?}");
+        let too = !is.unfinished.is_empty() && unfinished == 0;
+        assert_eq!(found.unfinished_before_too.len(), usize::from(too));
+    }
+    assert!(
+        !document(&["a"], &[])
+            .compared(Digest::of(b""), &[])
+            .not_heard
+    );
+}
+
+#[test]
+fn a_command_whose_tests_none_passed_is_named() {
+    for (runners, verified, want) in [
+        (vec![BTreeSet::from([Runner::Cargo])], &[][..], vec![0]),
+        (vec![BTreeSet::from([Runner::Cargo])], &["a"], vec![]),
+        (vec![BTreeSet::new()], &[], vec![]),
+        // Up to rules 6.
+        (vec![], &[], vec![]),
+    ] {
+        let mut ids = document(&[], verified);
+        ids.runners.clone_from(&runners);
+        let found = ids.compared(Digest::of(b""), &[]);
+        assert_eq!(found.none_passed, want, "{runners:?} {verified:?}");
+    }
 }

@@ -65,6 +65,14 @@ impl Whole {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What another runner of the same command said.
+    pub fn take_over(&mut self, other: Self) {
+        self.files.extend(other.files);
+        if !other.programs.is_nothing() {
+            self.programs = other.programs;
+        }
+    }
 }
 
 /// Programs of cargo, as their lines arrive. What announces them and what they say themselves come by

@@ -58,7 +58,7 @@ fn no_contract_permits_push_merge_deploy_or_publication() {
             "{deed:?}"
         );
     }
-    for deed in [Deed::Datagram, Deed::Fetch] {
+    for deed in [Deed::Datagram, Deed::Fetch, Deed::PushInside] {
         assert!(!deed.fails(&Action::ALL.into()), "{deed:?}");
     }
 }
@@ -166,6 +166,37 @@ fn a_word_is_redacted_whole_before_it_is_shortened() {
         }
     });
     assert_eq!(seen.attempts[0].argv[2], "[redacted]");
+}
+
+#[test]
+fn what_turned_out_to_be_another_deed_is_counted_once() {
+    let seen = |times: u64, fill: usize| {
+        let mut log = Log::default();
+        for other in 0..fill {
+            log.saw(Deed::Datagram, &words(&format!("connect udp {other}")));
+        }
+        for _ in 0..3 {
+            log.saw(Deed::Push, &words("git push a"));
+        }
+        log.saw(Deed::Push, &words("git push b"));
+        log.turned(Deed::Push, Deed::PushInside, &words("git push a"), times);
+        log.turned(Deed::Push, Deed::PushInside, &words("git push none"), 0);
+        let seen = closed(log);
+        let of = |deed: Deed| {
+            let listed = seen.attempts.iter().filter(|one| one.action == deed);
+            let listed: u64 = listed.map(|one| one.count).sum();
+            listed + seen.not_listed.get(&deed).copied().unwrap_or(0)
+        };
+        let fails = seen.failing(&BTreeSet::new());
+        (of(Deed::Push), of(Deed::PushInside), fails)
+    };
+    for fill in [0, 99, 100, 200] {
+        for times in 0..=3 {
+            let (push, inside, fails) = seen(times, fill);
+            assert_eq!((push, inside), (4 - times, times), "{fill} {times}");
+            assert!(fails.is_some(), "the other push still fails");
+        }
+    }
 }
 
 proptest! {

@@ -14,7 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use address::{Address, of_address};
-pub use commands::{STAND_INS, is_worth_reading, of_command};
+pub use commands::{
+    STAND_INS, is_own_push, is_worth_reading, local_transport, of_command, received_in,
+};
 
 use crate::task::contract::Action;
 use crate::values::text;
@@ -47,10 +49,12 @@ pub enum Deed {
     Datagram,
     /// Git asked a remote for something and sent nothing.
     Fetch,
+    /// A push by git into a directory that is the jail's own.
+    PushInside,
 }
 
 impl Deed {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Push,
         Self::Merge,
         Self::Deploy,
@@ -63,6 +67,7 @@ impl Deed {
         Self::RemoteShell,
         Self::Datagram,
         Self::Fetch,
+        Self::PushInside,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -79,6 +84,7 @@ impl Deed {
             Self::RemoteShell => "remote_shell",
             Self::Datagram => "datagram",
             Self::Fetch => "fetch",
+            Self::PushInside => "push_inside",
         }
     }
 
@@ -95,7 +101,7 @@ impl Deed {
             Self::PublicPublication => Action::PublicPublication,
             Self::CredentialChange => Action::CredentialChange,
             Self::Connect | Self::RemoteShell => return true,
-            Self::Datagram | Self::Fetch => return false,
+            Self::Datagram | Self::Fetch | Self::PushInside => return false,
         };
         forbidden.contains(&action) || Action::ALWAYS.contains(&action)
     }
@@ -183,6 +189,41 @@ impl Log {
             self.seen.push((deed, kept, 1));
         } else {
             *self.not_listed.entry(deed).or_default() += 1;
+        }
+    }
+
+    /// What was seen so often as one deed turned out to be another.
+    pub fn turned(&mut self, from: Deed, to: Deed, words: &[&[u8]], times: u64) {
+        let kept = kept(from, words);
+        let find = |seen: &[(Deed, Vec<Vec<u8>>, u64)], deed: Deed| {
+            let mut seen = seen.iter();
+            seen.position(|(known, words, _)| *known == deed && *words == kept)
+        };
+        let mut left = times;
+        if let Some(at) = find(&self.seen, from) {
+            let count = self.seen[at].2;
+            let moved = left.min(count);
+            left -= moved;
+            match find(&self.seen, to) {
+                // In its place, where nothing else is left there.
+                None if moved == count => self.seen[at].0 = to,
+                None => {
+                    self.seen[at].2 -= moved;
+                    self.seen.insert(at, (to, kept, moved));
+                }
+                Some(known) => {
+                    self.seen[known].2 += moved;
+                    self.seen[at].2 -= moved;
+                    self.seen.retain(|(_, _, count)| *count > 0);
+                }
+            }
+        }
+        let beyond = self.not_listed.get_mut(&from);
+        if let Some(count) = beyond.filter(|_| left > 0) {
+            let moved = left.min(*count);
+            *count -= moved;
+            *self.not_listed.entry(to).or_default() += moved;
+            self.not_listed.retain(|_, count| *count > 0);
         }
     }
 

@@ -45,14 +45,24 @@ impl Belief {
 pub enum ControlSeen {
     NotRun,
     NotRed,
+    /// No test of the command passed where it was green: what was red in the control is not what it
+    /// checks.
+    OfOtherTests,
+    /// The change made the command into another one: what was red is what it was before.
+    OfFormerCommand,
+    /// Red, but on the baseline it stopped early, and the tests behind that have no name.
+    StoppedEarly,
     RedByPatch,
     RedByFailingTests,
 }
 
 impl ControlSeen {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 7] = [
         Self::NotRun,
         Self::NotRed,
+        Self::OfOtherTests,
+        Self::OfFormerCommand,
+        Self::StoppedEarly,
         Self::RedByPatch,
         Self::RedByFailingTests,
     ];
@@ -201,10 +211,11 @@ pub fn of_command(seen: CommandSeen, substance: Substance) -> Belief {
         // There was nothing to load: a green suite says only that nothing else broke.
         return Belief::Partly;
     }
-    match (seen.control.is_red(), seen.loading) {
-        (true, LoadingSeen::Loaded) => Belief::Proven,
+    let can_be_red = seen.control >= ControlSeen::OfFormerCommand;
+    match (can_be_red, seen.loading) {
+        (true, LoadingSeen::Loaded) if seen.control.is_red() => Belief::Proven,
         // It can be red, but nothing shows that its tests, rather than a linter or a compiler
-        // beside them, see this change.
+        // beside them, see this change; or the change made it another command; or tests may be gone unseen.
         (true, _) => Belief::Partly,
         (false, LoadingSeen::NoEnd | LoadingSeen::OnlyRead | LoadingSeen::Loaded) => Belief::Partly,
         // What setup does not take says nothing about a command that never was red.

@@ -7,20 +7,18 @@ use super::{
 };
 use crate::run::event::{ControlRun, VerificationCompleted};
 use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
-use crate::task::contract::{Contract, Control, Runner};
+use crate::task::contract::{Contract, Control, Recognised, Runner};
 use crate::task::program::is_plain_runner;
 use crate::values::paths::TreePath;
 
 /// What a red command shows, beside what it ran: a runner that builds exactly what it then runs
 /// cannot have left out what it built. Examples and benches are built by `cargo test`, and not run.
-fn form_seen(round: &LoadingRound, command: &str, runner: Option<Runner>) -> FormSeen {
+fn form_seen(round: &LoadingRound, runs_what_it_builds: bool) -> FormSeen {
     let not_run = |path: &TreePath| {
         let mut parts = path.as_bytes().split(|byte| *byte == b'/');
         parts.any(|part| part == b"examples" || part == b"benches")
     };
-    let runs_it = runner == Some(Runner::Cargo)
-        && is_plain_runner(command)
-        && !round.files.iter().all(not_run);
+    let runs_it = runs_what_it_builds && !round.files.iter().all(not_run);
     match (round.proves, runs_it) {
         (Proves::Loaded, _) => FormSeen::Runs,
         (Proves::Parsed, true) => FormSeen::BuiltByItsRunner,
@@ -28,17 +26,46 @@ fn form_seen(round: &LoadingRound, command: &str, runner: Option<Runner>) -> For
     }
 }
 
+/// Does a command start cargo's tests, and nothing beside them? By what it was recognised to do, else by
+/// its plain words.
+pub fn runs_what_it_builds(contract: &Contract, index: usize) -> bool {
+    let command = contract.verification_commands.get(index);
+    match contract.recognised.get(index) {
+        Some(known) => known.is_only(Runner::Cargo),
+        None => {
+            runner(contract) == Some(Runner::Cargo) && command.is_some_and(|c| is_plain_runner(c))
+        }
+    }
+}
+
 /// Both experiments on every command that the contract shows, in its order. What is absent was not
 /// tried.
 pub fn commands(contract: &Contract, done: &VerificationCompleted) -> Vec<CommandSeen> {
     let all = contract.verification_commands.iter().enumerate();
-    all.map(|(index, command)| CommandSeen {
-        control: control(contract, done, index),
-        loading: done.loading.as_ref().map_or(LoadingSeen::NotTried, |run| {
-            run.seen(command, runner(contract))
-        }),
+    all.map(|(index, command)| {
+        let loading = done.loading.as_ref().map_or(LoadingSeen::NotTried, |run| {
+            run.seen(command, runs_what_it_builds(contract, index))
+        });
+        let control = match control(contract, done, index) {
+            red if red.is_red() && done.recognised_otherwise.contains(command) => {
+                ControlSeen::OfFormerCommand
+            }
+            red if red.is_red() && stopped_early(contract, done, index) => {
+                ControlSeen::StoppedEarly
+            }
+            seen => seen,
+        };
+        CommandSeen { control, loading }
     })
     .collect()
+}
+
+/// Was a command red on the baseline, with an early stop that nothing could lift? A baseline that was relied
+/// on was green.
+fn stopped_early(contract: &Contract, done: &VerificationCompleted, index: usize) -> bool {
+    let known = contract.recognised.get(index);
+    let ran = done.baseline_checks.get(index);
+    known.is_some_and(Recognised::may_hide_tests) && ran.is_some_and(|check| !check.end.succeeded())
 }
 
 /// What a run whose commands were all green is worth.
@@ -75,6 +102,7 @@ fn control(contract: &Contract, done: &VerificationCompleted, index: usize) -> C
         checks,
         failures_added,
         failures_reported,
+        heard,
     }) = &done.control
     else {
         return ControlSeen::NotRun;
@@ -88,13 +116,21 @@ fn control(contract: &Contract, done: &VerificationCompleted, index: usize) -> C
         (_, None | Some(0)) => ControlSeen::NotRed,
         _ if !all_counted => ControlSeen::NotRed,
         (Control::Patch(_), Some(_)) => ControlSeen::RedByPatch,
+        // Its selection was taken off for the control, and selects nothing.
+        (Control::Runner(_), Some(_))
+            if heard.get(index).is_some_and(|heard| heard.named)
+                && (done.tests.as_ref())
+                    .is_some_and(|tests| tests.none_passed.contains(&index)) =>
+        {
+            ControlSeen::OfOtherTests
+        }
         (Control::Runner(_), Some(_)) => ControlSeen::RedByFailingTests,
     }
 }
 
 impl LoadingRun {
     /// What became of one command, by the rounds that decide.
-    pub fn seen(&self, command: &str, runner: Option<Runner>) -> LoadingSeen {
+    pub fn seen(&self, command: &str, runs_what_it_builds: bool) -> LoadingSeen {
         let of_round = |round: &LoadingRound| {
             let prepared = round.setup_failed.is_none();
             let Some(ended) = round.ended(command) else {
@@ -109,7 +145,7 @@ impl LoadingRun {
                 files.any(|file| file.path == *path && file.tells_how_to_run)
             };
             let starts_it = round.files.iter().all(tells_how);
-            match LoadingSeen::of(ended, form_seen(round, command, runner), twin) {
+            match LoadingSeen::of(ended, form_seen(round, runs_what_it_builds), twin) {
                 LoadingSeen::NotTried | LoadingSeen::NotRed if !prepared => LoadingSeen::OnlyAround,
                 // `make` that cannot read its Makefile says nothing about what the rules there do.
                 LoadingSeen::OnlyRead if starts_it => LoadingSeen::OnlyAround,

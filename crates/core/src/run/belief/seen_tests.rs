@@ -54,7 +54,7 @@ const BOTH: &[&str] = &["a.py", "b.py"];
 fn only_rounds_that_decide_say_what_a_command_loads() {
     let seen = |rounds: Vec<LoadingRound>| {
         let run = loading(rounds);
-        COMMANDS.map(|command| run.seen(command, None))
+        COMMANDS.map(|command| run.seen(command, false))
     };
     use LoadingSeen::{Loaded, NotRed, NotTried, OnlyRead};
     assert_eq!(seen(vec![]), [NotTried, NotTried]);
@@ -106,7 +106,7 @@ fn a_makefile_that_cannot_be_read_does_not_show_that_its_rules_can_fail() {
             file.path = TreePath::new(path);
             file.tells_how_to_run = path != "conftest.py";
         }
-        assert_eq!(run.seen(COMMANDS[0], None), want, "{files:?}");
+        assert_eq!(run.seen(COMMANDS[0], false), want, "{files:?}");
     }
 }
 
@@ -142,7 +142,14 @@ fn what_does_not_compile_was_run_only_by_a_runner_that_does_nothing_else() {
     ] {
         let mut round = round(Proves::Parsed, files, &[(0, 1)]);
         round.checks[0].command = command.to_owned();
-        let seen = loading(vec![round]).seen(command, runner);
+        let mut contract = sample();
+        contract.verification_commands = vec![command.to_owned()];
+        contract.verification_control = match runner {
+            Some(runner) => Control::Runner(runner),
+            None => Control::None("no runner".into()),
+        };
+        let builds = runs_what_it_builds(&contract, 0);
+        let seen = loading(vec![round]).seen(command, builds);
         assert_eq!(seen, want, "{command} {runner:?} {files:?}");
     }
 }
@@ -163,7 +170,7 @@ fn what_waits_for_the_change_has_noticed_it_where_its_twin_comes_to_an_end() {
     let seen = |rounds: Vec<LoadingRound>| {
         let run = loading(rounds);
         (
-            run.seen(COMMANDS[1], None),
+            run.seen(COMMANDS[1], false),
             run.file_seen(&TreePath::new("a.py"), 1),
         )
     };
@@ -272,6 +279,7 @@ fn what_is_absent_was_not_tried_and_never_passes() {
     assert_eq!(found.run, Belief::None);
     assert_eq!(found.doubts, [Doubt::NotChecked, Doubt::Unproven]);
     done.control = Some(ControlRun::Ran {
+        heard: Vec::new(),
         checks: vec![check(COMMANDS[0], 0), check(COMMANDS[1], 1)],
         failures_added: Some(5),
         failures_reported: Some(5),
@@ -295,6 +303,7 @@ fn what_is_absent_was_not_tried_and_never_passes() {
     assert_eq!((found.run, found.doubts), (Belief::Proven, vec![]));
     for (added, reported) in [(Some(5), Some(4)), (Some(5), None)] {
         done.control = Some(ControlRun::Ran {
+            heard: Vec::new(),
             checks: vec![check(COMMANDS[0], 0), check(COMMANDS[1], 1)],
             failures_added: added,
             failures_reported: reported,
@@ -318,4 +327,92 @@ fn a_required_control_wants_everything_proven() {
         (found.run, found.doubts),
         (Belief::Partly, vec![Doubt::Unproven])
     );
+}
+
+#[test]
+fn an_early_stop_on_a_red_baseline_is_believed_partly() {
+    use crate::task::runner::{Flag, Found};
+    let stop = |place| Flag {
+        words: vec!["-failfast".into()],
+        place,
+    };
+    for (runner, place, code, want) in [
+        (Runner::Go, None, 1, ControlSeen::StoppedEarly),
+        (Runner::Go, None, 0, ControlSeen::RedByFailingTests),
+        (Runner::Go, Some((0, 1)), 1, ControlSeen::RedByFailingTests),
+        (Runner::Mocha, None, 1, ControlSeen::RedByFailingTests),
+    ] {
+        let mut contract = sample();
+        contract.verification_commands = vec!["make test".into()];
+        contract.verification_control = Control::Runner(runner);
+        let mut found = Found::named(runner);
+        found.said.early_stop = vec![stop(place)];
+        contract.recognised = vec![Recognised {
+            found: vec![found],
+            ..Recognised::default()
+        }];
+        let done = VerificationCompleted {
+            control: Some(ControlRun::Ran {
+                heard: Vec::new(),
+                checks: vec![check("make test", 1)],
+                failures_added: None,
+                failures_reported: None,
+            }),
+            baseline_checks: vec![check("make test", code)],
+            ..VerificationCompleted::nothing(Digest::of(b""))
+        };
+        let seen = commands(&contract, &done);
+        assert_eq!(seen[0].control, want, "{runner} {place:?} {code}");
+        contract.recognised.clear();
+        let seen = commands(&contract, &done);
+        assert_eq!(seen[0].control, ControlSeen::RedByFailingTests);
+    }
+}
+
+/// A selection is taken off for the control: what chooses no test was not seen to be red.
+#[test]
+fn a_command_of_which_no_test_passed_is_not_proven_by_tests_it_does_not_choose() {
+    use crate::run::belief::Belief;
+    use crate::run::checked::{ControlHeard, TestsCompared};
+    let mut contract = sample();
+    contract.verification_commands = vec![COMMANDS[1].to_owned()];
+    contract.verification_control = Control::Runner(Runner::Unittest);
+    for (named, none_passed, want) in [
+        (true, vec![0], Belief::Partly),
+        (true, vec![], Belief::Proven),
+        (true, vec![1], Belief::Proven),
+        // Whoever names no test in the control either is not heard at all.
+        (false, vec![0], Belief::Proven),
+    ] {
+        let mut done = VerificationCompleted::nothing(Digest::of(b""));
+        done.checks = vec![check(COMMANDS[1], 0)];
+        done.control = Some(ControlRun::Ran {
+            checks: vec![check(COMMANDS[1], 1)],
+            failures_added: Some(5),
+            failures_reported: Some(5),
+            heard: vec![ControlHeard {
+                named,
+                reported: false,
+            }],
+        });
+        done.loading = Some(loading(vec![round(Proves::Loaded, BOTH, &[(1, 97)])]));
+        let tests = TestsCompared {
+            none_passed: none_passed.clone(),
+            ids_sha256: Digest::of(b""),
+            baseline_ids: 1,
+            verified_ids: 0,
+            not_seen: None,
+            missing_count: 0,
+            missing: Vec::new(),
+            not_heard: false,
+            unfinished: Vec::new(),
+            unfinished_before_too: Vec::new(),
+            changed_count: 0,
+            changed: Vec::new(),
+            renamed: Vec::new(),
+        };
+        done.tests = Some(tests);
+        let found = of_run(&contract, &done);
+        assert_eq!(found.commands, [want], "{named} {none_passed:?}");
+    }
 }

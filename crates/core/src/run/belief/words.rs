@@ -90,7 +90,16 @@ pub fn because(seen: CommandSeen, substance: Substance) -> String {
     let control = match seen.control {
         ControlSeen::RedByFailingTests => "failing tests turned it red",
         ControlSeen::RedByPatch => "the control patch turned it red",
+        ControlSeen::OfOtherTests => {
+            "no test of it passed, and its must-fail control was red for tests that it does not choose"
+        }
         ControlSeen::NotRed => "the must-fail control did not turn it red",
+        ControlSeen::OfFormerCommand => {
+            "the change altered what this command does, or the configuration of its runner, and its must-fail control was that of the former command"
+        }
+        ControlSeen::StoppedEarly => {
+            "its must-fail control was red, but it stops at the first failure, so not all tests of the baseline are known"
+        }
         ControlSeen::NotRun => "it has no must-fail control",
     };
     let loading = match (substance, seen.loading) {

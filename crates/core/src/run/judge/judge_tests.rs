@@ -32,6 +32,7 @@ pub(super) fn exited(code: u8) -> ProcessEnd {
 
 pub(super) fn red_control() -> ControlRun {
     ControlRun::Ran {
+        heard: Vec::new(),
         checks: vec![check(CheckKind::Visible, COMMAND, exited(1))],
         failures_added: Some(5),
         failures_reported: Some(5),

@@ -5,11 +5,13 @@
 //! reviewer objected, and that it gave up: each can only make a verdict worse.
 //!
 //! - this file: the rules, what happened before execution, what changed, which facts a pass needs
-//! - `engine.rs` how the engine ended; `verification.rs` what its checks mean
+//! - `engine.rs` how the engine ended; `verification.rs` what its checks mean; `source.rs` when a changed
+//!   source fails a run
 //!
 //! Imports: values, task and the rest of run. Imported by verify and by the harness.
 
 mod engine;
+mod source;
 mod verification;
 
 use crate::run::event::DiffChecked;
@@ -22,6 +24,7 @@ use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
+pub use source::judges_source;
 pub use verification::{
     lacks_a_program, may_lack_a_program, untrusted, verification_blockers, verification_codes,
 };

@@ -9,7 +9,7 @@ use crate::run::event::{
 };
 use crate::run::facts::Facts;
 use crate::run::rules::Rules;
-use crate::task::contract::{Contract, Control, Stage};
+use crate::task::contract::{Contract, Control, Runner, Stage};
 use crate::values::blocker::{Blocker, Code};
 use crate::values::event_type::EventType;
 use crate::values::paths::TreePath;
@@ -121,8 +121,9 @@ pub fn untrusted(
 ) -> Option<String> {
     let reasons = [
         takeover(rules, done),
-        control_problem(rules, contract, done.control.as_ref()),
+        control_problem(rules, contract, done),
         lost_tests(rules, contract, done),
+        unfinished(done),
     ];
     let reasons: Vec<String> = reasons.into_iter().flatten().collect();
     (!reasons.is_empty()).then(|| reasons.join("; "))
@@ -301,6 +302,26 @@ fn lost_tests(rules: Rules, contract: &Contract, done: &VerificationCompleted) -
     (tests.missing_count > 0).then(named)
 }
 
+/// A runner that began and left without its report, although it came to its end on the baseline.
+fn unfinished(done: &VerificationCompleted) -> Option<String> {
+    let tests = done.tests.as_ref()?;
+    // Where the control's run came to its end, the kit knows the runner, whatever the baseline did.
+    let reported = |index: usize| match &done.control {
+        Some(ControlRun::Ran { heard, .. }) => heard.get(index).is_some_and(|heard| heard.reported),
+        _ => false,
+    };
+    let too = tests.unfinished_before_too.iter();
+    let too = too.filter(|(index, _)| reported(*index));
+    let words: Vec<&str> = (tests.unfinished.iter())
+        .chain(too.map(|(_, words)| words))
+        .map(String::as_str)
+        .collect();
+    (!words.is_empty()).then(|| {
+        let words = words.join("; ");
+        format!("a runner did not come to its end, as it does elsewhere: {words}")
+    })
+}
+
 fn describe(check: &Check, end: ProcessEnd) -> String {
     let how = match end {
         ProcessEnd::Exited { code } => format!("exit code {code}"),
@@ -340,30 +361,43 @@ fn unfaithful(contract: &Contract, done: &VerificationCompleted) -> Option<Strin
 }
 
 /// Since rules 6: what else than the change may be the cause, and the way out of that.
-const NOT_PLACED: &str = "where the command chooses its tests, or starts another runner than was thought, the failing ones may not have run: --control FILE gives a patch that must turn it red";
+const NOT_PLACED: &str = "where the command chooses its tests, or starts another runner than was thought, the failing ones may not have run: --runner NAME says which runner it is, --control FILE gives a patch that must turn it red";
 
 fn control_problem(
     rules: Rules,
     contract: &Contract,
-    control: Option<&ControlRun>,
+    done: &VerificationCompleted,
 ) -> Option<String> {
-    let problem = problem_of_control(contract, control)?;
+    let problem = problem_of_control(rules, contract, done)?;
     let added = matches!(contract.verification_control, Control::Runner(_));
-    let ran = matches!(control, Some(ControlRun::Ran { .. }));
+    let ran = matches!(done.control, Some(ControlRun::Ran { .. }));
     Some(match (rules >= Rules::Six, added && ran) {
         (true, true) => format!("{problem} ({NOT_PLACED})"),
         _ => problem,
     })
 }
 
-fn problem_of_control(contract: &Contract, control: Option<&ControlRun>) -> Option<String> {
-    match (&contract.verification_control, control) {
+fn problem_of_control(
+    rules: Rules,
+    contract: &Contract,
+    done: &VerificationCompleted,
+) -> Option<String> {
+    // Since rules 7 a runner that nobody can hear, or whose tests nobody found, is believed less.
+    let unheard = rules >= Rules::Seven && done.tests.as_ref().is_some_and(|tests| tests.not_heard);
+    match (&contract.verification_control, done.control.as_ref()) {
         (Control::None(_), Some(ControlRun::None { .. }))
             if contract.lane.stage <= Stage::Three =>
         {
             None
         }
         (Control::None(_), _) => Some("a control is required at this stage".into()),
+        (Control::Runner(_), Some(ControlRun::None { .. }))
+            if rules >= Rules::Seven
+                && contract.lane.stage <= Stage::Three
+                && contract.runners().into_iter().all(Runner::reports) =>
+        {
+            None
+        }
         (_, None | Some(ControlRun::None { .. })) => {
             Some("the must-fail control did not run".into())
         }
@@ -376,15 +410,11 @@ fn problem_of_control(contract: &Contract, control: Option<&ControlRun>) -> Opti
                 checks,
                 failures_added,
                 failures_reported,
+                ..
             }),
         ) => {
             let ran: Vec<&String> = checks.iter().map(|check| &check.command).collect();
-            if ran.is_empty()
-                || !ran
-                    .iter()
-                    .copied()
-                    .eq(contract.verification_commands.iter())
-            {
+            if ran.is_empty() || !ran.into_iter().eq(contract.control_commands().iter()) {
                 return Some("the control did not run the contract's commands".into());
             }
             // Red means the command itself said no: an exit code, not a kill or a time limit.
@@ -404,6 +434,7 @@ fn problem_of_control(contract: &Contract, control: Option<&ControlRun>) -> Opti
                 (Some(added), Some(reported)) if reported < added => Some(format!(
                     "{added} failing tests were added, the runner reported {reported}"
                 )),
+                (Some(_), None) if unheard => None,
                 (Some(added), None) => Some(format!(
                     "{added} failing tests were added, the runner reported no count"
                 )),

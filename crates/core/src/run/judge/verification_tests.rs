@@ -8,6 +8,9 @@ use crate::run::rules::RulesNumber;
 use crate::task::contract::tests::sample;
 use crate::values::digest::Digest;
 
+#[path = "unheard_tests.rs"]
+mod unheard;
+
 fn verify_with(end: ProcessEnd, control: Option<ControlRun>) -> impl FnOnce(&mut Facts) {
     move |facts| facts.verification = Some(verification(end, control))
 }
@@ -38,6 +41,7 @@ fn verification_by_exit_code() {
 fn the_control_must_be_red_and_complete() {
     let ran = |end: ProcessEnd, added: Option<u64>, reported: Option<u64>| {
         Some(ControlRun::Ran {
+            heard: Vec::new(),
             checks: vec![check(CheckKind::Visible, COMMAND, end)],
             failures_added: added,
             failures_reported: reported,
@@ -98,6 +102,7 @@ fn the_control_must_be_red_and_complete() {
         "the contract asked for one"
     );
     let other = ControlRun::Ran {
+        heard: Vec::new(),
         checks: vec![check(CheckKind::Visible, "false", exited(1))],
         failures_added: None,
         failures_reported: None,
@@ -108,6 +113,7 @@ fn the_control_must_be_red_and_complete() {
         "another command"
     );
     let empty = ControlRun::Ran {
+        heard: Vec::new(),
         checks: vec![],
         failures_added: None,
         failures_reported: None,
@@ -332,6 +338,10 @@ fn compared(missing: &[&str]) -> TestsCompared {
         not_seen: None,
         missing_count: missing.len() as u64,
         missing: missing.iter().take(10).map(|id| (*id).to_owned()).collect(),
+        not_heard: false,
+        unfinished: Vec::new(),
+        unfinished_before_too: Vec::new(),
+        none_passed: Vec::new(),
         changed_count: 0,
         changed: Vec::new(),
         renamed: Vec::new(),

@@ -4,4 +4,5 @@
 //!
 //! Imported by the other rooms of the command line.
 
+pub mod here;
 pub mod records;

@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::bundles::pack::{self, PackError};
 use crate::bundles::reader;
 use crate::cli::Context;
+use crate::cli::evidence::last;
 use crate::evidence::{Liveness, liveness};
 use crate::host;
 use crate::host::failure::Failure;
@@ -50,7 +51,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn pack(context: &Context, name: &str, output: Option<&Path>) -> Result<u8, Failure> {
-    let dir = reader::find(&context.home()?, name)?;
+    let dir = last::to_show(context, name)?;
     if liveness(&dir) != Liveness::Sealed {
         return Err(
             Failure::usage("not_sealed", "only a sealed bundle can be packed")

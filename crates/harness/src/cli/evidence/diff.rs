@@ -15,9 +15,9 @@ use cto_core::workspace::patch::{PatchLine, PatchLines, PatchReader};
 use cto_core::workspace::patch_stat::PatchStat;
 use serde_json::json;
 
-use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
+use crate::cli::evidence::last;
 use crate::evidence::{Liveness, SealedBundle, liveness};
 use crate::host::failure::Failure;
 use crate::screen::output::{Color, dim, is_watched, tame};
@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let dir = reader::find(&context.home()?, &args.run)?;
+    let dir = last::to_show(context, &args.run)?;
     let patch = Patch::of(&dir, &context.trust()?)?;
     if context.output.json {
         return document(context, &patch).map(|()| 0);

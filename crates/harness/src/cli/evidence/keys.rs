@@ -84,8 +84,15 @@ fn act(context: &Context, store: &KeyStore, command: Command) -> Result<u8, Fail
         }
         Command::Show { public: false } => show(context, store, "keys show"),
         Command::Trust { file, label } => {
-            let key = keys::read_public(&file)
-                .map_err(|error| error.failure().at(file.display().to_string()))?;
+            let key = keys::read_public(&file).map_err(|error| {
+                // A file that was named and is not there is a slip of the pen.
+                let named = || Failure::usage("unreadable_key", "the public key cannot be read");
+                let failure = match file.is_file() {
+                    true => error.failure(),
+                    false => named().because(&error).so("nothing was changed"),
+                };
+                failure.at(file.display().to_string())
+            })?;
             let label =
                 label.unwrap_or_else(|| file.file_name().unwrap_or_default().display().to_string());
             let record = store

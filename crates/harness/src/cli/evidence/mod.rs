@@ -1,7 +1,7 @@
 //! Commands about runs that have ended, one file per command. But for `prune` and `recover`, they
 //! only read.
 //!
-//! - `show.rs`, `diff.rs`, `replay.rs`, `runs.rs` look; `verify.rs` re-checks; `schema.rs` prints
+//! - `show.rs` (`markdown.rs` to paste), `log.rs`, `diff.rs`, `replay.rs`, `runs.rs` look, at which run says `last.rs`; `verify.rs` re-checks; `schema.rs` prints
 //! - `bundle.rs` packs and unpacks; `keys.rs` keys; `prune.rs`, `recover.rs` change the runs
 //!   directory
 //!
@@ -10,6 +10,9 @@
 pub mod bundle;
 pub mod diff;
 pub mod keys;
+pub mod last;
+pub mod log;
+pub mod markdown;
 pub mod prune;
 pub mod recover;
 pub mod replay;

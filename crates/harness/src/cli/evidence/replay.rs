@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
+use crate::cli::evidence::last;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
 use crate::screen::output::{dim, status_style, tame};
@@ -36,7 +37,7 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let dir = reader::find(&context.home()?, &args.run)?;
+    let dir = last::to_show(context, &args.run)?;
     let tape = Tape::of(&dir, &context.trust()?)?;
     let trace = if args.trace {
         tape.trace()

@@ -17,6 +17,9 @@ use serde_json::json;
 
 use crate::bundles::reader::{self, SealedReport};
 use crate::cli::Context;
+use crate::cli::evidence::last;
+use crate::cli::evidence::log;
+use crate::cli::evidence::markdown;
 use crate::cli::evidence::runs::Seal;
 use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
@@ -36,10 +39,17 @@ pub struct Args {
     /// Also say how long each step took
     #[arg(long, short)]
     verbose: bool,
+    /// Print a summary in Markdown, for a pull request
+    #[arg(long, conflicts_with_all = ["events", "verbose"])]
+    markdown: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
-    let dir = reader::find(&context.home()?, &args.run)?;
+    if args.markdown && context.output.json {
+        let what = "--markdown is text, and --json asks for a document";
+        return Err(Failure::usage("argument_conflict", what));
+    }
+    let dir = last::to_show(context, &args.run)?;
     match liveness(&dir) {
         Liveness::Sealed => {}
         state => return unsealed(context, &dir, state),
@@ -56,6 +66,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
             "report": report,
         });
         context.output.document(&document)?;
+        return Ok(seal.exit_code());
+    }
+    if args.markdown {
+        let summary = markdown::summary(&dir, &report, seal.doubt());
+        context.output.line(summary.trim_end());
         return Ok(seal.exit_code());
     }
     if let Some(doubt) = seal.doubt() {
@@ -171,7 +186,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("source", &text);
     }
     environments(report, &row);
-    tests(report, &row);
+    tests(report, dir, &row);
     if let Some(status) = &report.claimed.status {
         row(
             "claimed",
@@ -193,11 +208,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
 fn source(context: &Context, dir: &Path, report: &Report) -> Option<String> {
     let copied = reader::source(dir, report)?;
     let short: String = copied.source_head_before.chars().take(10).collect();
-    let state = match copied.source_repository_mutated {
-        Some(false) => "untouched",
-        Some(true) => "CHANGED MEANWHILE",
-        None => "not looked at again",
-    };
+    let state = copied.meanwhile().words();
     let left_out = if copied.from_head && copied.source_status_before.dirt().is_some() {
         "; uncommitted changes left out"
     } else {
@@ -378,7 +389,10 @@ fn listed(paths: &[TreePath]) -> String {
     }
 }
 
-fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
+/// Lines of a red check that stand in the verdict.
+const LAST_WORDS: usize = 8;
+
+fn tests(report: &Report, dir: &Path, row: &dyn Fn(&str, &str)) {
     if report.verification.is_empty() {
         let reason = report
             .not_applicable
@@ -387,7 +401,8 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
         row("checks", &format!("not run: {}", tame(reason)));
         return;
     }
-    for line in &report.verification {
+    let red = report.verification.iter().position(|line| !line.passed);
+    for (number, line) in report.verification.iter().enumerate() {
         let kind = if line.kind == CheckKind::Hidden {
             "hidden  "
         } else {
@@ -406,6 +421,14 @@ fn tests(report: &Report, row: &dyn Fn(&str, &str)) {
         let doubted = line.belief.filter(|belief| *belief != Belief::Proven);
         if let (Some(belief), Some(because)) = (doubted, &line.because) {
             row("", &format!("believed {}: {because}", belief.loud()));
+        }
+        if red == Some(number) {
+            if let Some(before) = log::before_the_change(dir, report, &line.command) {
+                row("", before);
+            }
+            for (at, words) in log::last_words(dir, report, LAST_WORDS).iter().enumerate() {
+                row(if at == 0 { "said" } else { "" }, words);
+            }
         }
     }
     unseen(report, row);

@@ -13,6 +13,7 @@ use crate::bundles::pack::PackError;
 use crate::bundles::reader;
 use crate::bundles::verifier::Verifier;
 use crate::cli::Context;
+use crate::cli::evidence::last;
 use crate::evidence::keys;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
@@ -145,7 +146,7 @@ fn bundles(context: &Context, args: &Args) -> Result<Vec<Found>, Failure> {
         .map(|name| match Path::new(name).is_file() {
             true => Ok(Found::File(name.into())),
             false if reader::is_path(name) => reader::bundle_at(name).map(Found::Dir),
-            false => reader::find(&context.home()?, name).map(Found::Dir),
+            false => last::to_show(context, name).map(Found::Dir),
         })
         .collect()
 }

@@ -169,7 +169,16 @@ fn check(context: &Context, args: &CheckArgs) -> Result<u8, Failure> {
 /// A case that is not there is a mistake on the command line; one that cannot be read is what a
 /// check is for.
 fn named(name: &str, args: &CheckArgs) -> Result<Listed, Failure> {
-    match cases::find(name, args.cases.as_deref()) {
+    let mut found = cases::find(name, args.cases.as_deref());
+    let unknown = found
+        .as_ref()
+        .is_err_and(|failure| failure.code == "unknown_case");
+    // One that was just begun here, by its name alone. Nothing but a check takes it for one.
+    let beside = PathBuf::from(".").join(name);
+    if unknown && args.cases.is_none() && beside.join(cases::CASE_FILE).is_file() {
+        found = cases::find(&beside.to_string_lossy(), None);
+    }
+    match found {
         Err(failure) if failure.code != "unreadable_case" => Err(failure),
         case => Ok(Listed {
             name: name.to_owned(),

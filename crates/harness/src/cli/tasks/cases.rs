@@ -76,7 +76,7 @@ fn list(context: &Context, all: &[Listed]) -> Result<u8, Failure> {
         .max()
         .unwrap_or(0)
         .clamp(4, MAX_NAME);
-    let out = |text: &str| context.output.line(text);
+    let out = |text: &str| context.output.hanging("", text);
     out(&format!(
         "{dim}{:<width$} {:<9} {:>5} {:<6} {:<14} scripts{dim:#}",
         "case", "toolchain", "files", "hidden", "may change"

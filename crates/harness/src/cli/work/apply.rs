@@ -14,9 +14,9 @@ use cto_core::values::verdict::Status;
 use cto_core::verify::Standing;
 use serde_json::json as document;
 
-use crate::bundles::reader;
 use crate::bundles::verifier;
 use crate::cli::Context;
+use crate::cli::evidence::last;
 use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::programs;
@@ -28,7 +28,7 @@ use crate::workspace::own_dir::OwnDir;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run id, a unique part of one, `last`, or a bundle directory
+    /// A run id, a unique part of one, `last` (the last try of this repository), or a bundle directory
     run: String,
     /// The work tree to change [default: the repository the run copied]
     #[arg(long, value_name = "DIR")]
@@ -41,7 +41,7 @@ pub struct Args {
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     only_by_a_person(context)?;
     let home = context.home()?;
-    let dir = reader::find(&home, &args.run)?;
+    let dir = last::to_change(&home, &args.run, args.repo.as_deref())?;
     let pass = verified_pass(context, &dir)?;
     let (repository, only) = match &args.repo {
         Some(named) => (named.clone(), None),

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
+use cto_core::task::contract::Runner;
 use cto_core::values::verdict::Status;
 
 use crate::cli::Context;
+use crate::cli::args::here::{Here, top_of};
 use crate::cli::evidence::diff;
 use crate::cli::evidence::show;
 use crate::cli::work::run::{self, LaneArgs};
@@ -56,6 +58,10 @@ pub struct Args {
     /// does not know
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// The test runner that the tests use, where cto does not see it by itself: failing tests of its kind
+    /// must turn them red
+    #[arg(long, value_name = "NAME", value_parser = runner, conflicts_with = "control")]
+    runner: Option<Runner>,
     /// Be content with nothing less than proven tests: failing ones turn them red, and they load the change
     #[arg(long, conflicts_with_all = ["accept_unproven", "unchecked"])]
     require_control: bool,
@@ -113,18 +119,21 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     if let Some(most) = args.cpus {
         cpus::limit(most)?;
     }
+    let here = Here::of(&args.repo);
     let attempt = Attempt {
+        top: top_of(&args.repo),
         repo: args.repo,
         task: args.task,
-        allow: args.allow,
-        forbid: args.forbid,
+        allow: here.seen_at_top("--allow", &args.allow)?,
+        forbid: here.seen_at_top("--forbid", &args.forbid)?,
         test: args.test,
         from_head: args.from_head,
         setup: args.setup,
-        input: args.input,
-        no_input: args.no_input,
+        input: here.seen_at_top("--input", &args.input)?,
+        no_input: here.seen_at_top("--no-input", &args.no_input)?,
         no_env: args.no_env,
         control: args.control,
+        runner: args.runner,
         env: args.env,
         trace: args.trace,
         fresh_baseline: args.fresh_baseline,
@@ -158,6 +167,13 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     run::say_kept(context, &home, &request, report);
     context.output.line(&format!("\nnext: {next}"));
     Ok(report.status.exit_code())
+}
+
+fn runner(typed: &str) -> Result<Runner, String> {
+    Runner::parse(typed).ok_or_else(|| {
+        let known: Vec<&str> = Runner::ALL.iter().map(|runner| runner.as_str()).collect();
+        format!("known are {}", known.join(", "))
+    })
 }
 
 /// Lines of the patch that are shown at once.

@@ -8,9 +8,10 @@ use std::time::Instant;
 use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
 use cto_core::checks::known_baseline::{KeptBaseline, Made};
+use cto_core::checks::runner_output::Heard;
+use cto_core::checks::test_ids::baseline::on_the_baseline;
 use cto_core::checks::test_ids::lost::TestFile;
-use cto_core::checks::test_ids::whole::Whole;
-use cto_core::checks::test_ids::{CommandTests, TestIdDocument, TestIds, on_the_baseline};
+use cto_core::checks::test_ids::{CommandTests, TestIdDocument};
 use cto_core::checks::test_log::{Section, log_header};
 use cto_core::run::event::{Check, ProcessEnd, TestsCompared};
 use cto_core::task::contract::Runner;
@@ -25,9 +26,6 @@ use crate::evidence::EvidenceError;
 use crate::host;
 use crate::run::execution::{Stop, random};
 use crate::workspace::of_run::Contents;
-
-/// The tests of one command on the verified tree, and its files and programs.
-pub(super) type Verified = (TestIds, Whole);
 
 /// What the commands came to on the baseline.
 pub(super) struct BaselineRan {
@@ -76,12 +74,11 @@ impl Session<'_> {
     }
 
     fn baseline_commands(&self) -> Vec<String> {
-        let commands = self.execution.plan.contract.verification_commands.iter();
+        let contract = &self.execution.plan.contract;
+        let commands = &contract.verification_commands;
         match self.runner() {
-            Some(runner) => commands
-                .map(|command| on_the_baseline(runner, command))
-                .collect(),
-            None => commands.cloned().collect(),
+            Some(runner) => on_the_baseline(runner, commands, &contract.recognised),
+            None => commands.clone(),
         }
     }
 
@@ -89,7 +86,7 @@ impl Session<'_> {
     pub fn compare(
         &mut self,
         runner: Runner,
-        verified: Vec<Verified>,
+        verified: Vec<Heard>,
         under_way: Option<Beside<'_, '_, BaselineRan>>,
     ) -> Result<TestIdDocument, Stop> {
         if let Some(ids) = self.compare_with_known(&verified)? {
@@ -116,18 +113,15 @@ impl Session<'_> {
     }
 
     /// The comparison with a known baseline, where nothing of it is missing.
-    fn compare_with_known(
-        &mut self,
-        verified: &[Verified],
-    ) -> Result<Option<TestIdDocument>, Stop> {
+    fn compare_with_known(&mut self, verified: &[Heard]) -> Result<Option<TestIdDocument>, Stop> {
         let Some(known) = self.known.take() else {
             return Ok(None);
         };
         let ids = self.asked(known.kept.compared_with(verified.to_vec()))?;
-        let commands = &self.execution.plan.contract.verification_commands;
-        let complete = ids.is_about(commands)
+        let contract = &self.execution.plan.contract;
+        let complete = ids.is_about(&contract.verification_commands, &contract.recognised)
             && ids.commands.len() == verified.len()
-            && self.compared(&ids).missing_count == 0;
+            && is_complete(&self.compared(&ids));
         if complete && self.is_as_planned() {
             self.relied = Some(known);
             return Ok(Some(ids));
@@ -154,6 +148,11 @@ impl Session<'_> {
         let (before, after) = (self.workspace.baseline(), &self.measured.tree);
         let tree: BTreeSet<&TreePath> = before.keys().chain(after.keys()).collect();
         let tree: Vec<&TreePath> = tree.into_iter().collect();
+        let contract = &self.execution.plan.contract;
+        let ids = TestIdDocument {
+            runners: contract.runners_of_commands(),
+            ..ids
+        };
         let asked = ids.in_question(&tree);
         let texts = match asked.is_empty() {
             true => Contents::new(),
@@ -167,7 +166,12 @@ impl Session<'_> {
         let files = asked.into_iter().map(|path| {
             let text = texts.get(path).map(|(_, text)| text.as_slice());
             let text = text.unwrap_or_default();
-            TestFile::of(ids.runner, path.clone(), changed.contains(path), text)
+            let runner = ids.runner_of(path);
+            let mut file = TestFile::of(runner, path.clone(), changed.contains(path), text);
+            if contract.chooses_by_name(runner) {
+                file.tests.clear();
+            }
+            file
         });
         let files = Some(files.collect());
         Ok(TestIdDocument { files, ..ids })
@@ -178,7 +182,7 @@ impl Session<'_> {
         session: Session<'_>,
         done: BaselineRan,
         runner: Runner,
-        verified: Vec<Verified>,
+        verified: Vec<Heard>,
     ) -> Result<TestIdDocument, Stop> {
         if done.has_lost_names() {
             let why = "a check on the baseline could not write the name of a test";
@@ -187,14 +191,16 @@ impl Session<'_> {
         }
         let alone = !self.of_change.iter().any(|ran| overlap(*ran, done.during));
         let mut baseline = done.ran.tests.into_iter();
-        let named = |(command, (verified, verified_whole)): (&String, Verified)| {
-            let heard = baseline.next().unwrap_or_default();
+        let named = |(command, verified): (&String, Heard)| {
+            let baseline = baseline.next().unwrap_or_default();
             CommandTests {
                 command: command.clone(),
-                baseline: heard.ids,
-                verified,
-                baseline_whole: heard.whole,
-                verified_whole,
+                baseline: baseline.ids,
+                verified: verified.ids,
+                baseline_runs: baseline.runs,
+                verified_runs: verified.runs,
+                baseline_whole: baseline.whole,
+                verified_whole: verified.whole,
             }
         };
         let commands = self.execution.plan.contract.verification_commands.iter();
@@ -205,6 +211,7 @@ impl Session<'_> {
             commands: commands.zip(verified).map(named).collect(),
             baseline: done.ran.checks,
             files: None,
+            runners: Vec::new(),
         };
         let ids = self.asked(ids)?;
         // Beside code of the change it may have named less for that: no other change is compared with it.
@@ -267,6 +274,11 @@ impl Session<'_> {
         self.rewritten.on_the_baseline = Self::no_longer(&ready.copy, baseline);
         Ok(ran.checks)
     }
+}
+
+/// Nothing of the baseline is missing, and every run came to its end.
+fn is_complete(compared: &TestsCompared) -> bool {
+    compared.missing_count == 0 && compared.unfinished.is_empty()
 }
 
 /// Did two things happen at a time?

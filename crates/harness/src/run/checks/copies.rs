@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use cto_core::checks::test_log::Section;
+use cto_core::containment::guard::Guard;
 use cto_core::gate::plan::Environment;
 use cto_core::run::not_counted::NotCounted;
 use cto_core::values::paths::TreePath;
@@ -27,6 +28,8 @@ pub(super) struct ReadyCopy {
     is_new: bool,
     /// What was put into it since it was made.
     pub edited: BTreeSet<TreePath>,
+    /// What no process in it may change.
+    pub protected: Guard,
     /// What the operator's own directories were when its first process was about to start.
     before: Option<Live>,
 }
@@ -79,6 +82,7 @@ impl<'a> Session<'a> {
             is_result,
             is_new: true,
             edited: BTreeSet::new(),
+            protected: Guard::default(),
             before: None,
         })
     }

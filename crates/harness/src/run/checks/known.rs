@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::checks::known_baseline::BaselineParts;
-use cto_core::checks::test_ids::on_the_baseline;
+use cto_core::checks::test_ids::baseline::on_the_baseline;
 use cto_core::containment::Containment;
 use cto_core::containment::mounts::Granted;
 use cto_core::containment::mounts::search::{Offer, Part};
@@ -95,13 +95,13 @@ fn parts(
             .chain(workspace.beside_the_tree())
             .collect(),
         setup: contract.setup.clone(),
-        commands: contract
-            .verification_commands
-            .iter()
-            .map(|command| on_the_baseline(runner, command))
-            .collect(),
+        commands: on_the_baseline(
+            runner,
+            &contract.verification_commands,
+            &contract.recognised,
+        ),
         runner,
-        kit: test_names::kit(runner),
+        kit: test_names::kit(&contract.runners()),
         environments: plan.environment_uses(),
         inputs,
         toolchains: plan

@@ -12,6 +12,7 @@ use cto_core::checks::loading::named::{BuildFile, Named, is_build_file};
 use cto_core::checks::loading::rounds::{self, Candidate, Round};
 use cto_core::checks::loading::{File, Forms, Proves, Spoiled, forms, not_code};
 use cto_core::checks::test_log::Section;
+use cto_core::run::belief::seen::runs_what_it_builds;
 use cto_core::run::belief::words::FileSeen;
 use cto_core::run::belief::{CommandSeen, ControlSeen, Ended};
 use cto_core::run::event::VerificationCompleted;
@@ -258,12 +259,13 @@ impl Session<'_> {
 
     /// Whether the must-fail control turned a command red may not be known yet.
     fn commands_seen(&self, run: &LoadingRun) -> Vec<CommandSeen> {
-        let commands = self.execution.plan.contract.verification_commands.iter();
-        let seen = |command: &String| CommandSeen {
+        let contract = &self.execution.plan.contract;
+        let seen = |(index, command): (usize, &String)| CommandSeen {
             control: ControlSeen::NotRun,
-            loading: run.seen(command, self.runner()),
+            loading: run.seen(command, runs_what_it_builds(contract, index)),
         };
-        commands.map(seen).collect()
+        let commands = contract.verification_commands.iter();
+        commands.enumerate().map(seen).collect()
     }
 
     /// Runs commands in a copy where some files fail, and what they said last. None where there is no

@@ -1,5 +1,6 @@
 //! The must-fail control: the contract's commands in a copy where they have to be red.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,16 +8,28 @@ use std::path::Path;
 use std::time::Instant;
 
 use cto_core::bundle::report::timings::Step;
-use cto_core::checks::control::{Edit, Kit, control_kit};
+use cto_core::checks::control::{Count, Edit, Kit, control_kits, wants_text};
 use cto_core::checks::test_log::Section;
+use cto_core::run::checked::ControlHeard;
 use cto_core::run::event::ControlRun;
 use cto_core::task::contract::Control;
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::tree::FileKind;
 
 use super::copies::ReadyCopy;
 use super::session::Session;
 use crate::run::execution::{Stop, random};
+use crate::workspace::of_run::Contents;
 use crate::workspace::on_disk;
+
+/// What became of a copy in which the commands must be red.
+enum Spoiled {
+    /// With what was added, where tests were.
+    Done(Vec<Kit>),
+    /// There is nowhere to put failing tests.
+    NotPlaced(String),
+    Failed(String),
+}
 
 impl Session<'_> {
     /// The same commands where they must be red.
@@ -28,8 +41,10 @@ impl Session<'_> {
             });
         }
         let since = Instant::now();
-        let mut added = None;
-        let what = self.visible(Section::Control);
+        let mut added = Vec::new();
+        let mut not_placed = None;
+        let commands = plan.contract.control_commands();
+        let what = self.visible_of(Section::Control, &commands);
         let done = self.settled(&what, &mut |session| {
             let mut ready = match session.prepared("control")? {
                 Ok(ready) => ready,
@@ -39,42 +54,45 @@ impl Session<'_> {
                 .log
                 .say("== must-fail control: the same commands, where they must be red ==");
             Ok(match session.spoil(&mut ready)? {
-                Ok(kit) => {
-                    added = kit;
+                Spoiled::Done(kits) => {
+                    added = kits;
                     Ok(ready)
                 }
-                Err(reason) => Err(reason),
+                Spoiled::NotPlaced(reason) => {
+                    not_placed = Some(reason.clone());
+                    Err(reason)
+                }
+                Spoiled::Failed(reason) => Err(reason),
             })
         })?;
         self.times.push((Step::Control, since.elapsed()));
         let ran = match done {
             Ok((_, ran)) => ran,
+            Err(reason) if not_placed.is_some() => return Ok(ControlRun::None { reason }),
             Err(reason) => return Ok(ControlRun::CouldNotRun { reason }),
         };
-        let count = added.map(|kit| kit.count(&ran.tests, &ran.recent.text()));
+        let output = ran.recent.text();
+        let counts = added.iter().map(|kit| {
+            let shares = plan.contract.shares_a_command(kit.runner());
+            (kit.count(&ran.tests, &output), shares)
+        });
+        let count = Count::sum(counts);
+        let heard = ran.tests.iter().map(|heard| ControlHeard {
+            named: !heard.ids.is_empty(),
+            reported: heard.runs.came_to_their_end(),
+        });
         Ok(ControlRun::Ran {
+            heard: heard.collect(),
             checks: ran.checks,
             failures_added: count.map(|count| count.expected),
             failures_reported: count.and_then(|count| count.reported),
         })
     }
 
-    /// Makes a copy one in which the commands must be red; what was added, where tests were.
-    fn spoil(&self, ready: &mut ReadyCopy) -> Result<Result<Option<Kit>, String>, Stop> {
+    /// Makes a copy one in which the commands must be red.
+    fn spoil(&self, ready: &mut ReadyCopy) -> Result<Spoiled, Stop> {
         match &self.execution.plan.control {
-            Control::Runner(runner) => {
-                let nonce = random(10)?;
-                let commands = &self.execution.plan.contract.verification_commands;
-                let mut kit = control_kit(*runner, &nonce, &self.present(), commands);
-                let mut changes = self.measured.changes.iter();
-                if !changes.any(|change| change.path.as_bytes().ends_with(b"conftest.py")) {
-                    kit = kit.with_the_projects_own_choice();
-                }
-                Ok(match add_failures(ready, &kit) {
-                    Ok(()) => Ok(Some(kit)),
-                    Err(error) => Err(format!("failing tests cannot be added: {error}")),
-                })
-            }
+            Control::Runner(_) => self.add_failing_tests(ready),
             Control::Patch(patch) => {
                 let file = self.execution.work.join("control.patch");
                 let beside = &self.execution.case.beside;
@@ -89,12 +107,50 @@ impl Session<'_> {
                     }
                     Err(error) => Err(error),
                 };
-                Ok(applied
-                    .map(|()| None)
-                    .map_err(|error| format!("the control patch does not apply: {error}")))
+                Ok(match applied {
+                    Ok(()) => Spoiled::Done(Vec::new()),
+                    Err(error) => {
+                        Spoiled::Failed(format!("the control patch does not apply: {error}"))
+                    }
+                })
             }
-            Control::None(reason) => Ok(Err(reason.clone())),
+            Control::None(reason) => Ok(Spoiled::Failed(reason.clone())),
         }
+    }
+
+    /// Failing tests for every runner that is listened to.
+    fn add_failing_tests(&self, ready: &mut ReadyCopy) -> Result<Spoiled, Stop> {
+        let contract = &self.execution.plan.contract;
+        let (nonce, present) = (random(32)?, self.present());
+        let wanted = |path: &TreePath| wants_text(contract, path);
+        let texts = match present.iter().any(wanted) {
+            true => self.workspace.contents(Some(self.measured), &wanted)?,
+            false => Contents::new(),
+        };
+        // A link leads to a file that has its own place; what is new in the tree is the engine's.
+        let texts: BTreeMap<TreePath, String> = texts
+            .into_iter()
+            .filter(|(path, (kind, _))| *kind != FileKind::Symlink && present.contains(path))
+            .filter_map(|(path, (_, bytes))| Some((path, String::from_utf8(bytes).ok()?)))
+            .collect();
+        let kits = control_kits(contract, &nonce, &present, &texts);
+        let mut kits: Vec<Kit> = kits.into_iter().flatten().collect();
+        if kits.is_empty() {
+            let why = "no test file was found to put failing tests into";
+            return Ok(Spoiled::NotPlaced(why.to_owned()));
+        }
+        let mut changes = self.measured.changes.iter();
+        if !changes.any(|change| change.path.as_bytes().ends_with(b"conftest.py")) {
+            let own = Kit::with_the_projects_own_choice;
+            kits = kits.into_iter().map(own).collect();
+        }
+        for kit in &kits {
+            if let Err(error) = add_failures(ready, kit) {
+                let why = format!("failing tests cannot be added: {error}");
+                return Ok(Spoiled::Failed(why));
+            }
+        }
+        Ok(Spoiled::Done(kits))
     }
 
     /// Files of the baseline that are still there.

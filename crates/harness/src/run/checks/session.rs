@@ -9,9 +9,11 @@ use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
 use cto_core::checks::lacking::TAIL;
 use cto_core::checks::runner_output::Heard;
+use cto_core::checks::runners::kits::entry::Purpose;
 use cto_core::checks::test_ids::TestIdDocument;
 use cto_core::checks::test_log::Section;
 use cto_core::containment::ProcessReport;
+use cto_core::containment::guard::guard_hidden;
 use cto_core::gate::plan::Environment;
 use cto_core::run::checked::MissingModules;
 use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
@@ -28,7 +30,7 @@ use super::copies::ReadyCopy;
 use super::kept::Known;
 use super::last_words::Recent;
 use super::log::{self, TestLog};
-use super::test_names::{self, Witness};
+use super::test_names::{self, Runners, Witness};
 use super::touched::Rewritten;
 use crate::evidence::EvidenceError;
 use crate::evidence::secrets::Secrets;
@@ -47,23 +49,21 @@ struct ShellJob {
     scratch: PathBuf,
 }
 
-/// A shell command of the contract, in a copy, with a home of its own. With a runner it is heard
+/// A shell command of the contract, in a copy, with a home of its own. With runners it is heard
 /// which tests it runs.
 fn shell_job(
     execution: &Execution<'_>,
     ready: &ReadyCopy,
     command: &str,
-    runner: Option<Runner>,
+    (runners, purpose): (&Runners, Purpose<'_>),
 ) -> Result<ShellJob, Stop> {
     let scratch = execution.new_scratch()?;
-    if let Some(runner) = runner {
-        test_names::lay_out(&scratch, runner).map_err(Stop::Workspace)?;
-    }
+    test_names::lay_out(&scratch, runners, purpose).map_err(Stop::Workspace)?;
     let place = execution.place(&ready.copy, &ready.laid, &scratch)?;
-    let mut launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
-    if let Some(runner) = runner {
-        test_names::announce(&mut launch, &place.scratch(), runner);
-    }
+    let launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
+    let mut launch = launch.guarded(&ready.protected);
+    test_names::announce(&mut launch, &place.scratch(), runners);
+    test_names::go_on(&mut launch, runners, purpose);
     Ok(ShellJob { launch, scratch })
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Ran {
 pub(super) struct Commands<'a> {
     pub section: Section,
     pub commands: &'a [String],
-    pub runner: Option<Runner>,
+    pub runners: Runners,
     /// The first that is red is the last.
     pub until_red: bool,
     /// What each may take, where that is less than the contract says.
@@ -127,10 +127,24 @@ impl<'a> Commands<'a> {
         Self {
             section,
             commands,
-            runner: None,
+            runners: Runners::new(),
             until_red: false,
             wall: None,
         }
+    }
+
+    /// What one of them is listened to with.
+    fn kit<'k>(&'k self, execution: &Execution<'k>, index: usize) -> (&'k Runners, Purpose<'k>) {
+        let purpose = match self.section {
+            Section::Control => {
+                let known = execution.plan.contract.recognised.get(index);
+                let control = known.and_then(|known| known.control.as_ref());
+                Purpose::Control(control.map_or(&[], |control| control.drop.as_slice()))
+            }
+            Section::Baseline => Purpose::Baseline,
+            _ => Purpose::Check,
+        };
+        (&self.runners, purpose)
     }
 
     /// The word `containment.json` has for such a process.
@@ -208,16 +222,7 @@ impl<'a> Session<'a> {
         let loaded = beside.then(|| self.loading_aside(&done)).transpose()?;
         done.control = Some(self.control_or(under_way.control)?);
         let ids = match self.runner() {
-            Some(runner) => Some(
-                self.compare(
-                    runner,
-                    ran.tests
-                        .into_iter()
-                        .map(|heard| (heard.ids, heard.whole))
-                        .collect(),
-                    under_way.baseline,
-                )?,
-            ),
+            Some(runner) => Some(self.compare(runner, ran.tests, under_way.baseline)?),
             None => {
                 if rewrites {
                     done.baseline_checks = self.anyway()?;
@@ -249,6 +254,11 @@ impl<'a> Session<'a> {
         judge::untrusted(Rules::NEWEST, contract, &so_far).is_none()
     }
 
+    /// The runners that are listened to, where failing tests are the control.
+    fn runners(&self) -> Runners {
+        self.execution.plan.contract.runners()
+    }
+
     pub fn runner(&self) -> Option<Runner> {
         match self.execution.plan.control {
             Control::Runner(runner) => Some(runner),
@@ -265,7 +275,7 @@ impl<'a> Session<'a> {
     /// Some of them.
     pub fn visible_of<'c>(&self, section: Section, commands: &'c [String]) -> Commands<'c> {
         Commands {
-            runner: self.runner(),
+            runners: self.runners(),
             ..Commands::of(section, commands)
         }
     }
@@ -287,21 +297,25 @@ impl<'a> Session<'a> {
                 }
                 continue;
             }
+            if what.section == Section::Hidden {
+                let files = self.execution.case.hidden.iter();
+                let files = files.map(|file| (&file.path, file.bytes.as_slice()));
+                ready.protected = guard_hidden(&what.commands[..=index], files);
+            }
             self.about_to_start(ready)?;
+            let kit = what.kit(self.execution, index);
             let ShellJob {
                 mut launch,
                 scratch,
-            } = shell_job(self.execution, ready, command, what.runner)?;
-            if let (Section::Baseline, Some(runner)) = (what.section, what.runner) {
-                test_names::go_on(&mut launch, runner);
-            }
+            } = shell_job(self.execution, ready, command, kit)?;
             if what.may_trace() && self.execution.plan.contract.trace {
                 launch = launch.traced();
             }
             if let Some(wall) = what.wall {
                 launch.limits.wall = launch.limits.wall.min(wall);
             }
-            let mut heard = what.runner.map(|runner| Witness::new(runner, &scratch));
+            let mut heard = (!what.runners.is_empty())
+                .then(|| Witness::new(&what.runners, &scratch, &launch.cwd));
             let mut section = self.begin(what.section, command)?;
             let mut last = Recent::of(TAIL);
             let since = Instant::now();

@@ -10,6 +10,8 @@ PLACE = os.environ.get("CTO_TEST_IDS")
 # It is there as long as every name could be written.
 ALL = os.path.join(HERE, "all")
 RUNNING = "CTO_TEST_RUNNING"
+# On the baseline and in the control: no early stop.
+GO_ON = False
 # Tests may put others in their place.
 OPEN, WRITE, CLOSE, UNLINK, PID = os.open, os.write, os.close, os.unlink, os.getpid
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
@@ -96,6 +98,9 @@ def shared_depth(made=[]):
 def watch_unittest(result):
     depth = shared_depth()
     kind = result.TestResult
+
+    if GO_ON:
+        kind.failfast = property(lambda self: False, lambda self, value: None)
 
     def before(name, act):
         original = getattr(kind, name, None)
@@ -197,6 +202,15 @@ def watch_pytest(config):
         if word and report.nodeid and not depth.stack():
             tell(word, report.nodeid.split("::")[0])
 
+    # Before the plugins that read them.
+    def configure(config):
+        for name, value in (("maxfail", 0), ("stepwise", False), ("stepwise_skip", False)):
+            if getattr(config.option, name, None):
+                setattr(config.option, name, value)
+
+    configure.pytest_impl = {"tryfirst": True}
+    if GO_ON:
+        plugin.pytest_configure = configure
     plugin.pytest_collectreport = collectreport
     plugin.pytest_runtest_protocol = protocol
     plugin.pytest_runtest_logreport = logreport

@@ -6,18 +6,22 @@ use std::collections::BTreeSet;
 use cto_core::checks::names::inline_tests::inline_tests_changed;
 use cto_core::checks::names::rewrites::{Rewrite, Writer, rewrite};
 use cto_core::checks::names::test_files::{self, Names};
+use cto_core::checks::runners::otherwise;
 use cto_core::run::event::VerificationCompleted;
 use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
+use cto_core::workspace::change::Change;
 use cto_core::workspace::tree::{self, FileKind, Tree};
 
 use super::session::Session;
+use crate::plan::runners::text;
 use crate::run::execution::Stop;
+use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Contents;
 use crate::workspace::private_copy::PrivateCopy;
 
 /// A new run is sealed by the newest rules.
-const NAMES: Names = Names::Broad;
+const NAMES: Names = Names::Broader;
 
 /// What is no longer as it was measured, and who wrote to it.
 #[derive(Default)]
@@ -88,8 +92,34 @@ impl Session<'_> {
                 changed(),
                 &self.execution.plan.contract.allowed_paths,
             ),
+            recognised_otherwise: self.recognised_otherwise(),
             ..VerificationCompleted::nothing(Digest::of(b""))
         })
+    }
+
+    /// Commands that the change made into others.
+    fn recognised_otherwise(&self) -> Vec<String> {
+        let contract = &self.execution.plan.contract;
+        let changes = self.measured.changes.iter();
+        let changed: Vec<String> = changes
+            .map(|change| String::from_utf8_lossy(change.path.as_bytes()).into_owned())
+            .collect();
+        let look = |of: Option<&Measured>, path: &TreePath| {
+            let found = self.workspace.contents(of, &|other| other == path);
+            match found.ok()?.remove(path)? {
+                (FileKind::Symlink, _) => None,
+                (_, bytes) => text(bytes),
+            }
+        };
+        let mut before = |path: &str| look(None, &TreePath::new(path.as_bytes()));
+        let mut after = |path: &str| {
+            let path = TreePath::new(path.as_bytes());
+            // What did not change is as it was.
+            let is_it = |change: &Change| change.path == path;
+            let measured = self.measured.changes.iter().any(is_it);
+            look(measured.then_some(self.measured), &path)
+        };
+        otherwise(contract, &changed, &mut before, &mut after)
     }
 
     /// Changed files of Rust in which tests stand that are not as they were.

@@ -9,6 +9,7 @@ use cto_core::values::ids::RunId;
 
 use super::Progress;
 use crate::host::Env;
+use crate::screen::ascii;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Style {
@@ -72,7 +73,7 @@ impl Board {
             Style::Live => state.redraw(&stays, columns().saturating_sub(1)),
         };
         // A closed terminal is no reason to stop a run.
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = std::io::stderr().write_all(ascii::spelled(&text).as_bytes());
     }
 }
 

@@ -12,6 +12,7 @@ use cto_core::operator::timeline::duration_text;
 use cto_core::values::ids::RunId;
 use cto_core::values::text;
 
+use crate::screen::ascii;
 use crate::screen::terminal;
 
 pub use board::Board;
@@ -116,7 +117,7 @@ fn say(text: &str) {
     let mut stderr = anstream::stderr().lock();
     // A closed terminal is no reason to stop a run.
     let _ = stderr
-        .write_all(text.as_bytes())
+        .write_all(ascii::spelled(text).as_bytes())
         .and_then(|()| stderr.flush());
 }
 

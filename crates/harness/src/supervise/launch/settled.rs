@@ -4,11 +4,25 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use cto_core::containment::guard::Guard;
 use cto_core::containment::ordinary::{self, LEAK_OPTIONS, without_leak_search};
+
+use cto_jail::Guarded;
 
 use super::Launch;
 
 impl Launch {
+    /// Places of the copy that its processes cannot change, beside what every jail refuses.
+    pub fn guarded(mut self, places: &Guard) -> Self {
+        if let Some(jail) = self.jail.as_mut().filter(|_| places.mounts() > 0) {
+            jail.guard = Some(Guarded {
+                root: self.cwd.clone(),
+                places: places.clone(),
+            });
+        }
+        self
+    }
+
     /// Its processes may trace each other. For the operator's own command and for visible checks,
     /// and for nothing else.
     pub fn traced(mut self) -> Self {

@@ -3,7 +3,8 @@
 //!
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
 //!   `owners_view.rs` what its owner's git takes its files for, `lfs.rs` large ones among
-//!   them; `submodules.rs` what is checked out in it of others
+//!   them; `submodules.rs` what is checked out in it of others; `own_output.rs` where this command
+//!   writes to; `file_states.rs` which files are not what they were
 //! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets, with
 //!   the tags of `near_tags.rs`
 //! - `object_format.rs` how objects are named; `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
@@ -12,17 +13,21 @@
 mod check_git;
 mod command;
 mod engine_git;
+mod file_states;
 mod import;
 mod lfs;
 mod near_tags;
 mod object_format;
+mod own_output;
 mod owners_view;
 mod source;
 mod submodules;
 mod tree_files;
 
 pub use check_git::{CheckGit, NOT_FOR_CHECKS};
+pub use file_states::FileStates;
 pub use object_format::ObjectFormat;
+pub use own_output::OwnOutput;
 pub use source::{OperatorsExcludes, SourceError, SourceRepo, UNFINISHED};
 pub use submodules::ModuleFiles;
 pub use tree_files::{Submodule, Visit, Wanted};

@@ -12,15 +12,19 @@ use cto_core::task::source::{SourceLook, SourceStatus};
 use cto_core::values::digest::{Digest, Hasher};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::StateDigest;
+use cto_core::workspace::times::Time;
 
 use rustix::fs::AtFlags;
 
 use super::command::{Asking, asked, scrubbed};
+use super::file_states::FileStates;
+use super::own_output::{OwnOutput, without_own_output};
 use super::owners_view::OwnersView;
 use super::tree_files::{self, Submodule, Visit, Wanted};
 use super::{GitError, ObjectFormat, ignored_of};
 use crate::host::programs::Program;
 use crate::workspace::environments::state::seen;
+use crate::workspace::stamping;
 
 /// What git leaves in its directory while something is unfinished.
 pub const UNFINISHED: [&str; 9] = [
@@ -49,6 +53,8 @@ pub struct SourceRepo {
     pub(super) tree: String,
     pub(super) view: OwnersView,
     pub format: ObjectFormat,
+    /// When it was opened: what changed since may have been others to whoever built of it.
+    pub opened: Time,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +101,7 @@ impl SourceRepo {
             tree: String::new(),
             view: OwnersView::default(),
             format,
+            opened: stamping::now(),
         };
         repo.check_owner()?;
         let view = OwnersView::ask(git, &repo.git_dir, home);
@@ -191,7 +198,11 @@ impl SourceRepo {
     }
 
     /// One look. `excludes` is the operator's own ignore file, if there is one.
-    pub fn look(&self, excludes: Option<&Path>) -> Result<SourceLook, SourceError> {
+    pub fn look(
+        &self,
+        excludes: Option<&Path>,
+        own_output: OwnOutput,
+    ) -> Result<(SourceLook, FileStates), SourceError> {
         let mut command = self.excluding(excludes);
         command.args([
             "status",
@@ -207,17 +218,26 @@ impl SourceRepo {
         refs.env("GIT_DIR", &self.git_dir)
             .args(["for-each-ref", "--format=%(refname) %(objectname)"]);
         let refs = Asking::start("for-each-ref", refs)?;
-        let staged = self.staged()?;
-        let lines = self.without_lfs(status.answer()?)?;
+        let (staged, mut states) = self.staged()?;
+        let lines = match own_output {
+            OwnOutput::Counts => status.answer()?,
+            OwnOutput::LeftOut => without_own_output(status.answer()?, &self.top),
+        };
+        let lines = self.without_lfs(lines)?;
         let changed = changed_paths(&lines);
+        for path in &changed {
+            let place = self.top.join(std::ffi::OsStr::from_bytes(path.as_bytes()));
+            states.take_untracked(path, &state(&place));
+        }
         let fingerprint = self.fingerprint(&refs.answer()?, &staged, &changed);
-        Ok(SourceLook {
+        let look = SourceLook {
             head: self.head.clone(),
             branch: branch(&self.git_dir),
             tree: self.tree.clone(),
             status: SourceStatus::new(&lines, changed, self.unfinished()),
             fingerprint,
-        })
+        };
+        Ok((look, states))
     }
 
     /// Everything an outsider could have changed without a new commit: also what is not committed.
@@ -264,12 +284,12 @@ impl SourceRepo {
     }
 
     /// What the index holds, and what the kernel says of each file it names.
-    fn staged(&self) -> Result<Digest, SourceError> {
+    fn staged(&self) -> Result<(Digest, FileStates), SourceError> {
         let mut staged = self.command();
         // With the letters that say what git was told not to look at.
         staged.args(["ls-files", "--stage", "-v", "-z"]);
         let top = fs::File::open(&self.top).map_err(SourceError::Index)?;
-        let mut found = StateDigest::default();
+        let (mut found, mut states) = (StateDigest::default(), FileStates::default());
         for line in asked("ls-files", staged)?
             .split(|b| *b == 0)
             .filter(|line| !line.is_empty())
@@ -280,11 +300,14 @@ impl SourceRepo {
                 .position(|b| *b == b'\t')
                 .map_or(line, |tab| &line[tab + 1..]);
             // One that is not there has no state.
-            if let Ok(stat) = rustix::fs::statat(&top, path, AtFlags::SYMLINK_NOFOLLOW) {
-                found.take(b"", &seen(&stat));
+            let stat = rustix::fs::statat(&top, path, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = stat.ok().map(|stat| seen(&stat));
+            if let Some(stat) = &stat {
+                found.take(b"", stat);
             }
+            states.take_tracked(path, stat.as_ref());
         }
-        Ok(found.finish())
+        Ok((found.finish(), states))
     }
 
     /// Every file of HEAD.

@@ -137,7 +137,10 @@ fn names_with_a_time_are_found_again() {
     };
     let bundle = project.honest(&house, "the fix", &[]);
     let tests = bundle.report()["belief"]["tests"].clone();
-    assert_eq!(tests["renamed"], serde_json::json!(["at …", "on …"]));
+    assert_eq!(
+        tests["renamed"],
+        serde_json::json!(["app.test.mjs: at …", "app.test.mjs: on …"])
+    );
     let page = bundle.text("report.md");
     assert!(page.contains("matched by a part of their names"), "{page}");
     let fewer = clock.replace("test(`at", "if (false) test(`at");

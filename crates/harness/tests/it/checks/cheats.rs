@@ -417,3 +417,71 @@ fn reading_the_answers_of_the_hidden_check() {
     let bundle = in_file(&house, "reads the answers", steal);
     assert_eq!(bundle.codes(), ["verification_failed"]);
 }
+
+/// What a program under test does to the files of the checks that judge it. Each is red with the program as it is,
+/// and would be green with what it leaves.
+#[test]
+fn what_is_checked_cannot_rewrite_a_hidden_check() {
+    // A shell reads its script piece by piece.
+    let long = "# and so on\n".repeat(4000);
+    let check = &format!("sh tool.sh\n{long}[ \"$(sh tool.sh)\" = right ]\n");
+    let judge = "[ \"$(sh tool.sh)\" = right ]\n";
+    for (what, hidden, tool) in [
+        (
+            "its own, while it runs",
+            "[\"sh check.sh\"]",
+            "echo 'exit 0' > check.sh; echo wrong\n",
+        ),
+        (
+            "that of a later command",
+            "[\"sh tool.sh\", \"sh judge.sh\"]",
+            "echo 'exit 0' > judge.sh; echo wrong\n",
+        ),
+        (
+            "another in its place",
+            "[\"sh tool.sh\", \"sh judge.sh\"]",
+            "rm -f judge.sh; mv judge.sh x; echo 'exit 0' > y; mv -f y judge.sh; ln -sf y judge.sh; echo wrong\n",
+        ),
+        (
+            "a directory around it",
+            "[\"sh tool.sh\", \"sh deep/er/judge.sh\"]",
+            "mv deep old; mv deep/er old; mkdir -p deep/er; echo 'exit 0' > deep/er/judge.sh; echo wrong\n",
+        ),
+        (
+            "one that will take itself away, before its turn",
+            "[\"sh tool.sh\", \"check=$(cat away.sh) && rm away.sh && eval \\\"$check\\\"\"]",
+            "echo true > away.sh; echo wrong\n",
+        ),
+    ] {
+        let house = house();
+        let case = cto_testkit::Case::new("quick")
+            .allowed("[\"answer.txt\", \"tool.sh\"]")
+            .hidden(hidden)
+            .file("workspace/tool.sh", "echo wrong\n")
+            .file("hidden/check.sh", check)
+            .file("hidden/judge.sh", judge)
+            .file("hidden/deep/er/judge.sh", judge)
+            .file("hidden/away.sh", judge);
+        let case = house.case(&case);
+        let run = |tool: &str| {
+            let steps = [write("answer.txt", "right\n"), write("tool.sh", tool)];
+            let (_, bundle) = house.run(&case, &script(&steps), &[]);
+            assert_good(&bundle);
+            bundle
+        };
+        let bundle = run(tool);
+        assert_eq!(
+            bundle.codes(),
+            ["verification_failed"],
+            "{what}: {}",
+            bundle.text("test.log")
+        );
+        let honest = run("echo right\n");
+        assert_eq!(
+            honest.status(),
+            "pass",
+            "{what}: {}",
+            honest.text("test.log")
+        );
+    }
+}

@@ -11,6 +11,7 @@ pub mod node_attacks;
 pub mod not_loaded;
 pub mod pytest_attacks;
 pub mod pytest_control;
+pub mod runners;
 pub mod shell_attacks;
 pub mod unittest_attacks;
 pub mod verification_log;

@@ -46,7 +46,7 @@ fn node_and_its_tests() {
         )],
     );
     assert_eq!(
-        bundle.json("test-ids.json")["commands"][0]["baseline"]["double > two"]["failed"],
+        bundle.json("test-ids.json")["commands"][0]["baseline"]["app.test.mjs: double > two"]["failed"],
         1
     );
     for (what, file, text) in [

@@ -119,7 +119,7 @@ fn attempts_are_seen_and_fail_the_run() {
             ("push", "wrapped"),
             ("push", "remote-https"),
             ("push", "renamed"),
-            ("push", "git-receive-pack /tmp/bare"),
+            ("push_inside", "git-receive-pack /tmp/bare"),
             ("push", "closed"),
             ("fetch", "example.invalid/y"),
             ("pr_open", "gh pr create --fill"),
@@ -350,5 +350,125 @@ fn a_secret_in_the_words_of_a_command_is_redacted_and_fails_the_run() {
             "{}",
             person.name
         );
+    }
+}
+
+/// Two repositories to push from and to, in `/tmp` and in the scratch directory.
+const REPOSITORIES: &str = "git init -q --bare /tmp/bare; git init -q --bare $HOME/bare; git init -q /tmp/r && cd /tmp/r && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first";
+
+#[test]
+fn a_push_that_stays_inside_is_listed_and_fails_nothing() {
+    let python = "cd /tmp/r && python3 -c 'import subprocess; subprocess.run([\"git\", \"push\", \"-q\", \"/tmp/bare\", \"HEAD:refs/heads/l\"], check=True)'";
+    let lines = [
+        REPOSITORIES,
+        "cd /tmp/r && git push -q /tmp/bare HEAD:refs/heads/a",
+        "cd /tmp/r && git push -q file:///tmp/bare HEAD:refs/heads/b",
+        "cd /tmp/r && git remote add origin ../bare && git push -q origin HEAD:refs/heads/c",
+        "git -C / --git-dir=/tmp/r/.git push -q /tmp/bare HEAD:refs/heads/d",
+        "GIT_DIR=/tmp/r/.git git push -q $HOME/bare HEAD:refs/heads/e",
+        "cd /tmp/r && git push -q . HEAD:refs/heads/f",
+        "cd /tmp/r && git -c url./tmp/bare.insteadOf=https://example.invalid/x push -q https://example.invalid/x HEAD:refs/heads/g",
+        "ln -s /tmp/bare /tmp/link; cd /tmp/r && git push -q /tmp/link HEAD:refs/heads/h",
+        "cd /tmp/r && git remote add two /tmp/bare && git remote set-url --add --push two /tmp/bare && git remote set-url --add --push two $HOME/bare && git push -q two HEAD:refs/heads/i",
+        "cd /tmp/r && git send-pack /tmp/bare HEAD:refs/heads/k",
+        python,
+        "cd /tmp/r && printf '#!/bin/sh\\ncat > /dev/null\\necho asked\\n' > .git/hooks/pre-push && chmod +x .git/hooks/pre-push && git push -q /tmp/bare HEAD:refs/heads/m 2>&1 | cat",
+        "for b in a b c d g h i k l m; do git -C /tmp/bare rev-parse -q --verify refs/heads/$b > /dev/null || echo lost $b; done; echo all were received",
+    ];
+    for person in people() {
+        let bundle = run(&person, &lines);
+        let seen = attempts(&bundle);
+        let is_inside = |(action, _): &(String, String)| action == "push_inside";
+        assert!(seen.iter().all(is_inside), "{}: {seen:?}", person.name);
+        assert_eq!(bundle.status(), "pass", "{}", person.name);
+        let output = bundle.text("backend/stdout.log");
+        assert!(
+            output.contains("all were received")
+                && !output.lines().any(|line| line.starts_with("lost ")),
+            "{}: {output}",
+            person.name
+        );
+        for letter in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "k", "l", "m"] {
+            let end = format!("HEAD:refs/heads/{letter}");
+            let listed = |(_, words): &(String, String)| words.ends_with(&end);
+            assert!(seen.iter().any(listed), "{}: {end}: {seen:?}", person.name);
+        }
+        assert!(
+            bundle
+                .text("report.md")
+                .contains("- push_inside: `git push -q /tmp/bare HEAD:refs/heads/a` (1×)"),
+            "{}",
+            person.name
+        );
+        assert_good(&bundle);
+    }
+}
+
+#[test]
+fn what_is_not_seen_to_stay_inside_stays_an_attempt() {
+    let forged = "git-receive-pack '/tmp/bare'";
+    let pager = format!(
+        "cd /tmp/r && python3 -c 'import pty; pty.spawn([\"git\", \"-c\", \"pager.push=true\", \"-c\", \"core.pager={}\", \"push\", \"git://none.invalid/p\", \"HEAD:pager\"])'",
+        forged.replace('\'', "'\\''")
+    );
+    let lines = [
+        REPOSITORIES,
+        "mkdir /tmp/led; echo 'gitdir: /elsewhere' > /tmp/led/.git; ln -s /usr/share /tmp/out; git init -q --bare /tmp/shared; echo /usr > /tmp/shared/commondir",
+        &format!(
+            "printf '#!/bin/sh\\nexec /bin/sh -c \"$0\" \"$0\"\\n' > /tmp/proxy; sed -i \"s|\\$0|{forged}|g\" /tmp/proxy; chmod +x /tmp/proxy"
+        ),
+        "cd /tmp/r && git -c protocol.ext.allow=always push 'ext::sh -c git-receive-pack% /tmp/bare' HEAD:ext",
+        "cd /tmp/r && git remote add two /tmp/bare && git remote set-url --add --push two /tmp/bare && git remote set-url --add --push two git://none.invalid/x && git push two HEAD:refs/heads/two",
+        "cd /tmp/r && git -c url.git://none.invalid/.pushInsteadOf=/tmp/ push /tmp/bare HEAD:rewritten",
+        "cd /tmp/r && git push /tmp/out HEAD:outward",
+        "cd /tmp/r && git push /proc/self/root/tmp/bare HEAD:magic",
+        "cd /tmp/r && git push /tmp/led HEAD:gitfile",
+        "cd /tmp/r && git push /tmp/shared HEAD:commondir",
+        "cd /tmp/r && git push --receive-pack='true; git-receive-pack' /tmp/bare HEAD:refs/heads/receiver",
+        &format!("cd /tmp/r && git -c core.sshCommand=\"{forged} #\" push host:x HEAD:ssh"),
+        "cd /tmp/r && git -c core.gitProxy=/tmp/proxy push git://none.invalid/x HEAD:proxied",
+        &pager,
+        "cp $(command -v ssh || command -v false) /tmp/copy; cd /tmp/r && for n in copied scripted hooked; do git remote add $n /tmp/bare; git remote set-url --add --push $n /tmp/bare; git remote set-url --add --push $n ssh://git@none.invalid/a/b; done",
+        "cd /tmp/r && GIT_SSH_COMMAND=/tmp/copy git push copied HEAD:refs/heads/copied",
+        "cd /tmp/r && git -c core.sshCommand='python3 -c 1' push --receive-pack=git-receive-pack scripted HEAD:refs/heads/scripted",
+        "mkdir -p /tmp/hooks && cp /tmp/copy /tmp/hooks/pre-push; cd /tmp/r && GIT_SSH=/tmp/hooks/pre-push git push hooked HEAD:refs/heads/hooked",
+        "cd /tmp/r && git remote add proxy /tmp/bare && git remote set-url --add --push proxy /tmp/bare && git remote set-url --add --push proxy git://none.invalid/a && git -c core.gitProxy=/tmp/copy push proxy HEAD:refs/heads/proxy",
+        "cd /tmp/r && git push",
+        "cd /tmp/r && git push nowhere HEAD:unknown",
+        "cd /tmp/r && git -c remote.pushDefault=https://example.invalid/x push",
+        "echo the end",
+    ];
+    for person in people() {
+        let bundle = run(&person, &lines);
+        let (seen, output) = (attempts(&bundle), bundle.text("backend/stdout.log"));
+        assert_eq!(bundle.codes(), ["forbidden_action_attempted"]);
+        assert!(output.contains("the end"), "{}: {output}", person.name);
+        for end in [
+            "HEAD:ext",
+            "HEAD:refs/heads/two",
+            "HEAD:rewritten",
+            "HEAD:outward",
+            "HEAD:magic",
+            "HEAD:gitfile",
+            "HEAD:commondir",
+            "HEAD:refs/heads/receiver",
+            "HEAD:ssh",
+            "HEAD:proxied",
+            "HEAD:pager",
+            "HEAD:refs/heads/copied",
+            "HEAD:refs/heads/scripted",
+            "HEAD:refs/heads/hooked",
+            "HEAD:refs/heads/proxy",
+            "git push",
+            "HEAD:unknown",
+            "example.invalid/x push",
+        ] {
+            let of: Vec<&String> = (seen.iter())
+                .filter(|(_, words)| words.starts_with("git ") && words.ends_with(end))
+                .map(|(action, _)| action)
+                .collect();
+            assert_eq!(of, ["push"], "{}: {end}: {seen:?}", person.name);
+        }
+        assert_good(&bundle);
     }
 }

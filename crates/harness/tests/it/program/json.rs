@@ -89,6 +89,7 @@ const DOCUMENTS: &[Row<'_>] = &[
             "added", "bundle", "bytes", "files", "patch", "removed", "run_id", "sha256", "status",
         ],
     ),
+    (&["log"], 0, &["parts", "run_id"]),
     (
         &["replay"],
         0,
@@ -218,7 +219,7 @@ fn try_and_apply_have_exactly_their_keys() {
     let repo = Repo::new(&house, "project");
     assert_keys(&house.try_on(&repo, ORACLE, &[]).0, "try", RUN);
     assert_keys(
-        &house.cto(&["apply", "last", "--check", "--json"]),
+        &house.cto(&["apply", "last", "--repo", repo.path(), "--check", "--json"]),
         "apply",
         APPLY,
     );

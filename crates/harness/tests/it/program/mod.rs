@@ -12,3 +12,4 @@ pub mod json;
 pub mod old_names;
 pub mod output;
 pub mod tidy;
+pub mod traps;

@@ -214,7 +214,7 @@ fn read(kind: &str, bytes: &[u8]) {
         "gates" => drop(json::read::<GateReport>(bytes)),
         "patch" => drop(PatchStat::of(bytes)),
         "case" => drop(case_file::parse_case("case.toml", bytes)),
-        "script" => drop(script::parse(&script::from_file(bytes.to_vec()))),
+        "script" => drop(script::from_file(bytes.to_vec()).map(|script| script::parse(&script))),
         "manifest" => drop(Manifest::parse(
             "engine.toml",
             &String::from_utf8_lossy(bytes),

@@ -4,8 +4,10 @@
 //!
 //! - this file: what a start attempts; launchers, helpers of git, `gh api`, other hosts
 //! - `table.rs` the programs and their commands; `line.rs` options and words of a command line
+//! - `pushes.rs` which pushes stay inside the jail
 
 mod line;
+mod pushes;
 mod table;
 
 use super::Deed;
@@ -13,6 +15,7 @@ use Deed::{Merge, PrOpen, PublicPublication, Push};
 use line::Line;
 use table::{GIT_VALUED, LAUNCHERS, REMOTE, find_tool, lookup};
 
+pub use pushes::{is_own_push, local_transport, received_in};
 pub use table::STAND_INS;
 
 /// Could a program of this name be one of the table? What cannot is not read any further.

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::table::{Change, Expected, Kit, Row, Scope, Texts};
 use crate::checks::pytest_attacks::pytest_bin;
+use crate::fixtures::runners::{has_go, install, installed};
 use crate::fixtures::rust::with_own_rust;
 use crate::{assert_good, house};
 
@@ -71,7 +72,8 @@ impl<'a> Lab<'a> {
                 skip("there is no /usr/bin/npm");
                 false
             }
-            _ => true,
+            "go" => has_go(),
+            _ => (kit.packages.as_deref()).is_none_or(|name| installed(name).is_some()),
         }
     }
 
@@ -189,6 +191,9 @@ impl<'a> Lab<'a> {
                 repo.write(path, text);
             }
             repo.commit("the beginning");
+            if let Some(packages) = self.kit.packages.as_deref().and_then(installed) {
+                install(&self.house, &repo, &packages);
+            }
             repo
         });
         repo.path().to_owned()

@@ -59,6 +59,17 @@ fn spread(table: &Table) -> BTreeSet<String> {
     }
     let ready = table.everyday.iter().filter(|row| row.waits.is_none());
     chosen.extend(ready.step_by(8).map(Row::id));
+    // Whoever adds an attack moves the others: no kit and no scope goes without.
+    for (kit, scope) in (table.kits.keys()).flat_map(|kit| Scope::BOTH.map(|scope| (kit, scope))) {
+        let of = |row: &&Row| row.kit == *kit && row.scope == scope;
+        if !table
+            .rows()
+            .filter(of)
+            .any(|row| chosen.contains(&row.id()))
+        {
+            chosen.extend(table.rows().find(of).map(Row::id));
+        }
+    }
     chosen
 }
 
@@ -143,7 +154,9 @@ macro_rules! kits {
     };
 }
 
-kits!(unittest, pytest, cargo, node, make, npm);
+kits!(
+    unittest, pytest, cargo, node, make, npm, mocha, jest, vitest, go
+);
 
 #[test]
 fn the_table_is_broad() {

@@ -41,6 +41,8 @@ pub struct Kit {
     /// Needs the Rust of whoever runs the tests.
     #[serde(default)]
     pub rust: bool,
+    /// Of node, beside its files.
+    pub packages: Option<String>,
     files: Texts,
 }
 

@@ -264,7 +264,11 @@ const ONE_PLACE: &[OnePlace] = &[
         what: "a patch is read",
         signs: &["\"diff --git", "b\"diff --git"],
         in_strings: true,
-        places: &["crates/core/src/workspace/patch.rs"],
+        places: &[
+            "crates/core/src/workspace/patch.rs",
+            // How somebody's file spells one; nothing is decided by it.
+            "crates/harness/src/task/typed_patch.rs",
+        ],
     },
     OnePlace {
         what: "a pool of threads is run",

@@ -5,6 +5,8 @@ use std::process::Command;
 
 use cto_testkit::{files_below, shell, write};
 
+use super::live::seen_in_log;
+use super::times::age;
 use super::*;
 use crate::fixtures::rust::with_own_rust;
 
@@ -136,5 +138,60 @@ fn cargo_clean_removes_a_small_target_and_hides_nothing() {
             before,
             "{kind}: the owner's"
         );
+    }
+}
+
+/// The change breaks a file, and the owner builds the whole one in the work tree, after the patch was
+/// made and while the check runs: what was built there makes nothing green.
+#[test]
+fn an_owner_who_builds_meanwhile_makes_no_broken_change_green() {
+    const WAIT: &str = "echo waiting-for-owner; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do \
+                        test -e target/flag && break; sleep 0.2; done";
+    let rebuilds = |repo: &Repo| {
+        repo.write("src/lib.rs", &format!("// meanwhile\n{GOOD}"));
+        test_by_owner(repo);
+        repo.write("src/lib.rs", GOOD);
+        age(repo, "src/lib.rs", 500);
+    };
+    let commits = |repo: &Repo| {
+        repo.write("src/lib.rs", &format!("// meanwhile\n{GOOD}"));
+        repo.commit("meanwhile");
+        test_by_owner(repo);
+    };
+    type Way<'a> = (&'a str, &'a dyn Fn(&Repo));
+    let ways: [Way<'_>; 2] = [("built", &rebuilds), ("committed", &commits)];
+    for (kind, files) in [("copy", 3), ("overlay", 2_050)] {
+        for log in ["backend/stdout.log", "test.log"] {
+            for (what, owner) in ways {
+                let house = with_own_rust(house_with(kind));
+                let repo = built(&house, files);
+                let broken = write("src/lib.rs", &GOOD.replace("42", "41"));
+                let (steps, test) = match log {
+                    "test.log" => (vec![broken], format!("{WAIT}; cargo test --offline --lib")),
+                    _ => (
+                        vec![broken, shell(WAIT)],
+                        "cargo test --offline --lib".to_owned(),
+                    ),
+                };
+                let more = ["--allow", ".", "--no-input", "parts", "--test", &test];
+                let mut child = house.start_try(&repo, &script(&steps), &more);
+                assert!(
+                    seen_in_log(&house, log, "waiting-for-owner"),
+                    "{kind}, {log}, {what}"
+                );
+                owner(&repo);
+                repo.write("target/flag", "");
+                let code = child.wait().unwrap().code();
+                let bundle = Bundle::at(house.run_dirs().pop().unwrap());
+                let text = bundle.text("test.log");
+                assert_eq!(code, Some(1), "{kind}, {log}, {what}: {text}");
+                assert_eq!(
+                    bundle.codes(),
+                    ["verification_failed"],
+                    "{kind}, {log}: {text}"
+                );
+                crate::assert_good(&bundle);
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::times::{age, built, make};
 use super::*;
 
 /// Waits for something to appear in a log of the one run there is.
-fn seen_in_log(house: &House, name: &str, text: &str) -> bool {
+pub fn seen_in_log(house: &House, name: &str, text: &str) -> bool {
     let log = || -> Option<PathBuf> { Some(house.run_dirs().pop()?.join(name)) };
     wait_until(|| {
         let found = log().and_then(|log| fs::read(log).ok()).unwrap_or_default();

@@ -110,16 +110,22 @@ fn work_trees_and_subdirectories_are_found() {
     repo.git(&["worktree", "add", "-q", "-b", "other", tree.path()]);
     tree.write("only-here.txt", "x\n");
     tree.commit("on the other branch");
-    for (place, test) in [
-        (&tree, format!("test -e only-here.txt && {TEST}")),
+    // Paths count from the place that is named.
+    for (place, test, answer) in [
+        (
+            &tree,
+            format!("test -e only-here.txt && {TEST}"),
+            "answer.txt",
+        ),
         (
             &Repo {
                 dir: repo.at("src"),
             },
             TEST.to_owned(),
+            "../answer.txt",
         ),
     ] {
-        let bundle = passes(&house, place, &fix(), &["--test", &test]);
+        let bundle = passes(&house, place, &fix(), &["--test", &test, "--allow", answer]);
         assert_good(&bundle);
     }
 }

@@ -1,12 +1,11 @@
-//! A repository that would run something, hang, fetch, or change while it is copied.
+//! A repository that would run something, hang or fetch while it is copied.
 
 use std::fs;
 
-use cto_testkit::{Bundle, Forged, Repo, script, shell, wait_until, write};
+use cto_testkit::{Forged, Repo};
 
-use super::{Done, assert_refused, fix, try_with};
+use super::{assert_refused, fix, try_with};
 use crate::assert_bad;
-use crate::assert_good;
 use crate::house;
 
 /// Everything in a repository that makes ordinary git run a program.
@@ -94,64 +93,6 @@ fn a_pipe_in_the_repository_does_not_hang() {
         (Some(3), vec!["source_not_admitted".to_owned()]),
         "{answer:?}"
     );
-}
-
-#[test]
-fn a_source_that_changes_meanwhile_fails_the_run() {
-    let changes: [Done<'_>; 6] = [
-        ("told not to look", &|repo| {
-            repo.git(&["update-index", "--assume-unchanged", "src/keep.txt"]);
-        }),
-        ("edited", &|repo| repo.write("src/keep.txt", "edited\n")),
-        ("committed", &|repo| {
-            repo.git(&["commit", "-q", "--allow-empty", "-m", "meanwhile"]);
-        }),
-        ("branch", &|repo| {
-            repo.git(&["branch", "meanwhile"]);
-        }),
-        ("configured", &|repo| {
-            repo.git(&["config", "core.fsmonitor", "evil"]);
-        }),
-        ("hooked", &|repo| {
-            repo.program(".git/hooks/pre-push", "#!/bin/sh\n")
-        }),
-    ];
-    for (name, change) in changes {
-        // The engine waits for its own workspace to hold a file that the test puts there: only a
-        // plain copy can be reached.
-        let house = house().with("CTO_TEST_WORKSPACE", "copy");
-        let repo = Repo::new(&house, "watched");
-        let steps = script(&[
-            shell("while ! test -e .git/go; do sleep 0.01; done"),
-            write("answer.txt", "right\n"),
-        ]);
-        let mut child = house.start_try(&repo, &steps, &[]);
-        let workspace = || {
-            Some(
-                house
-                    .state()
-                    .join("work")
-                    .join(house.work_entries().iter().find(|n| n.contains("-try-"))?),
-            )
-        };
-        assert!(
-            wait_until(
-                || workspace().is_some_and(|work| work.join("workspace/.git/index").exists())
-            ),
-            "{name}"
-        );
-        change(&repo);
-        fs::write(workspace().unwrap().join("workspace/.git/go"), "").unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(1), "{name}");
-        let bundle = Bundle::at(house.run_dirs().pop().unwrap());
-        assert_eq!(bundle.codes(), ["source_repository_mutated"], "{name}");
-        assert_eq!(
-            bundle.json("source.json")["source_repository_mutated"],
-            true,
-            "{name}"
-        );
-        assert_good(&bundle);
-    }
 }
 
 #[test]

@@ -4,7 +4,9 @@ mod asked;
 mod beside;
 mod copied;
 mod hostile_source;
+mod meanwhile;
 mod own_path;
+mod traps;
 
 use cto_testkit::{Answer, Bundle, House, Repo, script, write};
 
