@@ -1,6 +1,7 @@
 //! `cto try` as tests type it: what a test does not say has a value that fits [`Repo::new`].
 
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bundle::Bundle;
 use crate::house::{Answer, House};
@@ -12,7 +13,10 @@ const TEST: &str = "grep -qx right answer.txt";
 impl House {
     /// A try on a repository by a scripted engine that plays these steps, not started yet.
     pub fn try_command(&self, repo: &Repo, steps: &str, more: &[&str]) -> Command {
-        let script = self.script(&format!("try-{}", self.run_dirs().len()), steps);
+        // A name of its own: a try that was started before may be about to read its script.
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let script = self.script(&format!("try-{number}"), steps);
         let mut command = self.command(&["try"]);
         for (flag, value) in [
             ("--repo", repo.path()),

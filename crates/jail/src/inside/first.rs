@@ -21,11 +21,20 @@ pub struct First<'a> {
     pub terminal: Option<&'a OwnedFd>,
 }
 
+/// A stop of the main process, on its way from one side to the other.
+#[derive(Default)]
+struct Stop {
+    /// The harness asked for one since it last let the process go on.
+    is_wanted: bool,
+    /// The harness was told of one.
+    is_told: bool,
+}
+
 impl First<'_> {
     /// Reaps until the engine ends, then ends whatever is left; a vanished harness ends everything.
     /// `started` hangs up with the engine's start; who asks for set-gid bits may come by it before.
     pub fn watch(&self, started: &UnixStream) -> Step<Never> {
-        let (mut waiting, mut listening, mut stop_is_told) = (true, false, false);
+        let (mut waiting, mut listening, mut stop) = (true, false, Stop::default());
         let mut asking: Option<OwnedFd> = None;
         loop {
             let words = if listening {
@@ -74,12 +83,12 @@ impl First<'_> {
                 give_up();
             }
             if harness.contains(PollFlags::IN) {
-                listening = self.hear(&mut stop_is_told);
+                listening = self.hear(&mut stop);
             }
             if !children.is_empty() {
                 let mut sink = [0u8; 128];
                 let _ = rustix::io::read(self.children, &mut sink);
-                if let Some(status) = self.reap(&mut stop_is_told) {
+                if let Some(status) = self.reap(&mut stop) {
                     self.finish(status);
                 }
             }
@@ -87,7 +96,7 @@ impl First<'_> {
     }
 
     /// One word of the harness's. The engine's word to go was read by the engine before it started.
-    fn hear(&self, stop_is_told: &mut bool) -> bool {
+    fn hear(&self, stop: &mut Stop) -> bool {
         let mut word = [0u8];
         match rustix::net::recv(self.control, &mut word, rustix::net::RecvFlags::DONTWAIT) {
             Ok((1, _)) => {
@@ -97,9 +106,12 @@ impl First<'_> {
                         // What is stopped hears nothing.
                         sys::signal_everyone(libc::SIGCONT);
                     }
-                    SUSPEND => sys::signal_group_of(self.engine, libc::SIGTSTP),
+                    SUSPEND => {
+                        stop.is_wanted = true;
+                        sys::signal_group_of(self.engine, libc::SIGTSTP);
+                    }
                     CONTINUE => {
-                        *stop_is_told = false;
+                        *stop = Stop::default();
                         self.go_on();
                     }
                     _ => {}
@@ -122,7 +134,7 @@ impl First<'_> {
         sys::signal_group_of(self.engine, libc::SIGCONT);
     }
 
-    fn reap(&self, stop_is_told: &mut bool) -> Option<ExitWord> {
+    fn reap(&self, stop: &mut Stop) -> Option<ExitWord> {
         loop {
             let reaped = match self.terminal {
                 Some(_) => sys::reap_or_stopped(),
@@ -136,7 +148,7 @@ impl First<'_> {
                     return Some(ExitWord::Signalled(signal));
                 }
                 sys::Reaped::Stopped(pid, signal) if pid == self.engine => {
-                    self.stopped(signal, stop_is_told);
+                    self.stopped(signal, stop);
                 }
                 sys::Reaped::Exited(..) | sys::Reaped::Signalled(..) | sys::Reaped::Stopped(..) => {
                 }
@@ -147,18 +159,24 @@ impl First<'_> {
 
     /// A first read of the terminal is a request for its keys; any other stop is the harness's to
     /// hear, once until it answers, so that nobody inside can keep us busy telling.
-    fn stopped(&self, signal: i32, stop_is_told: &mut bool) {
+    fn stopped(&self, signal: i32, stop: &mut Stop) {
         let asks = [libc::SIGTTIN, libc::SIGTTOU].contains(&signal);
         let waiting = self
             .terminal
             .filter(|terminal| asks && descriptors::keys_are_waiting(terminal));
         if let Some(terminal) = waiting {
-            if descriptors::give_keys(terminal, self.engine).is_ok() {
+            let has_keys = descriptors::give_keys(terminal, self.engine).is_ok();
+            sys::signal_group_of(self.engine, libc::SIGCONT);
+            if stop.is_wanted {
+                // Sent while its read had stopped it: the kernel drops that one when it goes on.
+                sys::signal_group_of(self.engine, libc::SIGTSTP);
+            }
+            // Last, for the same reason: once this is heard, a typed key may stop it.
+            if has_keys {
                 let _ = spec::send(self.control, &FromJail::Asked);
             }
-            sys::signal_group_of(self.engine, libc::SIGCONT);
-        } else if !*stop_is_told {
-            *stop_is_told = true;
+        } else if !stop.is_told {
+            stop.is_told = true;
             let _ = spec::send(self.control, &FromJail::Stopped);
         }
     }

@@ -7,6 +7,9 @@ use cto_testkit::wait_until;
 
 use crate::fixtures::people::{Person, alive, desks, people};
 
+// Commands that are stopped `exec` what they start: a shell that is stopped between `vfork` and the
+// start of its child waits for a child that is stopped, and no shell outside is told, with or without a jail.
+
 /// Lines typed at a prompt reach the shell, all of them, with this in the background.
 fn keys_stay_outside(person: &Person, start: impl FnOnce(&mut cto_testkit::Desk)) {
     let mut desk = person.desk();
@@ -46,13 +49,13 @@ fn a_command_in_the_background_reads_no_keys() {
 fn after_a_stop_keys_are_the_shells_and_afterwards_the_commands() {
     for person in people() {
         keys_stay_outside(&person, |desk| {
-            desk.starts("$cto exec -- sh -c 'echo up >&2; cat' > taken", "up");
+            desk.starts("$cto exec -- sh -c 'echo up >&2; exec cat' > taken", "up");
             desk.types("\x1a");
             desk.sees("Stopped");
             desk.prompt();
         });
         let mut desk = person.desk();
-        desk.starts("$cto exec -- sh -c 'echo up; cat'", "up\n");
+        desk.starts("$cto exec -- sh -c 'echo up; exec cat'", "up\n");
         desk.types("before\n");
         desk.sees("before\nbefore\n");
         desk.types("\x1a");
@@ -72,7 +75,7 @@ fn after_a_stop_keys_are_the_shells_and_afterwards_the_commands() {
 fn a_stopped_command_that_goes_on_in_the_background_reads_no_keys() {
     for person in people() {
         keys_stay_outside(&person, |desk| {
-            desk.starts("$cto exec -- sh -c 'echo up >&2; cat' > taken", "up");
+            desk.starts("$cto exec -- sh -c 'echo up >&2; exec cat' > taken", "up");
             desk.types("\x1a");
             desk.sees("Stopped");
             desk.prompt();
