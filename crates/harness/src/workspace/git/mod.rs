@@ -30,6 +30,7 @@ pub use object_format::ObjectFormat;
 pub use own_output::OwnOutput;
 pub use source::{OperatorsExcludes, SourceError, SourceRepo, UNFINISHED};
 pub use submodules::ModuleFiles;
+use tree_files::Answers;
 pub use tree_files::{Submodule, Visit, Wanted};
 
 use std::ffi::OsStr;
@@ -107,6 +108,7 @@ pub struct HarnessRepo {
     git: Program,
     dir: PathBuf,
     format: ObjectFormat,
+    answers: Answers,
 }
 
 impl<'a> Edit<'a> {
@@ -160,6 +162,7 @@ impl HarnessRepo {
             git: git.clone(),
             dir: dir.to_owned(),
             format,
+            answers: Answers::default(),
         })
     }
 
@@ -289,7 +292,8 @@ impl HarnessRepo {
         wanted: &Wanted<'_>,
         visit: &mut Visit<'_>,
     ) -> Result<(), GitError> {
-        tree_files::each_file(&|| self.command(), &commit.tree, wanted, visit).map(drop)
+        self.answers
+            .each_file(&|| self.command(), &commit.tree, wanted, visit)
     }
 
     /// Applies patches, in order, to a directory that is nothing but files.

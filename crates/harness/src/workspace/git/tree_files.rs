@@ -1,7 +1,9 @@
 //! Files of a commit's tree, streamed out of git's objects: no checkout, no filter, no attribute.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::tree::FileKind;
@@ -27,6 +29,115 @@ struct Listed {
     id: String,
 }
 
+type Listing = Arc<(Vec<Listed>, Vec<Submodule>)>;
+
+/// What git said of trees and files by their names, which are made of what they hold: no answer can
+/// become another. A run makes many copies of two trees, and each question is a process.
+#[derive(Default)]
+pub struct Answers(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    listings: BTreeMap<String, Listing>,
+    contents: BTreeMap<String, Arc<[u8]>>,
+    bytes: usize,
+}
+
+/// So much of files is kept; what a larger repository has beyond it is asked for each time.
+const KEPT_BYTES: usize = 4 << 20;
+
+impl Answers {
+    /// As the function of the same name, with what is known already.
+    pub fn each_file(
+        &self,
+        git: &dyn Fn() -> Command,
+        tree: &str,
+        wanted: &Wanted<'_>,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), GitError> {
+        let known = self.kept().listings.get(tree).cloned();
+        let listing = match known {
+            Some(listing) => listing,
+            None => {
+                let listing = Arc::new(list(git(), tree)?);
+                self.kept()
+                    .listings
+                    .insert(tree.to_owned(), listing.clone());
+                listing
+            }
+        };
+        let files: Vec<&Listed> = listing.0.iter().filter(|file| wanted(&file.path)).collect();
+        let known: Option<Vec<Arc<[u8]>>> = {
+            let kept = self.kept();
+            let content = |file: &&Listed| kept.contents.get(&file.id).cloned();
+            files.iter().map(content).collect()
+        };
+        if let Some(known) = known {
+            return files.iter().zip(known).try_for_each(|(file, content)| {
+                visit(&file.path, file.kind, &mut &content[..])
+                    .map_err(|source| GitError::Layout { source })
+            });
+        }
+        stream(git(), &files, &mut |file, content| {
+            let mut passing = Passing::new(content, KEPT_BYTES);
+            visit(&file.path, file.kind, &mut passing)?;
+            if let Some(content) = passing.whole()? {
+                self.keep(&file.id, content);
+            }
+            Ok(())
+        })
+    }
+
+    fn keep(&self, id: &str, content: Vec<u8>) {
+        let mut kept = self.kept();
+        let bytes = kept.bytes.saturating_add(content.len());
+        if bytes <= KEPT_BYTES && !kept.contents.contains_key(id) {
+            kept.bytes = bytes;
+            kept.contents.insert(id.to_owned(), content.into());
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Content on its way to whoever visits it, kept while it is small.
+struct Passing<'a> {
+    from: &'a mut dyn Read,
+    seen: Option<Vec<u8>>,
+    most: usize,
+}
+
+impl<'a> Passing<'a> {
+    fn new(from: &'a mut dyn Read, most: usize) -> Self {
+        Self {
+            from,
+            seen: Some(Vec::new()),
+            most,
+        }
+    }
+
+    /// All of it, with what was left unread; nothing if it is large.
+    fn whole(mut self) -> io::Result<Option<Vec<u8>>> {
+        io::copy(&mut self, &mut io::sink())?;
+        Ok(self.seen)
+    }
+}
+
+impl Read for Passing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        if let Some(seen) = &mut self.seen {
+            match seen.len() + read <= self.most {
+                true => seen.extend_from_slice(&buffer[..read]),
+                false => self.seen = None,
+            }
+        }
+        Ok(read)
+    }
+}
+
 /// Visits the wanted files of `tree` in order and returns the submodules it names. `git` makes a
 /// command that knows where the objects are.
 pub fn each_file(
@@ -35,9 +146,11 @@ pub fn each_file(
     wanted: &Wanted<'_>,
     visit: &mut Visit<'_>,
 ) -> Result<Vec<Submodule>, GitError> {
-    let (mut files, submodules) = list(git(), tree)?;
-    files.retain(|file| wanted(&file.path));
-    stream(git(), &files, visit)?;
+    let (files, submodules) = list(git(), tree)?;
+    let files: Vec<&Listed> = files.iter().filter(|file| wanted(&file.path)).collect();
+    stream(git(), &files, &mut |file, content| {
+        visit(&file.path, file.kind, content)
+    })?;
     Ok(submodules)
 }
 
@@ -97,7 +210,9 @@ fn list(mut command: Command, tree: &str) -> Result<(Vec<Listed>, Vec<Submodule>
     Ok((files, submodules))
 }
 
-fn stream(mut command: Command, files: &[Listed], visit: &mut Visit<'_>) -> Result<(), GitError> {
+type Take<'a> = dyn FnMut(&Listed, &mut dyn Read) -> io::Result<()> + 'a;
+
+fn stream(mut command: Command, files: &[&Listed], take: &mut Take<'_>) -> Result<(), GitError> {
     const OPERATION: &str = "cat-file";
     command
         .args(["cat-file", "--batch", "--buffer"])
@@ -120,7 +235,7 @@ fn stream(mut command: Command, files: &[Listed], visit: &mut Visit<'_>) -> Resu
         let mut answers = BufReader::with_capacity(1 << 16, stdout);
         files
             .iter()
-            .try_for_each(|file| one_file(&mut answers, file, visit))
+            .try_for_each(|file| one_file(&mut answers, file, take))
     });
     let output = child.wait_with_output().map_err(|source| GitError::Pipe {
         operation: OPERATION,
@@ -139,7 +254,7 @@ fn stream(mut command: Command, files: &[Listed], visit: &mut Visit<'_>) -> Resu
 fn one_file(
     answers: &mut BufReader<impl Read>,
     file: &Listed,
-    visit: &mut Visit<'_>,
+    take: &mut Take<'_>,
 ) -> Result<(), GitError> {
     const OPERATION: &str = "cat-file";
     let pipe = |source| GitError::Pipe {
@@ -163,8 +278,41 @@ fn one_file(
         });
     };
     let mut content = answers.by_ref().take(bytes);
-    visit(&file.path, file.kind, &mut content).map_err(|source| GitError::Layout { source })?;
+    take(file, &mut content).map_err(|source| GitError::Layout { source })?;
     io::copy(&mut content, &mut io::sink()).map_err(pipe)?;
     let mut end = [0u8; 1];
     answers.read_exact(&mut end).map_err(pipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_is_kept_whole_however_much_of_it_was_read_and_only_while_it_is_small() {
+        for read in [0, 3, 10] {
+            let mut content: &[u8] = b"0123456789";
+            let mut passing = Passing::new(&mut content, 10);
+            passing
+                .by_ref()
+                .take(read)
+                .read_to_end(&mut Vec::new())
+                .unwrap();
+            assert_eq!(passing.whole().unwrap().unwrap(), b"0123456789", "{read}");
+        }
+        let mut content: &[u8] = b"0123456789";
+        assert_eq!(Passing::new(&mut content, 9).whole().unwrap(), None);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_limit() {
+        let answers = Answers::default();
+        answers.keep("a", vec![0; KEPT_BYTES - 1]);
+        answers.keep("a", vec![0; KEPT_BYTES - 1]);
+        answers.keep("b", vec![0; 2]);
+        answers.keep("c", vec![0; 1]);
+        let kept = answers.kept();
+        let names: Vec<&str> = kept.contents.keys().map(String::as_str).collect();
+        assert_eq!((names, kept.bytes), (vec!["a", "c"], KEPT_BYTES));
+    }
 }
