@@ -183,3 +183,33 @@ fn may_complete(state: State, done: &RunCompleted) -> bool {
         State::Completed => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::started_again;
+
+    #[test]
+    fn a_start_says_what_it_judges_again_and_nothing_else_does() {
+        let legal = |started: RunStarted| {
+            let event = Event::RunStarted(started);
+            Machine::default().step(&event).is_ok()
+        };
+        assert!(legal(started_again()));
+        for rules in Rules::ALL {
+            let of = RunStarted {
+                rules: rules.number(),
+                ..started_again()
+            };
+            assert_eq!(legal(of), *rules >= Rules::Seven, "{rules:?}");
+        }
+        assert!(!legal(RunStarted {
+            kind: Kind::Run,
+            ..started_again()
+        }));
+        assert!(!legal(RunStarted {
+            reverifies: None,
+            ..started_again()
+        }));
+    }
+}

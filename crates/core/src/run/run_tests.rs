@@ -469,30 +469,6 @@ fn only_a_reverification_has_a_patch_without_an_engine() {
 }
 
 #[test]
-fn a_start_says_what_it_judges_again_and_nothing_else_does() {
-    let legal = |started: RunStarted| {
-        let event = Event::RunStarted(started);
-        Machine::default().step(&event).is_ok()
-    };
-    assert!(legal(started_again()));
-    for rules in Rules::ALL {
-        let of = RunStarted {
-            rules: rules.number(),
-            ..started_again()
-        };
-        assert_eq!(legal(of), *rules >= Rules::Seven, "{rules:?}");
-    }
-    assert!(!legal(RunStarted {
-        kind: Kind::Run,
-        ..started_again()
-    }));
-    assert!(!legal(RunStarted {
-        reverifies: None,
-        ..started_again()
-    }));
-}
-
-#[test]
 fn facts_are_gathered() {
     let folded = run(&[
         "started",
