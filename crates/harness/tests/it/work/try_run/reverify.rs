@@ -2,8 +2,9 @@
 //! itself stays what it was.
 
 use std::fs;
+use std::path::PathBuf;
 
-use cto_testkit::{Answer, Bundle, Case, House, ORACLE, Repo, copy_dir, script, write};
+use cto_testkit::{Answer, Bundle, Case, House, ORACLE, Repo, copy_dir, script, wait_until, write};
 use serde_json::json;
 
 use super::{TEST, fix};
@@ -179,6 +180,81 @@ fn the_same_or_more_commands_need_no_word_and_a_pass_may_be_judged_again() {
 }
 
 #[test]
+fn a_time_limit_an_input_and_a_control_are_mended_and_told() {
+    let house = house();
+    let repo = Repo::new(&house, "project");
+    repo.write(".gitignore", "*.log\ndata/\n");
+    repo.commit("ignore");
+    repo.write("data/x", "x\n");
+    let slow = "sleep 3 && grep -qx right answer.txt";
+    let (_, first) = house.try_on(&repo, &fix(), &["--test", slow, "--test-timeout", "1"]);
+    assert_eq!(first.codes(), ["timeout"]);
+    let (answer, second) = judged(&house, &first.run_id(), &["--test-timeout", "60"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let differ = json!({"commands": "same", "also": ["time limits"]});
+    assert_eq!(second.report()["checks_differ"], differ);
+
+    let needs = "test -e data/x && grep -qx right answer.txt";
+    let (_, first) = house.try_on(&repo, &fix(), &["--test", needs, "--no-env"]);
+    assert_eq!(first.codes(), ["verification_failed"]);
+    let control = house.root().join("control.patch");
+    let bad = "--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-right\n+bad\n";
+    fs::write(&control, bad).unwrap();
+    let more = ["--no-env", "--input", "data", "--control"];
+    let more = [&more[..], &[control.to_str().unwrap()]].concat();
+    let (answer, second) = judged(&house, &first.run_id(), &more);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_good(&second);
+    let report = second.report();
+    assert_eq!(report["checks_differ"]["inputs"], json!(["data"]));
+    let now = &report["checks_differ"]["control"];
+    assert_eq!(now, "a patch that was named");
+    assert_eq!(report["belief"]["word"], "proven");
+    // The patch that was named is in no bundle.
+    let (_, third) = house.try_on(
+        &repo,
+        &fix(),
+        &["--test", TYPO, "--control", control.to_str().unwrap()],
+    );
+    let answer = again(&house, &third.run_id(), &["--test", TEST]);
+    assert_refused(&answer, 2, "control_missing", "control");
+    for (what, more) in [
+        ("empty_test", &["--test", " "][..]),
+        ("bad_path", &["--input", "/etc"]),
+        ("bad_path", &["--input", ".git"]),
+    ] {
+        let answer = again(&house, &first.run_id(), more);
+        assert_eq!(answer.json()["error"]["code"], what, "{answer:?}");
+    }
+}
+
+#[test]
+fn one_that_was_killed_is_closed_and_says_whose_patch_it_was() {
+    let house = house();
+    let (_, first) = failed(&house);
+    let mut child = house.start(&["reverify", &first.run_id(), "--test", "sleep 60"]);
+    let mut found = None;
+    let checked = wait_until(|| {
+        let other = |dir: &PathBuf| *dir != first.dir;
+        found = house.run_dirs().into_iter().find(other);
+        let events = found
+            .as_ref()
+            .map(|dir| dir.join("events.normalized.jsonl"));
+        let text = events.and_then(|file| fs::read_to_string(file).ok());
+        text.is_some_and(|text| text.contains("git.diff.checked"))
+    });
+    assert!(checked, "it never came to its checks");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(house.cto(&["recover"]).code, Some(0));
+    let second = Bundle::at(found.unwrap());
+    assert_good(&second);
+    assert_eq!(second.codes(), ["interrupted"]);
+    assert_eq!(second.report()["kind"], "reverification");
+    assert_eq!(second.report()["reverifies"]["run_id"], first.run_id());
+}
+
+#[test]
 fn only_what_failed_by_its_checks_is_judged_again() {
     let house = house();
     let repo = Repo::new(&house, "project");
@@ -266,7 +342,7 @@ fn a_run_of_a_case_is_judged_again_where_the_case_is_the_same() {
     let (answer, second) = judged(&house, &passed.run_id(), &["--case", &case]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_good(&second);
-    let workspace = std::path::Path::new(&case).join("workspace/more.txt");
+    let workspace = PathBuf::from(&case).join("workspace/more.txt");
     fs::write(workspace, "another tree\n").unwrap();
     let other = again(&house, &passed.run_id(), &["--case", &case]);
     assert_refused(&other, 3, "other_case", "another tree");
