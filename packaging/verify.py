@@ -394,7 +394,7 @@ def check(files, public):
     if predicate.get("sums_sha256") != files.digests[SUMS]:
         raise Bad(f"{ATTESTATION}: was signed for another {SUMS}")
     for field in ("run_id", "status", "kind", "origin", "case_id", "stage", "contract_digest", "task_digest", "events", "result",
-                  "relies_on", "continues", "run_started_at", "run_finished_at", "runtime_default_activation", "core_promotion_status"):
+                  "relies_on", "continues", "reverifies", "run_started_at", "run_finished_at", "runtime_default_activation", "core_promotion_status"):
         if predicate.get(field) != report.get(field):
             raise Bad(f"{ATTESTATION}: {field} was signed with another value than the report has")
     blockers = [blocker.get("code") for blocker in report.get("blockers", [])]

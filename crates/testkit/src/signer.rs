@@ -240,6 +240,9 @@ pub fn verdict(bundle: &Bundle, key: &TestKey, companions: Value) -> Value {
     ] {
         predicate[field] = report[field].clone();
     }
+    if let Some(first) = report.get("reverifies") {
+        predicate["reverifies"] = first.clone();
+    }
     json!({"_type": STATEMENT, "subject": subject, "predicateType": "urn:cto-harness:verdict:v1", "predicate": predicate})
 }
 

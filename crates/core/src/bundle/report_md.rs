@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bundle::again;
 use crate::bundle::report::Report;
 use crate::run::belief::{Substance, words};
 use crate::run::checked::TestsCompared;
@@ -39,7 +40,7 @@ pub enum Renderer {
     Five,
     /// Says how far green checks are believed, and names changed files of tests.
     Six,
-    /// Says what became of the repository meanwhile.
+    /// Says what became of the repository meanwhile, and whose patch is judged again.
     Seven,
 }
 
@@ -198,7 +199,7 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
         "{}\n",
         renderer.title(report.status, report.case_id.as_str())
     )?;
-    let containment = if report.process_started {
+    let containment = if report.process_started || report.reverifies.is_some() {
         report.containment.as_str()
     } else {
         "not needed: no engine was started"
@@ -219,6 +220,9 @@ fn header(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Re
         "Started {}, finished {}.\n",
         report.run_started_at, report.run_finished_at
     )?;
+    if renderer.is_since(Renderer::Seven) {
+        out.push_str(&again::paragraph(report, code));
+    }
     if let Some(why) = guard.and_then(|guard| guard.fallback.as_ref()) {
         writeln!(out, "Not strict: {why}.\n")?;
     }

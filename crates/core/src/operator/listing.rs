@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::event::{Kind, Origin};
 use crate::run::invariant::{CorePromotion, NeverActivated};
+use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::Stage;
 use crate::values::blocker::Code;
 use crate::values::ids::{CaseId, EngineId, RunId};
@@ -46,8 +47,24 @@ pub struct Summary {
     pub finished_at: Utc,
     pub failure_reason: Option<String>,
     pub blockers: Vec<Code>,
+    /// The run whose patch it judges again, and what differs, in a few words.
+    pub again: Option<Again>,
     /// Whose seal bears this out; none before anybody looked.
     pub sealed_by: Option<SealedBy>,
+}
+
+/// What a list says of a patch that was judged again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Again {
+    pub run_id: RunId,
+    pub differs: String,
+}
+
+impl Again {
+    /// For a column of a list.
+    pub fn words(&self) -> String {
+        format!("{} again: {}", self.run_id.suffix(), self.differs)
+    }
 }
 
 impl Summary {
@@ -106,6 +123,10 @@ pub struct ReportHead {
     relies_on: Vec<RelianceHead>,
     #[serde(default)]
     continues: Option<ContinuesHead>,
+    #[serde(default)]
+    reverifies: Option<Reverifies>,
+    #[serde(default)]
+    checks_differ: Option<ChecksDiffer>,
     // Read so that a report which breaks one of the two promises is not listed as a result.
     #[serde(rename = "runtime_default_activation")]
     _activation: NeverActivated,
@@ -136,8 +157,10 @@ impl ReportHead {
             .iter()
             .map(|reliance| &reliance.id)
             .chain(self.continues.iter().map(|c| &c.run_id));
+        let judged = self.reverifies.iter().map(|first| first.run_id.clone());
         texts
             .flat_map(|text| mentioned_runs(text.as_bytes()))
+            .chain(judged)
             .filter(|run| *run != self.run_id)
             .collect()
     }
@@ -158,6 +181,10 @@ impl ReportHead {
                 .into_iter()
                 .map(|blocker| blocker.code)
                 .collect(),
+            again: self.reverifies.map(|first| Again {
+                run_id: first.run_id,
+                differs: self.checks_differ.unwrap_or_default().short(),
+            }),
             sealed_by: None,
         }
     }
@@ -250,6 +277,7 @@ mod tests {
                 finished_at: "2026-01-02T03:04:06.700Z".parse().unwrap(),
                 failure_reason: Some("why".into()),
                 blockers: vec![Code::NoDiff, Code::Timeout],
+                again: None,
                 sealed_by: None,
             })),
         }
@@ -587,6 +615,16 @@ mod tests {
             lying[field] = lie;
             assert!(read(&lying).is_err(), "{field}");
         }
+        let mut again = whole.clone();
+        again["reverifies"] = serde_json::json!({"run_id": "20260101T000002Z-try-k3v8", "sums_sha256": "0".repeat(64)});
+        again["checks_differ"] =
+            serde_json::json!({"commands": "other", "dropped": ["a"], "added": ["b"]});
+        let head = read(&again).unwrap();
+        assert_eq!(head.refers_to().len(), 3, "what is judged again is kept");
+        assert_eq!(
+            head.summary().again.unwrap().words(),
+            "k3v8 again: other commands"
+        );
         let mut own = whole.clone();
         own["continues"]["run_id"] = whole["run_id"].clone();
         assert_eq!(

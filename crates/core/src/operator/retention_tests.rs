@@ -28,6 +28,7 @@ fn run(days_ago: i64, status: Status) -> Candidate {
                 finished_at: started_at,
                 failure_reason: None,
                 blockers: Vec::new(),
+                again: None,
                 sealed_by: None,
             })),
         },

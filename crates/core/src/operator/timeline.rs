@@ -5,7 +5,9 @@ use serde::Serialize;
 
 use crate::bundle::report_md::describe_end;
 use crate::run::chain::{self, EventLine};
-use crate::run::event::{Approval, Check, CheckKind, ControlRun, Event, VerificationCompleted};
+use crate::run::event::{
+    Approval, Check, CheckKind, ControlRun, Event, RunStarted, VerificationCompleted,
+};
 use crate::run::order::Machine;
 use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
@@ -177,6 +179,10 @@ pub fn voice_of(event: EventType) -> Voice {
 /// shown.
 pub fn event_sentence(event: &Event) -> String {
     match event {
+        Event::RunStarted(RunStarted {
+            reverifies: Some(first),
+            ..
+        }) => format!("the patch of {}, judged again", first.run_id),
         Event::RunStarted(run) => format!(
             "{} at stage {} on {}",
             run.engine,

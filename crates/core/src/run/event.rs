@@ -10,6 +10,7 @@ pub use crate::run::checked::{
     BaselineRelied, Check, CheckKind, ControlRun, TestsCompared, VerificationCompleted,
 };
 use crate::run::rules::RulesNumber;
+use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::{Code, Finding};
 use crate::values::digest::Digest;
@@ -76,6 +77,8 @@ pub enum Kind {
     Comparison,
     Refresh,
     Health,
+    /// The patch of an earlier run, judged again without an engine.
+    Reverification,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -98,6 +101,12 @@ pub struct RunStarted {
     /// rules 1.
     #[serde(default)]
     pub rules: RulesNumber,
+    /// Only in a reverification: the run whose patch is judged again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverifies: Option<Reverifies>,
+    /// Only there: what differs from the checks of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks_differ: Option<ChecksDiffer>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -9,6 +9,7 @@ use crate::run::event::{
 };
 use crate::run::order::{Machine, OutOfOrder};
 use crate::run::rules::RulesNumber;
+use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::values::blocker::Finding;
 use crate::values::event_type::EventType;
 use crate::workspace::environment::EnvironmentUse;
@@ -18,6 +19,9 @@ use crate::workspace::environment::EnvironmentUse;
 pub struct Facts {
     /// The rules the chain names.
     pub rules: RulesNumber,
+    /// The run whose patch is judged again, and what differs from its checks.
+    pub reverifies: Option<Reverifies>,
+    pub checks_differ: Option<ChecksDiffer>,
     pub contract: Option<ContractCreated>,
     pub gate_blocks: Vec<GateBlocked>,
     /// Containment of the last plan.
@@ -42,6 +46,14 @@ pub struct Facts {
     pub settles: bool,
     pub rejected_by_operator: bool,
     pub findings: Vec<Finding>,
+}
+
+impl Facts {
+    /// Was the private copy worked in: by an engine, or by putting in the patch of an earlier run?
+    pub fn copy_was_used(&self) -> bool {
+        self.engine_events.contains(&EventType::EngineStarted)
+            || (self.reverifies.is_some() && self.patch.is_some())
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -103,7 +115,11 @@ impl Folded {
                 facts.findings = done.findings.clone();
                 self.completed = Some(done.clone());
             }
-            Event::RunStarted(started) => facts.rules = started.rules,
+            Event::RunStarted(started) => {
+                facts.rules = started.rules;
+                facts.reverifies.clone_from(&started.reverifies);
+                facts.checks_differ.clone_from(&started.checks_differ);
+            }
             Event::EngineStarted(_)
             | Event::EngineMessage(_)
             | Event::EnginePlan(_)

@@ -3,7 +3,8 @@
 //! The writer asks it before it writes, recovery asks it about what is left, and the verifier asks
 //! it about a stranger's bundle.
 
-use crate::run::event::{ContractCreated, Event, RunCompleted};
+use crate::run::event::{ContractCreated, Event, Kind, RunCompleted, RunStarted};
+use crate::run::rules::Rules;
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
 
@@ -35,11 +36,13 @@ pub struct OutOfOrder {
     pub event: EventType,
 }
 
-/// Where a run stands, and the one fact about its plan that the order depends on.
+/// Where a run stands, and the two facts about it that the order depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Machine {
     pub state: State,
     pub(super) approval_required: bool,
+    /// A patch is judged again: no engine is started, and nobody is asked.
+    pub(super) judges_again: bool,
 }
 
 impl Default for Machine {
@@ -47,6 +50,7 @@ impl Default for Machine {
         Self {
             state: State::Fresh,
             approval_required: false,
+            judges_again: false,
         }
     }
 }
@@ -60,7 +64,13 @@ impl Machine {
             event: event.kind(),
         };
         let next = match (self.state, event) {
-            (S::Fresh, Event::RunStarted(_)) => S::Started,
+            (S::Fresh, Event::RunStarted(started)) if says_its_kind(started) => {
+                return Ok(Self {
+                    state: S::Started,
+                    judges_again: started.reverifies.is_some(),
+                    ..self
+                });
+            }
             (S::Started, Event::TaskContractCreated(created)) => contracted(created),
 
             // Blocked by a gate, before or (late) after planning; nothing has run.
@@ -82,13 +92,23 @@ impl Machine {
                 return Ok(Self {
                     state: S::Planned,
                     approval_required: plan.approval_required,
+                    ..self
                 });
             }
-            (S::Planned, Event::ApprovalRequested(_)) => S::ApprovalAsked,
+            (S::Planned, Event::ApprovalRequested(_)) if !self.judges_again => S::ApprovalAsked,
             (S::ApprovalAsked, Event::ApprovalGranted(_)) => S::Approved,
             (S::ApprovalAsked, Event::ApprovalDenied(_)) => S::Denied,
 
-            (S::Planned, Event::EngineStarted(_)) if !self.approval_required => S::EngineRunning,
+            (S::Planned, Event::EngineStarted(_))
+                if !self.approval_required && !self.judges_again =>
+            {
+                S::EngineRunning
+            }
+            (S::Planned, Event::PatchApplied(_))
+                if self.judges_again && !self.approval_required =>
+            {
+                S::Captured
+            }
             (S::Approved, Event::EngineStarted(_)) => S::EngineRunning,
             (
                 S::EngineRunning,
@@ -117,6 +137,16 @@ impl Machine {
             state: next,
             ..self
         })
+    }
+}
+
+/// A reverification names what it judges again, and nothing else does. There was none before rules 7.
+fn says_its_kind(started: &RunStarted) -> bool {
+    match started.kind {
+        Kind::Reverification => {
+            started.reverifies.is_some() && started.rules >= Rules::Seven.number()
+        }
+        _ => started.reverifies.is_none() && started.checks_differ.is_none(),
     }
 }
 
@@ -151,5 +181,35 @@ fn may_complete(state: State, done: &RunCompleted) -> bool {
         | State::Captured
         | State::DiffChecked => done.is_abort(),
         State::Completed => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::started_again;
+
+    #[test]
+    fn a_start_says_what_it_judges_again_and_nothing_else_does() {
+        let legal = |started: RunStarted| {
+            let event = Event::RunStarted(started);
+            Machine::default().step(&event).is_ok()
+        };
+        assert!(legal(started_again()));
+        for rules in Rules::ALL {
+            let of = RunStarted {
+                rules: rules.number(),
+                ..started_again()
+            };
+            assert_eq!(legal(of), *rules >= Rules::Seven, "{rules:?}");
+        }
+        assert!(!legal(RunStarted {
+            kind: Kind::Run,
+            ..started_again()
+        }));
+        assert!(!legal(RunStarted {
+            reverifies: None,
+            ..started_again()
+        }));
     }
 }

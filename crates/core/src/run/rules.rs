@@ -48,6 +48,7 @@ pub enum Rules {
     /// A runner that reports (`checks/runners/`) and that nobody could hear, or whose failing tests found
     /// no place, is believed less and accuses nobody.
     /// What an owner does in the repository of a contained try is a note (`run/judge/source.rs`).
+    /// A patch may be judged again without an engine (`bundle/again.rs`).
     Seven,
 }
 

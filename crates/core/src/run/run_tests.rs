@@ -5,6 +5,7 @@ use crate::run::belief::Substance;
 use crate::run::event::*;
 use crate::run::loaded::{How, LoadingFile, LoadingRound, LoadingRun, Proves};
 use crate::run::rules::Rules;
+use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::{MutationMode, Stage};
 use crate::values::blocker::Code;
 use crate::values::blocker::Finding;
@@ -41,7 +42,25 @@ pub fn started() -> Event {
         stage: Stage::Two,
         harness_version: "0".into(),
         rules: Rules::NEWEST.number(),
+        reverifies: None,
+        checks_differ: None,
     })
+}
+
+/// The start of a reverification.
+pub fn started_again() -> RunStarted {
+    let Event::RunStarted(started) = started() else {
+        unreachable!("it is one");
+    };
+    RunStarted {
+        kind: Kind::Reverification,
+        reverifies: Some(Reverifies {
+            run_id: "20260101T000000Z-demo-abcd".parse().unwrap(),
+            sums_sha256: digest(),
+        }),
+        checks_differ: Some(ChecksDiffer::default()),
+        ..started
+    }
 }
 
 pub fn contracted(blockers: Vec<Code>) -> Event {
@@ -210,6 +229,7 @@ fn text(make: fn(EngineText) -> Event) -> Event {
 fn alphabet() -> Vec<(&'static str, Event)> {
     vec![
         ("started", started()),
+        ("again", Event::RunStarted(started_again())),
         ("contract", contracted(vec![])),
         ("contract!", contracted(vec![Code::DirtyStartingTree])),
         ("plan", planned(false)),
@@ -264,13 +284,17 @@ fn alphabet() -> Vec<(&'static str, Event)> {
 
 /// The legal pairs, written down a second time and independently of `step`: for each state, what
 /// may follow.
-fn legal(state: State, approval_required: bool) -> Vec<&'static str> {
+fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'static str> {
     let mut names: Vec<&str> = match state {
-        State::Fresh => vec!["started", "outcome"],
+        State::Fresh => vec!["started", "again", "outcome"],
         State::Started => vec!["contract", "contract!"],
         State::Contracted => vec!["gate", "unverified!", "plan", "plan?", "gone"],
         State::ContractBlocked => vec!["gate", "unverified!", "completed", "gone"],
         State::GateBlocked => vec!["gate", "unverified!", "completed", "gone"],
+        State::Planned if judges_again && approval_required => {
+            vec!["plan", "plan?", "gate", "gone"]
+        }
+        State::Planned if judges_again => vec!["plan", "plan?", "gate", "patch", "gone"],
         State::Planned if approval_required => vec!["plan", "plan?", "gate", "asked", "gone"],
         State::Planned => vec!["plan", "plan?", "gate", "asked", "engine", "gone"],
         State::ApprovalAsked => vec!["gate", "granted", "denied"],
@@ -314,24 +338,27 @@ fn every_pair_of_state_and_event() {
     ];
     let mut pairs = 0;
     for state in states {
-        for approval_required in [false, true] {
+        for (approval_required, judges_again) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
             for (name, event) in alphabet() {
                 let got = Machine {
                     state,
                     approval_required,
+                    judges_again,
                 }
                 .step(&event)
                 .is_ok();
                 assert_eq!(
                     got,
-                    legal(state, approval_required).contains(&name),
-                    "{state:?} (approval {approval_required}) + {name}"
+                    legal(state, approval_required, judges_again).contains(&name),
+                    "{state:?} (approval {approval_required}, again {judges_again}) + {name}"
                 );
                 pairs += 1;
             }
         }
     }
-    assert_eq!(pairs, 16 * 2 * 29);
+    assert_eq!(pairs, 16 * 4 * 30);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {
@@ -392,6 +419,17 @@ fn the_legal_paths_of_the_evidence_interface() {
         ],
         &["started", "contract", "plan", "engine", "abort"],
         &["outcome", "landing", "landing", "completed"],
+        &[
+            "again",
+            "contract",
+            "plan",
+            "patch",
+            "diff",
+            "verified",
+            "completed",
+        ],
+        &["again", "contract", "gate", "completed"],
+        &["again", "contract", "plan", "patch", "abort"],
     ] {
         let folded = run(path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
         assert_eq!(folded.machine.state, State::Completed, "{path:?}");
@@ -404,6 +442,29 @@ fn no_engine_before_approval_where_approval_is_needed() {
     assert!(
         run(&["started", "contract", "plan?", "plan", "engine"]).is_ok(),
         "the last plan decides"
+    );
+}
+
+#[test]
+fn only_a_reverification_has_a_patch_without_an_engine() {
+    for path in [
+        &["started", "contract", "plan", "patch"][..],
+        &["again", "contract", "plan", "engine"],
+        &["again", "contract", "plan", "asked"],
+        &["again", "contract", "plan?", "patch"],
+        &["again", "contract", "patch"],
+    ] {
+        assert!(run(path).is_err(), "{path:?}");
+    }
+    let facts = run(&["again", "contract", "plan", "patch"]).unwrap().facts;
+    assert!(facts.copy_was_used() && facts.reverifies.is_some());
+    let engine = run(&["started", "contract", "plan", "engine"]).unwrap();
+    assert!(engine.facts.copy_was_used());
+    assert!(
+        !run(&["again", "contract", "plan"])
+            .unwrap()
+            .facts
+            .copy_was_used()
     );
 }
 

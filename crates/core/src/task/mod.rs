@@ -4,9 +4,11 @@
 //! - `contract.rs` the resolved contract, `lane.rs` who does it; `document.rs` its bytes and two digests
 //! - `stage.rs` stages and modes; `program.rs` a program that a command names; `runner.rs` the runner of tests in it
 //! - `limits.rs` limits of a run; `reasons.rs` what is said ahead about checks, `tests_may_change.rs` about tests; `source/` the repository a try copies, looked at twice
+//! - `again.rs` the task of a patch that is judged again, and what differs
 //!
 //! Imports: values, workspace, containment. Imported by the rooms above it.
 
+pub mod again;
 pub mod case_file;
 pub mod contract;
 pub mod document;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Documents, Verifier, process_started};
+use super::{Documents, Verifier};
 use crate::bundle;
 use crate::bundle::report::{RelianceKind, environment_notes};
 use crate::containment::{Containment, ContainmentReport};
@@ -178,7 +178,7 @@ impl Verifier<'_> {
     /// An engine ran only where every gate let it, and the decision names it.
     fn permission(&mut self, documents: &Documents, folded: &Folded) {
         let gates = &documents.gates.gates;
-        let ran = process_started(&folded.facts);
+        let ran = folded.facts.copy_was_used();
         let open = |gate: &GateResult| {
             matches!(gate.result, GateVerdict::Pass | GateVerdict::NotApplicable)
         };
@@ -224,7 +224,7 @@ impl Verifier<'_> {
             shown.asked,
             facts.guard.as_ref(),
             shown.processes.clone(),
-            process_started(facts),
+            facts.copy_was_used(),
         );
         if again != *shown {
             self.problem(
@@ -323,7 +323,7 @@ impl Verifier<'_> {
                 bundle::SOURCE,
                 "is there although no repository was copied",
             ),
-            (Some(_), false) if process_started(&folded.facts) => {
+            (Some(_), false) if folded.facts.copy_was_used() => {
                 self.problem("judgement", bundle::SOURCE, "is missing")
             }
             (Some(_), false) => {}
@@ -333,7 +333,7 @@ impl Verifier<'_> {
                 };
                 let facts = &folded.facts;
                 let baseline = facts.diff.as_ref().map(|diff| diff.baseline_tree.as_str());
-                let started = process_started(facts);
+                let started = facts.copy_was_used();
                 let named = (source, repository);
                 let label = contract.map(|contract| contract.label).unwrap_or_default();
                 let judged = Rules::of(facts.rules)

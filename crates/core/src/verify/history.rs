@@ -91,7 +91,8 @@ impl Verifier<'_> {
                 && started.engine == report.backend
                 && started.stage == report.stage
                 && started.origin == report.origin
-                && started.kind == report.kind;
+                && started.kind == report.kind
+                && started.reverifies == report.reverifies;
             if !same {
                 self.problem(
                     "order",

@@ -10,7 +10,7 @@
 //! - `judgement.rs` the verdict derived again; `report_fields.rs` the report against it
 //! - `whole.rs` gates, jails, page and end: computed, and refused by rules 2
 //! - `seal.rs` the short question of a list: is this report the sealed one?
-//! - `signature.rs` who signed; `links.rs` the bundles this one relies on
+//! - `signature.rs` who signed; `links/` the bundles this one relies on, or whose patch it judges again
 //!
 //! Imports: every room below it. Imported by proof, operator and the harness.
 
@@ -41,12 +41,11 @@ use crate::checks::test_log::FoundLog;
 use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
-use crate::run::facts::{Facts, Folded};
+use crate::run::facts::Folded;
 use crate::run::judge::Judgement;
 use crate::run::rules::{Rules, RulesNumber};
 use crate::task::contract::ContractDocument;
 use crate::values::digest::Digest;
-use crate::values::event_type::EventType;
 use crate::values::ids::RunId;
 use crate::values::json::{self, JsonError};
 use crate::values::paths::TreePath;
@@ -176,10 +175,6 @@ const CHECKS: [&str; 11] = [
     "signature",
     "links",
 ];
-
-fn process_started(facts: &Facts) -> bool {
-    facts.engine_events.contains(&EventType::EngineStarted)
-}
 
 struct Verifier<'a> {
     found: &'a FoundBundle,
@@ -336,6 +331,7 @@ impl Verifier<'_> {
             self.links = (self.find)(&wanted);
         }
         self.links(&documents.report);
+        self.judged_again(documents);
         let (events, last_event) = self.chain(documents)?;
         let folded = self.order(&events, documents)?;
         let rules = self.rules(&folded)?;

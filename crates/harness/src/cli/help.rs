@@ -38,6 +38,7 @@ const PLACES: &[(&str, Group)] = &[
     ("recover", Group::Evidence),
     ("schema", Group::Evidence),
     ("apply", Group::Tasks),
+    ("reverify", Group::Tasks),
     ("cases", Group::Tasks),
     ("case", Group::Tasks),
     ("contract", Group::Tasks),

@@ -1,7 +1,7 @@
 //! The command line: one file per command, one place where failures become exit codes. It turns
 //! words into requests and answers into text; everything else is done below.
 //!
-//! - `work/` run, try, apply, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
+//! - `work/` run, try, apply, reverify, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
 //! - `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
 //! - `parse.rs` words to a command; `args/` flags shared; `help.rs`; `old_names.rs` former names
 //!
@@ -84,6 +84,8 @@ enum Command {
     Try(Box<work::try_run::Args>),
     /// Put a verified patch into your work tree
     Apply(work::apply::Args),
+    /// Judge the patch of a run again, by the same or other checks and without the engine
+    Reverify(Box<work::reverify::Args>),
     /// Show what happened in a run
     Show(evidence::show::Args),
     /// Show the last lines of what a check or the engine printed
@@ -377,6 +379,7 @@ fn dispatch(
         Command::Run(args) => work::run::run(context, args),
         Command::Try(args) => work::try_run::run(context, *args),
         Command::Apply(args) => work::apply::run(context, &args),
+        Command::Reverify(args) => work::reverify::run(context, &args),
         Command::Show(args) => evidence::show::run(context, &args),
         Command::Log(args) => evidence::log::run(context, &args),
         Command::Verify(args) => evidence::verify::run(context, &args),

@@ -279,6 +279,14 @@ impl OpenBundle {
         Ok(())
     }
 
+    /// Words of this document are quoted as they stand, paths of the host in them included.
+    pub fn quote(&mut self, document: &impl serde::Serialize) -> Result<(), EvidenceError> {
+        let words = serde_json::to_value(document).map_err(JsonError::Write)?;
+        let more = self.secrets.names.spoken(&words);
+        self.spoken.extend(more);
+        Ok(())
+    }
+
     /// A document of ours with other names for paths of this host.
     fn with_names<T>(&self, document: T) -> Result<T, EvidenceError>
     where

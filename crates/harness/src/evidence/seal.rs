@@ -25,7 +25,6 @@ use cto_core::task::source::{CopiedRepo, Meanwhile};
 use cto_core::values::blocker::Finding;
 use cto_core::values::blocker::{Blocker, Code};
 use cto_core::values::digest::Digest;
-use cto_core::values::event_type::EventType;
 
 use super::{EvidenceError, OpenBundle, scratch};
 use crate::evidence::sign::Signer;
@@ -115,7 +114,7 @@ impl OpenBundle {
             facts.containment.unwrap_or(Containment::None),
             facts.guard.as_ref(),
             self.processes.clone(),
-            facts.engine_events.contains(&EventType::EngineStarted),
+            facts.copy_was_used(),
         )
     }
 

@@ -117,6 +117,10 @@ pub fn look_at(
         Err(why) => return unusable(why),
     };
     let look = view.look.clone();
+    let first = request.again.as_ref();
+    if let Some(why) = first.and_then(|first| first.other_commit(&look)) {
+        return unusable(why);
+    }
     planned.stand = Places::of(env, home).stand(&view.repo.top);
     if planned.stand == Stand::Instead(Unfit::System) {
         // What is ignored or hidden there would be seen as it is, beside its copy.

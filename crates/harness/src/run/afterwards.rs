@@ -12,7 +12,6 @@ use cto_core::run::trace::TraceOutcome;
 use cto_core::task::source::{CopiedRepo, Looked};
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
-use cto_core::values::event_type::EventType;
 use cto_core::values::verdict::Status;
 use cto_core::workspace::checkout::WorkspaceKind;
 
@@ -41,10 +40,7 @@ pub fn look_back(
     };
     let since = Instant::now();
     let facts = &bundle.folded().facts;
-    copied.copied_fixture_start_clean = facts
-        .engine_events
-        .contains(&EventType::EngineStarted)
-        .then_some(true);
+    copied.copied_fixture_start_clean = facts.copy_was_used().then_some(true);
     let left_over = findings
         .iter()
         .any(|finding| finding.code == Code::DirtyEndingTree);

@@ -4,6 +4,7 @@
 //! - `mod.rs` the nine steps in order; `execution.rs` what each of them needs, and why one stops
 //! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides
 //! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
+//! - `again.rs` the patch of an earlier run in place of an engine
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
 //! - `record.rs` the question, gates and blocks as written; `afterwards.rs` source and workspace
 //!   after the run; `recover.rs` closes what was interrupted
@@ -18,6 +19,7 @@ pub mod recover;
 pub mod stage_proof;
 
 mod afterwards;
+mod again;
 mod open;
 mod record;
 mod setup;
@@ -224,22 +226,34 @@ fn execute(
     shelf::make(&execution.plan.search, &execution.programs()).map_err(Stop::Workspace)?;
     execution.clock.step(Step::Copy, since);
     let since = Instant::now();
-    setup::run(bundle, execution, &workspace)?;
-    if !execution.plan.contract.setup.is_empty() {
+    // Where a patch is judged again nobody works in this copy; those of the checks are set up as ever.
+    if request.again.is_none() {
+        setup::run(bundle, execution, &workspace)?;
+    }
+    if request.again.is_none() && !execution.plan.contract.setup.is_empty() {
         execution.clock.step(Step::Setup, since);
     }
     execution.stop_if_cancelled()?;
 
-    progress.step("engine", request.manifest.id.as_str());
-    let since = Instant::now();
-    let end = engine::run(bundle, request, execution, &workspace, progress)?;
-    execution.clock.step(Step::Engine, since);
+    let (end, given) = match &request.again {
+        Some(first) => (
+            None,
+            Some(again::put_in(bundle, &workspace, first, progress)?),
+        ),
+        None => {
+            progress.step("engine", request.manifest.id.as_str());
+            let since = Instant::now();
+            let end = engine::run(bundle, request, execution, &workspace, progress)?;
+            execution.clock.step(Step::Engine, since);
+            (Some(end), None)
+        }
+    };
 
     progress.step("measure", "what really changed");
     let since = Instant::now();
-    let measured = workspace.measure(bundle, execution.plan)?;
+    let measured = workspace.measure(bundle, execution.plan, given)?;
     execution.clock.step(Step::Measure, since);
-    if end == ProcessEnd::Cancelled {
+    if end == Some(ProcessEnd::Cancelled) {
         return Err(Stop::Cancelled);
     }
 

@@ -14,6 +14,7 @@ use cto_core::run::event::{
 };
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
+use cto_core::task::again::ChecksDiffer;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
 use cto_core::values::event_type::EventType;
@@ -76,8 +77,20 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
         &format!("backend/{}-gate.log", request.manifest.id),
         gate_log(&bundle.gates).as_bytes(),
     )?;
+    let first = request.again.as_ref();
+    if let Some(first) = first {
+        // Words of the first contract stay what they are, as those of this one do.
+        bundle.quote(&first.contract)?;
+    }
     bundle.emit(Event::RunStarted(RunStarted {
-        kind: Kind::Run,
+        kind: match first {
+            Some(_) => Kind::Reverification,
+            None => Kind::Run,
+        },
+        reverifies: first.map(|first| first.reverifies.clone()),
+        checks_differ: first
+            .zip(bundle.contract.valid())
+            .map(|(first, again)| ChecksDiffer::between(&first.contract, again)),
         origin: request.origin,
         case_id: request.case.id.clone(),
         engine: request.manifest.id.clone(),

@@ -9,16 +9,17 @@ use std::time::Instant;
 use cto_core::bundle;
 use cto_core::bundle::report::{EngineFacts, RunIdentity};
 use cto_core::containment::{Containment, ContainmentReport};
+use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::run::chain::{self, EventLine};
 use cto_core::run::event::{self, Event, Origin, RunStarted};
 use cto_core::run::rules::{Rules, RulesNumber};
 use cto_core::run::trace::TraceOutcome;
+use cto_core::task::again::REVERIFY;
 use cto_core::task::case_file::ContractIssue;
 use cto_core::task::contract::{ContractDocument, InvalidContract, SealedContract, Stage};
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::blocker::Code;
 use cto_core::values::blocker::Finding;
-use cto_core::values::event_type::EventType;
 use cto_core::values::ids::{BadName, RunId};
 use cto_core::values::maybe_known::MaybeKnown;
 
@@ -192,7 +193,7 @@ fn host_names(contract: &ContractDocument, home: &Home, env: &Env) -> HostNames 
     HostNames::of_host(repository.as_deref().into_iter(), env)
 }
 
-/// An engine was started, so the copy was proven before: `source.json` says so only once a run has
+/// The copy was used, so it was proven before: `source.json` says so only once a run has
 /// ended.
 fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
     let found = files::read_limited(&bundle.dir().join(bundle::SOURCE), 64 << 20).ok();
@@ -201,12 +202,7 @@ fn tell_of_the_copy(bundle: &mut OpenBundle) -> Result<(), EvidenceError> {
     else {
         return Ok(());
     };
-    if bundle
-        .folded()
-        .facts
-        .engine_events
-        .contains(&EventType::EngineStarted)
-    {
+    if bundle.folded().facts.copy_was_used() {
         copied.copied_fixture_start_clean = Some(true);
         bundle.write_json(bundle::SOURCE, &copied)?;
     }
@@ -225,10 +221,7 @@ fn containment_fits(dir: &Path, lines: &[EventLine]) -> bool {
         return false;
     };
     let planned = folded.facts.containment.unwrap_or(Containment::None);
-    let started = folded
-        .facts
-        .engine_events
-        .contains(&EventType::EngineStarted);
+    let started = folded.facts.copy_was_used();
     shown
         == ContainmentReport::summarise(
             planned,
@@ -357,6 +350,8 @@ fn identity(
             stage: lane.map_or(Stage::Two, |lane| lane.stage),
             harness_version: env!("CARGO_PKG_VERSION").to_owned(),
             rules: Rules::NEWEST.number(),
+            reverifies: None,
+            checks_differ: None,
         },
     };
     // The oldest thing in the directory is as early as the run can have begun.
@@ -370,7 +365,7 @@ fn identity(
         run_id: run_id.clone(),
         case_id: started.case_id,
         // What was on record then is not known now.
-        source_admitted: started.engine.as_str() == cto_core::engine::manifest::DEFAULT_ENGINE,
+        source_admitted: [DEFAULT_ENGINE, REVERIFY].contains(&started.engine.as_str()),
         engine: EngineFacts {
             name: started.engine,
             version: None,

@@ -2,7 +2,7 @@
 //! case and a source.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cto_core::records::secret_variable;
 use cto_core::task::case_file::{ControlSource, TypedTask};
@@ -20,7 +20,7 @@ use crate::task::request::{EnvironmentChoice, SourceRequest};
 use crate::task::typed_patch;
 
 /// The name of the control patch beside the task.
-const CONTROL: &str = "control.patch";
+pub const CONTROL: &str = "control.patch";
 
 /// A task in somebody's words. Nothing of it has been looked at.
 #[derive(Clone, Debug, Default)]
@@ -193,25 +193,7 @@ impl Attempt {
         );
         let mut beside = BTreeMap::new();
         if let Some(file) = &self.control {
-            let bytes = files::read_limited(file, 16 << 20).map_err(|error| {
-                Failure::usage("unreadable_control", "the control patch cannot be read")
-                    .at(file.display().to_string())
-                    .because(&error)
-                    .so("nothing ran")
-            })?;
-            let bytes = match typed_patch::usual(&bytes) {
-                None => bytes,
-                Some(Ok(patch)) => patch.into_bytes(),
-                Some(Err(why)) => {
-                    return Err(
-                        Failure::usage("bad_control", "the control patch cannot be read")
-                            .at(file.display().to_string())
-                            .reason(why)
-                            .so("nothing ran"),
-                    );
-                }
-            };
-            beside.insert(CONTROL.to_owned(), bytes);
+            beside.insert(CONTROL.to_owned(), control_patch(file)?);
         }
         let task = TypedTask {
             task_id: id.clone(),
@@ -239,6 +221,26 @@ impl Attempt {
             scripts: BTreeMap::new(),
             beside,
         })
+    }
+}
+
+/// A patch that must turn tests red, as git writes one.
+pub fn control_patch(file: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = files::read_limited(file, 16 << 20).map_err(|error| {
+        Failure::usage("unreadable_control", "the control patch cannot be read")
+            .at(file.display().to_string())
+            .because(&error)
+            .so("nothing ran")
+    })?;
+    match typed_patch::usual(&bytes) {
+        None => Ok(bytes),
+        Some(Ok(patch)) => Ok(patch.into_bytes()),
+        Some(Err(why)) => Err(
+            Failure::usage("bad_control", "the control patch cannot be read")
+                .at(file.display().to_string())
+                .reason(why)
+                .so("nothing ran"),
+        ),
     }
 }
 

@@ -60,11 +60,13 @@ impl FixtureFile {
     }
 }
 
-/// The task of a case: a file's text, or words somebody typed.
+/// The task of a case: a file's text, words somebody typed, or what a contract says.
 #[derive(Clone, Debug)]
 pub enum TaskText {
     File(Vec<u8>),
     Typed(Box<TypedTask>),
+    /// That of an earlier contract, to be judged again.
+    Again(Box<CaseFile>),
 }
 
 impl Case {
@@ -73,6 +75,7 @@ impl Case {
         match &self.task {
             TaskText::File(text) => case_file::parse_case(&self.label, text),
             TaskText::Typed(task) => case_file::check_typed(&self.label, task),
+            TaskText::Again(task) => Ok((**task).clone()),
         }
     }
 

@@ -1,12 +1,14 @@
 //! What is asked for: cases, engines, and requests made of them.
 //!
 //! - `request.rs` builds every request; `attempt.rs` somebody's own words on their own repository
+//! - `again.rs` the patch of an earlier run, to be judged again
 //! - `lane.rs` what a gated engine is run with; `engines.rs` the engines this program knows
 //! - `cases.rs` cases found and loaded; `case_dir.rs` read from a directory; `case_template.rs` new
 //! - `script.rs` what the engine `fake` plays
 //!
 //! Imports host. Imported by workspace, records, plan, run, doubles, proof and cli.
 
+pub mod again;
 pub mod attempt;
 pub mod case_dir;
 pub mod case_template;

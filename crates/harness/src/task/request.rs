@@ -24,6 +24,7 @@ use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
 use cto_core::run::event::Origin;
+use cto_core::task::again::REVERIFY;
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
@@ -33,6 +34,7 @@ use cto_core::values::paths::TreePath;
 use crate::host::Env;
 use crate::host::failure::Failure;
 use crate::host::files;
+use crate::task::again::First;
 use crate::task::attempt::Attempt;
 use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::Case;
@@ -80,6 +82,8 @@ pub struct Request {
     pub reasons: Reasons,
     /// Every changed file is tried alone, however long that takes.
     pub see_all: bool,
+    /// The patch of an earlier run: no engine works, and that patch is judged.
+    pub again: Option<First>,
 }
 
 /// What the operator says about environments of the work tree.
@@ -118,7 +122,33 @@ impl Request {
             fresh_baseline: false,
             reasons: Reasons::default(),
             see_all: false,
+            again: None,
         }
+    }
+
+    /// The patch of an earlier run, judged again: its stage, its label, its words, and no engine.
+    pub fn again(
+        first: First,
+        case: Case,
+        source: Option<SourceRequest>,
+        environments: EnvironmentChoice,
+    ) -> Result<Self, Failure> {
+        // Nothing of it is ever started: there is no way from a plan without an engine to one.
+        let mut manifest = engines::find(DEFAULT_ENGINE)?;
+        manifest.id = REVERIFY.parse().map_err(|error| {
+            Failure::internal("bad_manifest", "what stands for no engine has no name")
+                .because(&error)
+        })?;
+        let contract = &first.contract;
+        let mut request = Self::case(case, manifest).at_stage(contract.lane.stage);
+        request.label = contract.label;
+        request.variables.clone_from(&contract.variables);
+        request.trace = contract.trace;
+        request.reasons = contract.reasons.clone();
+        request.environments = source.is_some().then_some(environments);
+        request.source = source;
+        request.again = Some(first);
+        Ok(request)
     }
 
     /// Somebody's own words on a private copy of their own repository.
@@ -256,22 +286,7 @@ pub struct EngineChoice {
 impl EngineChoice {
     /// What is to be shown, each once, under names that can be written down.
     fn shown(&self) -> Result<Vec<PathBuf>, Failure> {
-        let mut shown = Vec::new();
-        for typed in &self.toolchains {
-            let bad = || {
-                Failure::usage("bad_path", "the path of a toolchain cannot be used")
-                    .at(typed.display().to_string())
-                    .so("nothing ran")
-            };
-            let path = std::path::absolute(typed).map_err(|error| bad().because(&error))?;
-            if path.to_str().is_none_or(|text| text.contains([':', '\n'])) {
-                return Err(bad().reason("it is not UTF-8, or holds a colon or a line break"));
-            }
-            if !shown.contains(&path) {
-                shown.push(path);
-            }
-        }
-        Ok(shown)
+        shown(&self.toolchains)
     }
 
     /// `fake` was left without anything to play.
@@ -322,6 +337,26 @@ impl EngineChoice {
             .showing(self.shown()?)
             .contained(self.contain))
     }
+}
+
+/// Places of the host that were typed, each once, under names that can be written down.
+pub fn shown(typed: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut shown = Vec::new();
+    for typed in typed {
+        let bad = || {
+            Failure::usage("bad_path", "the path of a toolchain cannot be used")
+                .at(typed.display().to_string())
+                .so("nothing ran")
+        };
+        let path = std::path::absolute(typed).map_err(|error| bad().because(&error))?;
+        if path.to_str().is_none_or(|text| text.contains([':', '\n'])) {
+            return Err(bad().reason("it is not UTF-8, or holds a colon or a line break"));
+        }
+        if !shown.contains(&path) {
+            shown.push(path);
+        }
+    }
+    Ok(shown)
 }
 
 /// What `fake` will play: the case's oracle, unless something else was named.

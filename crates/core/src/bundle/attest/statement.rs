@@ -11,6 +11,7 @@ use crate::bundle;
 use crate::bundle::report::{ChainHead, Continues, Reliance, Report, ResultTree};
 use crate::run::event::{Kind, Origin};
 use crate::run::invariant::{CorePromotion, NeverActivated};
+use crate::task::again::Reverifies;
 use crate::values::blocker::Code;
 use crate::values::digest::Digest;
 use crate::values::ids::{CaseId, EngineId, RunId};
@@ -79,6 +80,8 @@ pub struct Verdict {
     pub result: Option<ResultTree>,
     pub relies_on: Vec<Reliance>,
     pub continues: Option<Continues>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverifies: Option<Reverifies>,
     pub run_started_at: Utc,
     pub run_finished_at: Utc,
     pub runtime_default_activation: NeverActivated,
@@ -171,6 +174,7 @@ pub fn verdict(
             result: report.result.clone(),
             relies_on: report.relies_on.clone(),
             continues: report.continues.clone(),
+            reverifies: report.reverifies.clone(),
             run_started_at: report.run_started_at,
             run_finished_at: report.run_finished_at,
             runtime_default_activation: NeverActivated,

@@ -45,7 +45,10 @@ pub fn build_report(
     Report {
         schema_version: SCHEMA_VERSION,
         report_renderer: Renderer::NEWEST.number(),
-        kind: Kind::Run,
+        kind: match facts.reverifies {
+            Some(_) => Kind::Reverification,
+            None => Kind::Run,
+        },
         origin: identity.origin,
         label: contract.map(|contract| contract.label).unwrap_or_default(),
         case_id: identity.case_id.clone(),
@@ -114,6 +117,8 @@ pub fn build_report(
         result: result_tree(facts),
         relies_on: sealing.relies_on,
         continues: None,
+        reverifies: facts.reverifies.clone(),
+        checks_differ: facts.checks_differ.clone(),
         events: sealing.head,
         timings: sealing.timings,
         runtime_default_activation: NeverActivated,
@@ -232,6 +237,8 @@ pub fn misquoted_fields(
         ("tests_command", report.tests_command.as_ref() != command),
         ("observed", report.observed != observed(contract, facts)),
         ("result", report.result != result_tree(facts)),
+        ("reverifies", report.reverifies != facts.reverifies),
+        ("checks_differ", report.checks_differ != facts.checks_differ),
     ]
     .into_iter()
     .filter_map(|(field, is_wrong)| is_wrong.then_some(field))
@@ -352,7 +359,12 @@ fn not_applicable(contract: Option<&Contract>, facts: &Facts) -> BTreeMap<String
     let mut say = |field: &str, why: &str| {
         out.insert(field.to_owned(), why.to_owned());
     };
-    if contract.is_some_and(|contract| contract.label == Label::Try) {
+    if facts.reverifies.is_some() {
+        say(
+            "stage_proof",
+            "a patch that is judged again proves no stage",
+        );
+    } else if contract.is_some_and(|contract| contract.label == Label::Try) {
         say("stage_proof", "a try proves no stage");
     }
     if facts.engine_ended.is_none() {

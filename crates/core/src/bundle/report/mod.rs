@@ -22,6 +22,7 @@ use crate::run::event::{
     BaselineRelied, CheckKind, GitUse, Kind, Origin, ProcessEnd, ScratchCount, Toolchain,
 };
 use crate::run::invariant::{CorePromotion, NeverActivated};
+use crate::task::again::{ChecksDiffer, Reverifies};
 use crate::task::contract::{Label, Reasons, Stage};
 use crate::task::source::Meanwhile;
 use crate::values::blocker::Blocker;
@@ -128,6 +129,12 @@ pub struct Report {
     /// Only in a settlement: the bundle whose chain goes on here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<Continues>,
+    /// Only in a reverification: the run whose patch is judged again, without an engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverifies: Option<Reverifies>,
+    /// Only there: what differs from the checks of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checks_differ: Option<ChecksDiffer>,
     pub events: ChainHead,
     /// How long its steps took; absent in bundles of before, and of runs that were recovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]

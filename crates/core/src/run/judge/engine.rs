@@ -6,10 +6,11 @@ use crate::run::facts::Facts;
 use crate::task::contract::Contract;
 use crate::values::blocker::{Blocker, Code};
 
-/// Ended with 0, had a model to the end, and did not itself say that it failed.
+/// Ended with 0, had a model to the end, and did not itself say that it failed. Where a patch is judged again
+/// the engine of the first run did, or it would not be.
 pub fn engine_ended_well(facts: &Facts) -> bool {
     let Some(ended) = &facts.engine_ended else {
-        return false;
+        return facts.reverifies.is_some();
     };
     ended.end.succeeded()
         && wire_blockers(ended).is_empty()
@@ -140,4 +141,47 @@ fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Bloc
             )
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{codes, good};
+    use super::*;
+    use crate::run::event::Event;
+    use crate::run::facts::fold_events;
+    use crate::run::tests::started_again;
+    use crate::values::event_type::EventType;
+
+    /// The good run, with no engine in it.
+    fn again(facts: &mut Facts) {
+        let start = fold_events(&[Event::RunStarted(started_again())]).unwrap();
+        facts.reverifies = start.facts.reverifies;
+        facts.engine_ended = None;
+        facts.engine_events.clear();
+    }
+
+    #[test]
+    fn a_patch_that_is_judged_again_needs_all_but_an_engine() {
+        assert_eq!(codes(again), Vec::<&str>::new());
+        type Change = fn(&mut Facts);
+        let less: [(&str, Change); 4] = [
+            ("contract", |f| f.contract = None),
+            ("patch", |f| f.patch = None),
+            ("diff", |f| f.diff = None),
+            ("verification", |f| f.verification = None),
+        ];
+        for (what, take) in less {
+            let got = codes(|facts| {
+                again(facts);
+                take(facts);
+            });
+            assert_eq!(got, ["missing_required_event"], "without {what}");
+        }
+        let empty = codes(|facts| {
+            again(facts);
+            facts.diff.as_mut().unwrap().changes.clear();
+        });
+        assert!(empty.contains(&"no_diff"), "{empty:?}");
+        assert!(good().engine_events.contains(&EventType::EngineStarted));
+    }
 }

@@ -173,10 +173,12 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
     if contract.approval_required && !matches!(facts.approval, ApprovalFact::Granted(_)) {
         return Some(EventType::ApprovalGranted.as_str());
     }
-    if !facts.engine_events.contains(&EventType::EngineStarted) {
+    // A patch that is judged again was made by an engine of an earlier run; that run is linked.
+    let by_engine = facts.reverifies.is_none();
+    if by_engine && !facts.engine_events.contains(&EventType::EngineStarted) {
         return Some(EventType::EngineStarted.as_str());
     }
-    if facts.engine_ended.is_none() {
+    if by_engine && facts.engine_ended.is_none() {
         return Some(EventType::EngineEnded.as_str());
     }
     if facts.patch.is_none() {

@@ -1,6 +1,8 @@
 //! Between a record and its row: columns in order, a digest of each row, and a filter as SQL.
 
-use cto_core::operator::listing::{Filter, Listed, ListedState, Summary, parse_word, spelling_of};
+use cto_core::operator::listing::{
+    Again, Filter, Listed, ListedState, Summary, parse_word, spelling_of,
+};
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
 use cto_core::values::time::Utc;
@@ -78,7 +80,7 @@ fn sum(record: &Record) -> Result<i64, IndexError> {
 }
 
 /// In the order of [`COLUMNS`].
-pub(super) fn encode(record: &Record) -> Result<[Value; 17], IndexError> {
+pub(super) fn encode(record: &Record) -> Result<[Value; 18], IndexError> {
     let listed = &record.listed;
     let text = |text: Option<String>| text.map_or(Value::Null, Value::Text);
     let number = |number: Option<i64>| number.map_or(Value::Null, Value::Integer);
@@ -112,6 +114,7 @@ pub(super) fn encode(record: &Record) -> Result<[Value; 17], IndexError> {
         text(reason),
         text(record.stamp.clone()),
         text(sealed.and_then(|run| run.sealed_by).map(seal_text)),
+        text(sealed.and_then(|run| run.again.as_ref()).map(again_text)),
         Value::Integer(sum(record)?),
     ])
 }
@@ -137,7 +140,7 @@ pub(super) fn decode(row: &Row<'_>) -> Result<Record, IndexError> {
         is_own_directory: row.get(2)?,
         stamp: text(14)?,
     };
-    match row.get::<_, i64>(16)? == sum(&record)? {
+    match row.get::<_, i64>(17)? == sum(&record)? {
         true => Ok(record),
         false => Err(damaged("a row is not what was written")),
     }
@@ -152,6 +155,18 @@ fn seal_of(text: &str) -> Option<SealedBy> {
     Some(SealedBy {
         key_id: key.parse().ok()?,
         signed_at: Utc::from_millis(time.parse().ok()?).ok()?,
+    })
+}
+
+fn again_text(again: &Again) -> String {
+    format!("{} {}", again.run_id, again.differs)
+}
+
+fn again_of(text: &str) -> Option<Again> {
+    let (run, differs) = text.split_once(' ')?;
+    Some(Again {
+        run_id: run.parse().ok()?,
+        differs: differs.to_owned(),
     })
 }
 
@@ -178,6 +193,10 @@ fn decode_summary(row: &Row<'_>) -> Result<Summary, IndexError> {
         sealed_by: row
             .get::<_, Option<String>>(15)?
             .map(|text| seal_of(&text).ok_or_else(|| damaged("a seal is not one")))
+            .transpose()?,
+        again: row
+            .get::<_, Option<String>>(16)?
+            .map(|text| again_of(&text).ok_or_else(|| damaged("what is judged again is no run")))
             .transpose()?,
     })
 }

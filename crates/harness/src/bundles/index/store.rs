@@ -26,7 +26,7 @@ use crate::host::files;
 const APPLICATION: i32 = i32::from_be_bytes(*b"cto1");
 
 /// Another number means another shape: the file is emptied and filled again, never converted.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 
 const SCHEMA: [&str; 4] = [
     "CREATE TABLE roots (id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, token TEXT) STRICT",
@@ -34,7 +34,7 @@ const SCHEMA: [&str; 4] = [
     // must.
     "CREATE TABLE runs (root INTEGER NOT NULL, key TEXT NOT NULL, inode INTEGER NOT NULL, own INTEGER NOT NULL, \
      state INTEGER NOT NULL, status TEXT, case_id TEXT, engine TEXT, stage INTEGER, origin TEXT, started INTEGER, \
-     blockers TEXT, kind TEXT, finished INTEGER, reason TEXT, stamp TEXT, seal TEXT, sum INTEGER NOT NULL, \
+     blockers TEXT, kind TEXT, finished INTEGER, reason TEXT, stamp TEXT, seal TEXT, again TEXT, sum INTEGER NOT NULL, \
      PRIMARY KEY (root, key)) STRICT, WITHOUT ROWID",
     "CREATE INDEX volatile ON runs (root) WHERE state > 1 OR own = 0",
     // The usual question names a case. Every filter is answered from here, none by looking up the
@@ -42,7 +42,7 @@ const SCHEMA: [&str; 4] = [
     "CREATE INDEX by_case ON runs (root, case_id, key, status, engine, stage, origin, started, blockers)",
 ];
 const COLUMNS: &str = "key, inode, own, state, status, case_id, engine, stage, origin, started, blockers, kind, \
-                       finished, reason, stamp, seal, sum";
+                       finished, reason, stamp, seal, again, sum";
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
@@ -405,7 +405,7 @@ impl Change<'_> {
     ) -> Result<impl FnMut(&Record) -> Result<(), IndexError>, IndexError> {
         let sql = format!(
             "INSERT OR REPLACE INTO runs (root, {COLUMNS}) VALUES (?1{})",
-            ", ?".repeat(17)
+            ", ?".repeat(18)
         );
         let mut statement = self.tx.prepare(&sql)?;
         Ok(move |record: &Record| {

@@ -1,4 +1,4 @@
-use cto_core::operator::listing::{Listed, ListedState, Summary};
+use cto_core::operator::listing::{Again, Listed, ListedState, Summary};
 use cto_core::run::event::{Kind, Origin};
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
@@ -47,6 +47,10 @@ fn states() -> impl Strategy<Value = ListedState> {
                 finished_at: time(second + 3),
                 failure_reason,
                 blockers,
+                again: (second % 3 == 0).then(|| Again {
+                    run_id: "20260102T030405Z-quick-k3v9".parse().unwrap(),
+                    differs: "other commands, more inputs".into(),
+                }),
                 sealed_by: (second % 2 == 0).then(|| SealedBy {
                     key_id: Digest::of(case.as_bytes()),
                     signed_at: time(second + 4),

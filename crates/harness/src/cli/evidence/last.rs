@@ -4,6 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use cto_core::run::event::Kind;
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::digest::Digest;
 use cto_core::values::ids::RunId;
@@ -35,18 +36,38 @@ pub fn to_show(context: &Context, name: &str) -> Result<PathBuf, Failure> {
     Ok(dir)
 }
 
-/// For a command that changes a work tree: `last` is the last finished try of this repository.
+/// For a command that changes a work tree: `last` is the last finished try of this repository, or its patch
+/// judged again.
 pub fn to_change(home: &Home, name: &str, repository: Option<&Path>) -> Result<PathBuf, Failure> {
-    if name != LAST {
-        return reader::find(home, name);
+    match name {
+        LAST => last_here(home, repository, "nothing was changed", |_| true),
+        name => reader::find(home, name),
     }
+}
+
+/// For a command that judges a patch again: `last` is the last finished try of this repository, however
+/// often it was judged since.
+pub fn to_judge(home: &Home, name: &str, repository: Option<&Path>) -> Result<PathBuf, Failure> {
+    match name {
+        LAST => last_here(home, repository, "nothing ran", |kind| kind == Kind::Run),
+        name => reader::find(home, name),
+    }
+}
+
+fn last_here(
+    home: &Home,
+    repository: Option<&Path>,
+    so: &'static str,
+    fits: fn(Kind) -> bool,
+) -> Result<PathBuf, Failure> {
     let here = top_of(repository.unwrap_or(Path::new("."))).map(|top| digest(&top));
     let mut others = Vec::new();
     for run in reader::all_runs(home)?.into_iter().rev() {
         let dir = home.runs.join(run.as_str());
         let sealed = || liveness(&dir) == Liveness::Sealed;
-        let Some(named) = copied(&dir)
-            .and_then(|copied| copied.repository)
+        let report = reader::report(&dir).ok().filter(|report| fits(report.kind));
+        let Some(named) = report
+            .and_then(|report| reader::source(&dir, &report)?.repository)
             .filter(|_| sealed())
         else {
             continue;
@@ -56,7 +77,7 @@ pub fn to_change(home: &Home, name: &str, repository: Option<&Path>) -> Result<P
         }
         others.push((run, named.name));
     }
-    Err(refused(here.is_some(), &others))
+    Err(refused(here.is_some(), &others).so(so))
 }
 
 fn refused(in_repository: bool, others: &[(RunId, String)]) -> Failure {
@@ -70,7 +91,7 @@ fn refused(in_repository: bool, others: &[(RunId, String)]) -> Failure {
         .take(LISTED)
         .map(|(run, name)| format!("{run} of {}", tame(name)))
         .collect();
-    let failure = Failure::usage("no_try_here", what).so("nothing was changed");
+    let failure = Failure::usage("no_try_here", what);
     match listed.is_empty() {
         true => failure.hint("`cto runs` lists runs; name one"),
         false => failure.hint(format!("name one: {}", listed.join(", "))),

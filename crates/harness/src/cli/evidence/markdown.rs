@@ -53,6 +53,18 @@ fn write_all(
 }
 
 fn verdict(out: &mut String, report: &Report) -> std::fmt::Result {
+    if let Some(first) = &report.reverifies {
+        let differ = report.checks_differ.clone().unwrap_or_default();
+        writeln!(
+            out,
+            "The patch of `{}`, judged again without an engine: {}.\n",
+            first.run_id,
+            code(&differ.short())
+        )?;
+        for line in differ.lines() {
+            writeln!(out, "- {}", code(&line))?;
+        }
+    }
     for blocker in &report.blockers {
         let detail = blocker.detail.as_deref().map(code);
         let detail = detail.map_or_else(String::new, |detail| format!(" ({detail})"));

@@ -3,7 +3,7 @@
 use anstyle::AnsiColor;
 use cto_core::bundle::attest::trust::{self, KeySource, Trust};
 use cto_core::operator::amounts::{self, Edge};
-use cto_core::operator::listing::{self, Filter, Listed, ListedState, Summary};
+use cto_core::operator::listing::{self, Again, Filter, Listed, ListedState, Summary};
 use cto_core::run::event::Origin;
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::{BLOCKERS, Code};
@@ -279,8 +279,16 @@ fn row(run: &Listed, width: Option<usize>, trust: &Trust) -> Vec<Cell> {
             "key not trusted",
         ),
         ListedState::Sealed(run) => {
-            let sentence = run.failure_reason.clone().unwrap_or_default();
-            let code = run.headline().map_or("", Code::as_str);
+            let again = run.again.as_ref().map(Again::words);
+            let reason = run.failure_reason.clone();
+            let said: Vec<String> = again.into_iter().chain(reason).collect();
+            let sentence = said.join("; ");
+            let passed = if run.again.is_some() {
+                "judged again"
+            } else {
+                ""
+            };
+            let code = run.headline().map_or(passed, Code::as_str);
             (
                 run.status.as_str(),
                 status_style(run.status),
@@ -353,6 +361,10 @@ fn row_json(run: &Listed, dir: &std::path::Path, trust: &Trust) -> serde_json::V
         row["started_at"] = json!(summary.started_at);
         row["finished_at"] = json!(summary.finished_at);
         row["blockers"] = json!(summary.blockers);
+        if let Some(again) = &summary.again {
+            row["reverifies"] = json!(again.run_id);
+            row["differs"] = json!(again.differs);
+        }
     }
     row
 }

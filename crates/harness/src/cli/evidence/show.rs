@@ -151,6 +151,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     );
     context.output.hanging(&beginning, &verdict);
     out("");
+    again(report, &row);
     for blocker in &report.blockers {
         row(
             "why",
@@ -204,6 +205,26 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     }
 }
 
+/// Whose patch it is, where it is judged again, and what differs from the checks of that run.
+fn again(report: &Report, row: &dyn Fn(&str, &str)) {
+    let Some(first) = &report.reverifies else {
+        return;
+    };
+    let differ = report.checks_differ.clone().unwrap_or_default();
+    let what = format!(
+        "the patch of {}, without an engine; that run stays what it was",
+        first.run_id
+    );
+    row("again", &what);
+    row("differs", &tame(&differ.short()));
+    differ.lines().iter().for_each(|line| row("", &tame(line)));
+}
+
+/// Was anything of the contract started?
+fn worked(report: &Report) -> bool {
+    report.process_started || (report.reverifies.is_some() && report.result.is_some())
+}
+
 /// The repository that was copied, and whether it is as it was.
 fn source(context: &Context, dir: &Path, report: &Report) -> Option<String> {
     let copied = reader::source(dir, report)?;
@@ -235,7 +256,7 @@ fn whereabouts(context: &Context, copied: &CopiedRepo) -> String {
 /// Where nothing was started, nothing had to be contained.
 fn containment(report: &Report) -> String {
     let dim = dim();
-    match (report.process_started, report.containment) {
+    match (worked(report), report.containment) {
         (false, _) => String::new(),
         (true, Containment::None) => format!("  {dim}containment{dim:#} NONE"),
         (true, contained) => {
@@ -300,13 +321,13 @@ fn guarded(report: &Report, row: &dyn Fn(&str, &str)) {
 
 /// What came along of the operator's work tree: it is their word, and part of the verdict.
 fn warmth(report: &Report) -> String {
-    let with = with_your(&report.environments).filter(|_| report.process_started);
+    let with = with_your(&report.environments).filter(|_| worked(report));
     with.map_or_else(String::new, |with| format!("  {}", tame(&with)))
 }
 
 /// What came along and cannot be written, what did not, and what there is to be said.
 fn environments(report: &Report, row: &dyn Fn(&str, &str)) {
-    if !report.process_started {
+    if !worked(report) {
         return;
     }
     for used in &report.environments {
@@ -370,7 +391,7 @@ fn unseen(report: &Report, row: &dyn Fn(&str, &str)) {
 
 fn changed(report: &Report) -> String {
     match report.changed_files.as_slice() {
-        [] if report.process_started && report.result.is_none() => "not measured".into(),
+        [] if worked(report) && report.result.is_none() => "not measured".into(),
         [] => "nothing".into(),
         files => listed(files),
     }

@@ -21,7 +21,7 @@ use crate::host::Home;
 use crate::host::failure::Failure;
 use crate::host::programs;
 use crate::host::repositories;
-use crate::screen::output::dim;
+use crate::screen::output::{dim, tame};
 use crate::supervise::cancel::Cancel;
 use crate::workspace::apply::{self, ApplyError, Order, Ready};
 use crate::workspace::own_dir::OwnDir;
@@ -36,6 +36,9 @@ pub struct Args {
     /// Only say whether it would apply
     #[arg(long)]
     check: bool,
+    /// Take a patch that `cto reverify` passed by fewer or other commands than its run had
+    #[arg(long)]
+    reverified: bool,
 }
 
 pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
@@ -43,6 +46,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let dir = last::to_change(&home, &args.run, args.repo.as_deref())?;
     let pass = verified_pass(context, &dir)?;
+    known_checks(context, args, &pass.report)?;
     let (repository, only) = match &args.repo {
         Some(named) => (named.clone(), None),
         None => copied_from(context, &home, &pass.copied)?,
@@ -141,10 +145,31 @@ fn verified_pass(context: &Context, dir: &Path) -> Result<VerifiedPass, Failure>
     })
 }
 
+/// Who takes a patch that passed by other commands than its run had says that they know it.
+fn known_checks(context: &Context, args: &Args, report: &Report) -> Result<(), Failure> {
+    let differ = report.checks_differ.as_ref();
+    match differ.filter(|differ| differ.wants_a_word() && !args.reverified) {
+        None => Ok(()),
+        Some(differ) => Err(Failure::blocked(
+            "other_checks",
+            "this patch passed by fewer or other commands than its run had",
+        )
+        .at(report.run_id.to_string())
+        .reason(differ.lines().join("; "))
+        .so("nothing was changed")
+        .hint(format!(
+            "`{}` if that is as it should be",
+            context
+                .output
+                .command(&format!("apply {} --reverified", report.run_id))
+        ))),
+    }
+}
+
 /// The repository that was copied: where this state home saw it, or, in a bundle of before, where
 /// the bundle says. That it is still the one there, and has the tree of the run, is found out when
 /// the patch is prepared.
-fn copied_from(
+pub fn copied_from(
     context: &Context,
     home: &Home,
     copied: &CopiedRepo,
@@ -166,7 +191,8 @@ fn copied_from(
     }
 }
 
-fn expand(context: &Context, path: &str) -> PathBuf {
+/// A path as bundles write it, on this host.
+pub fn expand(context: &Context, path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), context.env.path("HOME")) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(path),
@@ -253,6 +279,8 @@ fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Resu
             "would_apply": true,
             "repository": top,
             "changed_files": ready.paths(),
+            "reverifies": report.reverifies,
+            "checks_differ": report.checks_differ,
         }));
     }
     let word = match (ready.is_applied, args.check) {
@@ -264,6 +292,14 @@ fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Resu
         "{word}  {}  {dim}to{dim:#} {top}  {dim}(nothing staged, nothing committed){dim:#}\n",
         report.run_id
     ));
+    if let Some(first) = &report.reverifies {
+        let differ = report.checks_differ.clone().unwrap_or_default();
+        context.output.line(&format!(
+            "  {dim}the patch of {}, judged again:{dim:#} {}\n",
+            first.run_id,
+            tame(&differ.short())
+        ));
+    }
     for path in ready.paths() {
         context
             .output

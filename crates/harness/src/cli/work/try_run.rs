@@ -169,7 +169,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     Ok(report.status.exit_code())
 }
 
-fn runner(typed: &str) -> Result<Runner, String> {
+pub fn runner(typed: &str) -> Result<Runner, String> {
     Runner::parse(typed).ok_or_else(|| {
         let known: Vec<&str> = Runner::ALL.iter().map(|runner| runner.as_str()).collect();
         format!("known are {}", known.join(", "))

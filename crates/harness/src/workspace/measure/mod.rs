@@ -60,11 +60,22 @@ struct InModules {
 }
 
 impl Workspace {
-    /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`.
+    /// Puts a patch into the engine's copy, and says where its bytes lie.
+    pub fn put_in(&self, patch: &[u8], paths: &[TreePath]) -> Result<PathBuf, WorkspaceError> {
+        let given = self.work.join("given.diff");
+        fs::write(&given, patch).map_err(WorkspaceError::Io)?;
+        let put = |dir: &Path| self.repo.apply(dir, &[&given]);
+        self.copy.edit(paths, put).map_err(WorkspaceError::Io)??;
+        Ok(given)
+    }
+
+    /// Walks, compares, commits and diffs; emits `patch.applied` and `git.diff.checked`. A patch that was
+    /// put in stays as it is, byte for byte.
     pub fn measure(
         &self,
         bundle: &mut OpenBundle,
         plan: &Plan,
+        given: Option<PathBuf>,
     ) -> Result<Measured, WorkspaceError> {
         let since = Instant::now();
         // Nothing records the mode of the top; closed, it would only hide what there is to judge.
@@ -93,8 +104,14 @@ impl Workspace {
             count.bytes += entry.bytes;
         }
         let result = self.commit(&tree, &recorded)?;
-        let patch = self.work.join("patch.diff");
-        self.repo.diff(&self.baseline_commit, &result, &patch)?;
+        let patch = match given {
+            Some(given) => given,
+            None => {
+                let patch = self.work.join("patch.diff");
+                self.repo.diff(&self.baseline_commit, &result, &patch)?;
+                patch
+            }
+        };
         let mut changes = recorded;
         changes.extend(walked.unrecordable.iter().map(|path| Change {
             path: path.clone(),

@@ -33,7 +33,9 @@ const RUN: &[&str] = &[
 const APPLY: &[&str] = &[
     "applied",
     "changed_files",
+    "checks_differ",
     "repository",
+    "reverifies",
     "run_id",
     "was_applied_before",
     "would_apply",
@@ -223,13 +225,16 @@ fn try_and_apply_have_exactly_their_keys() {
         "apply",
         APPLY,
     );
+    let (_, bundle) = house.try_on(&repo, ORACLE, &[]);
+    let again = house.cto(&["reverify", &bundle.run_id(), "--json"]);
+    assert_keys(&again, "reverify", RUN);
 }
 
 #[test]
 fn every_command_is_in_the_list() {
     let mut listed: BTreeSet<&str> = DOCUMENTS.iter().map(|(args, _, _)| args[0]).collect();
     // Need more than a line; and the jail alone prints what its command prints.
-    listed.extend(["try", "apply", "exec", "admit", "setup"]);
+    listed.extend(["try", "apply", "reverify", "exec", "admit", "setup"]);
     let tree = cto_harness::cli::command_tree();
     let shown = tree
         .get_subcommands()

@@ -7,4 +7,5 @@ pub mod fuzz;
 pub mod leaves;
 pub mod odd_input;
 pub mod relied;
+pub mod reverified;
 pub mod tamper;

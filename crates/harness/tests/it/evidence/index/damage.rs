@@ -118,6 +118,7 @@ fn an_index_of_another_shape_is_filled_again() {
     let (house, _) = indexed();
     let whole = saved(&house);
     for sql in [
+        "PRAGMA user_version = 2",
         "PRAGMA user_version = 1",
         "PRAGMA user_version = 0",
         "DROP INDEX by_case",
@@ -145,7 +146,7 @@ fn an_index_of_another_shape_is_filled_again() {
             .unwrap()
             .query_row("PRAGMA user_version", [], |r| r.get(0))
             .unwrap();
-        assert_eq!(version, 2, "{sql}");
+        assert_eq!(version, 3, "{sql}");
     }
 }
 
@@ -170,6 +171,8 @@ fn a_row_that_says_something_else_is_not_believed() {
         "UPDATE runs SET blockers = ',secret_leak,'",
         "UPDATE runs SET blockers = 'no such code'",
         "UPDATE runs SET stamp = NULL",
+        "UPDATE runs SET again = '20260101T000000Z-alpha-aaaa2222 the same checks'",
+        "UPDATE runs SET again = 'no run'",
         "UPDATE runs SET sum = 0",
         "UPDATE runs SET key = '20260105T000000Z-zzzz2222-gamma' WHERE key LIKE '2026010_T%-alpha' AND key LIKE '20260101%'",
         "UPDATE runs SET key = 'nonsense' WHERE key LIKE '20260101%'",
@@ -177,7 +180,7 @@ fn a_row_that_says_something_else_is_not_believed() {
         "DELETE FROM runs",
         "DELETE FROM roots",
         "INSERT INTO runs SELECT root, '20300101T000000Z-zzzz2222-alpha', inode, own, state, status, case_id, engine, stage, \
-         origin, started, blockers, kind, finished, reason, stamp, seal, sum FROM runs LIMIT 1",
+         origin, started, blockers, kind, finished, reason, stamp, seal, again, sum FROM runs LIMIT 1",
         "UPDATE roots SET token = 'forged'",
     ] {
         restore(&house, &whole);

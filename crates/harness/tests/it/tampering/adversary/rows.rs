@@ -392,6 +392,10 @@ fn asked_since_rules_2() -> Vec<Row> {
         "a run that ends in 2099", "its chain ended at", |f, s| ends_in_2099(f, false);
         "a chain that ends in 2099 too", "and here it is only", |f, s| ends_in_2099(f, true);
         "a run that ends before its chain", "its chain ended at", |f, s| signed_report(f, |r| r["run_finished_at"] = r["run_started_at"].clone());
+        "a run that is told to be judged again", "name different runs", |f, s| signed_report(f, |r| r["kind"] = "reverification".into());
+        "a run that judges a patch again", "without being a reverification", |f, s| signed_report(f, |r| {
+            r["reverifies"] = json!({"run_id": s.other.run_id(), "sums_sha256": "0".repeat(64)});
+        });
         "signed before it ended", "it was signed at", |f, s| statement(f, |t| t["predicate"]["signed_at"] = "2020-01-01T00:00:00.000Z".into());
     }
 }

@@ -1,4 +1,7 @@
-//! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests.
+//! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests. `again.rs`: a
+//! patch that is judged again.
+
+mod again;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,6 +11,7 @@ use super::{FoundBundle, Standing, Verification, Verifier};
 use crate::bundle;
 use crate::bundle::report::{Reliance, RelianceKind, Report};
 use crate::run::event::Kind;
+use crate::task::contract::{Contract, ContractDocument};
 use crate::values::digest::Digest;
 use crate::values::ids::RunId;
 use crate::values::json;
@@ -26,6 +30,9 @@ pub struct Linked {
     /// The end of its chain.
     pub head: Digest,
     pub artifacts: BTreeMap<String, Digest>,
+    /// What it says of itself, and was asked for.
+    pub report: Box<Report>,
+    pub contract: Option<Box<Contract>>,
 }
 
 /// Verified bundles by run id.
@@ -59,8 +66,13 @@ pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
         .continues
         .iter()
         .map(|continues| continues.run_id.clone());
+    let judged = report
+        .reverifies
+        .iter()
+        .map(|reverifies| reverifies.run_id.clone());
     proofs
         .chain(continued)
+        .chain(judged)
         .filter(|run| *run != report.run_id)
         .collect()
 }
@@ -68,6 +80,8 @@ pub(super) fn wanted(report: &Report) -> BTreeSet<RunId> {
 /// What others may know of a bundle once it was verified.
 pub fn linked_run(found: &FoundBundle, verification: &Verification) -> Option<(RunId, Linked)> {
     let report: Report = json::read(found.documents.get(bundle::REPORT)?).ok()?;
+    let contract = found.documents.get(bundle::CONTRACT);
+    let contract = contract.and_then(|bytes| ContractDocument::read(bytes).ok());
     let linked = Linked {
         standing: verification.standing,
         status: verification.status,
@@ -80,8 +94,13 @@ pub fn linked_run(found: &FoundBundle, verification: &Verification) -> Option<(R
             .iter()
             .map(|(name, file)| (name.clone(), file.sha256))
             .collect(),
+        contract: contract.and_then(|(document, _)| match document {
+            ContractDocument::Valid(contract) => Some(contract),
+            ContractDocument::Invalid(_) => None,
+        }),
+        report: Box::new(report),
     };
-    Some((report.run_id, linked))
+    Some((linked.report.run_id.clone(), linked))
 }
 
 fn proof_of(reliance: &Reliance) -> Option<(RunId, Option<&str>)> {
