@@ -80,6 +80,8 @@ pub struct Request {
     pub reasons: Reasons,
     /// Every changed file is tried alone, however long that takes.
     pub see_all: bool,
+    /// The checks and their control are run although nothing changed. That is never a pass.
+    pub untouched: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -118,6 +120,7 @@ impl Request {
             fresh_baseline: false,
             reasons: Reasons::default(),
             see_all: false,
+            untouched: false,
         }
     }
 
@@ -133,6 +136,15 @@ impl Request {
                 .so("nothing ran")
                 .hint("--script FILE takes a patch (`git diff > fix.patch`) or a script of steps; see `cto help try`"));
         }
+        Self::of_attempt(attempt, choice, env, configured)
+    }
+
+    fn of_attempt(
+        attempt: &Attempt,
+        choice: &EngineChoice,
+        env: &Env,
+        configured: LimitChanges,
+    ) -> Result<Self, Failure> {
         let source = attempt.source(env)?;
         let case = attempt.case()?;
         let choice = EngineChoice {
@@ -148,6 +160,20 @@ impl Request {
         request.reasons = attempt.reasons()?;
         request.see_all = attempt.see_all;
         Ok(request)
+    }
+
+    /// The checks of an attempt on the last commit as it is: the engine does nothing.
+    pub fn look(
+        attempt: &Attempt,
+        choice: &EngineChoice,
+        env: &Env,
+        configured: LimitChanges,
+    ) -> Result<Self, Failure> {
+        let request = Self::of_attempt(attempt, choice, env, configured)?;
+        Ok(Self {
+            untouched: true,
+            ..request.asked_by(Origin::Validator)
+        })
     }
 
     pub fn at_stage(self, stage: Stage) -> Self {
