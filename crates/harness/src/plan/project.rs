@@ -50,7 +50,7 @@ impl ProjectView {
             fs::symlink_metadata(self.repo.top.join(dir)).is_ok_and(|meta| meta.is_dir())
                 && fs::symlink_metadata(python).is_ok()
         };
-        let environment = ENVIRONMENTS.into_iter().find(|dir| has_python(&dir));
+        let environment = ENVIRONMENTS.into_iter().find(has_python);
         Ok(propose::propose(&Seen {
             files: found.files,
             texts: found.texts,

@@ -258,7 +258,7 @@ fn packages(files: &[TreePath], language: Language) -> Vec<String> {
         let (Some(name), dirs) = (file.parts.last(), file.parts.len() - 1) else {
             continue;
         };
-        if manifests.contains(name) && !file.parts.iter().any(|part| beside(&part)) {
+        if manifests.contains(name) && !file.parts.iter().any(beside) {
             tops.insert(file.parts[..dirs].join("/"));
         }
     }

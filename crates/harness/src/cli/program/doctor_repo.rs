@@ -217,7 +217,7 @@ impl Found<'_> {
         let red =
             |blocker: &&Blocker| matches!(blocker.code, Code::VerificationFailed | Code::Timeout);
         let blockers = self.blockers();
-        match blockers.iter().all(|blocker| red(&blocker)) {
+        match blockers.iter().all(red) {
             true if blockers.is_empty() && !lines.is_empty() => Ending::Works,
             true if !blockers.is_empty() => Ending::Red,
             _ => Ending::Blocked,
