@@ -6,6 +6,7 @@ mod copied;
 mod hostile_source;
 mod meanwhile;
 mod own_path;
+mod project;
 mod traps;
 
 use cto_testkit::{Answer, Bundle, House, Repo, script, write};
