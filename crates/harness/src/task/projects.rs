@@ -49,7 +49,7 @@ impl<'h> Project<'h> {
             .at(place.display().to_string())
             .reason(why)
             .so("nothing of it is used, and nothing ran")
-            .hint("`cto project forget` removes it; `cto project set` remembers anew")
+            .hint("`cto project forget` removes it; then it is asked anew")
         };
         let file = match files::open_regular(&place) {
             Ok(file) => file,

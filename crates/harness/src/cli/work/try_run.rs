@@ -183,7 +183,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     run::say_kept(context, &home, &request, report);
     let lacks = |blocker: &Blocker| blocker.code == Code::ToolchainUnavailable;
     if project::is_from_memory(&settled) && report.blockers.iter().any(lacks) {
-        let hint = "its command is remembered: `cto project show` says since which file, `cto project set --test COMMAND` changes it";
+        let hint = "its command is remembered: `cto project show` shows it, `cto project set --test COMMAND` changes it";
         context.output.hanging("hint: ", hint);
     }
     context.output.line(&format!("\nnext: {next}"));
