@@ -24,7 +24,7 @@ use crate::workspace::checkout;
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    repository: doctor_repo::Args,
+    repository: doctor_repo::RepoArgs,
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {

@@ -35,7 +35,7 @@ use crate::task::request::{EngineChoice, Request};
 use crate::workspace::own_dir::OwnDir;
 
 #[derive(clap::Args)]
-pub struct Args {
+pub struct RepoArgs {
     /// Run the tests of this repository's last commit, and say what a try with them is worth
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub struct Args {
     test_timeout: Option<u32>,
 }
 
-impl Args {
+impl RepoArgs {
     pub fn is_asked(&self) -> bool {
         self.repo.is_some()
     }
@@ -76,7 +76,7 @@ struct Tried {
     test_timeout: Option<u32>,
 }
 
-pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
     let toolchains = args.toolchain.clone();
     let tried = settled(context, args)?;
     let choice = EngineChoice {
@@ -124,7 +124,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 }
 
 /// Typed, else remembered, else proposed; nobody is asked.
-fn settled(context: &Context, args: Args) -> Result<Tried, Failure> {
+fn settled(context: &Context, args: RepoArgs) -> Result<Tried, Failure> {
     let repo = args.repo.unwrap_or_else(|| PathBuf::from("."));
     let here = Here::of(&repo);
     let given = Given::from([

@@ -428,3 +428,26 @@ fn paths_are_remembered_as_they_lie_in_the_repository() {
     );
     assert_eq!(run_bare(&house, &repo, &[]).code, Some(0));
 }
+
+#[test]
+fn the_table_and_the_flags_are_the_same() {
+    use cto_core::operator::project::fields::{FIELDS, NEVER};
+    let tree = cto_harness::cli::command_tree();
+    let flags = |words: &[&str]| -> Vec<String> {
+        let mut command = &tree;
+        for word in words {
+            command = command.find_subcommand(word).unwrap();
+        }
+        let longs = command.get_arguments().filter_map(clap::Arg::get_long);
+        longs.map(|long| format!("--{long}")).collect()
+    };
+    let (of_try, of_set) = (flags(&["try"]), flags(&["project", "set"]));
+    for field in FIELDS {
+        assert!(of_try.iter().any(|flag| flag == field.flag), "{field:?}");
+        assert!(of_set.iter().any(|flag| flag == field.flag), "{field:?}");
+    }
+    for never in NEVER {
+        assert!(of_try.iter().any(|flag| flag == never), "{never}");
+        assert!(!of_set.iter().any(|flag| flag == never), "{never}");
+    }
+}
