@@ -169,10 +169,9 @@ impl Request {
         env: &Env,
         configured: LimitChanges,
     ) -> Result<Self, Failure> {
-        let request = Self::of_attempt(attempt, choice, env, configured)?;
         Ok(Self {
             untouched: true,
-            ..request.asked_by(Origin::Validator)
+            ..Self::of_attempt(attempt, choice, env, configured)?
         })
     }
 

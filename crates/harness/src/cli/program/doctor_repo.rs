@@ -15,6 +15,7 @@ use cto_core::operator::timeline::duration_text;
 use cto_core::run::belief::Belief;
 use cto_core::task::contract::{LimitChanges, Runner};
 use cto_core::values::blocker::{Blocker, Code};
+use cto_core::values::ids::RunId;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
 
@@ -27,7 +28,7 @@ use crate::host::failure::Failure;
 use crate::host::{Home, workers};
 use crate::run;
 use crate::screen::output::{dim, tame};
-use crate::screen::progress;
+use crate::screen::progress::{self, Progress};
 use crate::supervise::cancel::Cancel;
 use crate::task::attempt::Attempt;
 use crate::task::lane::LaneOptions;
@@ -76,6 +77,14 @@ struct Tried {
     test_timeout: Option<u32>,
 }
 
+impl Tried {
+    /// The top of the repository.
+    fn place(&self) -> String {
+        let top = self.attempt.top.as_ref().unwrap_or(&self.attempt.repo);
+        top.display().to_string()
+    }
+}
+
 pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
     let toolchains = args.toolchain.clone();
     let tried = settled(context, args)?;
@@ -107,8 +116,8 @@ pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
         runs: place.path().join("harness-runs"),
     };
     let since = Instant::now();
-    let mut progress = progress::for_stderr(context.output.json);
-    let sealed = run::run(&home, &context.env, &request, &cancel, progress.as_mut())?;
+    let mut progress = Unnamed(progress::for_stderr(context.output.json));
+    let sealed = run::run(&home, &context.env, &request, &cancel, &mut progress)?;
     let said = log::last_words(&sealed.dir, &sealed.report, LAST_WORDS);
     let found = Found {
         tried: &tried,
@@ -121,6 +130,21 @@ pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
         false => found.print(context),
     }
     Ok(found.code())
+}
+
+/// Steps without a name of a run: nobody could ask for it afterwards.
+struct Unnamed(Box<dyn Progress>);
+
+impl Progress for Unnamed {
+    fn started(&mut self, _: &RunId) {}
+
+    fn step(&mut self, name: &str, detail: &str) {
+        self.0.step(name, detail);
+    }
+
+    fn done(&mut self) {
+        self.0.done();
+    }
 }
 
 /// Typed, else remembered, else proposed; nobody is asked.
@@ -253,7 +277,7 @@ impl Found<'_> {
                 "failing tests turned it red; a try also shows whether it loads the change".into()
             }
             Belief::Partly => format!(
-                "at most: {}; a try shows whether it is red where the change fails to load",
+                "{}; a try shows whether it is red where the change fails to load",
                 reason.unwrap_or_else(|| "it has no must-fail control".into())
             ),
             Belief::None => "failing tests were added, and it stayed green".into(),
@@ -306,7 +330,7 @@ impl Found<'_> {
         context.output.document(&json!({
             "schema_version": 1,
             "command": "doctor",
-            "repository": self.tried.attempt.repo.display().to_string(),
+            "repository": self.tried.place(),
             "ending": self.word(),
             "commands": self.tried.attempt.test,
             "from": self.tried.from,
@@ -332,7 +356,7 @@ impl Found<'_> {
             dim(),
         );
         let style = colour.on_default().bold();
-        let place = tame(&self.tried.attempt.repo.display().to_string());
+        let place = tame(&self.tried.place());
         out.hanging(
             &format!("{style}{}{style:#}  ", self.word().to_uppercase()),
             &format!("the tests of {place}, as last committed"),
@@ -354,7 +378,8 @@ impl Found<'_> {
             out.row("took", &format!("{took}  {word} ({end})"));
         }
         if let (Some(belief), Some(because)) = (self.belief(), self.because()) {
-            out.row("belief", &format!("{}: {}", belief.loud(), tame(&because)));
+            let text = format!("at best {}: {}", belief.loud(), tame(&because));
+            out.row("belief", &text);
         }
         if let Some(with) = with_your(&self.report.environments) {
             out.row("with", &tame(with.strip_prefix("with ").unwrap_or(&with)));
