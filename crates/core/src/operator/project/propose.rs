@@ -139,7 +139,11 @@ fn python(seen: &Seen) -> Option<Candidate> {
         None => "python3".to_owned(),
     };
     let is_python = |path: &&TreePath| path.as_bytes().ends_with(b".py");
-    let test = |path: &&TreePath| is_python(path) && is_test(path);
+    let from = PYTHON_FILES.iter().copied().chain(["setup.py"]);
+    let from = from.into_iter().find(|name| seen.has(name));
+    // Without a file about the project, tests far below are of something else.
+    let test =
+        |path: &&TreePath| is_python(path) && is_test(path) && (from.is_some() || is_near(path));
     if let Some(from) = pytest(seen) {
         let command = match (&seen.environment, seen.has("uv.lock")) {
             (None, true) => "uv run pytest".to_owned(),
@@ -148,8 +152,6 @@ fn python(seen: &Seen) -> Option<Candidate> {
         return found(command, &from, Language::Python);
     }
     if let Some(first) = seen.files.iter().find(test) {
-        let from = PYTHON_FILES.iter().copied().chain(["setup.py"]);
-        let from = from.into_iter().find(|name| seen.has(name));
         let shown = from.map_or_else(|| first.to_string(), str::to_owned);
         let command = format!("{python} -m unittest{}", discovered(seen));
         return found(command, &shown, Language::Python);
@@ -170,7 +172,8 @@ fn pytest(seen: &Seen) -> Option<String> {
     let says = |name: &&&str| seen.says(name, |line| !line.starts_with('#') && word(line));
     let named = PYTHON_FILES.iter().chain(REQUIREMENTS).find(says);
     let conftest = |path: &&TreePath| {
-        path.as_bytes() == b"conftest.py" || path.as_bytes().ends_with(b"/conftest.py")
+        let name = path.as_bytes().rsplit(|byte| *byte == b'/').next();
+        name == Some(b"conftest.py") && is_near(path)
     };
     let named = named.map(|name| (*name).to_owned());
     named.or_else(|| seen.files.iter().find(conftest).map(ToString::to_string))
@@ -197,6 +200,11 @@ fn discovered(seen: &Seen) -> String {
         Some(dir) => format!(" discover -s {dir}"),
         None => String::new(),
     }
+}
+
+/// At the top, or in a directory there.
+fn is_near(path: &TreePath) -> bool {
+    path.as_bytes().iter().filter(|byte| **byte == b'/').count() <= 1
 }
 
 fn is_test(path: &TreePath) -> bool {

@@ -337,6 +337,13 @@ fn several_are_all_named_and_the_best_is_first() {
 }
 
 #[test]
+fn tests_of_something_far_below_are_not_those_of_the_project() {
+    let files = ["cases/a/b/test_x.py", "cases/a/conftest.py", "src/lib.rs"];
+    let proposal = of(&files, &[("Cargo.toml", "[package]\n")]);
+    assert_eq!(commands(&proposal), [("cargo test", "Cargo.toml")]);
+}
+
+#[test]
 fn nothing_of_a_hostile_file_becomes_part_of_a_command() {
     let hostile = r#"{"name": "x\u001b[2J", "packageManager": "; rm -rf ~ #@1", "scripts": {"test": "\u001b]0;x\u0007"}}"#;
     let proposal = of(&["src/x.js"], &[("package.json", hostile)]);

@@ -1,7 +1,7 @@
 //! What may change in a repository, out of the names of its files: where its code is, without tests, what continuous
 //! integration reads, and lock files. Other names than these can always be typed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::checks::loading::not_code::{NotCode, by_table};
 use crate::checks::names::test_files::{Names, is_runner_config, is_test_file};
@@ -141,6 +141,10 @@ impl<'a> Typable<'a> {
         self.parts.last().copied().unwrap_or_default()
     }
 
+    fn dirs(&self) -> &[&'a str] {
+        self.parts.split_last().map_or(&[], |(_, dirs)| dirs)
+    }
+
     fn end(&self) -> &'a str {
         self.name().rsplit_once('.').map_or("", |(_, end)| end)
     }
@@ -159,12 +163,8 @@ pub fn of(files: &[TreePath], language: Language) -> Option<Scope> {
     let forbidden = parsed(&forbid)?;
     // What the rules were made for is what they do, or nothing is proposed.
     let open = |path: &TreePath| path_standing(path, &rules, &forbidden) == PathStanding::Allowed;
-    let kept = files.iter().filter(|path| open(path));
-    let (mut any, mut wrong) = (false, false);
-    for path in kept {
-        (any, wrong) = (true, wrong || is_left_out(path));
-    }
-    (any && !wrong).then_some(Scope {
+    let wrong = files.iter().any(|path| is_left_out(path) && open(path));
+    (!wrong && files.iter().any(open)).then_some(Scope {
         allow,
         forbid,
         without,
@@ -253,43 +253,32 @@ fn packages(files: &[TreePath], language: Language) -> Vec<String> {
         return Vec::new();
     };
     let beside = |part: &&str| BESIDE.contains(part) || part.starts_with('.');
-    let mut tops: BTreeSet<String> = BTreeSet::new();
+    let inner: Vec<&str> = code.split('/').collect();
+    let (mut tops, mut holds) = (BTreeSet::new(), BTreeSet::new());
     for file in files.iter().filter_map(Typable::of) {
-        let (Some(name), dirs) = (file.parts.last(), file.parts.len() - 1) else {
-            continue;
-        };
-        if manifests.contains(name) && !file.parts.iter().any(beside) {
-            tops.insert(file.parts[..dirs].join("/"));
+        if manifests.contains(&file.name()) && !file.parts.iter().any(beside) {
+            tops.insert(file.dirs().join("/"));
+        }
+        if language.ends().contains(&file.end()) {
+            let windows = file.dirs().windows(inner.len()).enumerate();
+            let places = windows.filter(|(_, window)| *window == inner.as_slice());
+            holds.extend(places.map(|(at, _)| file.parts[..at].join("/")));
         }
     }
-    let place = |top: &str| match top {
-        "" => format!("{code}/"),
-        top => format!("{top}/{code}/"),
-    };
-    let holds = |rule: &String| {
-        let inside = |file: &Typable<'_>| file.parts.join("/").starts_with(rule.as_str());
-        let mut all = files.iter().filter_map(Typable::of);
-        all.any(|file| inside(&file) && language.ends().contains(&file.end()))
-    };
-    // Each is looked for in all files: no more than anybody reads.
-    if tops.len() > 512 {
-        return Vec::new();
+    tops.retain(|top| holds.contains(top));
+    let parent = |top: &str| top.rsplit_once('/').map(|(above, _)| above.to_owned());
+    let mut siblings: BTreeMap<String, usize> = BTreeMap::new();
+    for above in tops.iter().filter_map(|top| parent(top)) {
+        *siblings.entry(above).or_default() += 1;
     }
-    let tops: Vec<String> = tops.into_iter().filter(|top| holds(&place(top))).collect();
-    let parent = |top: &String| {
-        top.rsplit_once('/')
-            .map_or("", |(above, _)| above)
-            .to_owned()
+    let rule = |top: &String| match parent(top) {
+        _ if top.is_empty() => format!("{code}/"),
+        Some(above) if siblings.get(&above).is_some_and(|count| *count > PACKAGES) => {
+            format!("{above}/*/{code}/")
+        }
+        _ => format!("{top}/{code}/"),
     };
-    let mut rules = BTreeSet::new();
-    for top in &tops {
-        let siblings = tops.iter().filter(|other| parent(other) == parent(top));
-        let many = siblings.count() > PACKAGES && top.contains('/');
-        rules.insert(match many {
-            true => place(&format!("{}/*", parent(top))),
-            false => place(top),
-        });
-    }
+    let rules: BTreeSet<String> = tops.iter().map(rule).collect();
     rules.into_iter().collect()
 }
 
@@ -352,7 +341,8 @@ fn forbidden(files: &[TreePath], allow: &[PathRule]) -> Option<(Vec<String>, Vec
             None => bad_name(path).is_some_and(|name| names.insert(name)),
         };
     }
-    if deepest > MOST_DEPTH {
+    let hidden = |name: &String| name.chars().any(is_dangerous);
+    if deepest > MOST_DEPTH || names.iter().any(hidden) {
         return None;
     }
     // The top of every rule is the shallowest place that it reaches.

@@ -102,6 +102,9 @@ fn a_name_that_cannot_be_typed_is_not_proposed() {
         assert_eq!(scope.allow, ["good/"], "{bad:?}");
         assert_eq!(of(&paths(&[&file]), Language::Python), None, "{bad:?}");
     }
+    // Nor is a scope that could only be kept by such a name.
+    let hidden = "pkg/TEST_A\u{202e}B.py";
+    assert_eq!(of(&paths(&[hidden, "pkg/a.py"]), Language::Python), None);
     let latin = TreePath::new(b"\xff/a.py".to_vec());
     assert_eq!(of(&[latin], Language::Python), None);
 }
