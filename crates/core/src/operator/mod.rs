@@ -3,12 +3,13 @@
 //! - `settings.rs` the config file; `schema.rs` the JSON Schemas of everything written
 //! - `listing.rs` rows of `cto runs`; `retention.rs` what a prune may take; `amounts.rs` ages and
 //!   sizes
-//! - `timeline.rs` a chain of events as a readable timeline
+//! - `timeline.rs` a chain of events as a readable timeline; `project/` what a repository is tried with
 //!
 //! Imports: every room. Imported by none.
 
 pub mod amounts;
 pub mod listing;
+pub mod project;
 pub mod retention;
 pub mod schema;
 pub mod settings;

@@ -37,6 +37,7 @@ const PLACES: &[(&str, Group)] = &[
     ("keys", Group::Evidence),
     ("recover", Group::Evidence),
     ("schema", Group::Evidence),
+    ("project", Group::Tasks),
     ("apply", Group::Tasks),
     ("reverify", Group::Tasks),
     ("cases", Group::Tasks),

@@ -1,7 +1,7 @@
 //! The command line: one file per command, one place where failures become exit codes. It turns
 //! words into requests and answers into text; everything else is done below.
 //!
-//! - `work/` run, try, apply, reverify, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
+//! - `work/` run, try, project, apply, reverify, exec; `evidence/` what reads and keeps bundles; `tasks/` cases
 //! - `engines/` engines, records, matrix, validators; `program/` doctor, config, help pages
 //! - `parse.rs` words to a command; `args/` flags shared; `help.rs`; `old_names.rs` former names
 //!
@@ -82,6 +82,8 @@ enum Command {
     Run(work::run::Args),
     /// Try a task on a copy of your own repository
     Try(Box<work::try_run::Args>),
+    /// Show or change what is remembered of a repository: its test command and what may change
+    Project(work::project::Args),
     /// Put a verified patch into your work tree
     Apply(work::apply::Args),
     /// Judge the patch of a run again, by the same or other checks and without the engine
@@ -119,7 +121,7 @@ enum Command {
     Validate(engines::validate::Args),
     /// Run any command in the jail
     Exec(work::exec::Args),
-    /// Test the jail on this host, and say how to fix what is missing
+    /// Test the jail on this host, or the tests of a repository in it, and say how to fix what is missing
     Doctor(program::doctor::Args),
     /// Make every known failure happen on purpose, and check that each is found
     Matrix(engines::matrix::Args),
@@ -378,6 +380,7 @@ fn dispatch(
     match command {
         Command::Run(args) => work::run::run(context, args),
         Command::Try(args) => work::try_run::run(context, *args),
+        Command::Project(args) => work::project::run(context, args),
         Command::Apply(args) => work::apply::run(context, &args),
         Command::Reverify(args) => work::reverify::run(context, &args),
         Command::Show(args) => evidence::show::run(context, &args),
@@ -396,7 +399,7 @@ fn dispatch(
         Command::Eligibility(args) => engines::eligibility::run(context, args),
         Command::Validate(args) => engines::validate::run(context, args),
         Command::Exec(args) => Ok(work::exec::run(context, args, entrance)),
-        Command::Doctor(args) => program::doctor::run(context, &args),
+        Command::Doctor(args) => program::doctor::run(context, args),
         Command::Matrix(args) => engines::matrix::run(context, args),
         Command::Row(args) => engines::matrix_row::run(context, &args),
         Command::Schema(args) => evidence::schema::run(context, &args),

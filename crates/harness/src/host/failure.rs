@@ -11,7 +11,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "pass; `verify`: good; `matrix`: green"),
     (
         1,
-        "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red; `case check`: something is wrong",
+        "fail; `verify`: bad; `diff` and `replay`: of a bad bundle; `matrix`: a row is red; `case check`: something is wrong; `doctor --repo`: the tests are red",
     ),
     (
         2,

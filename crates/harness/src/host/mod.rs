@@ -296,6 +296,11 @@ impl Home {
         self.root.join("repositories")
     }
 
+    /// What repositories are tried with, a file each.
+    pub fn projects(&self) -> PathBuf {
+        self.root.join("projects")
+    }
+
     /// Makes the directories a run needs, private to this user.
     pub fn create(&self) -> Result<(), Failure> {
         for dir in [&self.root, &self.runs, &self.work(), &self.open_runs()] {

@@ -6,7 +6,7 @@
 //!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
 //! - `runners.rs` which test runners its commands use
 //! - `engine_program.rs` the engine's program; `provider.rs` its model
-//! - `doctor.rs` signs of what keeps a host from containing
+//! - `doctor.rs` signs of what keeps a host from containing; `project.rs` what a repository proposes
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
@@ -14,6 +14,7 @@ pub mod doctor;
 pub mod engine_program;
 mod environments;
 mod inputs;
+pub mod project;
 pub mod provider;
 pub mod runners;
 pub mod source;

@@ -47,6 +47,8 @@ pub struct Execution<'a> {
     pub jobs: usize,
     /// Every changed file is tried alone, however long that takes.
     pub see_all: bool,
+    /// Nothing changed, and the checks and their control are run all the same.
+    pub untouched: bool,
     /// This program.
     pub own: Digest,
     pub clock: &'a Clock,

@@ -190,6 +190,7 @@ impl<'a> Asked<'a> {
             git,
             jobs: self.request.jobs,
             see_all: self.request.see_all,
+            untouched: self.request.untouched,
             own: self.own,
             clock: self.clock,
             baseline: match (self.request.label, self.request.fresh_baseline) {

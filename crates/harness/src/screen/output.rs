@@ -164,10 +164,14 @@ pub fn is_watched() -> bool {
 
 /// A path as one word of a shell.
 fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+    shell_word(&path.display().to_string())
+}
+
+/// A word as a shell reads it back.
+pub fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=~".contains(c);
-    match text.chars().all(plain) && !text.is_empty() {
-        true => text,
+    match text.chars().all(plain) && !text.is_empty() && !text.starts_with('~') {
+        true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }

@@ -84,6 +84,8 @@ pub struct Request {
     pub see_all: bool,
     /// The patch of an earlier run: no engine works, and that patch is judged.
     pub again: Option<First>,
+    /// The checks and their control are run although nothing changed. That is never a pass.
+    pub untouched: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -123,6 +125,7 @@ impl Request {
             reasons: Reasons::default(),
             see_all: false,
             again: None,
+            untouched: false,
         }
     }
 
@@ -163,6 +166,15 @@ impl Request {
                 .so("nothing ran")
                 .hint("--script FILE takes a patch (`git diff > fix.patch`) or a script of steps; see `cto help try`"));
         }
+        Self::of_attempt(attempt, choice, env, configured)
+    }
+
+    fn of_attempt(
+        attempt: &Attempt,
+        choice: &EngineChoice,
+        env: &Env,
+        configured: LimitChanges,
+    ) -> Result<Self, Failure> {
         let source = attempt.source(env)?;
         let case = attempt.case()?;
         let choice = EngineChoice {
@@ -178,6 +190,19 @@ impl Request {
         request.reasons = attempt.reasons()?;
         request.see_all = attempt.see_all;
         Ok(request)
+    }
+
+    /// The checks of an attempt on the last commit as it is: the engine does nothing.
+    pub fn look(
+        attempt: &Attempt,
+        choice: &EngineChoice,
+        env: &Env,
+        configured: LimitChanges,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            untouched: true,
+            ..Self::of_attempt(attempt, choice, env, configured)?
+        })
     }
 
     pub fn at_stage(self, stage: Stage) -> Self {

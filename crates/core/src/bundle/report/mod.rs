@@ -16,7 +16,7 @@ use crate::bundle::report_md::RendererNumber;
 use crate::containment::{Containment, GuardPlan};
 use crate::run::attempt::ActionsSeen;
 use crate::run::belief::words::{self, FilesSeen};
-use crate::run::belief::{Belief, Substance};
+use crate::run::belief::{self, Belief, Substance};
 use crate::run::checked::TestsCompared;
 use crate::run::event::{
     BaselineRelied, CheckKind, GitUse, Kind, Origin, ProcessEnd, ScratchCount, Toolchain,
@@ -231,6 +231,25 @@ pub struct ControlLine {
     /// The commands were red where they had to be; null when nothing ran.
     pub red: Option<bool>,
     pub reason: Option<String>,
+}
+
+impl Report {
+    /// How far a try is believed at best, whose change its checks load. Asked of a run in which nothing changed: what
+    /// could not be loaded there says nothing.
+    pub fn at_best(&self) -> Belief {
+        let control = self.verification_control.as_ref();
+        let ran = control.is_some_and(|control| control.ran);
+        let visible = |line: &&VerificationLine| line.kind == CheckKind::Visible;
+        let best = |line: &VerificationLine| match (line.passed, line.belief, ran) {
+            (false, ..) => Belief::None,
+            (true, Some(Belief::Partly | Belief::Proven), _) => Belief::Proven,
+            // Failing tests did not turn it red.
+            (true, _, true) => Belief::None,
+            (true, _, false) => Belief::Partly,
+        };
+        let each: Vec<Belief> = self.verification.iter().filter(visible).map(best).collect();
+        belief::of_run(&each)
+    }
 }
 
 /// What the engine said about itself. Never evidence.

@@ -9,6 +9,7 @@ use cto_jail::probe::{self, Probe};
 use serde_json::{Value, json};
 
 use crate::cli::Context;
+use crate::cli::program::doctor_repo;
 use crate::cli::work::exec;
 use crate::host::Home;
 use crate::host::failure::Failure;
@@ -21,9 +22,15 @@ use crate::supervise::launch::{ExecLaunch, ExecOrder, Launch};
 use crate::workspace::checkout;
 
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    #[command(flatten)]
+    repository: doctor_repo::RepoArgs,
+}
 
-pub fn run(context: &Context, _: &Args) -> Result<u8, Failure> {
+pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    if args.repository.is_asked() {
+        return doctor_repo::run(context, args.repository);
+    }
     let home = context.home()?;
     let probe = probe::probe();
     let signs = doctor::look(&probe);

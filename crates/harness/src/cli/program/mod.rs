@@ -1,6 +1,6 @@
 //! Commands about this program and this host.
 //!
-//! - `doctor.rs` the jail on this host; `config.rs` settings
+//! - `doctor.rs` the jail on this host, `doctor_repo.rs` the tests of a repository in it; `config.rs` settings
 //! - `completions.rs`, `man.rs` for shells and manual readers; `docs.rs` the generated pages
 //!
 //! Imported by `cli/mod.rs`; a test compares the pages of `docs.rs` with those in the repository.
@@ -9,4 +9,5 @@ pub(super) mod completions;
 pub(super) mod config;
 pub mod docs;
 pub(super) mod doctor;
+mod doctor_repo;
 pub(super) mod man;

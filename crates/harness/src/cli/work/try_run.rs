@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
 use cto_core::task::contract::Runner;
+use cto_core::values::blocker::{Blocker, Code};
 use cto_core::values::verdict::Status;
 
 use crate::cli::Context;
 use crate::cli::args::here::{Here, top_of};
+use crate::cli::args::project::{self, Given};
 use crate::cli::evidence::diff;
 use crate::cli::evidence::show;
 use crate::cli::work::run::{self, LaneArgs};
@@ -29,14 +31,16 @@ pub struct Args {
     /// What should be done, in your words
     #[arg(long, value_name = "TEXT")]
     task: String,
-    /// A file or directory that may change; `.` for all of it (repeatable)
-    #[arg(long, value_name = "PATH", required = true)]
+    /// A file or directory that may change; `.` for all of it (repeatable) [default: as remembered by
+    /// `cto project`, else asked]
+    #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
     /// A file or directory that must not change, even if allowed (repeatable)
     #[arg(long, value_name = "PATH")]
     forbid: Vec<String>,
-    /// A command that must succeed, run in a copy that the engine never saw (repeatable)
-    #[arg(long, value_name = "COMMAND", required = true)]
+    /// A command that must succeed, run in a copy that the engine never saw (repeatable) [default: as
+    /// remembered by `cto project`, else asked]
+    #[arg(long, value_name = "COMMAND")]
     test: Vec<String>,
     /// Copy the last commit although there are uncommitted changes
     #[arg(long)]
@@ -112,28 +116,42 @@ pub struct Args {
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
+    let here = Here::of(&args.repo);
+    let given = Given::from([
+        ("allow", here.seen_at_top("--allow", &args.allow)?),
+        ("forbid", here.seen_at_top("--forbid", &args.forbid)?),
+        ("input", here.seen_at_top("--input", &args.input)?),
+        ("no_input", here.seen_at_top("--no-input", &args.no_input)?),
+        ("test", args.test),
+        ("setup", args.setup),
+        ("runner", words(args.runner)),
+        ("test_timeout", words(args.test_timeout)),
+    ]);
+    let settled = project::settle(context, &args.repo, &given, args.control.is_some())?;
     let mut choice = args.lane.choice(None);
-    choice.limits.verification_seconds = args.test_timeout;
+    choice.limits.verification_seconds = number(&settled.get("test_timeout"));
     choice.limits.memory_mib = args.memory;
     choice.limits.cpus = args.cpus;
     if let Some(most) = args.cpus {
         cpus::limit(most)?;
     }
-    let here = Here::of(&args.repo);
     let attempt = Attempt {
         top: top_of(&args.repo),
         repo: args.repo,
         task: args.task,
-        allow: here.seen_at_top("--allow", &args.allow)?,
-        forbid: here.seen_at_top("--forbid", &args.forbid)?,
-        test: args.test,
+        allow: settled.get("allow"),
+        forbid: settled.get("forbid"),
+        test: settled.get("test"),
         from_head: args.from_head,
-        setup: args.setup,
-        input: here.seen_at_top("--input", &args.input)?,
-        no_input: here.seen_at_top("--no-input", &args.no_input)?,
+        setup: settled.get("setup"),
+        input: settled.get("input"),
+        no_input: settled.get("no_input"),
         no_env: args.no_env,
         control: args.control,
-        runner: args.runner,
+        runner: settled
+            .get("runner")
+            .first()
+            .and_then(|name| Runner::parse(name)),
         env: args.env,
         trace: args.trace,
         fresh_baseline: args.fresh_baseline,
@@ -155,18 +173,31 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         }
     };
     if context.output.json {
-        context.output.document(&run::answer(
-            "try",
-            &sealed,
-            &next,
-            run::kept_workspace(&home, &request, report),
-        ))?;
+        let kept = run::kept_workspace(&home, &request, report);
+        let mut answer = run::answer("try", &sealed, &next, kept);
+        answer["remembered"] = project::remembered_json(&settled);
+        context.output.document(&answer)?;
         return Ok(report.status.exit_code());
     }
     print(context, &sealed);
     run::say_kept(context, &home, &request, report);
+    let lacks = |blocker: &Blocker| blocker.code == Code::ToolchainUnavailable;
+    if project::is_from_memory(&settled) && report.blockers.iter().any(lacks) {
+        let hint = "its command is remembered: `cto project show` shows it, `cto project set --test COMMAND` changes it";
+        context.output.hanging("hint: ", hint);
+    }
     context.output.line(&format!("\nnext: {next}"));
     Ok(report.status.exit_code())
+}
+
+/// A value as it is remembered.
+pub fn words(value: Option<impl ToString>) -> Vec<String> {
+    value.iter().map(ToString::to_string).collect()
+}
+
+/// What was remembered was read as a number before.
+pub fn number(values: &[String]) -> Option<u32> {
+    values.first()?.parse().ok()
 }
 
 pub fn runner(typed: &str) -> Result<Runner, String> {

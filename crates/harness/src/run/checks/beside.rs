@@ -92,7 +92,9 @@ impl Session<'_> {
                 let new = self.aside("control", &executions.0)?;
                 under_way.control = Some(begin(scope, new, &cancels.0, &mut turns, job)?);
             }
-            if self.runner().is_some() && self.known.is_none() {
+            // What is untouched is its own baseline.
+            let compared = !self.execution.untouched && self.known.is_none();
+            if self.runner().is_some() && compared {
                 let job = |session: &mut Session<'_>| session.baseline();
                 let new = self.aside("baseline", &executions.1)?;
                 under_way.baseline = Some(begin(scope, new, &cancels.1, &mut turns, job)?);

@@ -52,6 +52,9 @@ pub(super) type MakeCopy<'m, 'a> =
 impl<'a> Session<'a> {
     /// A pristine copy with the patch, and then the contract's setup, in the same kind of jail.
     pub fn prepared(&mut self, name: &str) -> Result<Result<ReadyCopy, String>, Stop> {
+        if self.execution.untouched {
+            return self.untouched();
+        }
         let name = self.new_name(name);
         let copy = match self.workspace.pristine(&name, self.measured)? {
             Ok(copy) => copy,

@@ -86,7 +86,7 @@ pub fn run(
     baseline: Baseline,
 ) -> Result<(), Stop> {
     let since = Instant::now();
-    if measured.changes.is_empty() {
+    if measured.changes.is_empty() && !execution.untouched {
         return record_not_run(bundle, "nothing changed", Vec::new());
     }
     if !measured.in_scope {

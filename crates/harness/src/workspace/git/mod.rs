@@ -4,7 +4,7 @@
 //! - this file: the repositories of the harness; `source.rs` the one of a person, only read, and
 //!   `owners_view.rs` what its owner's git takes its files for, `lfs.rs` large ones among
 //!   them; `submodules.rs` what is checked out in it of others; `own_output.rs` where this command
-//!   writes to; `file_states.rs` which files are not what they were
+//!   writes to; `file_states.rs` which files are not what they were; `identity.rs` which one it is
 //! - `engine_git.rs` the git directory an engine gets; `check_git.rs` the one a check gets, with
 //!   the tags of `near_tags.rs`
 //! - `object_format.rs` how objects are named; `command.rs` how git is started; `import.rs`, `tree_files.rs` files into and out of its
@@ -14,6 +14,7 @@ mod check_git;
 mod command;
 mod engine_git;
 mod file_states;
+mod identity;
 mod import;
 mod lfs;
 mod near_tags;

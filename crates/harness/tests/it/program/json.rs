@@ -219,7 +219,8 @@ fn every_document_has_exactly_its_keys() {
 fn try_and_apply_have_exactly_their_keys() {
     let house = house();
     let repo = Repo::new(&house, "project");
-    assert_keys(&house.try_on(&repo, ORACLE, &[]).0, "try", RUN);
+    let keys = [RUN, &["remembered"]].concat();
+    assert_keys(&house.try_on(&repo, ORACLE, &[]).0, "try", &keys);
     assert_keys(
         &house.cto(&["apply", "last", "--repo", repo.path(), "--check", "--json"]),
         "apply",
@@ -231,10 +232,56 @@ fn try_and_apply_have_exactly_their_keys() {
 }
 
 #[test]
+fn what_is_about_a_repository_has_exactly_its_keys() {
+    let house = house();
+    let repo = Repo::new(&house, "project");
+    let set = ["--test", "true", "--allow", "answer.txt"];
+    let rows: [Row<'_>; 3] = [
+        (&["project", "set"], 0, &["remembered", "repository"]),
+        (
+            &["project", "show"],
+            0,
+            &[
+                "of_another_repository",
+                "proposed",
+                "remembered",
+                "repository",
+            ],
+        ),
+        (&["project", "forget"], 0, &["forgotten", "repository"]),
+    ];
+    for (args, code, more) in rows {
+        let mut line = [args, &["--repo", repo.path(), "--json"]].concat();
+        line.extend(set.iter().filter(|_| args[1] == "set"));
+        let answer = house.cto(&line);
+        assert_eq!(answer.code, Some(code), "{answer:?}");
+        assert_keys(&answer, &args.join(" "), more);
+    }
+    let looked = [
+        "because",
+        "belief",
+        "blockers",
+        "commands",
+        "ending",
+        "exit_code",
+        "from",
+        "hint",
+        "repository",
+        "said",
+        "tests",
+        "wall_ms",
+    ];
+    let args = ["doctor", "--repo", repo.path(), "--test", "true", "--json"];
+    assert_keys(&house.cto(&args), "doctor", &looked);
+}
+
+#[test]
 fn every_command_is_in_the_list() {
     let mut listed: BTreeSet<&str> = DOCUMENTS.iter().map(|(args, _, _)| args[0]).collect();
     // Need more than a line; and the jail alone prints what its command prints.
-    listed.extend(["try", "apply", "reverify", "exec", "admit", "setup"]);
+    listed.extend([
+        "try", "project", "apply", "reverify", "exec", "admit", "setup",
+    ]);
     let tree = cto_harness::cli::command_tree();
     let shown = tree
         .get_subcommands()

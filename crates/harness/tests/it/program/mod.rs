@@ -6,6 +6,7 @@ pub mod cases;
 pub mod config;
 pub mod console;
 pub mod contract;
+pub mod doctor_repo;
 pub mod dumps;
 pub mod help;
 pub mod json;

@@ -6,6 +6,7 @@ mod copied;
 mod hostile_source;
 mod meanwhile;
 mod own_path;
+mod project;
 mod reverify;
 mod traps;
 
