@@ -48,7 +48,7 @@ use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
 use crate::run::execution::{Execution, Stop};
 use crate::run::stage_proof::{Owed, Reached};
-use crate::screen::progress::Progress;
+use crate::screen::progress::{Progress, Stage};
 use crate::supervise::cancel::Cancel;
 use crate::task::request::Request;
 use crate::workspace::of_run::Workspace;
@@ -98,6 +98,7 @@ pub fn run_asking(
     clock.step(Step::Plan, planning);
 
     // Workspace, setup, engine, measure, checks.
+    let stage = progress.stage();
     let asked = Asked {
         request,
         planned: &planned,
@@ -107,12 +108,13 @@ pub fn run_asking(
         cancel,
         own: own.sha256,
         clock: &clock,
+        stage: &stage,
     };
     let outcome = perform(&mut bundle, &asked, &work, progress).and_then(|(reached, findings)| {
         owed.write(&mut bundle, &planned, reached)?;
         Ok(findings)
     });
-    let mut findings = record::findings(&mut bundle, outcome);
+    let mut findings = record::findings(&mut bundle, outcome, &stage);
     // First, so that whoever filled the disk leaves room for the look at the source.
     if !request.keep {
         afterwards::remove_workspace(&mut bundle, &work);
@@ -139,6 +141,7 @@ struct Asked<'a> {
     cancel: &'a Cancel,
     own: Digest,
     clock: &'a Clock,
+    stage: &'a Stage,
 }
 
 /// Records the question and, where no gate and nobody says no, does the work.
@@ -190,6 +193,7 @@ impl<'a> Asked<'a> {
             see_all: self.request.see_all,
             own: self.own,
             clock: self.clock,
+            stage: self.stage,
             baseline: match (self.request.label, self.request.fresh_baseline) {
                 (Label::Try, false) => BaselineMemory::Use,
                 (Label::Try, true) => BaselineMemory::Renew,

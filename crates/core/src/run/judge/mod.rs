@@ -6,11 +6,12 @@
 //!
 //! - this file: the rules, what happened before execution, what changed, which facts a pass needs
 //! - `engine.rs` how the engine ended; `verification.rs` what its checks mean; `source.rs` when a changed
-//!   source fails a run
+//!   source fails a run; `how_far.rs` what a run came to that somebody stopped
 //!
 //! Imports: values, task and the rest of run. Imported by verify and by the harness.
 
 mod engine;
+mod how_far;
 mod source;
 mod verification;
 
@@ -24,6 +25,7 @@ use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
+pub use how_far::how_far;
 pub use source::judges_source;
 pub use verification::{
     lacks_a_program, may_lack_a_program, untrusted, verification_blockers, verification_codes,

@@ -101,7 +101,7 @@ pub struct Args {
     /// Run the tests of the untouched copy too, although they are known from the last week
     #[arg(long)]
     fresh_baseline: bool,
-    /// Show the engine's output while it runs
+    /// Show what the engine and the checks print while they run
     #[arg(long, short)]
     verbose: bool,
     /// Keep the workspace of a run that does not pass

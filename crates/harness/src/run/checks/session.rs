@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
+use cto_core::bundle::report_md::describe_end;
 use cto_core::checks::lacking::TAIL;
 use cto_core::checks::runner_output::Heard;
 use cto_core::checks::runners::kits::entry::Purpose;
@@ -35,6 +36,7 @@ use super::touched::Rewritten;
 use crate::evidence::EvidenceError;
 use crate::evidence::secrets::Secrets;
 use crate::run::execution::{Execution, Stop};
+use crate::screen::progress::Named;
 use crate::supervise;
 use crate::supervise::launch::Launch;
 use crate::task::cases::FixtureFile;
@@ -156,6 +158,36 @@ impl<'a> Commands<'a> {
             Section::Control => "must-fail control",
             Section::Baseline => "baseline check",
             Section::Loading => "loading control",
+        }
+    }
+
+    /// What of it is shown while it runs. Setup before checks, and copies for the loading control, are
+    /// many: of those nothing stays.
+    fn step<'s>(&self, index: usize, command: &'s str) -> Named<'s> {
+        let name = match self.section {
+            Section::Setup => "setup",
+            Section::Check => "check",
+            Section::Hidden => "hidden",
+            Section::Control => "control",
+            Section::Baseline => "baseline",
+            Section::Loading => "loading",
+        };
+        Named {
+            of: Some((index + 1, self.commands.len())),
+            passing: matches!(self.section, Section::Setup | Section::Loading),
+            ..Named::new(name, command)
+        }
+    }
+
+    /// How a command ended, in a word or two, and whether that is the end it was to have. A baseline may
+    /// be red: that is often the task.
+    fn ended(&self, end: ProcessEnd) -> (String, bool) {
+        let must_fail = matches!(self.section, Section::Control | Section::Loading);
+        match end {
+            ProcessEnd::Exited { code: 0 } => ("green".into(), true),
+            ProcessEnd::Exited { .. } if must_fail => ("red, as it must be".into(), true),
+            ProcessEnd::Exited { .. } => ("red".into(), self.section == Section::Baseline),
+            end => (describe_end(end), false),
         }
     }
 
@@ -317,10 +349,11 @@ impl<'a> Session<'a> {
             let mut heard = (!what.runners.is_empty())
                 .then(|| Witness::new(&what.runners, &scratch, &launch.cwd));
             let mut section = self.begin(what.section, command)?;
+            let mut step = self.execution.stage.begin(what.step(index, command));
             let mut last = Recent::of(TAIL);
             let since = Instant::now();
             let ended = supervise::run(&launch, self.execution.cancel, &mut |stream, bytes| {
-                section.push(bytes);
+                section.push(bytes, &mut |clean| step.hear(clean));
                 ran.recent.push(stream, bytes);
                 last.push(stream, bytes);
                 if let Some(heard) = &mut heard {
@@ -335,6 +368,8 @@ impl<'a> Session<'a> {
             if ended.end == ProcessEnd::Cancelled {
                 return Err(Stop::Cancelled);
             }
+            let (how, as_wanted) = what.ended(ended.end);
+            step.end(&how, as_wanted);
             if let Some(contained) = ended.contained {
                 self.processes
                     .push(contained.report(&format!("{}: {command}", what.label())));
@@ -382,7 +417,7 @@ impl<'a> Session<'a> {
     /// A command that cannot be run is one whose end nobody saw.
     fn not_run(&mut self, what: &Commands<'_>, command: &str, why: &str) -> Result<Check, Stop> {
         let mut section = self.begin(what.section, command)?;
-        section.push(why.as_bytes());
+        section.push(why.as_bytes(), &mut |_| {});
         let check = Check {
             kind: what.kind(),
             command: command.to_owned(),
