@@ -46,11 +46,13 @@ use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
+use crate::run::checks::start::Before;
 use crate::run::execution::{Execution, Stop};
 use crate::run::stage_proof::{Owed, Reached};
 use crate::screen::progress::{Progress, Stage};
 use crate::supervise::cancel::Cancel;
 use crate::task::request::Request;
+use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 
 /// One governed run, from request to sealed bundle. Approvals come from the operator's store.
@@ -234,6 +236,18 @@ fn execute(
     }
     execution.stop_if_cancelled()?;
 
+    let (secrets, nothing) = (bundle.secrets.clone(), Measured::nothing(&workspace));
+    let before = Before {
+        workspace: &workspace,
+        measured: &nothing,
+        secrets: &secrets,
+    };
+    if execution.plan.contract.reasons.green_start {
+        progress.step("start", "the checks before any change");
+    }
+    let start = checks::start::green_start(bundle, execution, before)?;
+    execution.stop_if_cancelled()?;
+
     progress.step("engine", request.manifest.id.as_str());
     let since = Instant::now();
     let end = engine::run(bundle, request, execution, &workspace, progress)?;
@@ -252,7 +266,7 @@ fn execute(
         .words()
         .map_or_else(String::new, |known| format!(", {known}"));
     progress.step("verify", &format!("in a pristine copy{known}"));
-    checks::run(bundle, execution, &workspace, &measured, baseline)?;
+    checks::run(bundle, execution, &workspace, &measured, baseline, start)?;
     execution.stop_if_cancelled()?;
 
     let touched = workspace.unchanged_since(&measured)?;

@@ -9,7 +9,8 @@ use crate::values::event_type::EventType;
 pub fn how_far(facts: &Facts, cut: &[String]) -> String {
     let during = match cut {
         [] => String::new(),
-        cut => format!(" during {}", cut.join(" and ")),
+        [one] => format!(" during {one}"),
+        [first @ .., last] => format!(" during {} and {last}", first.join(", ")),
     };
     format!("cancelled{during}; {}", sealed(facts))
 }

@@ -15,7 +15,7 @@ mod how_far;
 mod source;
 mod verification;
 
-use crate::run::event::DiffChecked;
+use crate::run::event::{Check, DiffChecked};
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
@@ -191,7 +191,16 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
         verification::all_green(done)
             || (contract.verification_commands.is_empty() && contract.no_test_rationale.is_some())
     });
-    (!verified).then_some(EventType::VerificationCompleted.as_str())
+    if !verified {
+        return Some(EventType::VerificationCompleted.as_str());
+    }
+    let started_green = facts.verification.as_ref().is_some_and(|done| {
+        let green = |check: &Check| check.end.succeeded();
+        let ran = !done.baseline_checks.is_empty() && done.baseline_checks.iter().all(green);
+        ran || done.relied.is_some()
+    });
+    (contract.reasons.green_start && !started_green)
+        .then_some("the green baseline that the contract asks for")
 }
 
 #[cfg(test)]

@@ -101,6 +101,9 @@ pub struct Args {
     /// Run the tests of the untouched copy too, although they are known from the last week
     #[arg(long)]
     fresh_baseline: bool,
+    /// What the untouched copy must be before the engine starts: green, or nothing is spent
+    #[arg(long, value_name = "HOW", value_parser = ["green"])]
+    baseline: Option<String>,
     /// Show what the engine and the checks print while they run
     #[arg(long, short)]
     verbose: bool,
@@ -142,6 +145,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         require_control: args.require_control,
         changed_test: args.changed_test,
         see_all: args.see_all,
+        green_start: args.baseline.is_some(),
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep)

@@ -92,7 +92,7 @@ impl Session<'_> {
                 let new = self.aside("control", &executions.0)?;
                 under_way.control = Some(begin(scope, new, &cancels.0, &mut turns, job)?);
             }
-            if self.runner().is_some() && self.known.is_none() {
+            if self.runner().is_some() && self.known.is_none() && self.start.is_none() {
                 let job = |session: &mut Session<'_>| session.baseline();
                 let new = self.aside("baseline", &executions.1)?;
                 under_way.baseline = Some(begin(scope, new, &cancels.1, &mut turns, job)?);
@@ -130,6 +130,7 @@ impl Session<'_> {
             copies: 0,
             times: Vec::new(),
             of_change: Vec::new(),
+            start: None,
         })
     }
 

@@ -70,6 +70,43 @@ impl<'a> TestLog<'a> {
         }
     }
 
+    /// A log that waits for one to be taken over by: what it holds was printed before there was a nonce.
+    pub fn waiting(
+        file: &Path,
+        secrets: &'a Secrets,
+        about: (RunId, Digest),
+        limit: u32,
+        expected: usize,
+    ) -> io::Result<Self> {
+        let mut new = OpenOptions::new();
+        let file = new.read(true).write(true).create_new(true).open(file)?;
+        Ok(Self {
+            waiting: Some(Vec::new()),
+            ..Self::new(file, secrets, String::new(), about, limit, expected)
+        })
+    }
+
+    /// What the sections of one kind hold, in a log that waits.
+    pub fn printed(&self, of: Section) -> io::Result<Vec<Vec<u8>>> {
+        let (mut printed, mut begun) = (Vec::new(), None);
+        for (place, frame) in self.waiting.iter().flatten() {
+            match (frame, begun) {
+                (Frame::Begin(section), _) => begun = (*section == of).then_some(*place),
+                (Frame::End(..), Some(from)) => {
+                    let mut file = &self.file;
+                    let mut bytes = Vec::new();
+                    file.seek(SeekFrom::Start(from))?;
+                    file.take(place - from).read_to_end(&mut bytes)?;
+                    printed.push(bytes);
+                    begun = None;
+                }
+                (Frame::End(..), None) => {}
+            }
+        }
+        (&self.file).seek(SeekFrom::End(0))?;
+        Ok(printed)
+    }
+
     /// A log for commands that run beside these, in a file of its own; [`TestLog::take_over`] puts
     /// it where it belongs.
     pub fn beside(&self, file: &Path) -> io::Result<Self> {

@@ -31,6 +31,7 @@ use super::copies::ReadyCopy;
 use super::kept::Known;
 use super::last_words::Recent;
 use super::log::{self, TestLog};
+use super::start::GreenStart;
 use super::test_names::{self, Runners, Witness};
 use super::touched::Rewritten;
 use crate::evidence::EvidenceError;
@@ -98,6 +99,8 @@ pub(super) struct Session<'a> {
     pub times: Vec<(Step, Duration)>,
     /// When code of the change ran.
     pub of_change: Vec<(Instant, Instant)>,
+    /// The baseline that ran before the engine, until it is asked for.
+    pub start: Option<Box<GreenStart<'a>>>,
 }
 
 /// What became of some commands in one copy.
@@ -230,10 +233,7 @@ impl<'a> Session<'a> {
         done.missing_modules = ran.missing;
         self.times.push((Step::Checks, since.elapsed()));
         if !green(&done.checks) {
-            if done.checks.iter().any(judge::may_lack_a_program) {
-                drop(under_way);
-                done.baseline_checks = self.anyway()?;
-            }
+            self.red(&mut done, ran.tests, under_way)?;
             return Ok((done, None));
         }
         self.rewritten.by_checks = Self::no_longer(&ready.copy, &self.measured.tree);
@@ -256,7 +256,7 @@ impl<'a> Session<'a> {
         let ids = match self.runner() {
             Some(runner) => Some(self.compare(runner, ran.tests, under_way.baseline)?),
             None => {
-                if rewrites {
+                if rewrites || self.start.is_some() {
                     done.baseline_checks = self.anyway()?;
                 }
                 None

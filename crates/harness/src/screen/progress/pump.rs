@@ -10,6 +10,7 @@ use super::stage::{LiveStep, Shown, Stage, State};
 use crate::screen::{ascii, terminal};
 
 const FRAMES: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const PLAIN_FRAMES: [&str; 4] = ["|", "/", "-", "\\"];
 const TICK: Duration = Duration::from_millis(100);
 /// Steps that are drawn at a time.
 const MOST_LIVE: usize = 6;
@@ -42,8 +43,7 @@ impl Pump {
                     return;
                 }
                 let turn = begun.elapsed().as_millis() / TICK.as_millis();
-                let frame = FRAMES.get(usize::try_from(turn).unwrap_or(0) % FRAMES.len());
-                draw_once(&seen, &drawer, frame.copied().unwrap_or("…"));
+                draw_once(&seen, &drawer, mark(usize::try_from(turn).unwrap_or(0)));
             }
         };
         // Without a thread things are shown when a step of the run begins; the run does not mind.
@@ -72,6 +72,25 @@ impl Pump {
             let _ = thread.join();
         }
         self.flush();
+    }
+}
+
+/// A sign that turns.
+fn mark(turn: usize) -> &'static str {
+    let frames = match ascii::is_plain() {
+        true => PLAIN_FRAMES.as_slice(),
+        false => FRAMES.as_slice(),
+    };
+    frames.get(turn % frames.len()).copied().unwrap_or("…")
+}
+
+/// A line as it is spelled here, in so many columns.
+pub(super) fn fitted(line: &str, columns: usize) -> String {
+    let spelled = ascii::spelled(line);
+    match terminal::width(&spelled) <= columns {
+        true => spelled.into_owned(),
+        // The mark of what is missing may be spelled wider than it is.
+        false => ascii::spelled(&terminal::cut(&spelled, columns.saturating_sub(2))).into_owned(),
     }
 }
 
@@ -120,7 +139,12 @@ impl Pen {
             true => self
                 .under_way(&state.live)
                 .into_iter()
-                .map(|step| format!("  {frame} {}", step.line(room.saturating_sub(4))))
+                .map(|step| {
+                    fitted(
+                        &format!("  {frame} {}", step.line(room.saturating_sub(4))),
+                        room,
+                    )
+                })
                 .collect(),
             false => Vec::new(),
         };

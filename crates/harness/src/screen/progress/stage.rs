@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use cto_core::operator::timeline::duration_text;
 use cto_core::values::text::tame;
 
+use super::pump::fitted;
 use crate::screen::terminal;
 
 /// What of it is shown.
@@ -309,7 +310,7 @@ impl Step {
             };
             let time = elapsed(step.since);
             let line = line(&step.name, &step.detail, &time, &words, room());
-            state.show(format!("  • {line}"));
+            state.show(fitted(&format!("  • {line}"), room().saturating_add(4)));
         }
         drop(state);
         shared.wake.notify_all();

@@ -9,6 +9,7 @@ pub mod contract;
 pub mod dumps;
 pub mod help;
 pub mod json;
+pub mod live;
 pub mod old_names;
 pub mod output;
 pub mod tidy;
