@@ -46,6 +46,7 @@ pub fn run(
             let excess = output.len().saturating_sub(RECENT);
             output.drain(..excess);
         })?;
+        redactor.finish(&mut |clean| step.hear(clean));
         execution.clock.ran(ended.duration_ms);
         let (clean, _) = bundle.secrets.redact(&output);
         bundle.write(&format!("backend/{name}.log"), &clean)?;
@@ -57,7 +58,10 @@ pub fn run(
         if ended.end == ProcessEnd::Cancelled {
             return Err(Stop::Cancelled);
         }
-        step.end(&how, ended.end.succeeded());
+        match ended.end.succeeded() {
+            true => step.end("", true),
+            false => step.end(&how, false),
+        }
         if !ended.end.succeeded() {
             let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");
             return Err(Stop::LateGate {

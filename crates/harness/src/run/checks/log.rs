@@ -189,8 +189,14 @@ impl<'a> TestLog<'a> {
         Ok(OpenSection { section, capture })
     }
 
-    pub fn end(&mut self, open: OpenSection<'_>, how: ProcessEnd, duration_ms: u64) {
-        let written = open.capture.finish(&mut |_| {});
+    /// `clean` sees what the redactor held back.
+    pub fn end(
+        &mut self,
+        open: OpenSection<'_>,
+        (how, duration_ms): (ProcessEnd, u64),
+        clean: &mut dyn FnMut(&[u8]),
+    ) {
+        let written = open.capture.finish(clean);
         self.error = self.error.take().or(written.error);
         self.frame(Frame::End(open.section, how, duration_ms));
     }

@@ -363,17 +363,18 @@ impl<'a> Session<'a> {
             if ready.is_result {
                 self.of_change.push((since, Instant::now()));
             }
-            self.log.end(section, ended.end, ended.duration_ms);
+            let end = (ended.end, ended.duration_ms);
+            self.log.end(section, end, &mut |clean| step.hear(clean));
             self.execution.clock.ran(ended.duration_ms);
+            if let Some(contained) = ended.contained {
+                self.processes
+                    .push(contained.report(&format!("{}: {command}", what.label())));
+            }
             if ended.end == ProcessEnd::Cancelled {
                 return Err(Stop::Cancelled);
             }
             let (how, as_wanted) = what.ended(ended.end);
             step.end(&how, as_wanted);
-            if let Some(contained) = ended.contained {
-                self.processes
-                    .push(contained.report(&format!("{}: {command}", what.label())));
-            }
             if !ended.end.succeeded() {
                 self.note_overlay(command, &ran.recent);
                 if what.section == Section::Check {
@@ -425,7 +426,8 @@ impl<'a> Session<'a> {
             duration_ms: 0,
             lacks: Vec::new(),
         };
-        self.log.end(section, check.end, check.duration_ms);
+        self.log
+            .end(section, (check.end, check.duration_ms), &mut |_| {});
         Ok(check)
     }
 

@@ -3,6 +3,7 @@
 //! the run and does not run again.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
 use cto_core::bundle;
 use cto_core::bundle::report_md::describe_end;
@@ -51,10 +52,11 @@ pub fn green_start<'a>(
     if !contract.reasons.green_start {
         return Ok(None);
     }
-    if Baseline::look(execution, before.workspace, before.secrets)
-        .known
-        .is_some()
-    {
+    let since = Instant::now();
+    let known = Baseline::look(execution, before.workspace, before.secrets);
+    if let Some(words) = known.words() {
+        let words = format!("green, {words}");
+        execution.stage.tell("baseline", &words, since.elapsed());
         return Ok(None);
     }
     let about = (
@@ -89,16 +91,22 @@ pub fn green_start<'a>(
         of_change: Vec::new(),
         start: None,
     };
-    let ran = session.baseline()?;
-    let Some(detail) = red(&ran) else {
+    let ran = match session.baseline() {
+        Ok(ran) => ran,
+        Err(stop) => {
+            contained(bundle, &mut session);
+            return Err(stop);
+        }
+    };
+    let commands = &contract.verification_commands;
+    let Some(detail) = red(&ran, commands) else {
         return Ok(Some(GreenStart { session, ran }));
     };
     keep_output(bundle, &session, &ran)?;
+    contained(bundle, &mut session);
     for (step, wall) in session.times {
         execution.clock.took(step, wall);
     }
-    let processes = session.processes.into_iter();
-    processes.for_each(|process| bundle.contained(process));
     Err(Stop::LateGate {
         gate: "baseline",
         code: Code::BaselineRed,
@@ -106,22 +114,27 @@ pub fn green_start<'a>(
     })
 }
 
-/// What is red of it, in words.
-fn red(ran: &BaselineRan) -> Option<String> {
+/// What ran was in jails, and the bundle says so.
+fn contained(bundle: &mut OpenBundle, session: &mut Session<'_>) {
+    let processes = std::mem::take(&mut session.processes).into_iter();
+    processes.for_each(|process| bundle.contained(process));
+}
+
+/// What is red of it, in words: the contract's commands, which may run with a flag more here.
+fn red(ran: &BaselineRan, commands: &[String]) -> Option<String> {
     if let Some(failed) = &ran.failed {
         return Some(failed.clone());
     }
     let mut heard = ran.ran.tests.iter();
-    let told = ran.ran.checks.iter().map(|check| {
+    let told = ran.ran.checks.iter().zip(commands).map(|(check, command)| {
         let named = heard.next().map_or_else(String::new, failing);
-        (check, named)
+        (check, command, named)
     });
     let words: Vec<String> = told
-        .filter(|(check, _)| !check.end.succeeded())
-        .map(|(check, named)| {
+        .filter(|(check, ..)| !check.end.succeeded())
+        .map(|(check, command, named)| {
             format!(
-                "{}: {}{named}{}",
-                check.command,
+                "{command}: {}{named}{}",
                 describe_end(check.end),
                 lacks(check)
             )

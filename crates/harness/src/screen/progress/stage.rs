@@ -334,12 +334,12 @@ fn room() -> usize {
 
 /// A name, what it is about, a time and last words, in so many columns.
 fn line(name: &str, detail: &str, time: &str, said: &str, columns: usize) -> String {
-    const TIME: usize = 8;
+    const TIME: usize = 9;
     let room = columns.saturating_sub(NAME + 1 + 1 + TIME);
     // Last words get a third of a narrow line, and all that is left of a wide one.
     let wanted = match said.is_empty() {
         true => DETAIL,
-        false => DETAIL.min(room * 3 / 5),
+        false => DETAIL.min(room / 5 * 3),
     };
     let cut = terminal::cut(detail, wanted.min(room));
     let blanks = " ".repeat(wanted.min(room).saturating_sub(terminal::width(&cut)));

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::{assert_good, house};
 
 /// Prints what a terminal would obey, slowly enough to be seen, and is green once the answer is right.
-const LOUD: &str = "printf 'one \\033]0;title\\007\\033[31mtwo\\033[2J\\033[m\\n'; sleep 1; printf 'three\\033[5A'; grep -qx right answer.txt";
+const LOUD: &str = "printf 'o''ne \\033]0;ti''tle\\007\\033[31mtwo\\033[2J\\033[m\\n'; sleep 1; printf 'thr''ee\\033[5A'; grep -qx right answer.txt";
 
 fn fix() -> String {
     script(&[write("answer.txt", "right\n")])
@@ -151,10 +151,7 @@ fn a_pipe_gets_the_steps_of_a_log_and_nothing_else() {
 fn who_asks_sees_all_that_engine_and_checks_print() {
     let house = house();
     let repo = Repo::new(&house, "verbose");
-    let steps = script(&[
-        print("thinking about it\n"),
-        write("answer.txt", "right\n"),
-    ]);
+    let steps = script(&[print("thinking about it\n"), write("answer.txt", "right\n")]);
     let more = ["--test", LOUD, "--jobs", "1", "-v"];
     let mut command = house.try_command(&repo, &steps, &more);
     let piped = cto_testkit::Answer::of(&command.output().unwrap());
