@@ -122,16 +122,15 @@ fn an_approval_that_is_needed_is_a_fact_that_must_exist() {
 #[test]
 fn a_green_start_that_is_asked_for_is_a_fact_that_must_exist() {
     let asked = |contract: &mut Contract| contract.reasons.green_start = true;
-    let baseline = |code: u8| {
-        move |facts: &mut Facts| {
+    let started = |code: u8| {
+        codes_with(asked, |facts| {
             let done = facts.verification.as_mut().unwrap();
             done.baseline_checks = vec![check(CheckKind::Visible, COMMAND, exited(code))];
-        }
+        })
     };
     assert_eq!(codes_with(asked, |_| {}), ["missing_required_event"]);
-    assert_eq!(codes_with(asked, baseline(1)), ["missing_required_event"]);
-    assert_eq!(codes_with(asked, baseline(0)), [""; 0]);
-    assert_eq!(codes_with(|_| {}, baseline(1)), [""; 0]);
+    assert_eq!(started(1), ["missing_required_event"]);
+    assert_eq!(started(0), [""; 0]);
 }
 
 fn end_with(end: ProcessEnd) -> impl Fn(&mut Facts) {
