@@ -129,8 +129,7 @@ fn a_green_start_that_is_asked_for_is_a_fact_that_must_exist() {
         })
     };
     assert_eq!(codes_with(asked, |_| {}), ["missing_required_event"]);
-    assert_eq!(started(1), ["missing_required_event"]);
-    assert_eq!(started(0), [""; 0]);
+    assert!(started(0).is_empty() && !started(1).is_empty());
 }
 
 fn end_with(end: ProcessEnd) -> impl Fn(&mut Facts) {
