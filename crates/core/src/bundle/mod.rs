@@ -61,6 +61,11 @@ pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
 /// The one request before the engine was started.
 pub const MODEL_PROBE: &str = "backend/model-probe.json";
 
+/// What a command printed that was red before the engine was to start, by its number from 1.
+pub fn red_start_log(number: usize) -> String {
+    format!("backend/baseline-{number}.log")
+}
+
 pub const MODEL_NOTE: &str = "backend/provider-model-not-admitted.txt";
 pub const LOCAL_CONFIG_NOTE: &str = "backend/provider-local-config-unavailable.txt";
 pub const AUTH_NOTE: &str = "backend/provider-auth-unavailable.txt";

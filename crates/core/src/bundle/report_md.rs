@@ -11,6 +11,7 @@ use crate::bundle::report::Report;
 use crate::run::belief::{Substance, words};
 use crate::run::checked::TestsCompared;
 use crate::run::event::{CheckKind, ProcessEnd};
+use crate::task::contract::Label;
 use crate::values::blocker::Blocker;
 use crate::values::text::{tame, tame_lines};
 use crate::values::verdict::Status;
@@ -278,22 +279,23 @@ fn why(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Resul
         return Ok(());
     }
     for blocker in &report.blockers {
-        out.push_str(&blocker_lines(renderer, blocker));
+        out.push_str(&blocker_lines(renderer, report.label, blocker));
     }
     writeln!(out)
 }
 
 /// One reason, and what to do about it.
-pub(crate) fn blocker_lines(renderer: Renderer, blocker: &Blocker) -> String {
+pub(crate) fn blocker_lines(renderer: Renderer, label: Label, blocker: &Blocker) -> String {
     let detail = blocker.detail.as_ref();
     let detail = detail.map_or_else(String::new, |detail| format!(" ({})", code(detail)));
     format!(
         "- `{}`: {}{detail}\n  Hint: {}.\n",
         blocker.code.as_str(),
         blocker.message,
-        match renderer.is_since(Renderer::Six) {
-            true => blocker.code.info().hint,
-            false => blocker.code.former_hint(),
+        match label {
+            Label::Try if renderer.is_since(Renderer::Seven) => blocker.code.hint_for_a_try(),
+            _ if renderer.is_since(Renderer::Six) => blocker.code.info().hint,
+            _ => blocker.code.former_hint(),
         }
     )
 }

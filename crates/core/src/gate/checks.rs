@@ -164,6 +164,17 @@ pub fn setup(input: &GateInput<'_>) -> Outcome {
     })
 }
 
+/// Asks only whether a green start is wanted. Whether it is green shows once there is a copy to run the
+/// checks in; a red one closes this gate then.
+pub fn baseline(input: &GateInput<'_>) -> Outcome {
+    with_contract(input, |contract| match contract.reasons.green_start {
+        false => Outcome::NotApplicable("the contract asks for no green start"),
+        true => {
+            Outcome::Noted("the checks run on the untouched copy before the engine starts".into())
+        }
+    })
+}
+
 fn prepares(contract: &Contract) -> bool {
     !contract.setup.is_empty() || !contract.inputs.is_empty()
 }

@@ -284,6 +284,11 @@ fn truth_table() {
             &[],
         ),
         (
+            "a green start is tried when there is a copy",
+            World::contract(|c| c.reasons.green_start = true),
+            &[],
+        ),
+        (
             "setup needs a program",
             World::contract(|c| c.setup = vec!["npm ci".into()]),
             &["toolchain_unavailable"],

@@ -319,6 +319,13 @@ pub const GATES: &[Gate] = &[
         check: checks::setup,
     },
     Gate {
+        id: "baseline",
+        phase: Phase::Records,
+        question: "Are the checks green before the engine starts, where that is asked for?",
+        reads: &["--baseline"],
+        check: checks::baseline,
+    },
+    Gate {
         id: "provider",
         phase: Phase::Host,
         question: "Is everything this lane is run with on this host?",

@@ -148,12 +148,16 @@ impl Plan {
             true => String::new(),
             false => format!("; tools are told {}", told.join(" ")),
         };
+        let start = match self.contract.reasons.green_start {
+            true => "; the checks must be green before the engine starts",
+            false => "",
+        };
         let traced = match self.contract.trace {
             true => "; tracing: allowed in visible checks, refused elsewhere",
             false => "",
         };
         format!(
-            "{} works on a {}{made}{stands}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{traced}{told}",
+            "{} works on a {}{made}{stands}{with}; {} verification command(s), {} hidden; must-fail control: {control}; containment: {}{fallback}{start}{traced}{told}",
             self.contract.lane.engine,
             workspace(self.contract.mutation_mode),
             self.contract.verification_commands.len(),

@@ -102,6 +102,9 @@ pub struct VerificationCompleted {
     /// was red.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestsCompared>,
+    /// Red commands and the same on the baseline, by the tests that failed; since rules 7.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_tests: Vec<FailedTests>,
     /// What there is to be said about the environments the commands ran with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment_notes: Vec<String>,
@@ -119,6 +122,37 @@ pub struct VerificationCompleted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loading: Option<LoadingRun>,
     pub blockers: Vec<Code>,
+}
+
+/// How many tests of a red command failed, and how many failed without the change. It decides nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FailedTests {
+    pub command: String,
+    pub now: u64,
+    pub before: u64,
+    /// By the same names.
+    pub both: u64,
+}
+
+impl FailedTests {
+    /// Where the command was red before the change as well: by which tests.
+    pub fn words(&self) -> String {
+        let tests = |count: u64| match count {
+            1 => "1 test".to_owned(),
+            count => format!("{count} tests"),
+        };
+        match (self.both, self.now, self.before) {
+            (_, 0, _) | (_, _, 0) => String::new(),
+            (0, _, _) => ": by other tests".to_owned(),
+            (both, now, before) if both == now && both == before => {
+                format!(": the same {}", tests(both))
+            }
+            (both, now, _) if both == now => {
+                format!(": the same {}, and others that pass now", tests(both))
+            }
+            (both, now, _) => format!(": {both} of these {}", tests(now)),
+        }
+    }
 }
 
 impl VerificationCompleted {
@@ -139,6 +173,7 @@ impl VerificationCompleted {
             baseline_checks: Vec::new(),
             relied: None,
             tests: None,
+            failed_tests: Vec::new(),
             environment_notes: Vec::new(),
             not_counted: Vec::new(),
             recognised_otherwise: Vec::new(),

@@ -19,6 +19,9 @@ pub struct Reasons {
     /// Less than proven is not enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub require_control: bool,
+    /// The checks must be green before the engine starts: `--baseline green`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub green_start: bool,
     /// Tests of the baseline that need not run again: `--changed-test`, or the case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests_may_change: Vec<TestChange>,

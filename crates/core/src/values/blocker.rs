@@ -137,6 +137,9 @@ blockers! {
     ToolchainUnavailable "toolchain_unavailable" BackendGateBlocked Blocked
         "a program the contract needs was not found"
         "install it or put it on PATH; `cto doctor` shows what a jail can see";
+    BaselineRed "baseline_red" BackendGateBlocked Blocked
+        "the checks are red before any change, and a green start was asked for"
+        "nothing was spent: `cto log --baseline` shows what was printed; mend the tests first, or try without --baseline green";
     ContainmentUnavailable "containment_unavailable" BackendGateBlocked Blocked
         "the containment this run needs cannot be proven on this host"
         "`cto doctor` says which layer is missing and how to fix it";
@@ -276,6 +279,31 @@ impl Blocker {
 }
 
 impl Code {
+    /// The hint for somebody's own words on their own repository: a try has no case file, and its logs are
+    /// a command away.
+    pub fn hint_for_a_try(self) -> &'static str {
+        match self {
+            Self::NoDiff => "`cto log --engine` shows what the engine believed it did",
+            Self::DisallowedFileChange => {
+                "if the path belongs to the task, allow it with --allow PATH and try again"
+            }
+            Self::VerificationFailed => {
+                "`cto log` shows all it printed; the exit code decides, not the output"
+            }
+            Self::MissingTestCommand => "name a command that must be green with --test",
+            Self::ReviewerRejected => "`cto log --engine` shows the reviewer's findings",
+            Self::Timeout => {
+                "--timeout gives the engine more time, --test-timeout the tests; `cto log` shows the last that was printed"
+            }
+            Self::ContractInvalid => "what was typed makes no contract; the detail says why",
+            Self::Interrupted => "try again; the evidence up to the interruption is in the bundle",
+            Self::AgentProtocolFailed => "`cto log --engine` shows what it said instead",
+            Self::EngineFailed => "`cto log --engine` shows what it said",
+            Self::BudgetExceeded => "raise the budget the lane was given",
+            _ => self.info().hint,
+        }
+    }
+
     /// The hint as pages of renderers 1 to 5 have it.
     pub fn former_hint(self) -> &'static str {
         match self {

@@ -84,6 +84,8 @@ fn wrong_use(rules: Rules, by: &ReliedBy, done: &VerificationCompleted) -> Optio
         return Some("relies on an earlier baseline and ran without a jail");
     }
     match &done.tests {
+        // Of a red command it says whether it was red before.
+        None if rules >= Rules::Seven && is_red(done) && done.baseline_checks.is_empty() => None,
         None => Some("relies on an earlier baseline and compared nothing with it"),
         Some(tests) if tests.missing_count > 0 => {
             Some("tests are missing, and no baseline of this run confirmed it")
@@ -93,6 +95,10 @@ fn wrong_use(rules: Rules, by: &ReliedBy, done: &VerificationCompleted) -> Optio
         }
         Some(_) => None,
     }
+}
+
+fn is_red(done: &VerificationCompleted) -> bool {
+    done.checks.iter().any(|check| !check.end.succeeded())
 }
 
 #[cfg(test)]
@@ -121,6 +127,32 @@ mod tests {
             }),
             ..VerificationCompleted::nothing(digest)
         }
+    }
+
+    #[test]
+    fn since_rules_7_a_red_check_needs_no_comparison_and_a_green_one_does() {
+        use crate::run::event::{Check, CheckKind, ProcessEnd};
+        let (label, containment) = (Some(Label::Try), Containment::Strict);
+        let check = |code: u8| Check {
+            kind: CheckKind::Visible,
+            command: "t".into(),
+            end: ProcessEnd::Exited { code },
+            duration_ms: 1,
+            lacks: Vec::new(),
+        };
+        let asked = |rules: Rules, code: u8, again: bool| {
+            let done = VerificationCompleted {
+                checks: vec![check(code)],
+                baseline_checks: again.then(|| check(0)).into_iter().collect(),
+                tests: None,
+                ..compared()
+            };
+            wrong_use(rules, &ReliedBy { label, containment }, &done).is_none()
+        };
+        assert!(asked(Rules::Seven, 1, false));
+        assert!(!asked(Rules::Seven, 0, false));
+        assert!(!asked(Rules::Seven, 1, true), "it ran one");
+        assert!(!asked(Rules::Six, 1, false));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::host::programs::Program;
 use crate::host::{self, Env, Home};
 use crate::plan::provider::Provider;
 use crate::run::checks::known::BaselineMemory;
+use crate::screen::progress::Stage;
 use crate::supervise::SuperviseError;
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::{CopyToMount, RunPlace};
@@ -54,6 +55,8 @@ pub struct Execution<'a> {
     pub clock: &'a Clock,
     /// What it does with baselines of earlier runs.
     pub baseline: BaselineMemory,
+    /// Where its steps are told.
+    pub stage: &'a Stage,
 }
 
 impl Execution<'_> {

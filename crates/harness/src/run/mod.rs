@@ -48,11 +48,13 @@ use crate::host::{Env, Home, OwnProgram, programs};
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
+use crate::run::checks::start::Before;
 use crate::run::execution::{Execution, Stop};
 use crate::run::stage_proof::{Owed, Reached};
-use crate::screen::progress::Progress;
+use crate::screen::progress::{Progress, Stage};
 use crate::supervise::cancel::Cancel;
 use crate::task::request::Request;
+use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
 
 /// One governed run, from request to sealed bundle. Approvals come from the operator's store.
@@ -100,6 +102,7 @@ pub fn run_asking(
     clock.step(Step::Plan, planning);
 
     // Workspace, setup, engine, measure, checks.
+    let stage = progress.stage();
     let asked = Asked {
         request,
         planned: &planned,
@@ -109,12 +112,13 @@ pub fn run_asking(
         cancel,
         own: own.sha256,
         clock: &clock,
+        stage: &stage,
     };
     let outcome = perform(&mut bundle, &asked, &work, progress).and_then(|(reached, findings)| {
         owed.write(&mut bundle, &planned, reached)?;
         Ok(findings)
     });
-    let mut findings = record::findings(&mut bundle, outcome);
+    let mut findings = record::findings(&mut bundle, outcome, &stage);
     // First, so that whoever filled the disk leaves room for the look at the source.
     if !request.keep {
         afterwards::remove_workspace(&mut bundle, &work);
@@ -141,6 +145,7 @@ struct Asked<'a> {
     cancel: &'a Cancel,
     own: Digest,
     clock: &'a Clock,
+    stage: &'a Stage,
 }
 
 /// Records the question and, where no gate and nobody says no, does the work.
@@ -193,6 +198,7 @@ impl<'a> Asked<'a> {
             untouched: self.request.untouched,
             own: self.own,
             clock: self.clock,
+            stage: self.stage,
             baseline: match (self.request.label, self.request.fresh_baseline) {
                 (Label::Try, false) => BaselineMemory::Use,
                 (Label::Try, true) => BaselineMemory::Renew,
@@ -236,17 +242,30 @@ fn execute(
     }
     execution.stop_if_cancelled()?;
 
-    let (end, given) = match &request.again {
+    let (secrets, nothing) = (bundle.secrets.clone(), Measured::nothing(&workspace));
+    let before = Before {
+        workspace: &workspace,
+        measured: &nothing,
+        secrets: &secrets,
+    };
+    let (start, end, given) = match &request.again {
+        // Its start was green when its engine began.
         Some(first) => (
+            None,
             None,
             Some(again::put_in(bundle, &workspace, first, progress)?),
         ),
         None => {
+            if execution.plan.contract.reasons.green_start {
+                progress.step("start", "the checks before any change");
+            }
+            let start = checks::start::green_start(bundle, execution, before)?;
+            execution.stop_if_cancelled()?;
             progress.step("engine", request.manifest.id.as_str());
             let since = Instant::now();
             let end = engine::run(bundle, request, execution, &workspace, progress)?;
             execution.clock.step(Step::Engine, since);
-            (Some(end), None)
+            (start, Some(end), None)
         }
     };
 
@@ -263,7 +282,7 @@ fn execute(
         .words()
         .map_or_else(String::new, |known| format!(", {known}"));
     progress.step("verify", &format!("in a pristine copy{known}"));
-    checks::run(bundle, execution, &workspace, &measured, baseline)?;
+    checks::run(bundle, execution, &workspace, &measured, baseline, start)?;
     execution.stop_if_cancelled()?;
 
     let touched = workspace.unchanged_since(&measured)?;

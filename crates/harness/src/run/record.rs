@@ -12,6 +12,7 @@ use cto_core::gate::{GateReport, GateResult, GateVerdict};
 use cto_core::run::event::{
     ContractCreated, Event, GateBlocked, GitUse, Kind, PlanUpdated, RunStarted,
 };
+use cto_core::run::judge::how_far;
 use cto_core::run::rules::Rules;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::again::ChecksDiffer;
@@ -26,6 +27,7 @@ use crate::plan::Planned;
 use crate::run::afterwards::copied_repo;
 use crate::run::checks;
 use crate::run::execution::Stop;
+use crate::screen::progress::Stage;
 use crate::task::request::Request;
 
 /// The engine as the report names it. A version nobody has tried is said, not refused.
@@ -244,12 +246,19 @@ fn gate_log(gates: &GateReport) -> String {
 }
 
 /// What a stop means for the verdict. No road leads around the seal.
-pub fn findings(bundle: &mut OpenBundle, outcome: Result<Vec<Finding>, Stop>) -> Vec<Finding> {
+pub fn findings(
+    bundle: &mut OpenBundle,
+    outcome: Result<Vec<Finding>, Stop>,
+    stage: &Stage,
+) -> Vec<Finding> {
     let stop = match outcome {
         Ok(findings) => return findings,
         Err(stop) => stop,
     };
-    let text = chain(&stop);
+    let text = match &stop {
+        Stop::Cancelled => how_far(&bundle.folded().facts, &stage.cut_short()),
+        other => chain(other),
+    };
     let _ = bundle.trace(
         "run.stop",
         TraceOutcome::Failed,

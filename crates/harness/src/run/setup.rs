@@ -4,11 +4,13 @@
 use std::time::Instant;
 
 use cto_core::bundle::report_md::describe_end;
+use cto_core::run::event::ProcessEnd;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 
 use crate::evidence::OpenBundle;
 use crate::run::execution::{Execution, Stop};
+use crate::screen::progress::Named;
 use crate::supervise;
 use crate::supervise::launch::Launch;
 use crate::workspace::of_run::Workspace;
@@ -33,11 +35,18 @@ pub fn run(
             &execution.new_scratch()?,
         )?;
         let launch = Launch::command(&place, command).map_err(Stop::Workspace)?;
+        let mut step = execution.stage.begin(Named {
+            of: Some((index + 1, execution.plan.contract.setup.len())),
+            ..Named::new("setup", command)
+        });
+        let mut redactor = bundle.secrets.redactor();
         let ended = supervise::run(&launch, execution.cancel, &mut |_, bytes| {
+            redactor.push(bytes, &mut |clean| step.hear(clean));
             output.extend_from_slice(bytes);
             let excess = output.len().saturating_sub(RECENT);
             output.drain(..excess);
         })?;
+        redactor.finish(&mut |clean| step.hear(clean));
         execution.clock.ran(ended.duration_ms);
         let (clean, _) = bundle.secrets.redact(&output);
         bundle.write(&format!("backend/{name}.log"), &clean)?;
@@ -46,6 +55,13 @@ pub fn run(
         }
         let how = describe_end(ended.end);
         bundle.trace("setup.run", TraceOutcome::Ok, since, Some(how.clone()))?;
+        if ended.end == ProcessEnd::Cancelled {
+            return Err(Stop::Cancelled);
+        }
+        match ended.end.succeeded() {
+            true => step.end("", true),
+            false => step.end(&how, false),
+        }
         if !ended.end.succeeded() {
             let detail = format!("setup failed ({how}): {command}; see backend/{name}.log");
             return Err(Stop::LateGate {

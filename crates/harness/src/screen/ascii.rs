@@ -17,6 +17,11 @@ pub fn settle(env: &Env) {
     PLAIN.store(plain, Ordering::Relaxed);
 }
 
+/// Are there only plain letters?
+pub fn is_plain() -> bool {
+    PLAIN.load(Ordering::Relaxed)
+}
+
 /// The text as this terminal can show it.
 pub fn spelled(text: &str) -> Cow<'_, str> {
     match PLAIN.load(Ordering::Relaxed) && !text.is_ascii() {
@@ -35,7 +40,7 @@ fn spell(c: char) -> Cow<'static, str> {
         '·' | '•' => "*",
         '✓' => "ok",
         '✗' => "no",
-        '⠋'..='⠿' => "*",
+        '⠁'..='⣿' => "*",
         c if c.is_ascii() => return Cow::Owned(c.to_string()),
         _ => "?",
     })

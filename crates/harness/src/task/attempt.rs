@@ -62,6 +62,8 @@ pub struct Attempt {
     pub changed_test: Vec<String>,
     /// Every changed file is tried alone.
     pub see_all: bool,
+    /// Its tests must be green before the engine starts.
+    pub green_start: bool,
 }
 
 /// What a jail makes itself of what the operator has.
@@ -162,6 +164,7 @@ impl Attempt {
             accept_unproven: self.accept_unproven.clone(),
             unchecked: self.unchecked.clone(),
             require_control: self.require_control,
+            green_start: self.green_start,
         })
     }
 

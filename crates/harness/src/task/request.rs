@@ -246,6 +246,12 @@ impl Request {
         Self { origin, ..self }
     }
 
+    /// The checks must be green before the engine starts.
+    pub fn green_start(mut self, wanted: bool) -> Self {
+        self.reasons.green_start = wanted;
+        self
+    }
+
     /// Copies a repository instead of the case's own files.
     pub fn copying(self, source: Option<SourceRequest>) -> Self {
         Self { source, ..self }

@@ -13,6 +13,8 @@ pub enum Takes {
     Path,
     Runner,
     Seconds,
+    /// What the untouched copy must be before an engine starts.
+    Start,
 }
 
 /// A flag that is remembered.
@@ -96,7 +98,18 @@ pub const FIELDS: &[Field] = &[
         adds: false,
         gives_way_to: &["test"],
     },
+    Field {
+        key: "baseline",
+        flag: "--baseline",
+        takes: Takes::Start,
+        many: false,
+        adds: false,
+        gives_way_to: &[],
+    },
 ];
+
+/// What `--baseline` takes: it must be green, or may be anything.
+pub const STARTS: [&str; 2] = ["green", "any"];
 
 /// Flags that open, loosen or excuse something, or that say something about one run alone. A test holds both
 /// lists apart.
@@ -160,6 +173,8 @@ impl Field {
             }
             Takes::Runner if Runner::parse(value).is_some() => None,
             Takes::Runner => no("there is no such runner"),
+            Takes::Start if STARTS.contains(&value) => None,
+            Takes::Start => no("it is neither green nor any"),
             Takes::Seconds => {
                 let seconds = value.parse::<u32>().ok();
                 match seconds.filter(|seconds| (1..=604_800).contains(seconds)) {
@@ -198,6 +213,8 @@ mod tests {
             ("input", "build"),
             ("runner", "jest"),
             ("test_timeout", "600"),
+            ("baseline", "green"),
+            ("baseline", "any"),
         ] {
             assert!(!refuses(key, &[good]), "{key} {good}");
         }
@@ -213,6 +230,7 @@ mod tests {
             ("runner", "make"),
             ("test_timeout", "0"),
             ("test_timeout", "many"),
+            ("baseline", "red"),
         ] {
             assert!(refuses(key, &[bad]), "{key} {bad:?}");
         }

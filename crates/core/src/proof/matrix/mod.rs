@@ -95,6 +95,9 @@ pub struct Row {
     #[serde(default)]
     pub touches: Vec<String>,
     pub approval: Option<Scripted>,
+    /// The checks must be green before the engine starts.
+    #[serde(default)]
+    pub green_start: bool,
     /// The headline; none where the run must pass.
     pub blocker: Option<Code>,
     #[serde(default)]

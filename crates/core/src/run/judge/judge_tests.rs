@@ -119,6 +119,19 @@ fn an_approval_that_is_needed_is_a_fact_that_must_exist() {
     );
 }
 
+#[test]
+fn a_green_start_that_is_asked_for_is_a_fact_that_must_exist() {
+    let asked = |contract: &mut Contract| contract.reasons.green_start = true;
+    let started = |code: u8| {
+        codes_with(asked, |facts| {
+            let done = facts.verification.as_mut().unwrap();
+            done.baseline_checks = vec![check(CheckKind::Visible, COMMAND, exited(code))];
+        })
+    };
+    assert_eq!(codes_with(asked, |_| {}), ["missing_required_event"]);
+    assert!(started(0).is_empty() && !started(1).is_empty());
+}
+
 fn end_with(end: ProcessEnd) -> impl Fn(&mut Facts) {
     move |facts| facts.engine_ended.as_mut().unwrap().end = end
 }

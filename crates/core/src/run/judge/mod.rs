@@ -6,15 +6,16 @@
 //!
 //! - this file: the rules, what happened before execution, what changed, which facts a pass needs
 //! - `engine.rs` how the engine ended; `verification.rs` what its checks mean; `source.rs` when a changed
-//!   source fails a run
+//!   source fails a run; `how_far.rs` what a run came to that somebody stopped
 //!
 //! Imports: values, task and the rest of run. Imported by verify and by the harness.
 
 mod engine;
+mod how_far;
 mod source;
 mod verification;
 
-use crate::run::event::DiffChecked;
+use crate::run::event::{Check, DiffChecked};
 use crate::run::facts::{ApprovalFact, Facts};
 use crate::run::rules::Rules;
 use crate::task::contract::Contract;
@@ -24,6 +25,7 @@ use crate::values::paths::{PathStanding, TreePath, path_standing};
 use crate::values::verdict::Status;
 
 pub use engine::engine_ended_well;
+pub use how_far::how_far;
 pub use source::judges_source;
 pub use verification::{
     lacks_a_program, may_lack_a_program, untrusted, verification_blockers, verification_codes,
@@ -191,7 +193,16 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
         verification::all_green(done)
             || (contract.verification_commands.is_empty() && contract.no_test_rationale.is_some())
     });
-    (!verified).then_some(EventType::VerificationCompleted.as_str())
+    if !verified {
+        return Some(EventType::VerificationCompleted.as_str());
+    }
+    let started_green = facts.verification.as_ref().is_some_and(|done| {
+        let green = |check: &Check| check.end.succeeded();
+        let ran = !done.baseline_checks.is_empty() && done.baseline_checks.iter().all(green);
+        ran || done.relied.is_some()
+    });
+    (contract.reasons.green_start && !started_green)
+        .then_some("the green baseline that the contract asks for")
 }
 
 #[cfg(test)]

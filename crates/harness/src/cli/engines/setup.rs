@@ -327,7 +327,7 @@ fn prove(
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
     let root = make_root(&context.env)?;
-    let mut progress = progress::for_stderr(context.output.json);
+    let mut progress = progress::for_stderr(context.output.json, false, &context.env);
     let mut one = |name: &str| {
         let fixtures = root.join(name);
         host::make_private_dir(&fixtures).map_err(|e| {

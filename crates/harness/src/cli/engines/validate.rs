@@ -88,7 +88,7 @@ fn validated(
         },
     };
     let case = cases::find(&args.case, args.cases.as_deref())?;
-    let mut progress = progress::for_stderr(context.output.json);
+    let mut progress = progress::for_stderr(context.output.json, false, &context.env);
     let fixtures = root.join("rows");
     crate::host::make_private_dir(&fixtures).map_err(|error| {
         Failure::internal(

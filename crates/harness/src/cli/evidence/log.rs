@@ -7,7 +7,7 @@ use cto_core::bundle;
 use cto_core::bundle::report::Report;
 use cto_core::bundle::report_md::describe_end;
 use cto_core::checks::test_log::Section;
-use cto_core::run::checked::{Check, CheckKind, ControlRun, VerificationCompleted};
+use cto_core::run::checked::{Check, CheckKind, ControlRun, FailedTests, VerificationCompleted};
 use cto_core::run::event::Event;
 use cto_core::values::text::tame_lines;
 use serde_json::json;
@@ -69,8 +69,11 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let verified = verification(&dir, &report)?;
     let parts = match verified {
         Some(done) if !args.engine => vec![of_checks(&dir, &report, args, &done, lines)?],
-        _ if args.check.is_some() || args.control || args.loading || args.baseline => {
+        _ if args.check.is_some() || args.control || args.loading => {
             return Err(nothing("no check ran"));
+        }
+        _ if args.baseline || (!args.engine && red_start_log(&report).is_some()) => {
+            vec![of_red_start(&dir, &report, lines)?]
         }
         _ => of_engine(&dir, &report, lines)?,
     };
@@ -195,6 +198,50 @@ fn section(
     log_tail::of_section(file, nonce, is_it, lines)
 }
 
+/// The log of the first command that was red before the engine was to start, and the command's number.
+fn red_start_log(report: &Report) -> Option<(usize, String)> {
+    let mut numbers = 1..=report.artifact_digests.len();
+    numbers.find_map(|number| {
+        let name = bundle::red_start_log(number);
+        let there = report.artifact_digests.contains_key(&name);
+        there.then_some((number, name))
+    })
+}
+
+fn of_red_start(dir: &Path, report: &Report, lines: usize) -> Result<Part, Failure> {
+    let (number, name) =
+        red_start_log(report).ok_or_else(|| nothing("the checks did not run on the baseline"))?;
+    let mut file = opened(dir, report, &name)?;
+    let tail =
+        log_tail::of_file(&mut file, lines).map_err(|error| unreadable(dir, &name, &error))?;
+    Ok(Part {
+        name: format!("baseline, check {number}"),
+        about: Some("red before the engine was to start".to_owned()),
+        tail,
+    })
+}
+
+/// The last lines of what was red before the engine was to start.
+pub fn red_start(dir: &Path, report: &Report, lines: usize) -> Vec<String> {
+    let found = || -> Option<Tail> {
+        let (_, name) = red_start_log(report)?;
+        let size = dir.join(&name).metadata().ok()?.len();
+        let mut file = opened(dir, report, &name)
+            .ok()
+            .filter(|_| size <= COMPARED)?;
+        log_tail::of_file(&mut file, lines).ok()
+    };
+    words_of(&found().unwrap_or_default())
+}
+
+/// Lines that say something, safe to show.
+fn words_of(tail: &Tail) -> Vec<String> {
+    let words = tail.lines.iter().map(|line| String::from_utf8_lossy(line));
+    // The command itself stands above.
+    let words = words.filter(|line| !line.starts_with("$ ") && !line.trim().is_empty());
+    words.map(|line| tame(&line)).collect()
+}
+
 fn of_engine(dir: &Path, report: &Report, lines: usize) -> Result<Vec<Part>, Failure> {
     let mut parts = Vec::new();
     for name in ["backend/stdout.log", "backend/stderr.log"] {
@@ -288,15 +335,11 @@ pub fn last_words(dir: &Path, report: &Report, lines: usize) -> Vec<String> {
             .filter(|_| size <= COMPARED)?;
         section(&mut file, &done, &of_check(&done, red?)?, lines).ok()?
     };
-    let tail = found().unwrap_or_default();
-    let words = tail.lines.iter().map(|line| String::from_utf8_lossy(line));
-    // The command itself stands above.
-    let words = words.filter(|line| !line.starts_with("$ ") && !line.trim().is_empty());
-    words.map(|line| tame(&line)).collect()
+    words_of(&found().unwrap_or_default())
 }
 
 /// What the same command did before the change, where the bundle knows.
-pub fn before_the_change(dir: &Path, report: &Report, command: &str) -> Option<&'static str> {
+pub fn before_the_change(dir: &Path, report: &Report, command: &str) -> Option<String> {
     let done = verification(dir, report).ok()??;
     let same = done
         .checks
@@ -307,9 +350,11 @@ pub fn before_the_change(dir: &Path, report: &Report, command: &str) -> Option<&
         // Only a green baseline is kept for later runs.
         None => done.relied.is_some().then_some(true)?,
     };
+    let failed = done.failed_tests.iter().find(|of| of.command == command);
+    let which = failed.map_or_else(String::new, FailedTests::words);
     Some(match (was_green, done.checks[same].end.succeeded()) {
-        (true, _) => "green before the change",
-        (false, true) => "red before the change",
-        (false, false) => "red before the change too",
+        (true, _) => "green before the change".to_owned(),
+        (false, true) => "red before the change".to_owned(),
+        (false, false) => format!("red before the change too{which}"),
     })
 }

@@ -10,6 +10,7 @@ use cto_core::operator::timeline;
 use cto_core::run::belief::{Belief, Substance};
 use cto_core::run::checked::TestsCompared;
 use cto_core::run::event::CheckKind;
+use cto_core::task::contract::Label;
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::with_your;
@@ -201,7 +202,11 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     row("bundle", &host_path(dir));
     if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
         out("");
-        context.output.hanging("hint: ", blocker.code.info().hint);
+        let hint = match report.label {
+            Label::Case => blocker.code.info().hint,
+            Label::Try => blocker.code.hint_for_a_try(),
+        };
+        context.output.hanging("hint: ", hint);
     }
 }
 
@@ -413,6 +418,13 @@ fn listed(paths: &[TreePath]) -> String {
 /// Lines of a red check that stand in the verdict.
 const LAST_WORDS: usize = 8;
 
+/// The last words of what was red.
+fn said(lines: &[String], row: &dyn Fn(&str, &str)) {
+    for (at, words) in lines.iter().enumerate() {
+        row(if at == 0 { "said" } else { "" }, words);
+    }
+}
+
 fn tests(report: &Report, dir: &Path, row: &dyn Fn(&str, &str)) {
     if report.verification.is_empty() {
         let reason = report
@@ -420,6 +432,7 @@ fn tests(report: &Report, dir: &Path, row: &dyn Fn(&str, &str)) {
             .get("tests_passed")
             .map_or("not run", String::as_str);
         row("checks", &format!("not run: {}", tame(reason)));
+        said(&log::red_start(dir, report, LAST_WORDS), row);
         return;
     }
     let red = report.verification.iter().position(|line| !line.passed);
@@ -445,11 +458,9 @@ fn tests(report: &Report, dir: &Path, row: &dyn Fn(&str, &str)) {
         }
         if red == Some(number) {
             if let Some(before) = log::before_the_change(dir, report, &line.command) {
-                row("", before);
+                row("", &before);
             }
-            for (at, words) in log::last_words(dir, report, LAST_WORDS).iter().enumerate() {
-                row(if at == 0 { "said" } else { "" }, words);
-            }
+            said(&log::last_words(dir, report, LAST_WORDS), row);
         }
     }
     unseen(report, row);

@@ -28,7 +28,7 @@ use crate::host::failure::Failure;
 use crate::host::{Home, workers};
 use crate::run;
 use crate::screen::output::{dim, tame};
-use crate::screen::progress::{self, Progress};
+use crate::screen::progress::{self, Progress, Stage};
 use crate::supervise::cancel::Cancel;
 use crate::task::attempt::Attempt;
 use crate::task::lane::LaneOptions;
@@ -116,7 +116,11 @@ pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
         runs: place.path().join("harness-runs"),
     };
     let since = Instant::now();
-    let mut progress = Unnamed(progress::for_stderr(context.output.json));
+    let mut progress = Unnamed(progress::for_stderr(
+        context.output.json,
+        false,
+        &context.env,
+    ));
     let sealed = run::run(&home, &context.env, &request, &cancel, &mut progress)?;
     let said = log::last_words(&sealed.dir, &sealed.report, LAST_WORDS);
     let found = Found {
@@ -140,6 +144,10 @@ impl Progress for Unnamed {
 
     fn step(&mut self, name: &str, detail: &str) {
         self.0.step(name, detail);
+    }
+
+    fn stage(&self) -> Stage {
+        self.0.stage()
     }
 
     fn done(&mut self) {

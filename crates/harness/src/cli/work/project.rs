@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
+use cto_core::operator::project::fields::STARTS;
 use cto_core::operator::project::memory::{Kept, Values};
 use cto_core::operator::project::propose::Proposal;
 use cto_core::task::contract::Runner;
@@ -74,6 +75,9 @@ pub struct FlagArgs {
     /// Seconds each test command may run
     #[arg(long, value_name = "SECONDS", value_parser = RangedU64ValueParser::<u32>::new().range(1..=604_800))]
     test_timeout: Option<u32>,
+    /// What the untouched copy must be before the engine starts: green or any
+    #[arg(long, value_name = "HOW", value_parser = STARTS)]
+    baseline: Option<String>,
 }
 
 impl FlagArgs {
@@ -87,6 +91,7 @@ impl FlagArgs {
             ("setup", self.setup),
             ("runner", try_run::words(self.runner)),
             ("test_timeout", try_run::words(self.test_timeout)),
+            ("baseline", try_run::words(self.baseline)),
         ]))
     }
 }

@@ -1,6 +1,7 @@
 //! `cto run`: one governed run; several of them are in `run_all.rs`.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
@@ -24,7 +25,7 @@ use crate::host::failure::Failure;
 use crate::run;
 use crate::run::recover;
 use crate::screen::output::dim;
-use crate::screen::progress::{self, Progress};
+use crate::screen::progress::{self, Progress, bell};
 use crate::supervise::cancel::Cancel;
 use crate::task::cases::{self, Case};
 use crate::task::request::{EngineChoice, Request};
@@ -40,7 +41,7 @@ pub struct Args {
     /// How many cases to run at a time
     #[arg(long, short, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     jobs: u8,
-    /// Show the engine's output while it runs
+    /// Show what the engine and the checks print while they run
     #[arg(long, short, conflicts_with = "all")]
     verbose: bool,
     /// Keep the workspace of a run that does not pass
@@ -234,13 +235,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         [request] if !args.all => request,
         several => return run_all::run(context, &home, several, usize::from(args.jobs), &cancel),
     };
-    let sealed = run_one(
-        context,
-        &home,
-        request,
-        &cancel,
-        progress(context, args.verbose).as_mut(),
-    )?;
+    let sealed = watched(context, &home, request, &cancel, args.verbose)?;
     let report = &sealed.report;
     let next = context.output.command(&format!("verify {}", report.run_id));
     if context.output.json {
@@ -265,23 +260,34 @@ pub fn execute(
     verbose: bool,
 ) -> Result<(Home, SealedBundle), Failure> {
     let (home, cancel) = begin(context)?;
-    let sealed = run_one(
-        context,
-        &home,
-        request,
-        &cancel,
-        progress(context, verbose).as_mut(),
-    )?;
+    let sealed = watched(context, &home, request, &cancel, verbose)?;
     Ok((home, sealed))
 }
 
-fn progress(context: &Context, verbose: bool) -> Box<dyn Progress> {
-    let progress = progress::for_stderr(context.output.json);
-    if verbose {
-        Box::new(progress::Verbose::over(progress))
-    } else {
-        progress
+/// A run that somebody may watch, and is called back to when it took long.
+fn watched(
+    context: &Context,
+    home: &Home,
+    request: &Request,
+    cancel: &Cancel,
+    verbose: bool,
+) -> Result<SealedBundle, Failure> {
+    let (since, quiet) = (Instant::now(), context.output.json);
+    let mut progress = progress::for_stderr(quiet, verbose, &context.env);
+    let sealed = run_one(context, home, request, cancel, progress.as_mut());
+    drop(progress);
+    if !quiet {
+        let verdict = match &sealed {
+            Ok(sealed) => sealed.report.status.as_str().to_uppercase(),
+            Err(_) => "no verdict".to_owned(),
+        };
+        bell::ring(
+            since,
+            &context.env,
+            &format!("cto: {verdict} {}", request.case.id),
+        );
     }
+    sealed
 }
 
 /// Closes what was interrupted, and listens for signals from here on.

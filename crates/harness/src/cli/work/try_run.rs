@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use cto_core::bundle::report::Report;
+use cto_core::operator::project::fields::STARTS;
 use cto_core::task::contract::Runner;
 use cto_core::values::blocker::{Blocker, Code};
 use cto_core::values::verdict::Status;
@@ -105,7 +106,11 @@ pub struct Args {
     /// Run the tests of the untouched copy too, although they are known from the last week
     #[arg(long)]
     fresh_baseline: bool,
-    /// Show the engine's output while it runs
+    /// What the untouched copy must be before the engine starts: green, so that nothing is spent on red
+    /// tests, or any
+    #[arg(long, value_name = "HOW", value_parser = STARTS)]
+    baseline: Option<String>,
+    /// Show what the engine and the checks print while they run
     #[arg(long, short)]
     verbose: bool,
     /// Keep the workspace of a run that does not pass
@@ -126,6 +131,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         ("setup", args.setup),
         ("runner", words(args.runner)),
         ("test_timeout", words(args.test_timeout)),
+        ("baseline", words(args.baseline)),
     ]);
     let settled = project::settle(context, &args.repo, &given, args.control.is_some())?;
     let mut choice = args.lane.choice(None);
@@ -160,6 +166,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         require_control: args.require_control,
         changed_test: args.changed_test,
         see_all: args.see_all,
+        green_start: settled.get("baseline") == ["green"],
     };
     let request = Request::attempt(&attempt, &choice, &context.env, context.configured_limits())?
         .keeping_workspace(args.keep)

@@ -439,7 +439,8 @@ pub fn request(
     };
     let script = row.script_text(words).map_err(|error| broken(&error))?;
     let stage = row.stage.unwrap_or(manifest.default_stage);
-    Ok(Request::case(case, manifest)
+    let request = Request::case(case, manifest).green_start(row.green_start);
+    Ok(request
         .at_stage(stage)
         .opened(matches!(row.lanes, Lanes::Any | Lanes::Opened))
         // Never the exception for scripts of built-in cases: a row without a jail proves nothing.

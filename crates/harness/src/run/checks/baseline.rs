@@ -13,15 +13,18 @@ use cto_core::checks::test_ids::baseline::on_the_baseline;
 use cto_core::checks::test_ids::lost::TestFile;
 use cto_core::checks::test_ids::{CommandTests, TestIdDocument};
 use cto_core::checks::test_log::{Section, log_header};
-use cto_core::run::event::{Check, ProcessEnd, TestsCompared};
-use cto_core::task::contract::Runner;
+use cto_core::run::checked::FailedTests;
+use cto_core::run::event::{Check, ProcessEnd, TestsCompared, VerificationCompleted};
+use cto_core::run::judge;
+use cto_core::task::contract::{Label, Runner};
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
 use cto_core::values::paths::TreePath;
 
-use super::beside::Beside;
+use super::beside::{Beside, UnderWay};
 use super::kept::{self, Known};
 use super::session::{Ran, Session};
+use super::start::GreenStart;
 use crate::evidence::EvidenceError;
 use crate::host;
 use crate::run::execution::{Stop, random};
@@ -29,9 +32,9 @@ use crate::workspace::of_run::Contents;
 
 /// What the commands came to on the baseline.
 pub(super) struct BaselineRan {
-    ran: Ran,
+    pub ran: Ran,
     /// Why they did not run.
-    failed: Option<String>,
+    pub failed: Option<String>,
     /// From the first of them to the last.
     during: (Instant, Instant),
 }
@@ -89,6 +92,10 @@ impl Session<'_> {
         verified: Vec<Heard>,
         under_way: Option<Beside<'_, '_, BaselineRan>>,
     ) -> Result<TestIdDocument, Stop> {
+        if let Some(start) = self.start.take() {
+            let GreenStart { session, ran } = *start;
+            return self.settle_baseline(session, ran, runner, verified);
+        }
         if let Some(ids) = self.compare_with_known(&verified)? {
             return Ok(ids);
         }
@@ -263,8 +270,70 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// A check is red: what was it before the change? Only somebody's own tests are asked; the untouched
+    /// copy of a case is known to whoever wrote it.
+    pub fn red(
+        &mut self,
+        done: &mut VerificationCompleted,
+        verified: Vec<Heard>,
+        under_way: UnderWay<'_, '_>,
+    ) -> Result<(), Stop> {
+        let UnderWay { control, baseline } = under_way;
+        drop(control);
+        if self.start.is_none() && done.checks.iter().any(judge::may_lack_a_program) {
+            drop(baseline);
+            done.baseline_checks = self.anyway()?;
+            return Ok(());
+        }
+        let timed_out = |check: &Check| matches!(check.end, ProcessEnd::TimedOut { .. });
+        let red = |check: &Check| !check.end.succeeded() && !timed_out(check);
+        // What is untouched is what it was before.
+        let own = self.execution.plan.contract.label == Label::Try && !self.execution.untouched;
+        if !own || !done.checks.iter().any(red) {
+            return Ok(());
+        }
+        let known = self.known.take();
+        let (session, ran) = match (self.start.take(), baseline) {
+            (Some(start), _) => (start.session, start.ran),
+            (None, _) if known.is_some() && self.is_as_planned() => {
+                self.relied = known;
+                return Ok(());
+            }
+            (None, Some(beside)) => beside.finish()?,
+            (None, None) => {
+                let mut session = self.aside("baseline", self.execution)?;
+                let ran = session.baseline()?;
+                (session, ran)
+            }
+        };
+        if !ran.came_to_its_end() {
+            return Ok(());
+        }
+        let commands = &self.execution.plan.contract.verification_commands;
+        let tests = commands.iter().zip(&verified).zip(&ran.ran.tests);
+        done.failed_tests = tests
+            .filter_map(|((command, now), before)| failed_tests(command, now, before))
+            .collect();
+        match self.runner() {
+            Some(runner) => {
+                let ids = self.settle_baseline(session, ran, runner, verified)?;
+                done.baseline_checks = ids.baseline;
+            }
+            None => {
+                self.take_over(session);
+                done.baseline_checks = ran.ran.checks;
+            }
+        }
+        Ok(())
+    }
+
     /// The same commands on the untouched baseline: do they lack a program whatever was changed?
     pub fn anyway(&mut self) -> Result<Vec<Check>, Stop> {
+        if let Some(start) = self.start.take() {
+            let GreenStart { session, ran } = *start;
+            self.take_over(session);
+            return Ok(ran.ran.checks);
+        }
         let what = self.visible(Section::Baseline);
         let done = self.settled(&what, &mut Self::untouched)?;
         let Ok((ready, ran)) = done else {
@@ -274,6 +343,21 @@ impl Session<'_> {
         self.rewritten.on_the_baseline = Self::no_longer(&ready.copy, baseline);
         Ok(ran.checks)
     }
+}
+
+/// Which tests of a command failed, now and before; nothing of one that named none that failed.
+fn failed_tests(command: &str, now: &Heard, before: &Heard) -> Option<FailedTests> {
+    let failed = |heard: &Heard| -> BTreeSet<String> {
+        let ids = heard.ids.iter().filter(|(_, tally)| tally.failed > 0);
+        ids.map(|(id, _)| id.clone()).collect()
+    };
+    let (now, before) = (failed(now), failed(before));
+    (!now.is_empty()).then(|| FailedTests {
+        command: command.to_owned(),
+        now: now.len() as u64,
+        before: before.len() as u64,
+        both: now.intersection(&before).count() as u64,
+    })
 }
 
 /// Nothing of the baseline is missing, and every run came to its end.

@@ -92,9 +92,9 @@ impl Session<'_> {
                 let new = self.aside("control", &executions.0)?;
                 under_way.control = Some(begin(scope, new, &cancels.0, &mut turns, job)?);
             }
-            // What is untouched is its own baseline.
-            let compared = !self.execution.untouched && self.known.is_none();
-            if self.runner().is_some() && compared {
+            // What is untouched is its own baseline; a green start was one.
+            let is_there = self.execution.untouched || self.start.is_some();
+            if self.runner().is_some() && self.known.is_none() && !is_there {
                 let job = |session: &mut Session<'_>| session.baseline();
                 let new = self.aside("baseline", &executions.1)?;
                 under_way.baseline = Some(begin(scope, new, &cancels.1, &mut turns, job)?);
@@ -132,6 +132,7 @@ impl Session<'_> {
             copies: 0,
             times: Vec::new(),
             of_change: Vec::new(),
+            start: None,
         })
     }
 

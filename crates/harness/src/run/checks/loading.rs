@@ -114,6 +114,16 @@ impl Session<'_> {
         self.singly(&mut load, &decided)?;
         load.settle(commands.len());
         self.times.push((Step::Loading, since.elapsed()));
+        let copies = match load.run.rounds.len() {
+            1 => "1 copy".to_owned(),
+            copies => format!("{copies} copies"),
+        };
+        let stage = self.execution.stage;
+        stage.tell(
+            "loading",
+            &format!("the change fails in {copies}"),
+            since.elapsed(),
+        );
         Ok(load.run)
     }
 

@@ -70,6 +70,43 @@ impl<'a> TestLog<'a> {
         }
     }
 
+    /// A log that waits for one to be taken over by: what it holds was printed before there was a nonce.
+    pub fn waiting(
+        file: &Path,
+        secrets: &'a Secrets,
+        about: (RunId, Digest),
+        limit: u32,
+        expected: usize,
+    ) -> io::Result<Self> {
+        let mut new = OpenOptions::new();
+        let file = new.read(true).write(true).create_new(true).open(file)?;
+        Ok(Self {
+            waiting: Some(Vec::new()),
+            ..Self::new(file, secrets, String::new(), about, limit, expected)
+        })
+    }
+
+    /// What the sections of one kind hold, in a log that waits.
+    pub fn printed(&self, of: Section) -> io::Result<Vec<Vec<u8>>> {
+        let (mut printed, mut begun) = (Vec::new(), None);
+        for (place, frame) in self.waiting.iter().flatten() {
+            match (frame, begun) {
+                (Frame::Begin(section), _) => begun = (*section == of).then_some(*place),
+                (Frame::End(..), Some(from)) => {
+                    let mut file = &self.file;
+                    let mut bytes = Vec::new();
+                    file.seek(SeekFrom::Start(from))?;
+                    file.take(place - from).read_to_end(&mut bytes)?;
+                    printed.push(bytes);
+                    begun = None;
+                }
+                (Frame::End(..), None) => {}
+            }
+        }
+        (&self.file).seek(SeekFrom::End(0))?;
+        Ok(printed)
+    }
+
     /// A log for commands that run beside these, in a file of its own; [`TestLog::take_over`] puts
     /// it where it belongs.
     pub fn beside(&self, file: &Path) -> io::Result<Self> {
@@ -152,8 +189,14 @@ impl<'a> TestLog<'a> {
         Ok(OpenSection { section, capture })
     }
 
-    pub fn end(&mut self, open: OpenSection<'_>, how: ProcessEnd, duration_ms: u64) {
-        let written = open.capture.finish(&mut |_| {});
+    /// `clean` sees what the redactor held back.
+    pub fn end(
+        &mut self,
+        open: OpenSection<'_>,
+        (how, duration_ms): (ProcessEnd, u64),
+        clean: &mut dyn FnMut(&[u8]),
+    ) {
+        let written = open.capture.finish(clean);
         self.error = self.error.take().or(written.error);
         self.frame(Frame::End(open.section, how, duration_ms));
     }
@@ -200,7 +243,8 @@ impl<'a> TestLog<'a> {
 }
 
 impl OpenSection<'_> {
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.capture.push(bytes, &mut |_| {});
+    /// `clean` sees what passed the redactor.
+    pub fn push(&mut self, bytes: &[u8], clean: &mut dyn FnMut(&[u8])) {
+        self.capture.push(bytes, clean);
     }
 }

@@ -5,11 +5,13 @@
 //! - this file: the order of all that; `session.rs` one set of commands in one copy
 //! - `copies.rs` where they run; `must_fail.rs` the control, `baseline.rs` the baseline, `loading.rs` the
 //!   loading control, `beside.rs` all of them while the checks run
-//! - `kept.rs` baselines of earlier runs; `known.rs` by what one is known again
+//! - `kept.rs` baselines of earlier runs; `known.rs` by what one is known again; `start.rs` a baseline that
+//!   must be green before the engine starts
 //! - `log.rs` the frames of `test.log`; `test_names.rs` which tests ran; `last_words.rs` what one lacked
 //! - `touched.rs` changed tests, and tracked files that were written to
 
 pub mod known;
+pub mod start;
 
 mod test_names;
 
@@ -50,6 +52,7 @@ use kept::Known;
 use known::Baseline;
 use log::TestLog;
 use session::Session;
+use start::GreenStart;
 use touched::Rewritten;
 
 /// Writes a `test.log` that says why there is none, and the event that goes with it.
@@ -84,6 +87,7 @@ pub fn run(
     workspace: &Workspace,
     measured: &Measured,
     baseline: Baseline,
+    start: Option<GreenStart<'_>>,
 ) -> Result<(), Stop> {
     let since = Instant::now();
     if measured.changes.is_empty() && !execution.untouched {
@@ -99,12 +103,6 @@ pub fn run(
     let file = bundle.create(bundle::TEST_LOG)?;
     // Drawn when the engine has ended, and told when the last check has.
     let nonce = random(32)?;
-    let contract = &execution.plan.contract;
-    let (visible, hidden) = (
-        contract.verification_commands.len(),
-        contract.hidden_verification.commands.len(),
-    );
-    let expected = 5 * contract.setup.len() + 4 * visible + hidden;
     let mut log = TestLog::new(
         file,
         &secrets,
@@ -114,7 +112,7 @@ pub fn run(
             bundle.sealed_contract.contract_digest,
         ),
         execution.plan.limits.output_bytes,
-        expected,
+        expected_sections(execution),
     );
     log.head(&tree::tree_digest(&measured.tree));
     let mut session = Session {
@@ -128,7 +126,8 @@ pub fn run(
         not_counted: Vec::new(),
         rewritten: Rewritten::default(),
         unsettled: None,
-        known: baseline.known,
+        // One of this run says more than one of before.
+        known: baseline.known.filter(|_| start.is_none()),
         key: baseline.key,
         relied: None,
         as_planned: true,
@@ -136,6 +135,7 @@ pub fn run(
         copies: 0,
         times: Vec::new(),
         of_change: Vec::new(),
+        start: start.map(Box::new),
     };
     let (mut done, ids) = session.verify()?;
     let Session {
@@ -169,8 +169,20 @@ pub fn run(
             Some(known) => done.relied = Some(relied_on(bundle, &known)?),
             None => done.baseline_checks = ids.baseline,
         }
+    } else if let Some(known) = relied {
+        done.relied = Some(relied_on(bundle, &known)?);
     }
     conclude(bundle, execution, done, since)
+}
+
+/// How many sections a log is made for.
+fn expected_sections(execution: &Execution<'_>) -> usize {
+    let contract = &execution.plan.contract;
+    let (visible, hidden) = (
+        contract.verification_commands.len(),
+        contract.hidden_verification.commands.len(),
+    );
+    5 * contract.setup.len() + 4 * visible + hidden
 }
 
 /// The baseline of an earlier run goes into the bundle as it is.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::bundle::report::timings::Step;
+use cto_core::bundle::report_md::describe_end;
 use cto_core::checks::lacking::TAIL;
 use cto_core::checks::runner_output::Heard;
 use cto_core::checks::runners::kits::entry::Purpose;
@@ -30,11 +31,13 @@ use super::copies::ReadyCopy;
 use super::kept::Known;
 use super::last_words::Recent;
 use super::log::{self, TestLog};
+use super::start::GreenStart;
 use super::test_names::{self, Runners, Witness};
 use super::touched::Rewritten;
 use crate::evidence::EvidenceError;
 use crate::evidence::secrets::Secrets;
 use crate::run::execution::{Execution, Stop};
+use crate::screen::progress::Named;
 use crate::supervise;
 use crate::supervise::launch::Launch;
 use crate::task::cases::FixtureFile;
@@ -96,6 +99,8 @@ pub(super) struct Session<'a> {
     pub times: Vec<(Step, Duration)>,
     /// When code of the change ran.
     pub of_change: Vec<(Instant, Instant)>,
+    /// The baseline that ran before the engine, until it is asked for.
+    pub start: Option<Box<GreenStart<'a>>>,
 }
 
 /// What became of some commands in one copy.
@@ -159,6 +164,36 @@ impl<'a> Commands<'a> {
         }
     }
 
+    /// What of it is shown while it runs. Setup before checks, and copies for the loading control, are
+    /// many: of those nothing stays.
+    fn step<'s>(&self, index: usize, command: &'s str) -> Named<'s> {
+        let name = match self.section {
+            Section::Setup => "setup",
+            Section::Check => "check",
+            Section::Hidden => "hidden",
+            Section::Control => "control",
+            Section::Baseline => "baseline",
+            Section::Loading => "loading",
+        };
+        Named {
+            of: Some((index + 1, self.commands.len())),
+            passing: matches!(self.section, Section::Setup | Section::Loading),
+            ..Named::new(name, command)
+        }
+    }
+
+    /// How a command ended, in a word or two, and whether that is the end it was to have. A baseline may
+    /// be red: that is often the task.
+    fn ended(&self, end: ProcessEnd) -> (String, bool) {
+        let must_fail = matches!(self.section, Section::Control | Section::Loading);
+        match end {
+            ProcessEnd::Exited { code: 0 } => ("green".into(), true),
+            ProcessEnd::Exited { .. } if must_fail => ("red, as it must be".into(), true),
+            ProcessEnd::Exited { .. } => ("red".into(), self.section == Section::Baseline),
+            end => (describe_end(end), false),
+        }
+    }
+
     /// Only what everybody sees, on what was changed and on what it was before.
     fn may_trace(&self) -> bool {
         matches!(
@@ -205,10 +240,7 @@ impl<'a> Session<'a> {
             return Ok((done, None));
         }
         if !green(&done.checks) {
-            if done.checks.iter().any(judge::may_lack_a_program) {
-                drop(under_way);
-                done.baseline_checks = self.anyway()?;
-            }
+            self.red(&mut done, ran.tests, under_way)?;
             return Ok((done, None));
         }
         self.rewritten.by_checks = Self::no_longer(&ready.copy, &self.measured.tree);
@@ -231,7 +263,7 @@ impl<'a> Session<'a> {
         let ids = match self.runner() {
             Some(runner) => Some(self.compare(runner, ran.tests, under_way.baseline)?),
             None => {
-                if rewrites {
+                if rewrites || self.start.is_some() {
                     done.baseline_checks = self.anyway()?;
                 }
                 None
@@ -324,10 +356,11 @@ impl<'a> Session<'a> {
             let mut heard = (!what.runners.is_empty())
                 .then(|| Witness::new(&what.runners, &scratch, &launch.cwd));
             let mut section = self.begin(what.section, command)?;
+            let mut step = self.execution.stage.begin(what.step(index, command));
             let mut last = Recent::of(TAIL);
             let since = Instant::now();
             let ended = supervise::run(&launch, self.execution.cancel, &mut |stream, bytes| {
-                section.push(bytes);
+                section.push(bytes, &mut |clean| step.hear(clean));
                 ran.recent.push(stream, bytes);
                 last.push(stream, bytes);
                 if let Some(heard) = &mut heard {
@@ -337,15 +370,18 @@ impl<'a> Session<'a> {
             if ready.is_result {
                 self.of_change.push((since, Instant::now()));
             }
-            self.log.end(section, ended.end, ended.duration_ms);
+            let end = (ended.end, ended.duration_ms);
+            self.log.end(section, end, &mut |clean| step.hear(clean));
             self.execution.clock.ran(ended.duration_ms);
-            if ended.end == ProcessEnd::Cancelled {
-                return Err(Stop::Cancelled);
-            }
             if let Some(contained) = ended.contained {
                 self.processes
                     .push(contained.report(&format!("{}: {command}", what.label())));
             }
+            if ended.end == ProcessEnd::Cancelled {
+                return Err(Stop::Cancelled);
+            }
+            let (how, as_wanted) = what.ended(ended.end);
+            step.end(&how, as_wanted);
             if !ended.end.succeeded() {
                 self.note_overlay(command, &ran.recent);
                 if what.section == Section::Check {
@@ -389,7 +425,7 @@ impl<'a> Session<'a> {
     /// A command that cannot be run is one whose end nobody saw.
     fn not_run(&mut self, what: &Commands<'_>, command: &str, why: &str) -> Result<Check, Stop> {
         let mut section = self.begin(what.section, command)?;
-        section.push(why.as_bytes());
+        section.push(why.as_bytes(), &mut |_| {});
         let check = Check {
             kind: what.kind(),
             command: command.to_owned(),
@@ -397,7 +433,8 @@ impl<'a> Session<'a> {
             duration_ms: 0,
             lacks: Vec::new(),
         };
-        self.log.end(section, check.end, check.duration_ms);
+        self.log
+            .end(section, (check.end, check.duration_ms), &mut |_| {});
         Ok(check)
     }
 

@@ -52,6 +52,22 @@ pub struct Measured {
     pub(super) commit: Commit,
 }
 
+impl Measured {
+    /// The untouched workspace: what there is before anybody worked on it.
+    pub fn nothing(workspace: &Workspace) -> Self {
+        Self {
+            tree: workspace.baseline().clone(),
+            changes: Vec::new(),
+            patch: workspace.work.join("patch.diff"),
+            findings: Vec::new(),
+            in_scope: true,
+            can_be_applied: true,
+            everything: workspace.baseline().clone(),
+            commit: workspace.baseline_commit.clone(),
+        }
+    }
+}
+
 /// What was found where submodules belong.
 #[derive(Default)]
 struct InModules {

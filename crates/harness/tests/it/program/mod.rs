@@ -10,6 +10,7 @@ pub mod doctor_repo;
 pub mod dumps;
 pub mod help;
 pub mod json;
+pub mod live;
 pub mod old_names;
 pub mod output;
 pub mod tidy;

@@ -190,12 +190,7 @@ fn a_person_sees_one_live_line_a_step() {
             last.starts_with("  •") && last.chars().count() >= longest,
             "{line:?}"
         );
-        assert!(
-            last.ends_with("ms")
-                || last.trim_end().ends_with(" ms")
-                || last.trim_end().ends_with(" s"),
-            "{last:?}"
-        );
+        assert!(last.contains(" ms") || last.contains(" s"), "{last:?}");
     }
     assert!(text.contains("PASS  quick"), "{text}");
 

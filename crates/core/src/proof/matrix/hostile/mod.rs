@@ -176,6 +176,7 @@ impl Attempt {
             fault: None,
             touches: Vec::new(),
             approval: None,
+            green_start: false,
             blocker: self.finds,
             also: self.also,
             event: info.map(|info| info.event),

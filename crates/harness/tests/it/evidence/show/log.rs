@@ -58,13 +58,16 @@ fn somebody_whose_run_failed_finds_the_cause_without_opening_a_file() {
         &["--control"],
         &["--loading"],
         &["--garbled"],
-        &["--baseline"],
         &["--check", "0"],
         &["--control", "--engine"],
     ] {
         let refused = house.cto(&[&["log", run.as_str()], words].concat());
         assert_eq!(refused.code, Some(2), "{words:?}: {refused:?}");
     }
+    // Red before the change as well: the untouched copy was asked.
+    let before = house.cto(&["log", &run, "--baseline", "-n", "3"]);
+    assert!(before.stdout.contains("500"), "{before:?}");
+    assert!(shown.contains("red before the change too"), "{shown}");
     // A log that somebody wrote to is not shown.
     let forged = house.root().join("forged").join(&run);
     fs::create_dir_all(forged.parent().unwrap()).unwrap();

@@ -3,6 +3,7 @@
 mod asked;
 mod beside;
 mod copied;
+mod green_start;
 mod hostile_source;
 mod meanwhile;
 mod own_path;
