@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::named;
 use super::recognise::{Look, Trail};
 use crate::task::runner::{Found, Runner};
 
@@ -42,9 +43,11 @@ pub(super) fn altered(
         let path = format!("/{path}");
         computed || trail.ends.iter().any(|end| path.ends_with(end.as_str()))
     };
+    let named = named::brought_in((trail, found), [&mut *before, &mut *after]);
     changed.iter().any(|path| {
         let counts = trail.files.contains(path)
             || found.iter().any(|found| configures(found, path))
+            || named::holds(&named, path)
             || by_make(path);
         let decides = |text: String| deciding(path, &text, &trail.scripts);
         // What changed and is no text on either side may say anything.
@@ -104,7 +107,7 @@ fn is_near(found: &Found, dir: &str) -> bool {
 }
 
 /// The part of a file that decides; the whole text of one that is not known better.
-fn deciding(path: &str, text: &str, scripts: &BTreeSet<String>) -> String {
+pub(super) fn deciding(path: &str, text: &str, scripts: &BTreeSet<String>) -> String {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let part = match name.as_str() {
         "package.json" => package(text, scripts),

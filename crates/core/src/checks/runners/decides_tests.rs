@@ -265,3 +265,91 @@ version = 1
         );
     }
 }
+
+/// A project whose configuration lies where only a word says it.
+const ELSEWHERE: Files<'_> = &[
+    (
+        "package.json",
+        r#"{"scripts": {"test": "mocha --config cfg/mocha.json", "jest": "jest -c cfg/jest.json", "vitest": "vitest run --config cfg/v.ts", "boot": "node -r ./boot.js node_modules/.bin/mocha"}, "bin": "cli.js", "ava": {"require": ["./hooks/ava"]}}"#,
+    ),
+    ("cfg/mocha.json", "{\"extends\": \"./base.yml\"}"),
+    (
+        "cfg/base.yml",
+        "require:\n  - ./more/hook\nspec: index.js\n",
+    ),
+    (
+        "cfg/jest.json",
+        "{\"rootDir\": \"..\", \"setupFiles\": [\"<rootDir>/setup.js\"], \"preset\": \"./preset\"}",
+    ),
+    (
+        "cfg/v.ts",
+        "export default { build: { lib: { entry: './src/main.ts' } }, test: { setupFiles: ['./s/own.ts'] } }",
+    ),
+    (
+        "pytest.ini",
+        "[pytest]\naddopts = -p plugins.boot -p other --cov=app --cov-config=.coveragerc\ntestpaths = app.py\n",
+    ),
+    ("go.mod", "module x\n"),
+];
+
+#[test]
+fn what_a_command_or_a_configuration_names_makes_it_another() {
+    for (command, path) in [
+        ("npm test", "cfg/mocha.json"),
+        ("npx mocha --config=cfg/mocha.json", "cfg/mocha.json"),
+        ("npm test", "cfg/base.yml"),
+        ("npm test", "more/hook.js"),
+        ("npm run jest", "cfg/jest.json"),
+        ("npm run jest", "setup.js"),
+        ("npm run jest", "preset/jest-preset.js"),
+        ("npm run vitest", "cfg/v.ts"),
+        ("npm run vitest", "s/own.ts"),
+        ("npm run boot", "boot.js"),
+        (
+            "npx mocha --require test/support/env",
+            "test/support/env.js",
+        ),
+        ("cd sub && npx mocha -r ../tools/x.cjs", "tools/x.cjs"),
+        ("npx mocha -r boot", "boot.js"),
+        ("npx ava", "hooks/ava/index.js"),
+        ("pytest", "plugins/boot.py"),
+        ("pytest", "other.py"),
+        ("pytest -c tools/own.ini", "tools/own.ini"),
+        ("go test -modfile=tools/own.mod ./...", "tools/own.mod"),
+        ("./wrap.sh && npx mocha", "wrap.sh"),
+    ] {
+        let written = [(path, "something else")];
+        assert!(
+            is_another(command, ELSEWHERE, &written),
+            "{command}: {path}"
+        );
+    }
+}
+
+#[test]
+fn what_is_tested_measured_or_built_makes_no_command_another() {
+    for (command, path) in [
+        ("npm test", "index.js"),
+        ("npm test", "cli.js"),
+        ("npx mocha test/one.js", "test/one.js"),
+        ("npm run vitest", "src/main.ts"),
+        ("pytest", "app.py"),
+        ("pytest --cov=app.py --cov-report html tests", "app.py"),
+        ("coverage run --source src/app.py -m pytest", "src/app.py"),
+        ("npx nyc --include lib/a.js mocha", "lib/a.js"),
+        ("pytest src/app.py", "src/app.py"),
+        ("node --test lib/own.mjs", "lib/own.mjs"),
+        ("go test ./pkg/app", "pkg/app.go"),
+        ("npx mocha", "mocha.js"),
+        (
+            "pip install -r requirements.txt && pytest",
+            "requirements.txt",
+        ),
+    ] {
+        let written = [(path, "something else")];
+        assert!(
+            !is_another(command, ELSEWHERE, &written),
+            "{command}: {path}"
+        );
+    }
+}

@@ -3,6 +3,7 @@
 //! - `recognise/` from the text of a command to its runners, through everything people put before them
 //! - `report/` each runner's own report, read into one shape
 //! - `decides.rs` what of a repository makes a command another one when it changes
+//! - `named.rs` files that come in because a command or a configuration names them
 //! - `kits/` what is added so that a runner must turn red, and how its report is asked for
 //!
 //! Nothing here touches the world: what must be read first is asked for by name. Adding a runner is a name in
@@ -10,6 +11,7 @@
 
 mod decides;
 pub mod kits;
+mod named;
 pub mod recognise;
 pub mod report;
 

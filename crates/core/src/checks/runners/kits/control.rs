@@ -120,6 +120,23 @@ fn uses(runner: Runner, text: &str) -> bool {
     }
 }
 
+/// Does a file of tap say itself how many tests it holds, or where they end? What comes behind that is not
+/// reported. Inside a test it stands further to the right than where the module is named.
+fn counts_its_tests(text: &str) -> bool {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let names_tap = |line: &&str| line.contains("'tap'") || line.contains("\"tap\"");
+    let Some(outermost) = text.lines().find(names_tap).map(indent) else {
+        return false;
+    };
+    let counts = |line: &str| {
+        let call = line.trim_start().split('(').next().unwrap_or_default();
+        let end = call.rsplit_once('.').map(|(_, end)| end);
+        matches!(end, Some("plan" | "end" | "endAll" | "bailout")) && !call.contains(' ')
+    };
+    text.lines()
+        .any(|line| indent(line) <= outermost && counts(line))
+}
+
 /// The failing tests for a runner; none where no file of its tests was found.
 pub fn reported_kit(runner: Runner, nonce: &str, files: &[TestFile<'_>]) -> Option<ReportedKit> {
     let files: Vec<&TestFile<'_>> = files
@@ -139,11 +156,13 @@ pub fn reported_kit(runner: Runner, nonce: &str, files: &[TestFile<'_>]) -> Opti
             bodies = kept.map(|(_, body)| body).collect();
         }
         let (text, names) = tests(runner, style, bodies, &mut words);
-        kit.edits.push(Edit::Append {
-            path: TreePath::new(file.path.as_bytes()),
-            text: format!("\n{text}"),
-        });
-        kit.add(file.path, names, false);
+        if !(runner == Runner::Tap && counts_its_tests(file.text)) {
+            kit.edits.push(Edit::Append {
+                path: TreePath::new(file.path.as_bytes()),
+                text: format!("\n{text}"),
+            });
+            kit.add(file.path, names, false);
+        }
         if let (Runner::Go, Some(place)) = (runner, kit.places.last_mut()) {
             let path = TreePath::new(file.path.as_bytes());
             place.stood = tests_of_go(&path, file.text.as_bytes());
@@ -168,7 +187,9 @@ pub fn reported_kit(runner: Runner, nonce: &str, files: &[TestFile<'_>]) -> Opti
             kit.add(&path, names, true);
         }
     }
-    (!kit.places.is_empty()).then_some(kit)
+    // Files of our own alone may be where no command looks.
+    let is_certain = kit.places.iter().any(|place| !place.is_own);
+    is_certain.then_some(kit)
 }
 
 impl ReportedKit {

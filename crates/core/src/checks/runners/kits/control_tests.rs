@@ -233,3 +233,38 @@ fn no_line_of_a_typed_file_is_compiled_for_its_types() {
         }
     }
 }
+
+#[test]
+fn nothing_is_added_behind_the_plan_of_a_whole_file() {
+    let kit = |text: &'static str| {
+        let planned = TestFile {
+            path: "test/planned.js",
+            text,
+        };
+        let free = of(Runner::Tap, "other/free.js", false);
+        reported_kit(Runner::Tap, "n", &[planned, free]).unwrap()
+    };
+    let adds = |text| {
+        texts(&kit(text))
+            .iter()
+            .any(|(path, _)| path == "test/planned.js")
+    };
+    for planned in [
+        "const t = require('tap')\nt.plan(2)\nt.test('a', t => {})\n",
+        "import t from 'tap'\nt.test('a', t => {})\nt.end()\n",
+        "const main = () => {\n  const t = require('tap')\n  t.plan(1)\n}\nmain()\n",
+    ] {
+        assert!(!adds(planned), "{planned}");
+    }
+    for free in [
+        "const t = require('tap')\nt.test('a', t => {\n  t.plan(1)\n  t.end()\n})\n",
+        "const { test } = require('tap')\ntest('a', t => t.end())\n",
+    ] {
+        assert!(adds(free), "{free}");
+    }
+    let only = TestFile {
+        path: "test/planned.js",
+        text: "const t = require('tap')\nt.plan(1)\n",
+    };
+    assert_eq!(reported_kit(Runner::Tap, "n", &[only]), None);
+}

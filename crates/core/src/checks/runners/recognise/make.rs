@@ -1,6 +1,7 @@
 //! The recipes of a Makefile, read as text. What make would compute (`$(shell ..)`, pattern rules, includes)
 //! is left as it stands: nothing is executed, and nothing guessed.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::shell::{Word, assignment};
@@ -11,6 +12,9 @@ pub(super) const FILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 /// followed.
 const MOST_DEPTH: usize = 8;
 const LONGEST: usize = 64 << 10;
+/// Targets of one rule, and steps of putting variables in, for a whole file.
+const MOST_TARGETS: usize = 64;
+const MOST_STEPS: usize = 1 << 20;
 
 /// What the words behind `make` ask for.
 pub(super) struct Asked {
@@ -74,7 +78,7 @@ struct Rule {
 
 /// The commands of the targets, those of what they rest on first.
 pub(super) fn commands(text: &str, asked: &Asked) -> Vec<String> {
-    let mut variables = BTreeMap::new();
+    let mut variables = Variables::default();
     let mut rules: BTreeMap<String, Rule> = BTreeMap::new();
     let mut first = None;
     let mut current: Vec<String> = Vec::new();
@@ -99,8 +103,8 @@ pub(super) fn commands(text: &str, asked: &Asked) -> Vec<String> {
         if let Some((name, value, kept)) = assigned(line) {
             // Which branch counts only make knows: what was said without a condition stays.
             match kept || conditions > 0 {
-                true => drop(variables.entry(name).or_insert(value)),
-                false => drop(variables.insert(name, value)),
+                true => drop(variables.known.entry(name).or_insert(value)),
+                false => drop(variables.known.insert(name, value)),
             }
             continue;
         }
@@ -111,6 +115,7 @@ pub(super) fn commands(text: &str, asked: &Asked) -> Vec<String> {
         let (before, recipe) = rest.split_once(';').unwrap_or((rest, ""));
         current = expanded(targets, &variables, 0)
             .split_whitespace()
+            .take(MOST_TARGETS)
             .map(str::to_owned)
             .collect();
         for target in &current {
@@ -125,7 +130,7 @@ pub(super) fn commands(text: &str, asked: &Asked) -> Vec<String> {
         first = first.or_else(|| current.iter().find(is_goal).cloned());
     }
     for (name, value) in &asked.variables {
-        variables.insert(name.clone(), value.clone());
+        variables.known.insert(name.clone(), value.clone());
     }
     let targets = match asked.targets.is_empty() {
         true => first.into_iter().collect(),
@@ -141,7 +146,7 @@ pub(super) fn commands(text: &str, asked: &Asked) -> Vec<String> {
 fn follow(
     target: &str,
     rules: &BTreeMap<String, Rule>,
-    variables: &BTreeMap<String, String>,
+    variables: &Variables,
     (found, done): (&mut Vec<String>, &mut BTreeSet<String>),
     depth: usize,
 ) {
@@ -250,8 +255,24 @@ fn assigned(line: &str) -> Option<(String, String, bool)> {
     is_name.then(|| (name.to_owned(), value.trim().to_owned(), kept))
 }
 
+/// What a file says of its variables, and how much was put in so far.
+#[derive(Default)]
+struct Variables {
+    known: BTreeMap<String, String>,
+    steps: Cell<usize>,
+}
+
+impl Variables {
+    /// Letters and names cost alike: one that stands for nothing must not be asked for ever.
+    fn spend(&self, letters: usize) -> bool {
+        let steps = self.steps.get().saturating_add(1 + letters);
+        self.steps.set(steps);
+        steps < MOST_STEPS
+    }
+}
+
 /// Variables of the file put in; one that it does not have is empty, as for make.
-fn expanded(text: &str, variables: &BTreeMap<String, String>, depth: usize) -> String {
+fn expanded(text: &str, variables: &Variables, depth: usize) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('$') {
@@ -269,7 +290,7 @@ fn expanded(text: &str, variables: &BTreeMap<String, String>, depth: usize) -> S
             None => ("", ""),
         };
         rest = after;
-        match variables.get(name) {
+        match variables.known.get(name) {
             _ if name == "MAKE" => out.push_str("make"),
             Some(value) if depth < MOST_DEPTH && out.len() < LONGEST => {
                 out.push_str(&expanded(value, variables, depth + 1));
@@ -281,11 +302,14 @@ fn expanded(text: &str, variables: &BTreeMap<String, String>, depth: usize) -> S
             }
             None => {}
         }
-        if out.len() >= LONGEST {
+        if out.len() >= LONGEST || !variables.spend(0) {
             break;
         }
     }
     out.push_str(rest);
+    if depth > 0 && !variables.spend(out.len()) {
+        return String::new();
+    }
     out
 }
 

@@ -38,6 +38,9 @@ const OF_KITS: [&str; 6] = [
 /// Scripts that call scripts, and commands in all of them: a project that has more is not followed.
 const MOST_DEPTH: usize = 12;
 const MOST_COMMANDS: usize = 400;
+/// Files that are read, and letters of a command whose words are kept.
+const MOST_READ: usize = 200;
+const LONGEST: usize = 16 << 10;
 
 /// What was asked for on the way to the runners.
 #[derive(Default)]
@@ -46,6 +49,8 @@ pub struct Trail {
     pub files: BTreeSet<String>,
     /// Scripts of a `package.json`, and those that run around them.
     pub scripts: BTreeSet<String>,
+    /// The words of every command on the way, and where it starts.
+    pub words: BTreeSet<(String, String)>,
     /// Ends of the names of what a Makefile includes.
     pub ends: BTreeSet<String>,
     /// Only make knows what it includes.
@@ -56,6 +61,7 @@ impl Trail {
     pub fn extend(&mut self, other: Self) {
         self.files.extend(other.files);
         self.scripts.extend(other.scripts);
+        self.words.extend(other.words);
         self.ends.extend(other.ends);
         self.computed |= other.computed;
     }
@@ -73,6 +79,7 @@ pub fn traced(command: &str, look: &mut Look<'_>) -> (Recognised, Trail) {
         done: Recognised::default(),
         trail: Trail::default(),
         commands: 0,
+        read: 0,
     };
     let way = Way {
         dir: Some(String::new()),
@@ -112,7 +119,7 @@ impl Way {
 }
 
 /// A path below the root; none if it leads out of it.
-fn below(from: &str, path: &str) -> Option<String> {
+pub(super) fn below(from: &str, path: &str) -> Option<String> {
     if path.starts_with(['/', '~', '$']) {
         return None;
     }
@@ -134,6 +141,7 @@ struct Walk<'a, 'b> {
     done: Recognised,
     trail: Trail,
     commands: usize,
+    read: usize,
 }
 
 impl Walk<'_, '_> {
@@ -186,6 +194,7 @@ impl Walk<'_, '_> {
     fn follow(&mut self, mut words: Vec<Word>, mut way: Way) {
         while way.depth < MOST_DEPTH && self.commands < MOST_COMMANDS {
             self.commands += 1;
+            self.note(&words, &way);
             let layer = peel::peel(&words);
             match layer {
                 Layer::Behind(step, rest) => {
@@ -242,6 +251,15 @@ impl Walk<'_, '_> {
         self.other(&words);
     }
 
+    fn note(&mut self, words: &[Word], way: &Way) {
+        let Some(dir) = &way.dir else { return };
+        let long: usize = words.iter().map(|word| word.text.len()).sum();
+        if long < LONGEST {
+            let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+            self.trail.words.insert((dir.clone(), text.join(" ")));
+        }
+    }
+
     fn runner(&mut self, runner: Runner, rest: &[Word], way: Way) {
         self.done.found.push(Found {
             runner,
@@ -257,7 +275,11 @@ impl Walk<'_, '_> {
     fn file(&mut self, way: &Way, name: &str) -> Option<String> {
         let path = below(way.dir.as_deref()?, name)?;
         self.trail.files.insert(path.clone());
-        (self.look)(&path)
+        self.read += 1;
+        match self.read <= MOST_READ {
+            true => (self.look)(&path),
+            false => None,
+        }
     }
 
     /// Follows a script of `package.json`; gives the words back if it is a program instead.

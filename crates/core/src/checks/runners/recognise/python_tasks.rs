@@ -3,6 +3,12 @@
 use super::shell::Word;
 use super::tasks::Followed;
 
+/// Defaults in defaults, sessions that are read, and letters of one call: a file that has more is not
+/// followed.
+const MOST_DEPTH: usize = 8;
+const MOST_CALLS: usize = 400;
+const LONGEST: usize = 16 << 10;
+
 fn value_of(words: &[Word], names: &[&str]) -> Option<String> {
     words.iter().enumerate().find_map(|(at, word)| {
         let text = word.text.as_str();
@@ -47,12 +53,12 @@ pub(super) fn tox(texts: &[(&str, String)], words: &[Word]) -> Followed {
     );
     let commands = found
         .iter()
-        .map(|command| substituted(command.trim_start_matches(['-', ' ']), &given));
+        .map(|command| substituted(command.trim_start_matches(['-', ' ']), &given, 0));
     Followed::Commands(step, commands.collect())
 }
 
 /// `{posargs:default}` and the like; `{envpython}` is Python, any other brace is left as a word.
-fn substituted(command: &str, given: &str) -> String {
+fn substituted(command: &str, given: &str, depth: usize) -> String {
     let mut text = String::new();
     let mut rest = command;
     while let Some(at) = rest.find('{') {
@@ -62,8 +68,8 @@ fn substituted(command: &str, given: &str) -> String {
         let name = inner.get(..end).unwrap_or_default();
         match name.split_once(':') {
             _ if name == "posargs" => text.push_str(given),
-            Some(("posargs", default)) => {
-                let nested = substituted(default, given);
+            Some(("posargs", default)) if depth < MOST_DEPTH => {
+                let nested = substituted(default, given, depth + 1);
                 text.push_str(if given.is_empty() { &nested } else { given });
             }
             _ if name == "envpython" => text.push_str("python"),
@@ -230,7 +236,7 @@ pub(super) fn nox(texts: &[(&str, String)], words: &[Word]) -> Followed {
             || base.as_deref() == Some(current.as_str());
         if let Some(inside) = line
             .find("session.run(")
-            .filter(|_| asked || wanted.is_none())
+            .filter(|_| (asked || wanted.is_none()) && commands.len() < MOST_CALLS)
         {
             let from = text
                 .get(at + inside + "session.run(".len()..)
@@ -260,7 +266,7 @@ pub(super) fn nox(texts: &[(&str, String)], words: &[Word]) -> Followed {
 fn call_end(text: &str) -> usize {
     let mut depth = 0_usize;
     let mut quote = None;
-    for (at, c) in text.char_indices() {
+    for (at, c) in text.char_indices().take(LONGEST) {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
             (Some(_), _) => {}
@@ -271,7 +277,8 @@ fn call_end(text: &str) -> usize {
             _ => {}
         }
     }
-    text.len()
+    // No end in sight: nothing of it is a call.
+    0
 }
 
 /// Texts in quotes that are arguments of their own.

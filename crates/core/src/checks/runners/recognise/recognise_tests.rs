@@ -418,3 +418,77 @@ proptest! {
         prop_assert_eq!(found[0].runner, Runner::Pytest);
     }
 }
+
+/// Texts that would be followed until nothing is left of the day, the stack or the memory: this test ends.
+#[test]
+fn no_text_is_followed_for_ever() {
+    let many = |word: &str, count: usize| word.repeat(count);
+    let scripts = (0..5_000).map(|at| format!("\"s{at}\": \"mocha\""));
+    let scripts: Vec<String> = scripts.collect();
+    for (command, path, text) in [
+        (
+            "just test",
+            "justfile",
+            format!("test:{}\n  pytest\n", many(" test", 1000)),
+        ),
+        (
+            "just test",
+            "justfile",
+            (0..9).fold(String::from("x9:\n  pytest\n"), |text, at| {
+                format!("x{at}:{}\n{text}", format!(" x{}", at + 1).repeat(500))
+            }) + &format!("test:{}\n", many(" x0", 500)),
+        ),
+        (
+            "make test",
+            "Makefile",
+            format!("A = {}\ntest: $(A)\n\tpytest $(A)\n", many("$(A)", 1000)),
+        ),
+        (
+            "make test",
+            "Makefile",
+            format!(
+                "A = {}\n{}test:\n\tpytest\n",
+                many("a ", 30_000),
+                many("b:$(A)\n", 40_000)
+            ),
+        ),
+        (
+            "make test",
+            "Makefile",
+            format!(
+                "{}:\n{}test:\n\tpytest\n",
+                many("t ", 1) + &(0..50_000).map(|at| format!("a{at} ")).collect::<String>(),
+                many("\tx\n", 50_000)
+            ),
+        ),
+        (
+            "tox",
+            "tox.ini",
+            format!(
+                "[testenv]\ncommands = pytest {}\n",
+                many("{posargs:", 100_000)
+            ),
+        ),
+        (
+            "nox",
+            "noxfile.py",
+            format!(
+                "def a(session):\n{}",
+                many("    session.run('x', (\n", 40_000)
+            ),
+        ),
+        (
+            "npx run-s s*",
+            "package.json",
+            format!("{{\"scripts\": {{{}}}}}", scripts.join(",")),
+        ),
+        (
+            "npm run a",
+            "package.json",
+            "{\"scripts\": {\"a\": \"npm run a && npm run a\"}}".to_owned(),
+        ),
+    ] {
+        let (_, trail) = traced(command, &mut |asked| (asked == path).then(|| text.clone()));
+        assert!(trail.words.len() <= MOST_COMMANDS, "{command}");
+    }
+}

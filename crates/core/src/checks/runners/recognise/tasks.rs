@@ -1,9 +1,14 @@
 //! Tasks of project files: `justfile`, scripts of Python project tools.
 //! Read as text; what a tool would compute is not guessed.
 
+use std::collections::BTreeSet;
+
 use super::peel::Tool;
 use super::python_tasks::{nox, tox};
 use super::shell::Word;
+
+/// Recipes of one justfile that are followed.
+const MOST_RECIPES: usize = 400;
 
 pub(super) enum Followed {
     /// What to call the step, and its commands.
@@ -58,13 +63,9 @@ fn just(texts: &[(&str, String)], words: &[Word]) -> Followed {
     let wanted = asked.next().map(|word| word.text.clone());
     let arguments: Vec<&str> = asked.map(|word| word.text.as_str()).collect();
     let mut commands = Vec::new();
-    recipe(
-        text,
-        wanted.as_deref(),
-        &arguments.join(" "),
-        &mut commands,
-        0,
-    );
+    let (arguments, mut done) = (arguments.join(" "), BTreeSet::new());
+    let asked = (wanted.as_deref(), arguments.as_str());
+    recipe(text, asked, (&mut commands, &mut done), 0);
     if commands.is_empty() {
         return Followed::Unknown;
     }
@@ -76,14 +77,17 @@ fn just(texts: &[(&str, String)], words: &[Word]) -> Followed {
     )
 }
 
-/// The lines of a recipe and of those it names before its own.
+/// The lines of a recipe and of those it names before its own, each once.
 fn recipe(
     text: &str,
-    wanted: Option<&str>,
-    arguments: &str,
-    commands: &mut Vec<String>,
+    (wanted, arguments): (Option<&str>, &str),
+    (commands, done): (&mut Vec<String>, &mut BTreeSet<String>),
     depth: usize,
 ) {
+    let is_new = done.insert(wanted.unwrap_or_default().to_owned());
+    if !is_new || done.len() > MOST_RECIPES {
+        return;
+    }
     let mut inside = false;
     let mut lines = Vec::new();
     let mut before: Vec<String> = Vec::new();
@@ -118,7 +122,8 @@ fn recipe(
     }
     if depth < 8 {
         for name in before {
-            recipe(text, Some(&name), "", commands, depth + 1);
+            let asked = (Some(name.as_str()), "");
+            recipe(text, asked, (&mut *commands, &mut *done), depth + 1);
         }
     }
     commands.append(&mut lines);

@@ -292,3 +292,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn half_a_surrogate_in_a_name_is_no_broken_report() {
+    let mocha = |title: &str| {
+        let test = format!(r#"{{"fullTitle": "{title}", "file": "/r/a.js"}}"#);
+        format!(
+            r#"{{"stats": {{"passes": 1, "failures": 0}}, "tests": [{test}], "passes": [{test}], "failures": []}}"#
+        )
+    };
+    for (title, name) in [
+        (r"a \ud83d", "a \u{fffd}"),
+        (r"\udc00 b \ud83d\ude00", "\u{fffd} b \u{1f600}"),
+        (r"\\ud83d", r"\ud83d"),
+        (r"\ud83d\n\uD83D", "\u{fffd}\n\u{fffd}"),
+    ] {
+        let report = read(Runner::Mocha, mocha(title).as_bytes(), "/r").unwrap();
+        assert_eq!(report.tests[0].name, name, "{title}");
+    }
+    let node = r#"{"file": "/r/a.js", "names": ["x\udfff"], "outcome": "passed"}"#;
+    let lines = format!("{node}\n{{\"end\":true}}\n");
+    assert_eq!(
+        read(Runner::Node, lines.as_bytes(), "/r")
+            .unwrap()
+            .tests
+            .len(),
+        1
+    );
+    let cut = r#"{"stats": {"passes": 1, "failures": 0}, "tests": [{"fullTitle": "\ud83d"#;
+    assert_eq!(
+        read(Runner::Mocha, cut.as_bytes(), ""),
+        Err(Unreadable::NoEnd)
+    );
+}

@@ -1,6 +1,9 @@
 //! JSON reports: of mocha, of jest and vitest (one shape), and the lines of `node --test` that the kit's own
 //! reporter writes.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use super::{Report, Unreadable};
@@ -31,18 +34,17 @@ struct MochaTest {
 
 /// `json` of mocha. A hook that failed stands among the failures and is no test.
 pub(super) fn mocha(text: &str) -> Result<Report, Unreadable> {
-    let read: Mocha = serde_json::from_str(text).map_err(unreadable)?;
+    let read: Mocha = serde_json::from_str(&well_formed(text)).map_err(unreadable)?;
     if (read.stats.passes, read.stats.failures) != (read.passes.len(), read.failures.len()) {
         return Err(Unreadable::Contradiction("its counts and its tests".into()));
     }
     let mut report = Report::default();
     let mut failed: Vec<&MochaTest> = Vec::new();
+    let titles: BTreeSet<&str> = { read.tests.iter() }
+        .map(|test| test.full_title.as_str())
+        .collect();
     for test in &read.failures {
-        let is_test = read
-            .tests
-            .iter()
-            .any(|other| other.full_title == test.full_title);
-        if is_test {
+        if titles.contains(test.full_title.as_str()) {
             failed.push(test);
         } else {
             report.broken.push(test.full_title.clone());
@@ -59,6 +61,38 @@ pub(super) fn mocha(text: &str) -> Result<Report, Unreadable> {
         }
     }
     Ok(report)
+}
+
+/// A name in JavaScript may hold half of a pair of surrogates, written as `\ud83d`: no text of ours can.
+fn well_formed(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return Cow::Borrowed(text);
+    }
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let (mut good, mut from, mut at) = (String::new(), 0, 0);
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += next;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                good.push_str(text.get(from..at).unwrap_or_default());
+                good.push_str("\\ufffd");
+                from = at + 6;
+                6
+            }
+            _ => {
+                1 + text
+                    .get(at + 1..)
+                    .and_then(|rest| rest.chars().next())
+                    .map_or(0, char::len_utf8)
+            }
+        };
+    }
+    good.push_str(text.get(from..).unwrap_or_default());
+    Cow::Owned(good)
 }
 
 /// Of text that ends too early, or is something else altogether.
@@ -98,7 +132,7 @@ struct JestTest {
 
 /// `json` of jest and of vitest.
 pub(super) fn jest(text: &str) -> Result<Report, Unreadable> {
-    let read: Jest = serde_json::from_str(text).map_err(unreadable)?;
+    let read: Jest = serde_json::from_str(&well_formed(text)).map_err(unreadable)?;
     if read.was_interrupted {
         return Err(Unreadable::NoEnd);
     }
@@ -149,7 +183,7 @@ pub(super) fn node(text: &str) -> Result<Report, Unreadable> {
     let mut report = Report::default();
     let mut ended = false;
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        let read: NodeLine = serde_json::from_str(line).map_err(unreadable)?;
+        let read: NodeLine = serde_json::from_str(&well_formed(line)).map_err(unreadable)?;
         if std::mem::replace(&mut ended, read.end) {
             return Err(Unreadable::Form);
         }
