@@ -4,12 +4,8 @@ use std::path::Path;
 
 use anstyle::AnsiColor;
 use cto_core::bundle::report::Report;
-use cto_core::bundle::report_md;
 use cto_core::containment::Containment;
 use cto_core::operator::timeline;
-use cto_core::run::belief::{Belief, Substance};
-use cto_core::run::checked::TestsCompared;
-use cto_core::run::event::CheckKind;
 use cto_core::task::contract::Label;
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::paths::TreePath;
@@ -19,9 +15,9 @@ use serde_json::json;
 use crate::bundles::reader::{self, SealedReport};
 use crate::cli::Context;
 use crate::cli::evidence::last;
-use crate::cli::evidence::log;
 use crate::cli::evidence::markdown;
 use crate::cli::evidence::runs::Seal;
+use crate::cli::evidence::show_checks;
 use crate::cli::evidence::verify;
 use crate::evidence::{Liveness, liveness};
 use crate::host::failure::Failure;
@@ -188,7 +184,7 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
         row("source", &text);
     }
     environments(report, &row);
-    tests(report, dir, &row);
+    show_checks::tests(report, dir, &row);
     if let Some(status) = &report.claimed.status {
         row(
             "claimed",
@@ -351,49 +347,6 @@ fn worth(report: &Report) -> String {
     belief.map_or_else(String::new, |belief| format!("  {}", belief.clause()))
 }
 
-/// What no check saw, which tests changed, and what was said about that ahead.
-fn unseen(report: &Report, row: &dyn Fn(&str, &str)) {
-    let Some(belief) = &report.belief else {
-        return;
-    };
-    if belief.substance == Substance::Code {
-        let line = belief.seen().line();
-        row("seen", line.strip_prefix("seen ").unwrap_or(&line));
-    }
-    for (what, paths) in [
-        ("no check noticed", &belief.not_noticed),
-        ("not tried alone", &belief.not_tried),
-    ] {
-        if !paths.is_empty() {
-            row("", &format!("{what}: {}", listed(paths)));
-        }
-    }
-    let observed = &report.observed;
-    if !observed.changed_test_files.is_empty() {
-        let changed = listed(&observed.changed_test_files);
-        row("tests", &format!("changed: {changed}"));
-    }
-    for (what, names) in belief.tests.iter().flat_map(TestsCompared::notes) {
-        let names: Vec<String> = names.iter().map(|name| tame(name)).collect();
-        row("", &format!("{what}: {}", names.join("; ")));
-    }
-    for change in &belief.reasons.tests_may_change {
-        row("", &format!("may change: {}", tame(&change.line())));
-    }
-    if !observed.rewritten_files.is_empty() {
-        let written = listed(&observed.rewritten_files);
-        row("note", &format!("setup or a check wrote to {written}"));
-    }
-    for (what, reason) in [
-        ("unproven", &belief.reasons.accept_unproven),
-        ("unchecked", &belief.reasons.unchecked),
-    ] {
-        if let Some(reason) = reason {
-            row("accepted", &format!("although {what}: {}", tame(reason)));
-        }
-    }
-}
-
 fn changed(report: &Report) -> String {
     match report.changed_files.as_slice() {
         [] if worked(report) && report.result.is_none() => "not measured".into(),
@@ -402,7 +355,7 @@ fn changed(report: &Report) -> String {
     }
 }
 
-fn listed(paths: &[TreePath]) -> String {
+pub fn listed(paths: &[TreePath]) -> String {
     let shown = paths
         .iter()
         .take(5)
@@ -412,82 +365,6 @@ fn listed(paths: &[TreePath]) -> String {
     match paths.len().saturating_sub(5) {
         0 => shown,
         more => format!("{shown} and {more} more"),
-    }
-}
-
-/// Lines of a red check that stand in the verdict.
-const LAST_WORDS: usize = 8;
-
-/// The last words of what was red.
-fn said(lines: &[String], row: &dyn Fn(&str, &str)) {
-    for (at, words) in lines.iter().enumerate() {
-        row(if at == 0 { "said" } else { "" }, words);
-    }
-}
-
-fn tests(report: &Report, dir: &Path, row: &dyn Fn(&str, &str)) {
-    if report.verification.is_empty() {
-        let reason = report
-            .not_applicable
-            .get("tests_passed")
-            .map_or("not run", String::as_str);
-        row("checks", &format!("not run: {}", tame(reason)));
-        said(&log::red_start(dir, report, LAST_WORDS), row);
-        return;
-    }
-    let red = report.verification.iter().position(|line| !line.passed);
-    for (number, line) in report.verification.iter().enumerate() {
-        let kind = if line.kind == CheckKind::Hidden {
-            "hidden  "
-        } else {
-            ""
-        };
-        let verdict = if line.passed { "green" } else { "RED" };
-        row(
-            "checks",
-            &format!(
-                "{verdict:<5}  {kind}{} ({}, {} ms)",
-                tame(&line.command),
-                report_md::describe_end(line.end),
-                line.duration_ms
-            ),
-        );
-        let doubted = line.belief.filter(|belief| *belief != Belief::Proven);
-        if let (Some(belief), Some(because)) = (doubted, &line.because) {
-            row("", &format!("believed {}: {because}", belief.loud()));
-        }
-        if red == Some(number) {
-            if let Some(before) = log::before_the_change(dir, report, &line.command) {
-                row("", &before);
-            }
-            said(&log::last_words(dir, report, LAST_WORDS), row);
-        }
-    }
-    unseen(report, row);
-    match report
-        .verification_control
-        .as_ref()
-        .map(|control| (control.red, control.reason.as_deref()))
-    {
-        None => {}
-        Some((Some(true), _)) => row("control", "red where it must be red"),
-        Some((Some(false), _)) => row(
-            "control",
-            "GREEN where it must be red: the checks prove nothing",
-        ),
-        Some((None, reason)) => row(
-            "control",
-            &format!("NONE: {}", tame(reason.unwrap_or("no reason given"))),
-        ),
-    }
-    if let Some(relied) = &report.baseline_relied {
-        row(
-            "",
-            &format!(
-                "baseline known since {}, made by {}",
-                relied.made_at, relied.run_id
-            ),
-        );
     }
 }
 

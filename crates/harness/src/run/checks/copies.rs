@@ -14,7 +14,9 @@ use super::session::{Commands, Ran, Session};
 use crate::host::files;
 use crate::host::places::Places;
 use crate::run::execution::Stop;
+use crate::task::cases::FixtureFile;
 use crate::workspace::environments::{Laid, Live};
+use crate::workspace::on_disk;
 use crate::workspace::private_copy::PrivateCopy;
 use crate::workspace::stamping;
 
@@ -42,6 +44,17 @@ impl ReadyCopy {
         for dir in written.chain(self.laid.uppers) {
             let _ = files::remove_tree(&dir);
         }
+    }
+
+    /// Puts in the files of checks that the engine never saw.
+    pub fn put_hidden(&mut self, hidden: &[FixtureFile]) -> Result<(), String> {
+        let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
+        let put = self
+            .copy
+            .edit(&paths, |dir| on_disk::lay_out(dir, hidden, true));
+        self.edited.extend(paths);
+        put.flatten()
+            .map_err(|error| format!("hidden checks cannot be put into the copy: {error}\n"))
     }
 }
 

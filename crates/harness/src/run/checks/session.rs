@@ -23,7 +23,6 @@ use cto_core::run::not_counted::NotCounted;
 use cto_core::run::rules::Rules;
 use cto_core::task::contract::{Control, Runner};
 use cto_core::values::digest::Digest;
-use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::{Carried, refused_by_overlay};
 
 use super::beside::UnderWay;
@@ -40,11 +39,9 @@ use crate::run::execution::{Execution, Stop};
 use crate::screen::progress::Named;
 use crate::supervise;
 use crate::supervise::launch::Launch;
-use crate::task::cases::FixtureFile;
 use crate::workspace::environments::Live;
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
-use crate::workspace::on_disk;
 
 /// A shell command of the contract, ready to be run.
 struct ShellJob {
@@ -467,7 +464,7 @@ impl<'a> Session<'a> {
                 Ok(ready) => ready,
                 mismatch => return Ok(mismatch),
             };
-            let put = put_hidden(&mut ready, &session.execution.case.hidden);
+            let put = ready.put_hidden(&session.execution.case.hidden);
             refused = put.is_err();
             Ok(put.map(|()| ready))
         })?;
@@ -486,16 +483,6 @@ impl<'a> Session<'a> {
             }
         }
     }
-}
-
-fn put_hidden(ready: &mut ReadyCopy, hidden: &[FixtureFile]) -> Result<(), String> {
-    let paths: Vec<TreePath> = hidden.iter().map(|file| file.path.clone()).collect();
-    let put = ready
-        .copy
-        .edit(&paths, |dir| on_disk::lay_out(dir, hidden, true));
-    ready.edited.extend(paths);
-    put.flatten()
-        .map_err(|error| format!("hidden checks cannot be put into the copy: {error}\n"))
 }
 
 fn green(checks: &[Check]) -> bool {
