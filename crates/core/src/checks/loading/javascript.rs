@@ -12,13 +12,6 @@ pub enum Dialect {
     Typed,
 }
 
-/// Rules of style that such a line breaks: a linter in front of the tests must not be what is red, since then
-/// nothing shows that the tests load it.
-const QUIET: &str = "/* eslint-disable dot-notation, quotes, semi, no-extra-semi, max-len, import/first, import-x/first, no-process-exit, \
-    n/no-process-exit, n/prefer-global/process, node/prefer-global/process, unicorn/no-process-exit, @stylistic/quotes, @stylistic/semi, \
-    @stylistic/no-extra-semi, @stylistic/max-len, @typescript-eslint/dot-notation, @typescript-eslint/no-explicit-any, \
-    @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-member-access */";
-
 /// The file that ends its process when it is run, and its harmless twin. Members are named by text,
 /// so that linters read both alike; typed text does not rest on types of the runtime.
 pub fn ends(text: &[u8], dialect: Dialect) -> (Vec<u8>, Vec<u8>) {
@@ -39,7 +32,7 @@ fn at(text: &[u8], at: usize, dialect: Dialect) -> (Vec<u8>, Vec<u8>) {
             Dialect::Plain => statement,
             Dialect::Typed => format!(";{statement}"),
         };
-        put(text, at, format!("{QUIET}{statement}").as_bytes())
+        put(text, at, statement.as_bytes())
     };
     (with("exit"), with("setMaxListeners"))
 }
