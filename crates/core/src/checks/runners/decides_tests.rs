@@ -317,6 +317,11 @@ fn what_a_command_or_a_configuration_names_makes_it_another() {
         ("pytest -c tools/own.ini", "tools/own.ini"),
         ("go test -modfile=tools/own.mod ./...", "tools/own.mod"),
         ("./wrap.sh && npx mocha", "wrap.sh"),
+        ("sh -e wrap.sh && npx mocha", "wrap.sh"),
+        (
+            "timeout 9 cp cfg/m.json .mocharc.json && npx mocha",
+            "cfg/m.json",
+        ),
     ] {
         let written = [(path, "something else")];
         assert!(
@@ -339,6 +344,9 @@ fn what_is_tested_measured_or_built_makes_no_command_another() {
         ("npx nyc --include lib/a.js mocha", "lib/a.js"),
         ("pytest src/app.py", "src/app.py"),
         ("node --test lib/own.mjs", "lib/own.mjs"),
+        ("cp src/app.py out/app.py && pytest", "src/app.py"),
+        ("test -f app.js && npx mocha", "app.js"),
+        ("timeout 60 cp app.js out.js && npx mocha", "app.js"),
         ("go test ./pkg/app", "pkg/app.go"),
         ("npx mocha", "mocha.js"),
         (

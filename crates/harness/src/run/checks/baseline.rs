@@ -51,7 +51,7 @@ impl BaselineRan {
     }
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
     /// Runs the commands on the baseline. They may be red, and they have the contract's own time: a
     /// change that made its checks short must not cut the baseline short.
     pub fn baseline(&mut self) -> Result<BaselineRan, Stop> {
@@ -287,23 +287,28 @@ impl Session<'_> {
         }
         let timed_out = |check: &Check| matches!(check.end, ProcessEnd::TimedOut { .. });
         let red = |check: &Check| !check.end.succeeded() && !timed_out(check);
-        // What is untouched is what it was before.
-        let own = self.execution.plan.contract.label == Label::Try && !self.execution.untouched;
+        let own = self.execution.plan.contract.label == Label::Try;
         if !own || !done.checks.iter().any(red) {
             return Ok(());
         }
         let known = self.known.take();
-        let (session, ran) = match (self.start.take(), baseline) {
-            (Some(start), _) => (start.session, start.ran),
-            (None, _) if known.is_some() && self.is_as_planned() => {
-                self.relied = known;
+        if self.start.is_none() && known.is_some() && self.is_as_planned() {
+            self.relied = known;
+            return Ok(());
+        }
+        let asked = match (self.start.take(), baseline) {
+            (Some(start), _) => Ok((start.session, start.ran)),
+            (None, Some(beside)) => beside.finish(),
+            (None, None) => self.baseline_alone(),
+        };
+        let (session, ran) = match asked {
+            Ok(asked) => asked,
+            Err(Stop::Cancelled) => return Err(Stop::Cancelled),
+            // The check is red whatever it was before.
+            Err(stop) => {
+                let note = format!("what the tests were before the change is not known: {stop}");
+                self.notes.insert(note);
                 return Ok(());
-            }
-            (None, Some(beside)) => beside.finish()?,
-            (None, None) => {
-                let mut session = self.aside("baseline", self.execution)?;
-                let ran = session.baseline()?;
-                (session, ran)
             }
         };
         if !ran.came_to_its_end() {
@@ -325,6 +330,12 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    fn baseline_alone(&self) -> Result<(Session<'a>, BaselineRan), Stop> {
+        let mut session = self.aside("baseline", self.execution)?;
+        let ran = session.baseline()?;
+        Ok((session, ran))
     }
 
     /// The same commands on the untouched baseline: do they lack a program whatever was changed?

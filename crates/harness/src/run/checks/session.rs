@@ -232,11 +232,14 @@ impl<'a> Session<'a> {
         if self.execution.untouched {
             done.baseline_checks = done.checks.clone();
             if green(&done.checks) {
-                done.control = Some(self.control_or(under_way.control)?);
+                let control = self.control_or(under_way.control)?;
+                done.control = Some(control);
             }
             return Ok((done, None));
         }
         if !green(&done.checks) {
+            // What it wrote may have filled the disk.
+            ready.give_back();
             self.red(&mut done, ran.tests, under_way)?;
             return Ok((done, None));
         }

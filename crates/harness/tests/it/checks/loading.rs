@@ -1,9 +1,10 @@
 //! A pass says that the checks loaded the change, and how far their green is believed. Beside each
 //! trick stands its honest twin.
 
-use cto_testkit::{Bundle, Case, Forged, House, Repo, script, shell, write};
+use cto_testkit::{Bundle, Case, Forged, script, shell, write};
 use serde_json::{Value, json};
 
+use super::{repository, tried};
 use crate::fixtures::people::houses;
 use crate::fixtures::project::{BUG, FIXED};
 use crate::{assert_bad, assert_good, house};
@@ -12,26 +13,6 @@ const TESTS: &str = "import unittest\n\nfrom app import double\n\n\nclass Double
 /// The same, with imports that begin elsewhere.
 fn tests_in(dir: &str) -> String {
     format!("import sys\nsys.path.insert(0, {dir:?})\n{TESTS}")
-}
-
-/// A repository with these files.
-fn repository(house: &House, name: &str, files: &[(&str, &str)]) -> Repo {
-    let repo = Repo::new(house, name);
-    for (path, text) in files {
-        repo.write(path, text);
-    }
-    repo.commit("the beginning");
-    house.hand_over(&repo.dir);
-    repo
-}
-
-/// Tries a change; what is not green is said with its log.
-fn tried(house: &House, repo: &Repo, steps: &[String], more: &[&str]) -> Bundle {
-    let asked = [&["--allow", "."], more].concat();
-    let (answer, bundle) = house.try_on(repo, &script(steps), &asked);
-    assert!(!answer.panicked(), "{answer:?}");
-    assert_good(&bundle);
-    bundle
 }
 
 #[track_caller]

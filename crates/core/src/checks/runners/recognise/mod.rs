@@ -192,10 +192,18 @@ impl Walk<'_, '_> {
 
     /// Takes layers off until a runner, or something not known, is left.
     fn follow(&mut self, mut words: Vec<Word>, mut way: Way) {
+        // Of layers around a runner every word may be its configuration.
+        let mut noted = BTreeSet::new();
         while way.depth < MOST_DEPTH && self.commands < MOST_COMMANDS {
             self.commands += 1;
-            self.note(&words, &way);
+            noted.extend(note(&words, &way));
             let layer = peel::peel(&words);
+            if matches!(
+                layer,
+                Layer::Runner(..) | Layer::Script(_) | Layer::Task(..) | Layer::Text(..)
+            ) {
+                self.trail.words.append(&mut noted);
+            }
             match layer {
                 Layer::Behind(step, rest) => {
                     if step == "env"
@@ -242,22 +250,18 @@ impl Walk<'_, '_> {
                     None => return,
                 },
                 Layer::Runner(runner, rest) => return self.runner(runner, &rest, way),
-                Layer::Module(..) | Layer::Unknown => return self.other(&words),
+                Layer::Module(..) | Layer::Unknown => {
+                    self.trail
+                        .words
+                        .extend(note(&decides_of_other(&words), &way));
+                    return self.other(&words);
+                }
             }
             if words.is_empty() {
                 return;
             }
         }
         self.other(&words);
-    }
-
-    fn note(&mut self, words: &[Word], way: &Way) {
-        let Some(dir) = &way.dir else { return };
-        let long: usize = words.iter().map(|word| word.text.len()).sum();
-        if long < LONGEST {
-            let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-            self.trail.words.insert((dir.clone(), text.join(" ")));
-        }
     }
 
     fn runner(&mut self, runner: Runner, rest: &[Word], way: Way) {
@@ -433,6 +437,33 @@ impl Walk<'_, '_> {
             }
         }
     }
+}
+
+/// The words of a command, and where it starts.
+fn note(words: &[Word], way: &Way) -> Option<(String, String)> {
+    let dir = way.dir.clone()?;
+    let long: usize = words.iter().map(|word| word.text.len()).sum();
+    let text: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    (long < LONGEST).then(|| (dir, text.join(" ")))
+}
+
+/// Of a command beside the runners: the program it is, and configuration that it may put where a runner finds
+/// it. What else it names is what it copies, builds or looks for.
+fn decides_of_other(words: &[Word]) -> Vec<Word> {
+    const INTERPRETERS: [&str; 7] = ["sh", "bash", "dash", "zsh", "node", "python", "python3"];
+    const CONFIGURATION: [&str; 7] = [".json", ".jsonc", ".yml", ".yaml", ".toml", ".ini", ".cfg"];
+    let is_interpreter = words
+        .first()
+        .is_some_and(|first| INTERPRETERS.contains(&first.text.as_str()));
+    let programs = words
+        .iter()
+        .filter(|word| !word.text.starts_with('-'))
+        .take(1 + usize::from(is_interpreter));
+    let rest = words
+        .iter()
+        .skip(1)
+        .filter(|word| CONFIGURATION.iter().any(|end| word.text.ends_with(end)));
+    programs.chain(rest).cloned().collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use cto_testkit::{Bundle, House, Repo, script, write};
+use cto_testkit::{Bundle, House, Repo, write};
 
+use super::super::tried;
 use crate::fixtures::runners::{install, installed};
-use crate::{assert_good, house};
+use crate::house;
 
 /// A runner, its tests, and the bug in what they test.
 struct Kit {
@@ -63,14 +64,6 @@ impl Kit {
         install(house, &repo, packages);
         repo
     }
-}
-
-fn tried(house: &House, repo: &Repo, steps: &[String], more: &[&str]) -> Bundle {
-    let asked = [&["--allow", "."], more].concat();
-    let (answer, bundle) = house.try_on(repo, &script(steps), &asked);
-    assert!(!answer.panicked(), "{answer:?}");
-    assert_good(&bundle);
-    bundle
 }
 
 #[track_caller]

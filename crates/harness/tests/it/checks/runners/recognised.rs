@@ -1,33 +1,16 @@
 //! Runners are known as people write them: through variables, wrappers, scripts and Makefiles. A pass
 //! through each of them is proven, and an early exit through each of them is none.
 
-use cto_testkit::{Bundle, House, Repo, script, write};
+use cto_testkit::{Bundle, House, Repo, write};
 
+use super::super::{repository, tried};
 use crate::fixtures::project::{BUG, FIXED};
 use crate::fixtures::runners::has_go;
-use crate::{assert_good, house};
+use crate::house;
 
 const TESTS: &str = "import unittest\n\nfrom app import double\n\n\nclass DoubleTest(unittest.TestCase):\n    def test_zero(self):\n        self.assertEqual(double(0), 0)\n\n    def test_two(self):\n        self.assertEqual(double(2), 4)\n";
 const MAKEFILE: &str = "PY ?= python3\n\n.PHONY: test sub\ntest: lint\n\t@$(PY) -m unittest $(ARGS)\n\nlint:\n\ttest -f app.py\n\nsub:\n\tcd . && $(MAKE) test\n";
 const JUSTFILE: &str = "all:\n    make test\n";
-
-fn repository(house: &House, files: &[(&str, &str)]) -> Repo {
-    let repo = Repo::new(house, "recognised");
-    for (path, text) in files {
-        repo.write(path, text);
-    }
-    repo.commit("the beginning");
-    house.hand_over(&repo.dir);
-    repo
-}
-
-fn tried(house: &House, repo: &Repo, steps: &[String], more: &[&str]) -> Bundle {
-    let asked = [&["--allow", "."], more].concat();
-    let (answer, bundle) = house.try_on(repo, &script(steps), &asked);
-    assert!(!answer.panicked(), "{answer:?}");
-    assert_good(&bundle);
-    bundle
-}
 
 #[track_caller]
 fn assert_pass(bundle: &Bundle, word: &str, what: &str) {
@@ -43,6 +26,7 @@ fn assert_pass(bundle: &Bundle, word: &str, what: &str) {
 fn python(house: &House) -> Repo {
     repository(
         house,
+        "recognised",
         &[
             ("app.py", BUG),
             ("test_app.py", TESTS),
@@ -140,6 +124,7 @@ fn a_runner_can_be_named() {
     let house = house();
     let repo = repository(
         &house,
+        "recognised",
         &[
             ("app.py", BUG),
             ("test_app.py", TESTS),
@@ -174,6 +159,7 @@ fn go_is_heard() {
     let bug = "package app\n\nfunc Double(n int) int { return n }\n";
     let repo = repository(
         &house,
+        "recognised",
         &[
             ("go.mod", "module example.com/app\n\ngo 1.19\n"),
             ("app.go", bug),
