@@ -305,9 +305,10 @@ pub fn chosen_by<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
 
 /// The program of a plain command; shell syntax and built-ins are left to the shell.
 fn first_program(command: &str) -> Option<String> {
-    const BUILT_IN: [&str; 16] = [
-        "!", "{", "[", "[[", ":", ".", "cd", "eval", "exit", "export", "false", "for", "if", "set",
-        "test", "true",
+    const BUILT_IN: [&str; 28] = [
+        "!", "{", "[", "[[", ":", ".", "alias", "case", "cd", "command", "eval", "exec", "exit",
+        "export", "false", "for", "if", "readonly", "set", "shift", "test", "trap", "true",
+        "ulimit", "umask", "unset", "until", "wait",
     ];
     let word = command
         .split_whitespace()

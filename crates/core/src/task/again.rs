@@ -92,11 +92,6 @@ impl ChecksDiffer {
         }
     }
 
-    /// Must whoever takes the patch say that they know it?
-    pub fn wants_a_word(&self) -> bool {
-        self.commands == CommandsAre::Other
-    }
-
     /// For people, a thing each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();

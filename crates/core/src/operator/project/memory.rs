@@ -30,7 +30,8 @@ pub type Values = BTreeMap<String, Kept>;
 #[serde(deny_unknown_fields)]
 pub struct Repository {
     pub git_dir: TreePath,
-    /// The number the file system gave that directory; another one at the same path has another.
+    /// The number the file system gave that directory, and when it was made; another one at the same path has
+    /// others.
     pub git_dir_inode: String,
     pub first_commit: String,
     /// A commit that is known to come from it, so that a long history need not be walked each time.

@@ -145,7 +145,7 @@ fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Bloc
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{codes, good};
+    use super::super::tests::{codes, codes_with, good};
     use super::*;
     use crate::run::event::Event;
     use crate::run::facts::fold_events;
@@ -158,6 +158,13 @@ mod tests {
         facts.reverifies = start.facts.reverifies;
         facts.engine_ended = None;
         facts.engine_events.clear();
+    }
+
+    #[test]
+    fn a_green_start_is_asked_of_no_patch_that_is_judged_again() {
+        let asked = |contract: &mut Contract| contract.reasons.green_start = true;
+        assert_eq!(codes_with(asked, again), Vec::<&str>::new());
+        assert_ne!(codes_with(asked, |_| {}), Vec::<&str>::new());
     }
 
     #[test]

@@ -201,7 +201,8 @@ fn missing_fact(contract: Option<&Contract>, facts: &Facts) -> Option<&'static s
         let ran = !done.baseline_checks.is_empty() && done.baseline_checks.iter().all(green);
         ran || done.relied.is_some()
     });
-    (contract.reasons.green_start && !started_green)
+    // Where a patch is judged again its start was green, or its engine had not begun.
+    (contract.reasons.green_start && facts.reverifies.is_none() && !started_green)
         .then_some("the green baseline that the contract asks for")
 }
 

@@ -199,7 +199,7 @@ fn asked_test(context: &Context, tests: &[Candidate]) -> Result<Kept, Failure> {
         [] => "Nothing here shows one. Type it:",
         _ => "Enter takes what is proposed, or type another:",
     });
-    let answer = ask::line()?;
+    let answer = own_words(ask::line()?);
     match (answer.is_empty(), tests.first()) {
         (false, _) => Ok(typed_answer(vec![answer])),
         (true, Some(best)) => Ok(Kept {
@@ -207,6 +207,14 @@ fn asked_test(context: &Context, tests: &[Candidate]) -> Result<Kept, Failure> {
             from: tame(&best.from),
         }),
         (true, None) => Err(no_answer("--test COMMAND")),
+    }
+}
+
+/// What is typed beyond taking what is proposed: a yes is no command and no path.
+fn own_words(answer: String) -> String {
+    match answer.to_ascii_lowercase().as_str() {
+        "y" | "yes" => String::new(),
+        _ => answer,
     }
 }
 
@@ -227,7 +235,7 @@ fn asked_scope(context: &Context, proposal: &Proposal) -> Result<Values, Failure
         Some(_) => "Enter takes what is proposed, or type paths: exactly those may change:",
         None => "Nothing here shows it. Type paths; . is everything:",
     });
-    let answer = ask::line()?;
+    let answer = own_words(ask::line()?);
     let mut answers = Values::new();
     match (answer.is_empty(), &proposal.scope) {
         (false, _) => {

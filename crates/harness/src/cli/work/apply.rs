@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
 use cto_core::bundle::report::Report;
+use cto_core::task::again::ChecksDiffer;
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::digest::Digest;
 use cto_core::values::json;
@@ -36,7 +37,7 @@ pub struct Args {
     /// Only say whether it would apply
     #[arg(long)]
     check: bool,
-    /// Take a patch that `cto reverify` passed by fewer or other commands than its run had
+    /// Take a patch that passed when `cto reverify` judged it again
     #[arg(long)]
     reverified: bool,
 }
@@ -145,17 +146,17 @@ fn verified_pass(context: &Context, dir: &Path) -> Result<VerifiedPass, Failure>
     })
 }
 
-/// Who takes a patch that passed by other commands than its run had says that they know it.
+/// Who takes a patch that passed when it was judged again says that they know it: by other commands, with
+/// another control or environment, or only at another time, its run may have failed for a reason.
 fn known_checks(context: &Context, args: &Args, report: &Report) -> Result<(), Failure> {
-    let differ = report.checks_differ.as_ref();
-    match differ.filter(|differ| differ.wants_a_word() && !args.reverified) {
+    match report.reverifies.as_ref().filter(|_| !args.reverified) {
         None => Ok(()),
-        Some(differ) => Err(Failure::blocked(
+        Some(first) => Err(Failure::blocked(
             "other_checks",
-            "this patch passed by fewer or other commands than its run had",
+            "this patch passed when it was judged again, not in its run",
         )
         .at(report.run_id.to_string())
-        .reason(differ.lines().join("; "))
+        .reason(format!("run {}; {}", first.run_id, differs(report)))
         .so("nothing was changed")
         .hint(format!(
             "`{}` if that is as it should be",
@@ -163,6 +164,18 @@ fn known_checks(context: &Context, args: &Args, report: &Report) -> Result<(), F
                 .output
                 .command(&format!("apply {} --reverified", report.run_id))
         ))),
+    }
+}
+
+/// What differs from the checks of the run, in one line.
+fn differs(report: &Report) -> String {
+    let lines = report
+        .checks_differ
+        .as_ref()
+        .map_or_else(Vec::new, ChecksDiffer::lines);
+    match lines.is_empty() {
+        true => "the same checks, at another time".to_owned(),
+        false => lines.join("; "),
     }
 }
 
@@ -306,7 +319,11 @@ fn print(context: &Context, args: &Args, report: &Report, ready: &Ready) -> Resu
             .line(&format!("  {}", TreePath::to_string(path)));
     }
     let next = match args.check && !ready.is_applied {
-        true => context.output.command(&format!("apply {}", report.run_id)),
+        true => {
+            let word = report.reverifies.as_ref().map_or("", |_| " --reverified");
+            let line = format!("apply {}{word}", report.run_id);
+            context.output.command(&line)
+        }
         false => "git status".to_owned(),
     };
     context.output.line(&format!("\nnext: {next}"));

@@ -6,7 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use cto_core::bundle;
 use cto_core::bundle::again::{FirstRun, NotAgain, may_be_judged_again};
 use cto_core::bundle::report::Report;
-use cto_core::task::again::{ChecksDiffer, Reverifies};
+use cto_core::task::again::Reverifies;
 use cto_core::task::contract::{Contract, ContractDocument, Label, LimitChanges, Runner};
 use cto_core::task::source::CopiedRepo;
 use cto_core::values::json;
@@ -104,12 +104,8 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
 }
 
 fn next_step(report: &Report) -> String {
-    let differ = report.checks_differ.as_ref();
     match (report.status, report.source.is_some()) {
-        (Status::Pass, true) if differ.is_some_and(ChecksDiffer::wants_a_word) => {
-            format!("apply {} --reverified", report.run_id)
-        }
-        (Status::Pass, true) => format!("apply {}", report.run_id),
+        (Status::Pass, true) => format!("apply {} --reverified", report.run_id),
         (Status::Pass, false) => format!("verify {}", report.run_id),
         (Status::Fail | Status::Blocked, _) => format!("show {}", report.run_id),
     }

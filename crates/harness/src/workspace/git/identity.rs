@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::time::UNIX_EPOCH;
 
 use cto_core::operator::project::memory::Repository;
 use cto_core::operator::project::propose::{MOST_TEXT, READ};
@@ -48,7 +49,12 @@ impl SourceRepo {
 
     fn inode(&self) -> Result<String, GitError> {
         let meta = std::fs::metadata(&self.git_dir);
-        let number = meta.map(|meta| meta.ino().to_string());
+        // Its number alone is given again to the next directory that is made.
+        let number = meta.map(|meta| {
+            let made = meta.created().ok();
+            let since = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+            format!("{}-{}", meta.ino(), since.unwrap_or_default().as_nanos())
+        });
         number.map_err(|source| GitError::Pipe {
             operation: "stat",
             source,

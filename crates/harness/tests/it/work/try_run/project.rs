@@ -238,6 +238,11 @@ fn another_repository_at_the_same_path_is_asked_anew() {
     let shown = typed_ok(&house, &repo, &["project", "show", "--json"]).json();
     assert_eq!(shown["of_another_repository"], false, "{shown}");
     assert_eq!(memory(&house).len(), 1);
+    // Cloned anew it is another, also where the file system gives out the same number again.
+    fs::remove_dir_all(&repo.dir).unwrap();
+    assert!(Command::new("git").args(clone).status().unwrap().success());
+    let shown = typed_ok(&house, &repo, &["project", "show", "--json"]).json();
+    assert_eq!(shown["of_another_repository"], true, "{shown}");
 }
 
 #[test]

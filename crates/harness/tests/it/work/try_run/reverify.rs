@@ -167,7 +167,10 @@ fn the_same_or_more_commands_need_no_word_and_a_pass_may_be_judged_again() {
             second.text("test.log")
         );
         assert_eq!(second.report()["checks_differ"]["commands"], commands);
-        let apply = house.cto(&["apply", &second.run_id(), "--check", "--json"]);
+        let check = ["apply", &second.run_id(), "--check", "--json"];
+        let refused = house.cto(&check);
+        assert_eq!(refused.json()["error"]["code"], "other_checks");
+        let apply = house.cto(&[&check[..], &["--reverified"]].concat());
         assert_eq!(apply.code, Some(0), "{apply:?}");
     }
     // The last try is the run, and the last that can be applied is the one judged last.
