@@ -3,7 +3,7 @@
 use super::*;
 
 fn path() -> TreePath {
-    TreePath::new(b"/home/me/work".to_vec())
+    TreePath::new(b"/home/me/app".to_vec())
 }
 
 fn kept(values: &[&str]) -> Kept {
@@ -21,7 +21,7 @@ fn values(rows: &[(&str, &[&str])]) -> Values {
 
 fn memory() -> Memory {
     let repository = Repository {
-        git_dir: TreePath::new(b"/home/me/work/.git".to_vec()),
+        git_dir: TreePath::new(b"/home/me/app/.git".to_vec()),
         git_dir_inode: "12".into(),
         first_commit: "a".repeat(40),
         known_head: "b".repeat(40),
@@ -52,7 +52,7 @@ fn an_edited_document_is_refused() {
         ("\"test\"", "\"env\""),
         ("\"test\"", "\"accept_unproven\""),
         ("\"schema_version\": 1", "\"schema_version\": 2"),
-        ("/home/me/work\"", "/home/you/work\""),
+        ("/home/me/app\"", "/home/you/app\""),
         ("npm test", "npm\\u001b[2J"),
         ("npm test", ""),
         ("src/", "../src"),
