@@ -3,12 +3,13 @@
 //! start nothing.
 
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
-use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult};
+use super::lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult};
 use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
-    AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision,
-    ProviderClass, RecordKind, Recorded, ReviewTrigger, name_difference,
+    AdmissionStatus, Circumstance, DecisionStatus, ExecutableAdmission, Found, Issue,
+    LicenseStatus, ModelDecision, ProviderClass, RecordKind, Recorded, ReviewTrigger,
+    name_difference,
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
@@ -176,6 +177,9 @@ pub fn executable_admission(input: &GateInput<'_>) -> Outcome {
             Binary::Found { sha256, .. } if *sha256 != record.sha256 => {
                 no("the file has another digest than the one that is admitted")
             }
+            Binary::Found { .. } if beside(facts, record).is_some() => {
+                no(&beside(facts, record).unwrap_or_default())
+            }
             Binary::Found {
                 is_temporary: true, ..
             } if input.stage > Stage::Two => {
@@ -190,6 +194,24 @@ pub fn executable_admission(input: &GateInput<'_>) -> Outcome {
             Binary::Found { .. } => Outcome::Pass,
         }
     })
+}
+
+/// What is not as it was admitted around a file that is: the version of its package, and what runs
+/// it.
+fn beside(facts: &LaneFacts, record: &ExecutableAdmission) -> Option<String> {
+    if let Some((admitted, found)) = record.other_version(facts.package_version.as_deref()) {
+        return Some(format!(
+            "the package around the file is version {found}, and {admitted} is admitted"
+        ));
+    }
+    let name = record.interpreter.as_deref()?;
+    match &facts.interpreter {
+        Interpreter::Missing(why) => Some(why.clone()),
+        Interpreter::Found(found) if Some(*found) != record.interpreter_sha256 => Some(format!(
+            "{name} on PATH is another file than the one it was admitted with"
+        )),
+        Interpreter::Found(_) | Interpreter::NotRecorded => None,
+    }
 }
 
 pub fn source_admission(input: &GateInput<'_>) -> Outcome {

@@ -183,6 +183,41 @@ const ROWS: &[Row] = &[
         ],
     ),
     (
+        "another version of the package around the same file",
+        |w| w.facts.package_version = Some("1.2.4".into()),
+        &["executable_not_admitted: the package around the file is version 1.2.4, and 1.2.3 is"],
+    ),
+    (
+        "a package that names no version",
+        |w| w.facts.package_version = None,
+        &[],
+    ),
+    (
+        "another interpreter",
+        |w| w.facts.interpreter = Interpreter::Found(Digest::of(b"other")),
+        &["executable_not_admitted: node on PATH is another file"],
+    ),
+    (
+        "no interpreter",
+        |w| w.facts.interpreter = Interpreter::Missing("node was not found on PATH".into()),
+        &["executable_not_admitted: node was not found"],
+    ),
+    (
+        "a record of before, which names no interpreter",
+        |w| {
+            let fields = [
+                "interpreter",
+                "interpreter_path",
+                "interpreter_sha256",
+                "interpreter_version",
+                "missing_build_tools",
+            ];
+            w.facts.executable = found(&without(samples::executable(), &fields));
+            w.facts.interpreter = Interpreter::NotRecorded;
+        },
+        &[],
+    ),
+    (
         "a temporary directory at stage 2",
         |w| w.facts.binary = binary(true),
         &[],

@@ -75,6 +75,8 @@ impl World {
             asked_provider: None,
             asked_model: None,
             binary: binary(false),
+            package_version: Some("1.2.3".into()),
+            interpreter: Interpreter::Found(Digest::of(b"node")),
             endpoint: url("http://127.0.0.1:8000/v1"),
             credential: Credential::Ready(CredentialWay::None),
             proofs: Vec::new(),

@@ -23,6 +23,8 @@ pub struct LaneKey {
     pub engine: EngineId,
     pub source_pin: Option<String>,
     pub executable_sha256: MaybeKnown<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter_sha256: Option<Digest>,
     pub model: Option<ModelPair>,
     /// Absent where the tree that decides it was not looked at.
     pub containment: Option<Containment>,
@@ -34,12 +36,13 @@ impl LaneKey {
             engine: lane.engine.clone(),
             source_pin: lane.source_pin.clone(),
             executable_sha256: lane.executable_sha256,
+            interpreter_sha256: lane.interpreter_sha256,
             model: lane.model.clone(),
             containment: lane.containment,
         }
     }
 
-    /// Which parts differ, in words.
+    /// Which parts differ from the lane that is asked for, in words.
     fn changed(&self, other: &Self) -> Vec<&'static str> {
         // Asked again once a source was looked at; until then there is nothing to compare.
         let both_known = self.containment.is_some() && other.containment.is_some();
@@ -49,6 +52,12 @@ impl LaneKey {
             (
                 "executable digest",
                 self.executable_sha256 != other.executable_sha256,
+            ),
+            // Where the record names none, none was compared.
+            (
+                "interpreter",
+                other.interpreter_sha256.is_some()
+                    && self.interpreter_sha256 != other.interpreter_sha256,
             ),
             ("model pair", self.model != other.model),
             (

@@ -5,6 +5,7 @@ fn lane() -> LaneKey {
         engine: "pi".parse().unwrap(),
         source_pin: Some("v1".into()),
         executable_sha256: MaybeKnown::Known(Digest::of(b"pi")),
+        interpreter_sha256: None,
         model: Some(ModelPair {
             provider: "p".into(),
             model: "m".into(),
@@ -59,7 +60,11 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
         Standing::Unproven
     );
     type Change = fn(&mut LaneKey);
-    let changes: [(Change, &str); 4] = [
+    let changes: [(Change, &str); 5] = [
+        (
+            |l| l.interpreter_sha256 = Some(Digest::of(b"node")),
+            "interpreter",
+        ),
         (
             |l| l.containment = Some(Containment::Contained),
             "containment policy",
@@ -79,4 +84,25 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
             Standing::Demoted(vec![what])
         );
     }
+}
+
+#[test]
+fn a_lane_whose_record_names_no_interpreter_compares_none() {
+    let with = |bytes: &[u8]| LaneKey {
+        interpreter_sha256: Some(Digest::of(bytes)),
+        ..lane()
+    };
+    let proofs = [proof(with(b"node"), "20260102T030405Z-demo-k3v9")];
+    assert!(matches!(
+        find_proof(&proofs, 1, &lane()),
+        Standing::Proven(_)
+    ));
+    assert!(matches!(
+        find_proof(&proofs, 1, &with(b"node")),
+        Standing::Proven(_)
+    ));
+    assert_eq!(
+        find_proof(&proofs, 1, &with(b"other")),
+        Standing::Demoted(vec!["interpreter"])
+    );
 }

@@ -24,6 +24,10 @@ pub struct LaneFacts {
     pub asked_provider: Option<String>,
     pub asked_model: Option<String>,
     pub binary: Binary,
+    /// The version that the files beside the program name.
+    pub package_version: Option<String>,
+    /// What the program is written for, where its record names one.
+    pub interpreter: Interpreter,
     pub endpoint: Endpoint,
     pub credential: Credential,
     /// Proofs of earlier stages for this engine, each from a bundle that was verified.
@@ -51,6 +55,17 @@ pub enum Binary {
         /// It lies in a temporary directory, where it may be removed or replaced.
         is_temporary: bool,
     },
+}
+
+/// The program that runs the engine's own file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Interpreter {
+    /// No record names one.
+    #[default]
+    NotRecorded,
+    /// Nothing of that name is on PATH, or it cannot be used; why.
+    Missing(String),
+    Found(Digest),
 }
 
 /// The base URL of the run, as far as a gate may know it.
@@ -121,6 +136,8 @@ impl LaneFacts {
             asked_provider: None,
             asked_model: None,
             binary: Binary::NotNamed,
+            package_version: None,
+            interpreter: Interpreter::NotRecorded,
             endpoint: Endpoint::NotGiven,
             credential: Credential::NoWay,
             proofs: Vec::new(),
@@ -165,6 +182,13 @@ impl LaneFacts {
                 .source
                 .known()
                 .is_some_and(|source| source.source_admission_status == Admitted)
+    }
+
+    pub fn interpreter_sha256(&self) -> Option<Digest> {
+        match &self.interpreter {
+            Interpreter::Found(sha256) => Some(*sha256),
+            Interpreter::NotRecorded | Interpreter::Missing(_) => None,
+        }
     }
 
     pub fn binary_sha256(&self) -> Option<Digest> {

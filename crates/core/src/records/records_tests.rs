@@ -31,7 +31,8 @@ pub(crate) fn executable() -> Value {
         "admission_timestamp": "2026-06-01T00:00:00-04:00", "review_trigger": "path:/opt/pi/bin/pi",
         "source_url": "https://example.org/pi.git", "pinned_commit": "7959ac917cdeb0983b4aaa20bb9f42021747fed8",
         "build_command": "make", "tool_versions": {"node": "22.1.0"}, "build_timestamp": "2026-06-01",
-        "missing_build_tools": ["make"], "source_tree_dirty": false,
+        "missing_build_tools": ["make"], "source_tree_dirty": false, "package_version": "1.2.3", "interpreter": "node",
+        "interpreter_path": "/usr/bin/node", "interpreter_sha256": Digest::of(b"node"), "interpreter_version": "v22.1.0",
     })
 }
 

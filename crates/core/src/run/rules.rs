@@ -50,6 +50,9 @@ pub enum Rules {
     /// What an owner does in the repository of a contained try is a note (`run/judge/source.rs`).
     /// A patch may be judged again without an engine (`bundle/again.rs`).
     Seven,
+    /// One cause, one blocker: what a failed wire or a spent budget explains of how the engine ended is not
+    /// raised a second time (`run/judge/engine.rs`).
+    Eight,
 }
 
 impl Rules {
@@ -61,9 +64,10 @@ impl Rules {
         Self::Five,
         Self::Six,
         Self::Seven,
+        Self::Eight,
     ];
     /// The only rules a new run is sealed with.
-    pub const NEWEST: Self = Self::Seven;
+    pub const NEWEST: Self = Self::Eight;
 
     pub fn number(self) -> RulesNumber {
         RulesNumber(match self {
@@ -74,6 +78,7 @@ impl Rules {
             Self::Five => 5,
             Self::Six => 6,
             Self::Seven => 7,
+            Self::Eight => 8,
         })
     }
 

@@ -306,6 +306,7 @@ rollback = "discard the copy"
             lane: Lane {
                 engine: engine.parse().unwrap(),
                 executable_sha256: MaybeKnown::Known(Digest::of(b"exe")),
+                interpreter_sha256: None,
                 model: None,
                 stage: Stage::Two,
                 target_head: MaybeKnown::Known("none".into()),

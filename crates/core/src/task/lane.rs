@@ -23,6 +23,9 @@ pub struct ModelPair {
 pub struct Lane {
     pub engine: EngineId,
     pub executable_sha256: MaybeKnown<Digest>,
+    /// The program that runs the engine's own file, where its admission names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter_sha256: Option<Digest>,
     pub model: Option<ModelPair>,
     pub stage: Stage,
     /// `none` where no target exists.

@@ -100,9 +100,7 @@ impl Verifier<'_> {
     fn asked_since_2(&mut self, rules: Rules, check: &str, artifact: &str, what: String) {
         match rules {
             Rules::One => self.not_re_derived(check, artifact, what),
-            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six | Rules::Seven => {
-                self.problem(check, artifact, what)
-            }
+            _ => self.problem(check, artifact, what),
         }
     }
 
@@ -157,21 +155,9 @@ impl Verifier<'_> {
             return;
         }
         let message = format!("was signed at {signed}, and here it is only {now}");
-        match rules {
-            Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six | Rules::Seven
-                if !times.is_own_clock =>
-            {
-                self.unknown("freshness", bundle::ATTESTATION, message);
-            }
-            Rules::One
-            | Rules::Two
-            | Rules::Three
-            | Rules::Four
-            | Rules::Five
-            | Rules::Six
-            | Rules::Seven => {
-                self.not_re_derived("freshness", bundle::ATTESTATION, message);
-            }
+        match rules >= Rules::Two && !times.is_own_clock {
+            true => self.unknown("freshness", bundle::ATTESTATION, message),
+            false => self.not_re_derived("freshness", bundle::ATTESTATION, message),
         }
     }
 }
@@ -363,9 +349,7 @@ fn wrong_finish(rules: Rules, report: &Report, times: Times) -> Option<String> {
     let finished = report.run_finished_at;
     let fits = match rules {
         Rules::One => finished >= last && finished <= signed,
-        Rules::Two | Rules::Three | Rules::Four | Rules::Five | Rules::Six | Rules::Seven => {
-            finished == report::finish(report.run_started_at, last) && finished <= signed
-        }
+        _ => finished == report::finish(report.run_started_at, last) && finished <= signed,
     };
     (!fits).then(|| {
         format!("run_finished_at is {finished}, its chain ended at {last}, and it was signed at {signed}")

@@ -7,13 +7,10 @@ use cto_core::containment::mounts::is_system;
 use cto_core::engine::manifest::Invocation;
 use cto_core::gate::EngineUse;
 
-use crate::host::files;
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home};
-
-/// A file that names a version is short.
-const MAX_VERSION_FILE: u64 = 1 << 20;
+use crate::records::package_version;
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -61,7 +58,7 @@ pub fn resolve(
         version: invocation
             .version_file
             .as_deref()
-            .and_then(|name| version(&real, name)),
+            .and_then(|name| package_version(&real, name)),
         program: text(&real)?,
         mounts: shown.into_iter().collect(),
         interpreter,
@@ -75,20 +72,6 @@ fn outermost(file: &Path, name: &str) -> Option<PathBuf> {
         .filter(|dir| dir.file_name().is_some_and(|have| have == name))
         .last()
         .map(Path::to_owned)
-}
-
-/// The version the nearest such file above the program names.
-fn version(program: &Path, name: &str) -> Option<String> {
-    let file = program
-        .ancestors()
-        .skip(1)
-        .map(|dir| dir.join(name))
-        .find(|file| file.is_file())?;
-    let bytes = files::read_limited(&file, MAX_VERSION_FILE).ok()?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
-    let version = value.get("version")?.as_str()?;
-    let plain = version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic());
-    plain.then(|| version.to_owned())
 }
 
 #[cfg(test)]

@@ -125,6 +125,7 @@ pub fn contract_of(
                     .map_or(MaybeKnown::NotLookedAt, MaybeKnown::Known),
                 (true, MaybeKnown::NotLookedAt) => MaybeKnown::NotLookedAt,
             },
+            interpreter_sha256: facts.known().and_then(LaneFacts::interpreter_sha256),
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: MaybeKnown::Known("none".into()),
@@ -214,7 +215,7 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
 pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFacts> {
     match request.manifest.is_gated() && request.engine_opened {
         true => MaybeKnown::Known(records::gather(
-            &request.manifest.id,
+            &request.manifest,
             &request.lane,
             request.origin,
             env,

@@ -5,16 +5,20 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cto_core::gate::{Binary, Credential, Endpoint, LaneFacts};
+use cto_core::engine::manifest::Manifest;
+use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts};
 use cto_core::records::credential::CredentialWay;
 use cto_core::records::{ExecutableAdmission, Found, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
+use cto_core::values::digest::Digest;
 use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
+use super::package::package_version;
 use super::{RecordStore, find};
 use crate::host::digest_cache;
 use crate::host::files;
+use crate::host::toolchains::{self, Resolved};
 use crate::host::{self, Env, Home, programs};
 use crate::task::lane::{LaneOptions, variable};
 
@@ -39,12 +43,13 @@ fn text(env: &Env, engine: &EngineId, name: &str) -> Option<String> {
 
 /// Looks for every record of the lane and at everything the records name.
 pub fn gather(
-    engine: &EngineId,
+    manifest: &Manifest,
     asked: &LaneOptions,
     by: Origin,
     env: &Env,
     home: &Home,
 ) -> LaneFacts {
+    let engine = &manifest.id;
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
         flag.clone()
@@ -61,6 +66,15 @@ pub fn gather(
         "EXECUTABLE_ADMISSION_FILE",
         RecordKind::Executable,
     ));
+    let binary = binary(
+        asked
+            .bin
+            .clone()
+            .or_else(|| env.path(&variable(engine, "BIN"))),
+        &executable,
+        env,
+        home,
+    );
     LaneFacts {
         decision: find(&place(
             &asked.decision,
@@ -77,15 +91,9 @@ pub fn gather(
             .clone()
             .or_else(|| text(env, engine, "MODEL_PROVIDER")),
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
-        binary: binary(
-            asked
-                .bin
-                .clone()
-                .or_else(|| env.path(&variable(engine, "BIN"))),
-            &executable,
-            env,
-            home,
-        ),
+        package_version: installed_version(manifest, &binary),
+        interpreter: interpreter(executable.known(), env, home),
+        binary,
         endpoint: match base_url(engine, asked, env) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
@@ -136,6 +144,46 @@ fn binary(
         return Binary::NotNamed;
     };
     look_at(&path, env, home)
+}
+
+/// The version that the files around the program name.
+fn installed_version(manifest: &Manifest, binary: &Binary) -> Option<String> {
+    let name = manifest.invocation.as_ref()?.version_file.as_deref()?;
+    match binary {
+        Binary::Found { path, .. } => package_version(Path::new(path), name),
+        _ => None,
+    }
+}
+
+/// What PATH has today by the name of the interpreter that was admitted.
+fn interpreter(record: Option<&ExecutableAdmission>, env: &Env, home: &Home) -> Interpreter {
+    match record.and_then(|record| record.interpreter.as_deref()) {
+        None => Interpreter::NotRecorded,
+        Some(name) => found_interpreter(name, env, home)
+            .map_or_else(Interpreter::Missing, |(_, sha256)| {
+                Interpreter::Found(sha256)
+            }),
+    }
+}
+
+/// The file that PATH has by this name, and its digest.
+pub fn found_interpreter(name: &str, env: &Env, home: &Home) -> Result<(PathBuf, Digest), String> {
+    let missing = || format!("{name} was not found on PATH, and the engine is written for it");
+    let path = match toolchains::resolve(name, env, home) {
+        Resolved::System(path) => path,
+        Resolved::Toolchain(found) => {
+            let named = env.find_program(name).ok_or_else(missing)?;
+            return Ok((
+                named.canonicalize().map_err(|_| missing())?,
+                found.record.sha256,
+            ));
+        }
+        Resolved::Missing => return Err(missing()),
+        Resolved::Unusable(why) => return Err(why),
+    };
+    digest_cache::digest(home, &path)
+        .map(|sha256| (path, sha256))
+        .map_err(|error| format!("{name} cannot be read: {error}"))
 }
 
 /// A program as a file: no PATH, no shell, every link followed.

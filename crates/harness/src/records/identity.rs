@@ -18,14 +18,66 @@ use crate::supervise::launch::Launch;
 /// As much as a record keeps.
 const MOST_TEXT: usize = 4000;
 
-/// What was said, whole lines, without control characters.
+/// What was said, whole lines, without control characters. What a program says on its way to a
+/// failure is not about itself: it names nothing.
+#[derive(Default)]
 pub struct Said {
     pub help: String,
     pub version: String,
+    /// Where neither question ended well: its words, for a person.
+    pub failed: Option<String>,
+}
+
+/// One question: what came back, and whether the program ended well.
+struct Reply {
+    text: String,
+    is_answer: bool,
 }
 
 /// Asks a program for its help and its version.
-pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
+pub fn ask(program: &Path, cancel: &Cancel, env: &Env, home: &Home) -> Result<Said, Failure> {
+    with_jail(program, env, home, |shown, scratch| {
+        let one = |flag: &str| question((program, flag), cancel, shown, scratch, env);
+        let (help, version) = (one("--help")?, one("--version")?);
+        let failed = (!help.is_answer && !version.is_answer).then(|| match help.text.is_empty() {
+            true => version.text.clone(),
+            false => help.text.clone(),
+        });
+        let said = |reply: Reply| match reply.is_answer {
+            true => reply.text,
+            false => String::new(),
+        };
+        Ok(Said {
+            help: said(help),
+            version: first_line(&said(version)),
+            failed,
+        })
+    })
+}
+
+/// What a program answers to `--version`; nothing where it fails.
+pub fn version(program: &Path, cancel: &Cancel, env: &Env, home: &Home) -> Result<String, Failure> {
+    with_jail(program, env, home, |shown, scratch| {
+        let reply = question((program, "--version"), cancel, shown, scratch, env)?;
+        Ok(match reply.is_answer {
+            true => first_line(&reply.text),
+            false => String::new(),
+        })
+    })
+}
+
+fn first_line(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(200).collect()
+}
+
+/// Makes what a jail of questions needs, and takes it away again.
+fn with_jail<T>(
+    program: &Path,
+    env: &Env,
+    home: &Home,
+    ask: impl FnOnce(&Shown, &Granted) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let shown = shown(program, env, home)?;
     let work = home
         .work()
@@ -40,19 +92,10 @@ pub fn ask(program: &Path, env: &Env, home: &Home) -> Result<Said, Failure> {
         .map_err(failed)?;
     let places = Places::of(env, home);
     let scratch = places.made(&work, true).map_err(failed)?;
-    let one = |flag: &str| question(program, flag, &shown, &scratch, env);
-    let answers = one("--help").and_then(|help| one("--version").map(|version| (help, version)));
+    let answers = ask(&shown, &scratch);
     // Litter at most: nothing of ours was in it.
     let _ = files::remove_tree(&work);
-    let (help, version) = answers?;
-    let version = version
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .chars()
-        .take(200)
-        .collect();
-    Ok(Said { help, version })
+    answers
 }
 
 /// What a jail must be shown, and where programs are then found.
@@ -95,7 +138,7 @@ fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
 }
 
 /// The program a script asks `env` for.
-fn interpreter(program: &Path) -> Option<String> {
+pub fn interpreter(program: &Path) -> Option<String> {
     let mut line = Vec::new();
     BufReader::new(files::open_regular(program).ok()?).take_line(&mut line)?;
     let text = std::str::from_utf8(&line).ok()?.trim();
@@ -119,18 +162,15 @@ impl<R: BufRead> TakeLine for R {
 }
 
 fn question(
-    program: &Path,
-    flag: &str,
+    asked: (&Path, &str),
+    cancel: &Cancel,
     shown: &Shown,
     scratch: &Granted,
     env: &Env,
-) -> Result<String, Failure> {
-    let launch = Launch::question((program, flag), &shown.mounts, &shown.path, scratch, env);
+) -> Result<Reply, Failure> {
+    let launch = Launch::question(asked, &shown.mounts, &shown.path, scratch, env);
     let mut said = Vec::new();
-    let cancel = Cancel::on_signals().map_err(|error| {
-        Failure::internal("no_signals", "signals cannot be listened to").because(&error)
-    })?;
-    supervise::run(&launch, &cancel, &mut |_, bytes| {
+    let ended = supervise::run(&launch, cancel, &mut |_, bytes| {
         let room = MOST_TEXT.saturating_sub(said.len());
         said.extend_from_slice(&bytes[..bytes.len().min(room)]);
     })
@@ -143,12 +183,20 @@ fn question(
         .so("nothing was admitted")
         .hint("`cto doctor` says what is missing and how to fix it")
     })?;
+    if cancel.requested() {
+        return Err(
+            Failure::blocked("interrupted", "it was interrupted").so("nothing was admitted")
+        );
+    }
     let text = String::from_utf8_lossy(&said);
     let plain: String = text
         .chars()
         .filter(|c| !c.is_control() || *c == '\n')
         .collect();
-    Ok(plain.trim().to_owned())
+    Ok(Reply {
+        text: plain.trim().to_owned(),
+        is_answer: ended.end.exit_code() == Some(0),
+    })
 }
 
 /// Does what a program said name the engine it is to be? A whole word, in any case.
@@ -170,6 +218,7 @@ mod tests {
         let said = |help: &str| Said {
             help: help.into(),
             version: "1.0".into(),
+            failed: None,
         };
         assert!(names(&said("Pi - a coding agent"), "pi"));
         assert!(names(&said("usage: pi [options]"), "pi"));

@@ -2,14 +2,17 @@
 //!
 //! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
+//! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
 //! Imports host, task, evidence, supervise and bundles. Imported by plan, proof and cli.
 
+pub mod examine;
 pub mod identity;
 
 mod gather;
+mod package;
 mod proofs;
 
 use std::fs::{self, File, OpenOptions};
@@ -21,7 +24,8 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, gather, look_at, protocol};
+pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, protocol};
+pub use package::package_version;
 pub use proofs::proofs;
 
 use crate::host::failure::Failure;

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::bundle::report::EngineFacts;
+use cto_core::bundle::report::{EngineFacts, InterpreterFacts};
 use cto_core::engine::manifest::{Invocation, Program};
 use cto_core::gate::plan::Plan;
 use cto_core::gate::{GateReport, GateResult, GateVerdict};
@@ -59,9 +59,23 @@ pub fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
             .map_or(MaybeKnown::NotLookedAt, |contract| {
                 contract.lane.executable_sha256
             }),
+        interpreter: interpreter(planned),
         warnings: untested.map(warning).into_iter().collect(),
         version,
     }
+}
+
+/// What runs the engine's file: the words of its admission, with the digest that the contract binds.
+fn interpreter(planned: &Planned) -> Option<InterpreterFacts> {
+    let sha256 = planned.contract.valid()?.lane.interpreter_sha256?;
+    let record = planned.lane.known()?.executable.known()?;
+    Some(InterpreterFacts {
+        name: record.interpreter.clone(),
+        version: (record.interpreter_sha256 == Some(sha256))
+            .then(|| record.interpreter_version.clone())
+            .flatten(),
+        sha256,
+    })
 }
 
 /// What was asked for and what every gate said to it.

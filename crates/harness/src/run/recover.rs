@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use cto_core::bundle;
-use cto_core::bundle::report::{EngineFacts, RunIdentity};
+use cto_core::bundle::report::{EngineFacts, InterpreterFacts, RunIdentity};
 use cto_core::containment::{Containment, ContainmentReport};
 use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::run::chain::{self, EventLine};
@@ -370,6 +370,13 @@ fn identity(
             name: started.engine,
             version: None,
             executable_sha256: lane.map_or(MaybeKnown::NotLookedAt, |lane| lane.executable_sha256),
+            interpreter: lane.and_then(|lane| lane.interpreter_sha256).map(|sha256| {
+                InterpreterFacts {
+                    name: None,
+                    version: None,
+                    sha256,
+                }
+            }),
             warnings: Vec::new(),
         },
         stage: started.stage,

@@ -192,13 +192,17 @@ pub fn misquoted_fields(
     contract: Option<&Contract>,
     facts: &Facts,
 ) -> Vec<&'static str> {
-    let lane = contract.map(|contract| contract.lane.executable_sha256);
+    let lane = contract.map(|contract| &contract.lane);
+    let interpreter = report.engine.interpreter.as_ref().map(|own| own.sha256);
     let command = contract.and_then(|contract| contract.verification_commands.first());
     [
         (
             "engine",
             report.engine.name != report.backend
-                || lane.is_some_and(|known| known != report.engine.executable_sha256),
+                || lane.is_some_and(|lane| {
+                    lane.executable_sha256 != report.engine.executable_sha256
+                        || lane.interpreter_sha256 != interpreter
+                }),
         ),
         (
             "label",

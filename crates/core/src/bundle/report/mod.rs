@@ -148,9 +148,23 @@ pub struct EngineFacts {
     pub name: EngineId,
     pub version: Option<String>,
     pub executable_sha256: MaybeKnown<Digest>,
+    /// What runs its file, as its admission names it; absent where that names none, and in bundles of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpreter: Option<InterpreterFacts>,
     /// What an operator should know about this program before trusting its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct InterpreterFacts {
+    /// Absent where a run was recovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    pub sha256: Digest,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

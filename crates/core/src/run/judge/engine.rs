@@ -3,6 +3,7 @@
 use super::verification::all_green;
 use crate::run::event::{EngineEnded, ProcessEnd, TimeLimit};
 use crate::run::facts::Facts;
+use crate::run::rules::Rules;
 use crate::task::contract::Contract;
 use crate::values::blocker::{Blocker, Code};
 
@@ -40,14 +41,21 @@ fn refusal(ended: &EngineEnded) -> Option<&str> {
     ended.model.as_ref()?.ended_refused.as_deref()
 }
 
-pub(super) fn engine_blockers(contract: Option<&Contract>, facts: &Facts) -> Vec<Blocker> {
+pub(super) fn engine_blockers(
+    rules: Rules,
+    contract: Option<&Contract>,
+    facts: &Facts,
+) -> Vec<Blocker> {
     let Some(ended) = &facts.engine_ended else {
         return Vec::new();
     };
     let mut out = wire_blockers(ended);
     // What the wire explains needs no second explanation by the engine.
     let gave_up = facts.gave_up.clone().filter(|_| out.is_empty());
-    out.extend(how_it_ended(contract, facts, ended));
+    let explained = rules >= Rules::Eight && !out.is_empty() && is_consequence(facts, ended.end);
+    if !explained {
+        out.extend(how_it_ended(contract, facts, ended));
+    }
     if ended.end.succeeded() {
         let said = match (refusal(ended), gave_up) {
             (Some(refused), Some(why)) => Some(format!("{refused}; in its own words: {why}")),
@@ -58,6 +66,20 @@ pub(super) fn engine_blockers(contract: Option<&Contract>, facts: &Facts) -> Vec
         out.extend(said.map(|said| Blocker::new(Code::EngineFailed, Some(said))));
     }
     out
+}
+
+/// Is this end what follows where an engine has no model any more? It leaves, with any code and perhaps
+/// without its last word, or it asks again until its time is up. A signal or too much memory is a cause of
+/// its own, and so is a time limit that a finished patch met.
+fn is_consequence(facts: &Facts, end: ProcessEnd) -> bool {
+    match end {
+        ProcessEnd::Exited { .. } => true,
+        ProcessEnd::TimedOut { .. } => !facts.verification.as_ref().is_some_and(all_green),
+        ProcessEnd::Signalled { .. }
+        | ProcessEnd::MemoryLimit { .. }
+        | ProcessEnd::Cancelled
+        | ProcessEnd::Lost => false,
+    }
 }
 
 fn how_it_ended(contract: Option<&Contract>, facts: &Facts, ended: &EngineEnded) -> Vec<Blocker> {
@@ -147,7 +169,7 @@ fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Bloc
 mod tests {
     use super::super::tests::{codes, codes_with, good};
     use super::*;
-    use crate::run::event::Event;
+    use crate::run::event::{Event, ModelUse};
     use crate::run::facts::fold_events;
     use crate::run::tests::started_again;
     use crate::values::event_type::EventType;
@@ -158,6 +180,108 @@ mod tests {
         facts.reverifies = start.facts.reverifies;
         facts.engine_ended = None;
         facts.engine_events.clear();
+    }
+
+    #[test]
+    fn since_rules_8_what_the_wire_explains_is_raised_once() {
+        const TIMED_OUT: ProcessEnd = ProcessEnd::TimedOut {
+            limit: TimeLimit::Idle,
+        };
+        let memory = ProcessEnd::MemoryLimit {
+            measured_by: crate::run::event::MemoryMeter::Sampled,
+        };
+        let found = |rules: Rules, end: ProcessEnd, unavailable: bool, green: bool| {
+            codes(|facts| {
+                facts.rules = rules.number();
+                let ended = facts.engine_ended.as_mut().unwrap();
+                ended.end = end;
+                ended.model = Some(ModelUse {
+                    unavailable: unavailable.then(|| "call 2: 500".to_owned()),
+                    over_budget: (!unavailable).then(|| "calls".to_owned()),
+                    ..ModelUse::default()
+                });
+                if !green {
+                    facts.diff.as_mut().unwrap().changes.clear();
+                    facts.verification = None;
+                }
+            })
+        };
+        for (unavailable, wire) in [(true, "provider_unavailable"), (false, "budget_exceeded")] {
+            let with = |more: &[&'static str]| [&[wire], more].concat();
+            for (end, green, before, since) in [
+                (exited(1), true, with(&["engine_failed"]), with(&[])),
+                (exited(1), false, with(&["engine_failed"]), with(&[])),
+                (TIMED_OUT, false, with(&["timeout"]), with(&[])),
+                // These have a cause of their own.
+                (
+                    signalled(),
+                    true,
+                    with(&["engine_failed"]),
+                    with(&["engine_failed"]),
+                ),
+                (
+                    ProcessEnd::Lost,
+                    true,
+                    with(&["engine_failed"]),
+                    with(&["engine_failed"]),
+                ),
+                (
+                    memory,
+                    true,
+                    with(&["resource_limit"]),
+                    with(&["resource_limit"]),
+                ),
+                (
+                    TIMED_OUT,
+                    true,
+                    with(&["timeout", "lifecycle_timeout_after_valid_patch"]),
+                    with(&["timeout", "lifecycle_timeout_after_valid_patch"]),
+                ),
+            ] {
+                assert_eq!(
+                    found(Rules::Seven, end, unavailable, green),
+                    before,
+                    "{end:?}"
+                );
+                assert_eq!(
+                    found(Rules::Eight, end, unavailable, green),
+                    since,
+                    "{end:?}"
+                );
+            }
+        }
+        // Nothing on the wire explains these.
+        assert_eq!(codes(|facts| end(facts, exited(1))), ["engine_failed"]);
+        assert!(codes(|facts| end(facts, TIMED_OUT)).contains(&"timeout"));
+    }
+
+    fn end(facts: &mut Facts, end: ProcessEnd) {
+        facts.engine_ended.as_mut().unwrap().end = end;
+    }
+
+    fn exited(code: u8) -> ProcessEnd {
+        ProcessEnd::Exited { code }
+    }
+
+    fn signalled() -> ProcessEnd {
+        ProcessEnd::Signalled { signal: 9 }
+    }
+
+    #[test]
+    fn since_rules_8_a_last_word_that_never_came_is_explained_too() {
+        let without_last_word = |rules: Rules| {
+            codes(|facts| {
+                facts.rules = rules.number();
+                facts.engine_events.remove(&EventType::EngineResult);
+                facts.engine_ended.as_mut().unwrap().model = Some(ModelUse {
+                    unavailable: Some("call 1: cut".into()),
+                    ..ModelUse::default()
+                });
+            })
+        };
+        let both = ["provider_unavailable", "missing_required_event"];
+        assert_eq!(without_last_word(Rules::Seven), both);
+        assert_eq!(without_last_word(Rules::Eight), both[..1]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub fn judge(contract: Option<&Contract>, facts: &Facts) -> Judgement {
 fn judge_by(rules: Rules, contract: Option<&Contract>, facts: &Facts) -> Judgement {
     let mut blockers = Vec::new();
     blockers.extend(before_execution(facts));
-    blockers.extend(engine::engine_blockers(contract, facts));
+    blockers.extend(engine::engine_blockers(rules, contract, facts));
     blockers.extend(engine::attempt_blocker(contract, facts));
     if let (Some(contract), Some(diff)) = (contract, &facts.diff) {
         blockers.extend(diff_blockers(contract, diff, engine_ended_well(facts)));

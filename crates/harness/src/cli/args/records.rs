@@ -4,12 +4,13 @@
 
 use std::path::PathBuf;
 
+use crate::records::examine;
 use crate::task::lane::LaneOptions;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Gated engines")]
 pub struct RecordArgs {
-    /// The engine's program: an absolute path [env: CTO_HARNESS_<ENGINE>_BIN]
+    /// The engine's program: a path [env: CTO_HARNESS_<ENGINE>_BIN]
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     bin: Option<PathBuf>,
     /// The model provider to use; an admission record must name it [env:
@@ -62,7 +63,7 @@ impl RecordArgs {
             model_admission: self.model_admission.clone(),
             executable_admission: self.executable_admission.clone(),
             source_admission: self.source_admission.clone(),
-            bin: self.bin.clone(),
+            bin: self.bin.as_deref().map(examine::named),
             provider: self.model_provider.clone(),
             model: self.model.clone(),
             base_url_file: self.base_url_file.clone(),

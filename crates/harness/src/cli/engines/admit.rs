@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_core::gate::Binary;
 use cto_core::records::{
     BuildReport, ExecutableAdmission, Field, Issue, MAX_RECORD, ModelAdmission, ModelDecision,
     Record, RecordKind, SourceAdmissionRecord, Takes, TargetAdmission, read, read_on,
@@ -14,9 +13,9 @@ use crate::cli::Context;
 use crate::host;
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::records::identity;
-use crate::records::{RecordStore, look_at};
+use crate::records::{RecordStore, examine};
 use crate::screen::output::tame;
+use crate::supervise::cancel::Cancel;
 use crate::task::engines;
 
 #[derive(clap::Args)]
@@ -208,23 +207,23 @@ fn executable_facts(
         .identity
         .clone()
         .unwrap_or_else(|| args.engine.to_string());
-    let admitted = examine(context, &args.engine, bin, &word)?;
+    let home = context.home()?;
+    let cancel = Cancel::on_signals().map_err(|error| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&error)
+    })?;
+    let manifest = engines::find(args.engine.as_str())?;
+    let bin = examine::named(bin);
+    let admitted = examine::examine(&manifest, (&bin, &word), &cancel, &context.env, &home)?;
     if let Some(wanted) = report.as_ref().and_then(|report| report.executable_sha256)
         && wanted != admitted.sha256
     {
         return Err(
-            not_admitted("the build report is about another file").so("nothing was written")
+            examine::not_admitted("the build report is about another file")
+                .so("nothing was written"),
         );
     }
-    for (name, value) in [
-        ("path", json!(admitted.path)),
-        ("sha256", json!(admitted.sha256)),
-        ("identity_output", json!(admitted.identity)),
-        ("version", json!(admitted.version)),
-        ("command_shape", json!(admitted.path)),
-    ] {
-        map.insert(name.into(), value);
-    }
+    map.append(&mut admitted.fields());
+    map.insert("command_shape".into(), json!(admitted.path));
     if let Some(report) = report {
         let mut told = serde_json::to_value(&report).unwrap_or_default();
         if let Some(told) = told.as_object_mut() {
@@ -242,74 +241,6 @@ fn build_report(path: &Path) -> Result<BuildReport, Failure> {
             .so("nothing was written");
         failure.because = issues.iter().map(ToString::to_string).collect();
         failure
-    })
-}
-
-fn not_admitted(why: &str) -> Failure {
-    Failure::blocked("executable_not_admitted", "the file cannot be admitted").reason(why)
-}
-
-/// A program that was looked at and asked.
-pub struct Examined {
-    pub path: String,
-    pub sha256: cto_core::values::digest::Digest,
-    pub identity: String,
-    pub version: String,
-    pub is_temporary: bool,
-}
-
-/// Looks at a file and asks it, in a jail, who it is.
-pub fn examine(
-    context: &Context,
-    engine: &EngineId,
-    bin: &Path,
-    word: &str,
-) -> Result<Examined, Failure> {
-    let home = context.home()?;
-    home.create()?;
-    let refuse = |why: &str| {
-        Err(not_admitted(why)
-            .at(bin.display().to_string())
-            .so("nothing was written"))
-    };
-    let (path, sha256, is_temporary) = match look_at(bin, &context.env, &home) {
-        Binary::Found {
-            path,
-            sha256,
-            is_temporary,
-        } => (path, sha256, is_temporary),
-        Binary::NotNamed | Binary::NotAPath => {
-            return refuse(
-                "it must be an absolute path; a name, an alias or a shell keyword is no program",
-            );
-        }
-        Binary::NotThere => return refuse("nothing is there"),
-        Binary::NotRegular => return refuse("it is not a regular file"),
-        Binary::NotExecutable => return refuse("it may not be executed"),
-        Binary::Unreadable(why) => return refuse(&why),
-    };
-    let said = identity::ask(Path::new(&path), &context.env, &home)?;
-    if !identity::names(&said, word) {
-        return refuse(&format!(
-            "what it says about itself does not name {word:?}, so it is not {engine}"
-        ));
-    }
-    let identity = if said.help.is_empty() {
-        said.version.clone()
-    } else {
-        said.help
-    };
-    let version = if said.version.is_empty() {
-        "not said".to_owned()
-    } else {
-        said.version
-    };
-    Ok(Examined {
-        path,
-        sha256,
-        identity,
-        version,
-        is_temporary,
     })
 }
 

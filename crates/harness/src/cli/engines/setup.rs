@@ -14,14 +14,15 @@ use cto_core::wire::endpoint::EndpointClass;
 use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
-use crate::cli::engines::admit::{self, Examined};
+use crate::cli::engines::admit;
 use crate::cli::engines::validate::answer_with;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{self, Home};
 use crate::proof::matrix::make_root;
 use crate::proof::validate::{self, Bench, Validation};
-use crate::records::RecordStore;
+use crate::records::examine::Examined;
+use crate::records::{RecordStore, examine};
 use crate::screen::output::tame;
 use crate::screen::progress;
 use crate::supervise::cancel::Cancel;
@@ -86,7 +87,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         .so("nothing was written"));
     }
     let home = context.home()?;
-    let examined = examine(context, &manifest, &args)?;
+    let examined = examined(context, &manifest, &args)?;
     let say = |text: &str| {
         if context.output.json {
             context.output.note(text)
@@ -138,7 +139,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
 }
 
 /// Finds the program as a file, and asks it who it is.
-fn examine(context: &Context, manifest: &Manifest, args: &Args) -> Result<Examined, Failure> {
+fn examined(context: &Context, manifest: &Manifest, args: &Args) -> Result<Examined, Failure> {
     let found = args
         .bin
         .clone()
@@ -156,7 +157,17 @@ fn examine(context: &Context, manifest: &Manifest, args: &Args) -> Result<Examin
         .identity
         .clone()
         .unwrap_or_else(|| manifest.id.to_string());
-    admit::examine(context, &manifest.id, &bin, &word)
+    let cancel = Cancel::on_signals().map_err(|e| {
+        Failure::internal("no_signals", "signals cannot be listened to").because(&e)
+    })?;
+    let bin = examine::named(&bin);
+    examine::examine(
+        manifest,
+        (&bin, &word),
+        &cancel,
+        &context.env,
+        &context.home()?,
+    )
 }
 
 /// An answer from its flag, or from the person at the terminal.
@@ -250,15 +261,26 @@ fn drafts(
         "status": "admitted", "provider": provider, "model": model, "credential_source_class": credential,
         "allowed_network_class": network, "approval_source": approval, "admission_timestamp": now, "review_trigger": triggers,
     });
-    let executable = json!({
-        "engine": manifest.id, "path": examined.path, "sha256": examined.sha256, "identity_output": examined.identity,
-        "version": examined.version, "command_shape": command_shape(manifest), "approval_source": approval,
-        "admission_timestamp": now, "review_trigger": [format!("path:{}", examined.path), "stage_beyond:3".to_owned()],
-    });
+    let mut executable = examined.fields();
+    for (name, value) in [
+        ("engine", json!(manifest.id)),
+        ("command_shape", json!(command_shape(manifest))),
+        ("approval_source", json!(approval)),
+        ("admission_timestamp", json!(now)),
+        (
+            "review_trigger",
+            json!([
+                format!("path:{}", examined.path),
+                "stage_beyond:3".to_owned()
+            ]),
+        ),
+    ] {
+        executable.insert(name.to_owned(), value);
+    }
     Ok(Drafts {
         decision: draft(decision)?,
         model: draft(admission)?,
-        executable: draft(executable)?,
+        executable: draft(Value::Object(executable))?,
     })
 }
 

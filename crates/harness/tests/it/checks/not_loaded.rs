@@ -141,7 +141,7 @@ fn pytest_skipped_or_expected_to_fail() {
         PYTEST_NEW.told(&house, what, &files, why);
     }
     // Hooks that were there before, and words of the tests themselves, are the project's own.
-    let slow = "import pytest\n\n\ndef pytest_collection_modifyitems(items):\n    for item in items:\n        if 'zero' in item.name:\n            item.add_marker(pytest.mark.skip)\n";
+    let slow = "import pytest\n\n\ndef pytest_collection_modifyitems(items):\n    for item in items:\n        if item.name == 'test_zero':\n            item.add_marker(pytest.mark.skip)\n";
     let hooked = [
         ("app.py", TO_DO),
         ("test_app.py", PYTESTS),

@@ -133,13 +133,13 @@ fn reading_changes_nothing() {
 #[test]
 fn a_run_is_judged_by_the_rules_its_chain_names() {
     let (house, bundle) = passed();
-    assert_eq!(bundle.events()[0]["data"]["rules"], 7);
+    assert_eq!(bundle.events()[0]["data"]["rules"], 8);
     assert_eq!(bundle.report()["report_renderer"], 7);
     let answer = house.cto(&["verify"]);
     assert!(
         answer
             .stdout
-            .contains("re-derived from the evidence by rules 7"),
+            .contains("re-derived from the evidence by rules 8"),
         "{answer:?}"
     );
     // Without a number: the bundles of before there were numbers.
@@ -213,7 +213,7 @@ fn a_run_is_judged_by_the_rules_its_chain_names() {
     assert!(
         answer
             .stdout
-            .contains("judged by rules 1000; this cto knows rules 1 to 7"),
+            .contains("judged by rules 1000; this cto knows rules 1 to 8"),
         "{answer:?}"
     );
     newer.put("patch.diff", b"").reseal();

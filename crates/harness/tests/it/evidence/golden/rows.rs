@@ -324,3 +324,69 @@ pub const RULES6: &[Row] = &[
     ("try-control-none", "pass", &[]),
     ("try-pass", "pass", &[]),
 ];
+
+pub const RULES7: &[Row] = &[
+    ("forbidden-attempt", "fail", &["forbidden_action_attempted"]),
+    ("late-gate", "blocked", &["containment_unavailable"]),
+    ("late-setup", "blocked", &["toolchain_unavailable"]),
+    ("no-module", "fail", &["verification_failed"]),
+    ("no-program", "blocked", &["toolchain_unavailable"]),
+    (
+        "no-program-behind-make",
+        "blocked",
+        &["toolchain_unavailable"],
+    ),
+    ("node-changed-test", "pass", &[]),
+    (
+        "not-checked",
+        "blocked",
+        &["change_not_checked", "verification_unproven"],
+    ),
+    (
+        "provider-failure/20261118T042823Z-r1-string-slugify-sfdum5h9",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "provider-failure/20261118T042823Z-r1-string-slugify-u5dw4cdm",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    (
+        "provider-failure/20261118T042826Z-quick-d2jtq42f",
+        "pass",
+        &[],
+    ),
+    (
+        "provider-failure/20261118T042826Z-quick-na2tj5bv",
+        "fail",
+        &["provider_unavailable", "engine_failed"],
+    ),
+    ("relied-baseline", "pass", &[]),
+    (
+        "reverified/20261118T042816Z-try-make-the-answer-right-phwg9f93",
+        "fail",
+        &["verification_failed"],
+    ),
+    (
+        "reverified/20261118T042818Z-try-make-the-answer-right-aivzb94j",
+        "pass",
+        &[],
+    ),
+    ("reviewer-no", "blocked", &["reviewer_rejected"]),
+    ("source-changed-meanwhile", "pass", &[]),
+    (
+        "stage2/20261118T042820Z-r1-string-slugify-as6svsri",
+        "blocked",
+        &["engine_gate_closed"],
+    ),
+    (
+        "stage2/20261118T042820Z-r1-string-slugify-cr6igpmy",
+        "blocked",
+        &["stage_gate_closed"],
+    ),
+    ("stage2/20261118T042822Z-quick-nai46v4m", "pass", &[]),
+    ("stage2/20261118T042823Z-quick-22wcy27u", "pass", &[]),
+    ("try-control-none", "pass", &[]),
+    ("try-pass", "pass", &[]),
+];

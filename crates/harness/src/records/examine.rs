@@ -1,0 +1,247 @@
+//! A program that is about to be admitted: looked at as a file, asked in a jail who it is, and what
+//! is around it: its package's version, the program that runs it. Nothing is written.
+
+use std::path::{Path, PathBuf};
+
+use cto_core::engine::manifest::Manifest;
+use cto_core::gate::Binary;
+use cto_core::values::digest::Digest;
+use cto_core::values::text::{excerpt, tame};
+use serde_json::{Map, Value, json};
+
+use super::{found_interpreter, identity, look_at, package};
+use crate::host::failure::Failure;
+use crate::host::{Env, Home};
+use crate::supervise::cancel::Cancel;
+
+/// What is shown of a program's last words.
+const LINES: usize = 6;
+const COLUMNS: usize = 160;
+
+/// A program that was looked at and asked.
+pub struct Examined {
+    pub path: String,
+    pub sha256: Digest,
+    pub identity: String,
+    pub version: String,
+    pub package_version: Option<String>,
+    pub interpreter: Option<Interpreter>,
+    pub is_temporary: bool,
+}
+
+/// The program that runs it.
+pub struct Interpreter {
+    pub name: String,
+    pub path: String,
+    pub sha256: Digest,
+    pub version: String,
+}
+
+impl Examined {
+    /// The same as fields of an executable admission.
+    pub fn fields(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        let mut put = |name: &str, value: Value| drop(map.insert(name.to_owned(), value));
+        put("path", json!(self.path));
+        put("sha256", json!(self.sha256));
+        put("identity_output", json!(self.identity));
+        put("version", json!(self.version));
+        if let Some(version) = &self.package_version {
+            put("package_version", json!(version));
+        }
+        if let Some(own) = &self.interpreter {
+            put("interpreter", json!(own.name));
+            put("interpreter_path", json!(own.path));
+            put("interpreter_sha256", json!(own.sha256));
+            if !own.version.is_empty() {
+                put("interpreter_version", json!(own.version));
+            }
+        }
+        map
+    }
+}
+
+pub fn not_admitted(why: &str) -> Failure {
+    Failure::blocked("executable_not_admitted", "the file cannot be admitted").reason(why)
+}
+
+/// A path that was typed, from where it was typed. A bare name stays one: a shell would look for it
+/// on PATH, and we do not.
+pub fn named(path: &Path) -> PathBuf {
+    match path.components().nth(1) {
+        Some(_) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        None => path.to_owned(),
+    }
+}
+
+/// Looks at a file and asks it, in a jail, who it is; `word` must be among what it says.
+pub fn examine(
+    manifest: &Manifest,
+    (bin, word): (&Path, &str),
+    cancel: &Cancel,
+    env: &Env,
+    home: &Home,
+) -> Result<Examined, Failure> {
+    home.create()?;
+    let refused = |failure: Failure| {
+        failure
+            .at(bin.display().to_string())
+            .so("nothing was written")
+    };
+    let (path, sha256, is_temporary) = file(bin, env, home).map_err(refused)?;
+    let program = Path::new(&path);
+    let interpreter = written_for(manifest, program);
+    let interpreter = interpreter
+        .map(|name| asked(&name, cancel, env, home))
+        .transpose()
+        .map_err(refused)?;
+    let said = identity::ask(program, cancel, env, home)?;
+    if let Some(words) = &said.failed {
+        return Err(refused(could_not_run(words, interpreter.as_ref(), program)));
+    }
+    if !identity::names(&said, word) {
+        return Err(refused(not_admitted(&format!(
+            "what it says about itself does not name {word:?}, so it is not {}",
+            manifest.id
+        ))));
+    }
+    let identity = if said.help.is_empty() {
+        said.version.clone()
+    } else {
+        said.help
+    };
+    let version = if said.version.is_empty() {
+        "not said".to_owned()
+    } else {
+        said.version
+    };
+    let file = manifest.invocation.as_ref();
+    let file = file.and_then(|own| own.version_file.as_deref());
+    Ok(Examined {
+        package_version: file.and_then(|name| package::package_version(program, name)),
+        path,
+        sha256,
+        identity,
+        version,
+        interpreter,
+        is_temporary,
+    })
+}
+
+fn file(bin: &Path, env: &Env, home: &Home) -> Result<(String, Digest, bool), Failure> {
+    match look_at(bin, env, home) {
+        Binary::Found {
+            path,
+            sha256,
+            is_temporary,
+        } => Ok((path, sha256, is_temporary)),
+        Binary::NotNamed | Binary::NotAPath => Err(not_admitted(
+            "it must be a path; a name, an alias or a shell keyword is no program",
+        )),
+        Binary::NotThere => Err(not_admitted("nothing is there")),
+        Binary::NotRegular => Err(not_admitted("it is not a regular file")),
+        Binary::NotExecutable => Err(not_admitted("it may not be executed")),
+        Binary::Unreadable(why) => Err(not_admitted(&why)),
+    }
+}
+
+/// What runs the file: as its first line says, where the manifest knows of one.
+fn written_for(manifest: &Manifest, program: &Path) -> Option<String> {
+    let declared = manifest.invocation.as_ref()?.interpreter.as_deref()?;
+    identity::interpreter(program).filter(|name| name == declared)
+}
+
+fn asked(name: &str, cancel: &Cancel, env: &Env, home: &Home) -> Result<Interpreter, Failure> {
+    let (path, sha256) = found_interpreter(name, env, home)
+        .map_err(|why| not_admitted(&why).hint(format!("put {name} on PATH")))?;
+    let version = identity::version(&path, cancel, env, home)?;
+    let text = path.to_str().map(str::to_owned);
+    Ok(Interpreter {
+        name: name.to_owned(),
+        path: text.ok_or_else(|| not_admitted("the path of its interpreter is not text"))?,
+        sha256,
+        version,
+    })
+}
+
+/// The program's own words about why it does not even say who it is, and what its package asks for.
+fn could_not_run(words: &str, interpreter: Option<&Interpreter>, program: &Path) -> Failure {
+    let mut failure = Failure::blocked(
+        "executable_not_admitted",
+        "the program fails when it is asked for --help and --version",
+    );
+    let lines = words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines: Vec<String> = lines
+        .take(LINES)
+        .map(|line| tame(&excerpt(line, COLUMNS)))
+        .collect();
+    failure = match lines.is_empty() {
+        true => failure.reason("it says nothing"),
+        false => lines.into_iter().fold(failure, |failure, line| {
+            failure.reason(format!("it says: {line}"))
+        }),
+    };
+    let Some(own) = interpreter else {
+        return failure.hint("start it by hand once, and name it again when it runs");
+    };
+    let have = match own.version.is_empty() {
+        true => own.name.clone(),
+        false => format!("{} {}", own.name, tame(&own.version)),
+    };
+    match package::wanted(program, &own.name) {
+        Some(wanted) => failure
+            .reason(format!(
+                "{have} runs it; its package asks for {} {wanted}",
+                own.name
+            ))
+            .hint(format!(
+                "put a {} on PATH that is {wanted}, first",
+                own.name
+            )),
+        None => failure.reason(format!("{have} runs it")).hint(format!(
+            "if it needs a newer {}, put that first on PATH",
+            own.name
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_taken_from_where_it_was_typed_and_a_name_is_not_a_path() {
+        assert_eq!(named(Path::new("pi")), Path::new("pi"));
+        assert_eq!(named(Path::new("/x/pi")), Path::new("/x/pi"));
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(named(Path::new("./pi")), here.join("pi"));
+        assert_eq!(named(Path::new("bin/pi")), here.join("bin/pi"));
+    }
+
+    #[test]
+    fn last_words_are_shown_tame_and_with_what_the_package_asks_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("cli.js");
+        std::fs::write(&program, "").unwrap();
+        let node = Interpreter {
+            name: "node".into(),
+            path: "/usr/bin/node".into(),
+            sha256: Digest::of(b"node"),
+            version: "v20.1.0".into(),
+        };
+        let said = |failure: Failure| format!("{:?} {:?}", failure.because, failure.hint);
+        let plain = said(could_not_run(
+            "Syntax\u{202e}Error\n\nat x",
+            Some(&node),
+            &program,
+        ));
+        assert!(plain.contains("it says: Syntax\u{fffd}Error"), "{plain}");
+        assert!(plain.contains("node v20.1.0 runs it"), "{plain}");
+        let package = r#"{"name": "pi", "engines": {"node": ">=22.19.0"}}"#;
+        std::fs::write(dir.path().join("package.json"), package).unwrap();
+        let asked = said(could_not_run("x", Some(&node), &program));
+        assert!(asked.contains("asks for node >=22.19.0"), "{asked}");
+        let nothing = said(could_not_run("", None, &program));
+        assert!(nothing.contains("it says nothing"), "{nothing}");
+    }
+}
