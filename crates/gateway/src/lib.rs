@@ -31,7 +31,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, Spent};
 use cto_core::wire::endpoint::Endpoint;
 use rustix::event::Timespec;
 
@@ -148,6 +148,11 @@ impl Gateway {
     /// The calls that have ended so far.
     pub fn calls(&self) -> Vec<CallRecord> {
         self.server.ledger().calls()
+    }
+
+    /// What has been spent so far; cheap enough to be asked for every frame of a screen.
+    pub fn spent(&self) -> Spent {
+        self.server.ledger().spent()
     }
 
     /// Closes every connection and reports every call.

@@ -102,9 +102,11 @@ impl TaskArgs {
     }
 
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        self.lane
-            .choice(self.stage)
-            .request(case, &context.env, context.configured_limits())
+        self.lane.choice(context, self.stage)?.request(
+            case,
+            &context.env,
+            context.configured_limits(),
+        )
     }
 
     fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
@@ -116,8 +118,8 @@ impl TaskArgs {
 
 impl LaneArgs {
     /// The flags as names; `stage` is the flag, where there is one.
-    pub fn choice(&self, stage: Option<u8>) -> EngineChoice {
-        EngineChoice {
+    pub fn choice(&self, context: &Context, stage: Option<u8>) -> Result<EngineChoice, Failure> {
+        Ok(EngineChoice {
             engine: self.engine.clone(),
             allowed: self.allow_engine.clone(),
             script: self.script.clone(),
@@ -131,11 +133,12 @@ impl LaneArgs {
                 engine_wall_seconds: self.timeout,
                 engine_idle_seconds: self.idle,
                 model_calls: self.records.model_calls(),
+                model_tokens: self.records.tokens(),
                 ..LimitChanges::default()
             },
-            lane: self.records.asked(),
+            lane: self.records.asked(context.configured_prices()?)?,
             toolchains: self.toolchain.clone(),
-        }
+        })
     }
 }
 
