@@ -84,7 +84,7 @@ pub struct LaneArgs {
 /// What shapes the contract; shared with `cto contract`.
 #[derive(clap::Args)]
 pub struct TaskArgs {
-    /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
+    /// The stage of the proof ladder to run at [default: 2 for fake; for others 1, and 2 once 1 is proven]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     stage: Option<u8>,
     /// Look for cases in this directory instead of the built-in ones
@@ -101,12 +101,14 @@ impl TaskArgs {
         self.request_for(context, cases::find(case, dir.as_deref())?)
     }
 
+    /// Who would work on something that is no case.
+    pub fn choice(&self, context: &Context) -> Result<EngineChoice, Failure> {
+        self.lane.choice(context, self.stage)
+    }
+
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        self.lane.choice(context, self.stage)?.request(
-            case,
-            &context.env,
-            context.configured_limits(),
-        )
+        self.choice(context)?
+            .request(case, &context.env, context.configured_limits())
     }
 
     fn cases_dir(&self, context: &Context) -> Result<Option<PathBuf>, Failure> {
