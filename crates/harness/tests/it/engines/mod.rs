@@ -3,6 +3,7 @@
 
 pub mod belief;
 pub mod gateway;
+pub mod kept_baseline;
 pub mod list;
 pub mod matrix;
 pub mod pi;
