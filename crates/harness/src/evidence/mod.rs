@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::bundle::report::{Claimed, Reliance, RunIdentity};
@@ -310,6 +310,11 @@ impl OpenBundle {
                 artifact: bundle::EVENTS.to_owned(),
                 source,
             })
+    }
+
+    /// Since this bundle was opened.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
     }
 
     /// Notes something the harness did or checked.
