@@ -34,10 +34,11 @@ mod way;
 
 use std::fmt;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, WireCounts};
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::profiles::Auth;
 use cto_core::wire::profiles::switch::Habits;
@@ -168,6 +169,15 @@ pub struct Gateway {
     server: serve::Server,
 }
 
+/// What a gateway has seen until now, for as long as somebody wants to know.
+pub struct Meter(Arc<ledger::Ledger>);
+
+impl Meter {
+    pub fn read(&self) -> WireCounts {
+        self.0.so_far()
+    }
+}
+
 /// Opens the gateway of one run on a listener that only its jail can reach.
 pub fn start(listener: TcpListener, route: Route) -> std::io::Result<Gateway> {
     Ok(Gateway {
@@ -183,6 +193,16 @@ impl Gateway {
     /// The calls that have ended so far.
     pub fn calls(&self) -> Vec<CallRecord> {
         self.server.ledger().calls()
+    }
+
+    /// Those that ended after so many had.
+    pub fn ended_after(&self, told: usize) -> Vec<CallRecord> {
+        self.server.ledger().ended_after(told)
+    }
+
+    /// Counts for somebody who watches; it holds nothing of the route.
+    pub fn meter(&self) -> Meter {
+        Meter(Arc::clone(self.server.ledger()))
     }
 
     /// Closes every connection and reports every call.

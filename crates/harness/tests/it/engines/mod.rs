@@ -3,9 +3,11 @@
 
 pub mod belief;
 pub mod gateway;
+pub mod kept_baseline;
 pub mod list;
 pub mod matrix;
 pub mod pi;
+pub mod pi_view;
 pub mod pi_wire;
 pub mod records;
 pub mod refused_fields;
