@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, RefusalReason, Spent};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, RefusalReason, Spent, WireCounts};
 
 /// Requests beyond this number are refused without a record: an engine must not fill the memory
 /// with refusals.
@@ -147,6 +147,20 @@ impl Ledger {
         calls
     }
 
+    /// Those that ended after so many had.
+    pub fn ended_after(&self, told: usize) -> Vec<CallRecord> {
+        self.state().ended.iter().skip(told).cloned().collect()
+    }
+
+    pub fn so_far(&self) -> WireCounts {
+        let state = self.state();
+        WireCounts {
+            calls: state.calls,
+            tokens: state.tokens,
+            waiting: state.open > 0,
+        }
+    }
+
     /// Waits a little for calls that are about to end, then reports all of them.
     pub fn close(&self, wait: Duration) -> GatewayReport {
         let state = self.state();
@@ -241,6 +255,22 @@ mod tests {
             None,
             "without a price nothing is said"
         );
+    }
+
+    #[test]
+    fn what_was_used_is_known_while_it_is_used() {
+        let ledger = Ledger::new(Protocol::OpenaiChat, Budget::default());
+        assert_eq!(ledger.so_far(), WireCounts::default());
+        let mut call = ledger.begin().unwrap();
+        ledger.reserve().unwrap();
+        let now = ledger.so_far();
+        assert_eq!((now.calls, now.tokens, now.waiting), (1, 0, true));
+        call.tokens.input = cto_core::values::maybe_known::MaybeKnown::Known(7);
+        ledger.end(call);
+        let now = ledger.so_far();
+        assert_eq!((now.calls, now.tokens, now.waiting), (1, 7, false));
+        assert_eq!(ledger.ended_after(0).len(), 1);
+        assert!(ledger.ended_after(1).is_empty());
     }
 
     #[test]

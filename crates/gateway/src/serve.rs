@@ -40,7 +40,7 @@ pub struct Server {
 
 struct Shared {
     route: Route,
-    ledger: Ledger,
+    ledger: Arc<Ledger>,
     exchange: Exchange,
     /// Engine sockets by number, so that closing reaches every thread that waits on one.
     open: Mutex<Open>,
@@ -58,7 +58,7 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (wake, woken) = UnixStream::pair()?;
         let shared = Arc::new(Shared {
-            ledger: Ledger::new(route.protocol, route.budget),
+            ledger: Arc::new(Ledger::new(route.protocol, route.budget)),
             exchange: Exchange::new(&route),
             open: Mutex::default(),
             route,
@@ -78,7 +78,7 @@ impl Server {
         &self.shared.route
     }
 
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &Arc<Ledger> {
         &self.shared.ledger
     }
 

@@ -354,6 +354,16 @@ impl Default for Budget {
     }
 }
 
+/// What an engine has asked of its model until now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WireCounts {
+    /// Calls that were let through.
+    pub calls: u64,
+    pub tokens: u64,
+    /// It is being asked just now.
+    pub waiting: bool,
+}
+
 /// What has been spent so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

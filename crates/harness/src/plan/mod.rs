@@ -24,7 +24,9 @@ mod tool_homes;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
+use cto_core::bundle::report::timings::Step;
 use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
@@ -34,6 +36,7 @@ use cto_core::gate::opening::Opening;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
 use cto_core::records::credential::CredentialWay;
+use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane, Stage,
@@ -44,10 +47,11 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::money::{MAX_PRICES, Prices, SpendLimit};
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
-use cto_core::wire::calls::CallRecord;
+use cto_core::wire::calls::{CallRecord, Outcome};
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
+use crate::evidence::clock::Before;
 use crate::host::failure::Failure;
 use crate::host::programs::NoProgram;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
@@ -73,6 +77,8 @@ pub struct Planned {
     pub provider: Option<Provider>,
     /// The request that was made over it.
     pub probe: Option<CallRecord>,
+    /// What of planning has a line of its own in the trace.
+    pub before: Vec<Before>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
     /// What of the operator's environments was found beside its files.
@@ -315,6 +321,7 @@ pub fn plan(
         source: None,
         provider: None,
         probe: None,
+        before: Vec::new(),
         checkout: None,
         environments: Vec::new(),
         tree: None,
@@ -405,7 +412,9 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
     else {
         return could_not(Code::ModelNotAdmitted, "the engine has no model");
     };
-    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.lane, env) else {
+    let Some(Ok(base_url)) =
+        records::base_url(&request.manifest.id, &request.lane, env, Some(admission))
+    else {
         return could_not(
             Code::ProviderLocalConfigUnavailable,
             "no base URL was supplied for this run",
@@ -418,9 +427,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         );
     };
     let chosen = provider::Chosen {
-        model: admission.model.clone(),
-        aliases: admission.aliases.clone().unwrap_or_default(),
-        request_fields: admission.request_fields.clone().unwrap_or_default(),
+        admission,
         base_url,
         credential: match class_of(way, env, home) {
             Ok(class) => class,
@@ -432,11 +439,27 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
+            let since = Instant::now();
             let call = provider.ask();
+            planned.before.push(probed(&call, since));
             planned.probe = Some(call.clone());
             planned.provider = Some(provider);
             Answer::Asked(Box::new(call))
         }
+    }
+}
+
+/// The probe as the trace has it: how it ended and how long it took.
+fn probed(call: &CallRecord, since: Instant) -> Before {
+    Before {
+        action: "model.probe",
+        step: Step::Probe,
+        outcome: match call.outcome {
+            Outcome::Ok => TraceOutcome::Ok,
+            _ => TraceOutcome::Failed,
+        },
+        took: since.elapsed(),
+        detail: Some(call.outcome.as_str().to_owned()),
     }
 }
 

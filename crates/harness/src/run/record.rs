@@ -136,6 +136,9 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
         blockers: carried(EventType::TaskContractCreated),
         detail: carried_detail,
     }))?;
+    for before in &planned.before {
+        bundle.trace_before(before)?;
+    }
     for gate in gates
         .gates
         .iter()
