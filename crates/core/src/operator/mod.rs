@@ -4,6 +4,7 @@
 //! - `listing.rs` rows of `cto runs`; `retention.rs` what a prune may take; `amounts.rs` ages and
 //!   sizes
 //! - `timeline.rs` a chain of events as a readable timeline; `project/` what a repository is tried with
+//! - `setup/` an engine from nothing to a lane whose first stages can be proven
 //!
 //! Imports: every room. Imported by none.
 
@@ -13,4 +14,5 @@ pub mod project;
 pub mod retention;
 pub mod schema;
 pub mod settings;
+pub mod setup;
 pub mod timeline;

@@ -1,8 +1,9 @@
 //! Records on disk: where each is looked for, and how one is changed.
 //!
-//! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
+//! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
+//! - `own_file.rs` files nobody else can have written; `own_config.rs` what the agent was told already
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
@@ -10,10 +11,13 @@
 
 pub mod examine;
 pub mod identity;
+pub mod own_config;
+pub mod own_file;
 
 mod gather;
 mod package;
 mod proofs;
+mod together;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -25,15 +29,15 @@ use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
 pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, protocol};
-pub use package::package_version;
+pub use package::{Installed, installed, package_version};
 pub use proofs::proofs;
+pub use together::Held;
 
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{self, Home, way};
 
 const HISTORY: &str = "history";
-const LOCK: &str = ".lock";
 
 /// The records of one engine.
 pub struct RecordStore {
@@ -79,6 +83,11 @@ impl RecordStore {
         Ok(found)
     }
 
+    fn next_of_history(&self, kind: RecordKind) -> io::Result<String> {
+        let number = self.history(kind)?.len() + 1;
+        Ok(format!("{}.{number:06}.json", kind.as_str()))
+    }
+
     /// Puts a record in its place, whole or not at all; the one before it is kept.
     pub fn write(&self, kind: RecordKind, bytes: &[u8]) -> Result<Written, Failure> {
         self.put(kind, bytes).map_err(|error| {
@@ -90,22 +99,13 @@ impl RecordStore {
     }
 
     fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
+        let _held = self.held()?;
+        self.recover()?;
         host::make_private_dir(&self.dir.join(HISTORY))?;
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.dir.join(LOCK))?;
-        lock.lock()?;
         let path = self.path(kind);
         let previous = match path.symlink_metadata() {
             Ok(_) => {
-                let kept = self.dir.join(HISTORY).join(format!(
-                    "{}.{:06}.json",
-                    kind.as_str(),
-                    self.history(kind)?.len() + 1
-                ));
+                let kept = self.dir.join(HISTORY).join(self.next_of_history(kind)?);
                 fs::hard_link(&path, &kept)?;
                 Some(kept)
             }
