@@ -2,6 +2,7 @@
 //!
 //! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
+//! - `model_endpoint.rs` what a model admission says of the way to its endpoint
 //! - `credential.rs` `trigger.rs` fields with a meaning of their own
 //!
 //! A record with any problem is refused. Errors name the field and never repeat its value: it may
@@ -11,6 +12,7 @@ pub mod credential;
 mod executable;
 mod fields;
 mod model;
+pub mod model_endpoint;
 mod secret_shape;
 mod source_admission;
 mod target;

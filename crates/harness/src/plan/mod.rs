@@ -335,7 +335,9 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
     else {
         return could_not(Code::ModelNotAdmitted, "the engine has no model");
     };
-    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.lane, env) else {
+    let Some(Ok(base_url)) =
+        records::base_url(&request.manifest.id, &request.lane, env, Some(admission))
+    else {
         return could_not(
             Code::ProviderLocalConfigUnavailable,
             "no base URL was supplied for this run",
@@ -348,9 +350,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         );
     };
     let chosen = provider::Chosen {
-        model: admission.model.clone(),
-        aliases: admission.aliases.clone().unwrap_or_default(),
-        request_fields: admission.request_fields.clone().unwrap_or_default(),
+        admission,
         base_url,
         credential: match class_of(way, env, home) {
             Ok(class) => class,

@@ -14,6 +14,7 @@ use cto_core::values::digest::Digest;
 use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
+use super::operator_file::{self, Privacy};
 use super::package::package_version;
 use super::{RecordStore, find};
 use crate::host::digest_cache;
@@ -94,7 +95,7 @@ pub fn gather(
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter(executable.known(), env, home),
         binary,
-        endpoint: match base_url(engine, asked, env) {
+        endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
             Some(Ok(url)) => endpoint::Endpoint::parse(&url)
@@ -115,15 +116,16 @@ pub fn base_url(
     engine: &EngineId,
     asked: &LaneOptions,
     env: &Env,
+    model: Option<&ModelAdmission>,
 ) -> Option<Result<String, String>> {
     let Some(file) = &asked.base_url_file else {
-        let given = env.get(&variable(engine, "LOCAL_BASE_URL"))?;
-        return Some(
-            given
-                .to_str()
-                .map(str::to_owned)
-                .ok_or_else(|| "it is not text".to_owned()),
-        );
+        if let Some(given) = env.get(&variable(engine, "LOCAL_BASE_URL")) {
+            let text = given.to_str().map(str::to_owned);
+            return Some(text.ok_or_else(|| "it is not text".to_owned()));
+        }
+        let recorded = Path::new(model?.base_url_file.as_ref()?);
+        let text = operator_file::read_text(recorded, MAX_URL_FILE, Privacy::Private);
+        return Some(text.map_err(|problem| format!("the file of the record {problem}")));
     };
     let bytes = file
         .canonicalize()

@@ -2,6 +2,7 @@
 //!
 //! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
+//! - `operator_file.rs` a file of the operator's that a record names
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //! - `own_file.rs` files nobody else can have written; `own_config.rs` what the agent was told already
 //!
@@ -11,6 +12,7 @@
 
 pub mod examine;
 pub mod identity;
+pub mod operator_file;
 pub mod own_config;
 pub mod own_file;
 
