@@ -4,7 +4,7 @@
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
 //! - `operator_file.rs` a file of the operator's that a record names
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
-//! - `own_file.rs` files nobody else can have written; `own_config.rs` what the agent was told already
+//! - `own_config.rs` what the agent was told already
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
@@ -14,7 +14,6 @@ pub mod examine;
 pub mod identity;
 pub mod operator_file;
 pub mod own_config;
-pub mod own_file;
 
 mod gather;
 mod package;

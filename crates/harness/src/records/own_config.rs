@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use cto_core::engine::manifest::Manifest;
 use cto_core::operator::setup::agent::{self, Known};
 
-use super::own_file::{self, Readers};
+use super::operator_file::{self, Privacy};
 use crate::host::Env;
 
 /// Where it was found, and what may be offered of it.
@@ -29,7 +29,7 @@ pub fn look(manifest: &Manifest, env: &Env) -> Option<OwnConfig> {
     if below.components().any(is_of_credentials) {
         return None;
     }
-    let text = own_file::read(&real, agent::MAX_FILE, Readers::Anybody).ok()?;
+    let text = operator_file::read_text(&real, agent::MAX_FILE, Privacy::Public).ok()?;
     let known = agent::read(invocation.dialect, text.as_bytes());
     (!known.is_empty()).then_some(OwnConfig { path: real, known })
 }

@@ -116,7 +116,6 @@ impl Answers {
         if !model.aliases.is_empty() {
             put("aliases", json!(model.aliases));
         }
-        map.retain(|name, _| ModelAdmission::FIELDS.iter().any(|f| f.name == name)); // TEMP
         Value::Object(map)
     }
 
