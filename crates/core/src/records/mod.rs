@@ -1,6 +1,6 @@
 //! Admission records: which engine program, model and repository may be used.
 //!
-//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
+//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` `gate.rs` one kind of record each
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
 //! - `model_endpoint.rs` what a model admission says of the way to its endpoint
 //! - `credential.rs` `trigger.rs` fields with a meaning of their own
@@ -11,6 +11,7 @@
 pub mod credential;
 mod executable;
 mod fields;
+mod gate;
 mod model;
 pub mod model_endpoint;
 mod secret_shape;
@@ -22,6 +23,7 @@ pub use executable::{BuildReport, ExecutableAdmission};
 pub use fields::{
     Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read, read_on, text_problem,
 };
+pub use gate::GateRecord;
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
     is_admitted_name, name_difference,
@@ -37,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use crate::values::digest::Digest;
 use crate::values::time::Utc;
 
-/// The five kinds of record, and what each is called.
+/// The kinds of record, and what each is called.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -48,15 +50,17 @@ pub enum RecordKind {
     Executable,
     Source,
     Target,
+    Gate,
 }
 
 impl RecordKind {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Decision,
         Self::Model,
         Self::Executable,
         Self::Source,
         Self::Target,
+        Self::Gate,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -66,6 +70,7 @@ impl RecordKind {
             Self::Executable => "executable",
             Self::Source => "source",
             Self::Target => "target",
+            Self::Gate => "gate",
         }
     }
 
@@ -77,6 +82,7 @@ impl RecordKind {
             Self::Executable => "executable admission",
             Self::Source => "source admission",
             Self::Target => "target-repository admission",
+            Self::Gate => "gate record",
         }
     }
 }

@@ -103,7 +103,7 @@ fn refused<T: Record + std::fmt::Debug>(value: &Value, field: &str, kind: &str) 
     }
 }
 
-fn table<T: Record + std::fmt::Debug + PartialEq>(good: &Value) {
+pub(crate) fn table<T: Record + std::fmt::Debug + PartialEq>(good: &Value) {
     let whole: T = read(&bytes(good)).unwrap_or_else(|issues| panic!("{issues:?}"));
     let again: T = read(&crate::values::json::pretty(&whole).unwrap()).unwrap();
     assert_eq!(again, whole, "what is written is read again");

@@ -23,6 +23,7 @@ pub mod source;
 mod this_host;
 mod tool_homes;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,12 +31,14 @@ use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
+use cto_core::gate::ladder;
+use cto_core::gate::opening::Opening;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
 use cto_core::records::credential::CredentialWay;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
-    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
+    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane, Stage,
 };
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
@@ -212,10 +215,21 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
     )
 }
 
-/// What is known of a lane that needs admissions. Records of an engine that is closed are not even
-/// looked for.
-pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFacts> {
-    match request.manifest.is_gated() && request.engine_opened {
+/// What is known of a lane before any gate is asked.
+pub struct Footing {
+    /// Whether its engine is open, and by what.
+    pub opening: Opening,
+    /// Records of an engine that is closed are not even looked for, but for the one of its gate.
+    pub lane: MaybeKnown<LaneFacts>,
+    /// The stage asked for, or the one that is meant where nobody named one.
+    pub stage: Stage,
+}
+
+/// Looks at gate, records and proofs.
+pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Footing {
+    let opening =
+        records::gate::opening(&request.manifest, &request.gate, &request.lane, env, home);
+    let lane = match request.manifest.is_gated() && opening.is_open() {
         true => MaybeKnown::Known(records::gather(
             &request.manifest,
             &request.lane,
@@ -224,18 +238,40 @@ pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFact
             home,
         )),
         false => MaybeKnown::NotLookedAt,
+    };
+    let stage = match (&lane, request.stage_by_default) {
+        (MaybeKnown::Known(facts), true) => contract_of(request, own, &lane, env)
+            .valid()
+            .map_or(request.stage, |contract| {
+                ladder::default_stage(request.stage, &facts.proofs, &contract.lane)
+            }),
+        _ => request.stage,
+    };
+    Footing {
+        opening,
+        lane,
+        stage,
+    }
+}
+
+/// The request at the stage that is meant.
+pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Cow<'r, Request> {
+    match request.stage == footing.stage {
+        true => Cow::Borrowed(request),
+        false => Cow::Owned(request.clone().at_stage(footing.stage)),
     }
 }
 
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
 pub fn plan(
     request: &Request,
+    footing: Footing,
     approval_answered: bool,
     env: &Env,
     home: &Home,
     own: &OwnProgram,
 ) -> Planned {
-    let lane = lane_of(request, env, home);
+    let Footing { opening, lane, .. } = footing;
     let mut planned = Planned {
         contract: contract_of(request, own, &lane, env),
         lane,
@@ -271,7 +307,7 @@ pub fn plan(
             contract: &planned.contract,
             manifest: &request.manifest,
             stage: request.stage,
-            engine_opened: request.engine_opened,
+            opening: opening.clone(),
             own_script: request.own_script,
             approval_answered,
             lane: planned.lane.clone(),

@@ -62,20 +62,7 @@ pub fn gather(
         "MODEL_ADMISSION_FILE",
         RecordKind::Model,
     ));
-    let executable: Found<ExecutableAdmission> = find(&place(
-        &asked.executable_admission,
-        "EXECUTABLE_ADMISSION_FILE",
-        RecordKind::Executable,
-    ));
-    let binary = binary(
-        asked
-            .bin
-            .clone()
-            .or_else(|| env.path(&variable(engine, "BIN"))),
-        &executable,
-        env,
-        home,
-    );
+    let (executable, binary) = program(engine, asked, env, home);
     LaneFacts {
         decision: find(&place(
             &asked.decision,
@@ -87,6 +74,7 @@ pub fn gather(
             "SOURCE_ADMISSION_FILE",
             RecordKind::Source,
         )),
+        gate: super::gate::recorded(engine, home),
         asked_provider: asked
             .provider
             .clone()
@@ -109,6 +97,27 @@ pub fn gather(
         model,
         executable,
     }
+}
+
+/// The admission of the engine's program, and the file that would be run.
+pub fn program(
+    engine: &EngineId,
+    asked: &LaneOptions,
+    env: &Env,
+    home: &Home,
+) -> (Found<ExecutableAdmission>, Binary) {
+    let record = asked
+        .executable_admission
+        .clone()
+        .or_else(|| env.path(&variable(engine, "EXECUTABLE_ADMISSION_FILE")))
+        .unwrap_or_else(|| RecordStore::of(home, engine).path(RecordKind::Executable));
+    let executable = find(&record);
+    let named = asked
+        .bin
+        .clone()
+        .or_else(|| env.path(&variable(engine, "BIN")));
+    let binary = binary(named, &executable, env, home);
+    (executable, binary)
 }
 
 /// The base URL of this run. Its text belongs to the gateway and to the redactor, and nowhere else.

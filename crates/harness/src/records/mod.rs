@@ -3,6 +3,7 @@
 //! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
 //! - `operator_file.rs` a file of the operator's that a record names
+//! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //! - `own_config.rs` what the agent was told already
 //!
@@ -11,6 +12,7 @@
 //! Imports host, task, evidence, supervise and bundles. Imported by plan, proof and cli.
 
 pub mod examine;
+pub mod gate;
 pub mod identity;
 pub mod operator_file;
 pub mod own_config;
@@ -29,7 +31,7 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, protocol};
+pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
 pub use package::{Installed, installed, package_version};
 pub use proofs::proofs;
 pub use together::Held;
@@ -97,6 +99,31 @@ impl RecordStore {
                 .because(&error)
                 .so("what was on record before still is")
         })
+    }
+
+    /// Takes a record out of its place, whatever it holds; it is kept beside the others. None where
+    /// there was none.
+    pub fn end(&self, kind: RecordKind) -> Result<Option<PathBuf>, Failure> {
+        self.take_out(kind).map_err(|error| {
+            Failure::internal("record_unwritable", "the record could not be ended")
+                .at(self.path(kind).display().to_string())
+                .because(&error)
+                .so("it is still there and still counts")
+        })
+    }
+
+    fn take_out(&self, kind: RecordKind) -> io::Result<Option<PathBuf>> {
+        let path = self.path(kind);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        let _held = self.held()?;
+        self.recover()?;
+        let kept = self.dir.join(HISTORY).join(self.next_of_history(kind)?);
+        fs::rename(&path, &kept)?;
+        File::open(&self.dir)?.sync_all()?;
+        Ok(Some(kept))
     }
 
     fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
@@ -209,8 +236,12 @@ mod tests {
                 0o600
             );
         }
+        let ended = store.end(RecordKind::Model).unwrap().unwrap();
+        assert_eq!(fs::read_to_string(ended).unwrap(), "three");
+        assert!(!store.path(RecordKind::Model).exists());
+        assert_eq!(store.end(RecordKind::Model).unwrap(), None, "nothing left");
         store.write(RecordKind::Decision, b"x").unwrap();
-        assert_eq!(store.history(RecordKind::Model).unwrap().len(), 2);
+        assert_eq!(store.history(RecordKind::Model).unwrap().len(), 3);
         assert_eq!(
             home.root
                 .join("records")
