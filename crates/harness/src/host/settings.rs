@@ -36,11 +36,11 @@ pub fn path(env: &Env) -> Result<Option<PathBuf>, Failure> {
             absolute(VARIABLE, named).map(Some)
         };
     }
-    Ok(directory(env)?.map(|dir| dir.join("config.toml")))
+    Ok(operators_directory(env)?.map(|dir| dir.join("config.toml")))
 }
 
 /// The operator's configuration directory; none where there is no place for one.
-pub fn directory(env: &Env) -> Result<Option<PathBuf>, Failure> {
+pub fn operators_directory(env: &Env) -> Result<Option<PathBuf>, Failure> {
     let home = match (env.path("XDG_CONFIG_HOME"), env.path("HOME")) {
         (Some(dir), _) => absolute("XDG_CONFIG_HOME", dir)?,
         (None, Some(user)) => absolute("HOME", user)?.join(".config"),

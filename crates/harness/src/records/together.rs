@@ -38,14 +38,14 @@ pub(super) enum Step {
 impl RecordStore {
     /// Waits until nobody else writes records of this engine.
     pub(super) fn held(&self) -> io::Result<Held> {
-        let lock = self.lock_file()?;
+        let lock = self.lock_file("lock")?;
         lock.lock()?;
         Ok(Held { _lock: lock })
     }
 
-    /// The same without waiting; none where somebody is at it.
-    pub fn try_hold(&self) -> io::Result<Option<Held>> {
-        let lock = self.lock_file()?;
+    /// One dialogue at a time; none where somebody is at it. Other commands may write meanwhile.
+    pub fn begin_dialogue(&self) -> io::Result<Option<Held>> {
+        let lock = self.lock_file("setup")?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Held { _lock: lock })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
@@ -54,8 +54,8 @@ impl RecordStore {
     }
 
     /// Beside the directory, because that changes its name.
-    fn lock_file(&self) -> io::Result<File> {
-        let path = self.beside("lock");
+    fn lock_file(&self, word: &str) -> io::Result<File> {
+        let path = self.beside(word);
         if let Some(parent) = path.parent() {
             host::make_private_dir(parent)?;
         }
@@ -73,13 +73,14 @@ impl RecordStore {
     }
 
     /// Puts all of these records in their places, or none of them; what was there before is kept.
-    /// The caller holds the engine's records.
     pub fn write_together(
         &self,
-        _: &Held,
         records: &[(RecordKind, Vec<u8>)],
     ) -> Result<Vec<Written>, Failure> {
-        self.exchange(records, &mut |_| Ok(())).map_err(|error| {
+        let written = self
+            .held()
+            .and_then(|_held| self.exchange(records, &mut |_| Ok(())));
+        written.map_err(|error| {
             Failure::internal("record_unwritable", "the records could not be written")
                 .at(self.dir.display().to_string())
                 .because(&error)
@@ -249,11 +250,11 @@ mod tests {
     fn all_are_written_and_those_before_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let store = store(dir.path());
-        let held = store.try_hold().unwrap().unwrap();
-        assert!(store.try_hold().unwrap().is_none(), "one at a time");
-        store.write_together(&held, &set("one")).unwrap();
+        let dialogue = store.begin_dialogue().unwrap().unwrap();
+        assert!(store.begin_dialogue().unwrap().is_none(), "one at a time");
+        store.write_together(&set("one")).unwrap();
         fs::write(store.dir.join("gate.json"), "own").unwrap();
-        let written = store.write_together(&held, &set("two")).unwrap();
+        let written = store.write_together(&set("two")).unwrap();
         assert_eq!(said(&store), all(Some("two")));
         for written in written {
             let previous = written.previous.unwrap();
@@ -261,12 +262,12 @@ mod tests {
         }
         let own = fs::read_to_string(store.dir.join("gate.json")).unwrap();
         assert_eq!(own, "own", "what is not written stays");
-        drop(held);
+        drop(dialogue);
+        assert!(store.begin_dialogue().unwrap().is_some());
         let one = store.write(RecordKind::Model, b"three").unwrap();
         assert_eq!(fs::read_to_string(one.previous.unwrap()).unwrap(), "two");
-        let held = store.try_hold().unwrap().unwrap();
         store
-            .write_together(&held, &[(RecordKind::Model, b"four".to_vec())])
+            .write_together(&[(RecordKind::Model, b"four".to_vec())])
             .unwrap();
         let kept: Vec<String> = store
             .history(RecordKind::Model)

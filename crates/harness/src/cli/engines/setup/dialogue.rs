@@ -71,7 +71,10 @@ impl<'a> Dialogue<'a> {
 
     pub fn row(&self, name: &str, text: &str) {
         match self.context.output.json {
-            true => self.context.output.note(&format!("  {name:<9} {}", tame(text))),
+            true => self
+                .context
+                .output
+                .note(&format!("  {name:<9} {}", tame(text))),
             false => self.context.output.row(name, &tame(text)),
         }
     }
@@ -93,7 +96,10 @@ impl<'a> Dialogue<'a> {
                 format!("{flag} is missing, and there is no terminal to ask at"),
             )
             .so("nothing was written")
-            .hint(format!("cto setup {} {flag} …, or at a terminal", self.engine)));
+            .hint(format!(
+                "cto setup {} {flag} …, or at a terminal",
+                self.engine
+            )));
         }
         self.asked.set(self.asked.get() + 1);
         for _ in 0..MOST_TRIES {
@@ -105,7 +111,10 @@ impl<'a> Dialogue<'a> {
             };
             match answer {
                 Ok(value) => return Ok(value),
-                Err(why) => self.context.output.note(&format!("  not taken: {}", tame(&why.to_string()))),
+                Err(why) => self
+                    .context
+                    .output
+                    .note(&format!("  not taken: {}", tame(&why.to_string()))),
             }
         }
         Err(Failure::usage("missing_answer", "no answer was taken")
@@ -164,7 +173,8 @@ impl<'a> Dialogue<'a> {
         let mut shown: Option<Box<dyn Progress>> = None;
         let done = wait(&mut |elapsed| {
             if elapsed > PATIENCE && shown.is_none() {
-                let mut progress = progress::for_stderr(self.context.output.json, false, &self.context.env);
+                let mut progress =
+                    progress::for_stderr(self.context.output.json, false, &self.context.env);
                 progress.step(name, detail);
                 shown = Some(progress);
             }

@@ -1,17 +1,17 @@
-//! Where the model is, how its credential comes, which model it is, and one real request: asked
-//! until the endpoint answers. What turns out wrong is asked again, and nothing else is.
+//! Where the model is, how its credential comes, and what may be sent there: asked until the
+//! endpoint answers. What turns out wrong is asked again, and nothing else is.
 
 use std::path::{Path, PathBuf};
 
+use cto_core::engine::manifest::Manifest;
 use cto_core::operator::setup::answers::{self, Place, TypedUrl};
 use cto_core::operator::setup::drafts::ModelAnswers;
-use cto_core::operator::setup::{Answers, Question, Refused};
+use cto_core::operator::setup::{Question, Refused};
 use cto_core::records::credential::CredentialWay;
 use cto_core::records::{ModelAdmission, ProviderClass};
 use cto_core::task::contract::ModelPair;
 use cto_core::values::digest::Digest;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::ProbeOutcome;
 use cto_core::wire::endpoint::{Endpoint, EndpointClass};
 use cto_core::wire::profiles::{self, Profile};
 use serde_json::{Map, Value, json};
@@ -19,14 +19,12 @@ use serde_json::{Map, Value, json};
 use super::dialogue::{Asked, Dialogue};
 use super::flags::Args;
 use crate::cli::Context;
-use crate::cli::engines::admit;
 use crate::host::failure::Failure;
-use crate::host::{self, Home, programs};
-use crate::plan::interview::{self, Heard, Interviewee, NotHeard};
+use crate::host::{Home, programs};
+use crate::plan::interview::{self, Heard};
 use crate::records::operator_file::{self, Privacy};
 use crate::records::own_config::OwnConfig;
 use crate::screen::output::tame;
-use crate::task::engines::Manifest;
 use crate::task::lane::variable;
 
 /// A base URL is short.
@@ -35,8 +33,6 @@ const MAX_CREDENTIAL: u64 = 16 << 10;
 const MAX_EXTRA: u64 = 1 << 20;
 /// An endpoint that was asked this often will not answer.
 const MOST_REQUESTS: usize = 8;
-/// As many names as fit a screen.
-const SHOWN: usize = 20;
 
 /// A base URL that was found or typed, and the file that holds it or will.
 #[derive(Clone)]
@@ -44,18 +40,17 @@ pub struct Where {
     pub file: PathBuf,
     /// Typed: the file is still to be written.
     pub typed: Option<TypedUrl>,
-    endpoint: Endpoint,
-    text: String,
+    pub(super) endpoint: Endpoint,
+    pub(super) text: String,
     /// As the agent's own configuration says, where it came from there.
     protocol: Option<Protocol>,
-    models: Vec<String>,
+    pub(super) models: Vec<String>,
 }
 
 /// An endpoint that answered.
 pub struct Reached {
     pub answers: ModelAnswers,
     pub place: Where,
-    pub first_byte_ms: Option<u64>,
 }
 
 /// Everything the questions need to know.
@@ -73,7 +68,7 @@ pub struct Talk<'a> {
 }
 
 /// What an endpoint's answer makes of the dialogue.
-enum Next {
+pub(super) enum Next {
     Done(Box<Heard>),
     Again(Question, String, &'static str),
 }
@@ -109,11 +104,7 @@ impl Talk<'_> {
                         continue;
                     }
                     self.wants(&heard, &mut answers);
-                    return Ok(Reached {
-                        answers,
-                        place: to,
-                        first_byte_ms: heard.first_byte_ms,
-                    });
+                    return Ok(Reached { answers, place: to });
                 }
                 Next::Again(question, why, code) => {
                     if !self.dialogue.has_somebody() {
@@ -139,7 +130,11 @@ impl Talk<'_> {
         Failure::blocked(code, "the endpoint did not answer as a run needs it")
             .reason(tame(why))
             .so("nothing was written")
-            .hint(format!("cto setup {} {} …", self.manifest.id, question.flag()))
+            .hint(format!(
+                "cto setup {} {} …",
+                self.manifest.id,
+                question.flag()
+            ))
     }
 
     fn place(&self, fresh: bool) -> Result<Where, Failure> {
@@ -150,9 +145,15 @@ impl Talk<'_> {
                 .in_file(&file)
                 .map_err(|why| self.dialogue.refused(Question::Endpoint, &why));
         }
-        let variable = self.context.env.get(&variable(&self.manifest.id, "LOCAL_BASE_URL"));
+        let variable = self
+            .context
+            .env
+            .get(&variable(&self.manifest.id, "LOCAL_BASE_URL"));
         let variable = variable.and_then(|text| text.to_str()).filter(|_| fresh);
-        let before = self.before.as_ref().and_then(|model| model.base_url_file.as_deref());
+        let before = self
+            .before
+            .as_ref()
+            .and_then(|model| model.base_url_file.as_deref());
         let before = before.and_then(|file| self.in_file(Path::new(file)).ok());
         let own = self.own.iter().flat_map(|own| &own.known);
         let offered: Vec<(String, Where)> = before
@@ -163,7 +164,14 @@ impl Talk<'_> {
                 let protocol = known.protocol.as_deref().and_then(|name| self.spoken(name));
                 let name = format!("{}, as the agent's own configuration says", known.name);
                 let models = known.models.clone();
-                Some((name, Where { protocol, models, ..to }))
+                Some((
+                    name,
+                    Where {
+                        protocol,
+                        models,
+                        ..to
+                    },
+                ))
             }))
             .collect();
         let mut words = String::from(
@@ -171,7 +179,11 @@ impl Talk<'_> {
         );
         for (number, (name, to)) in offered.iter().enumerate() {
             let class = to.endpoint.class().as_str();
-            let line = format!("\n  {}  {} ({class}, {name})", number + 1, to.endpoint.authority());
+            let line = format!(
+                "\n  {}  {} ({class}, {name})",
+                number + 1,
+                to.endpoint.authority()
+            );
             words.push_str(&tame_lines(&line));
         }
         if !offered.is_empty() {
@@ -200,7 +212,10 @@ impl Talk<'_> {
 
     fn typed(&self, url: TypedUrl) -> Result<Where, Refused> {
         let file = self.url_file.clone().ok_or_else(|| {
-            Refused::Found("there is no configuration directory to keep it in; set HOME, or name a file".into())
+            Refused::Found(
+                "there is no configuration directory to keep it in; set HOME, or name a file"
+                    .into(),
+            )
         })?;
         Ok(Where {
             file,
@@ -232,7 +247,10 @@ impl Talk<'_> {
     }
 
     fn way(&self, to: &Where, fresh: bool) -> Result<CredentialWay, Failure> {
-        let before = self.before.as_ref().map(|model| model.credential_source_class.as_str());
+        let before = self
+            .before
+            .as_ref()
+            .map(|model| model.credential_source_class.as_str());
         let before = before.filter(|text| answers::way(text).is_ok());
         let mut words = String::from(
             "How does the credential come? none, env:NAME, file:/PATH or command:/PROGRAM (not shown while you type).",
@@ -305,7 +323,10 @@ impl Talk<'_> {
                 words: "",
                 hidden: false,
             };
-            return self.dialogue.ask(&asked, |text| answers::engine(text, name)).and_then(confirmed);
+            return self
+                .dialogue
+                .ask(&asked, |text| answers::engine(text, name))
+                .and_then(confirmed);
         }
         let asked = Asked {
             question: Question::Send,
@@ -316,7 +337,7 @@ impl Talk<'_> {
         self.dialogue.ask(&asked, answers::yes).and_then(confirmed)
     }
 
-    fn protocol(&self, to: &Where) -> Option<Protocol> {
+    pub(super) fn protocol(&self, to: &Where) -> Option<Protocol> {
         let known = interview::protocols(self.manifest);
         let speaks = |protocol: &Protocol| known.iter().any(|own| own.wire == protocol.as_str());
         let by_profile = || {
@@ -345,7 +366,12 @@ impl Talk<'_> {
     }
 
     /// What the answers so far make of the model's admission.
-    fn answers(&self, to: &Where, by: &CredentialWay, model: &str) -> Result<ModelAnswers, Failure> {
+    pub(super) fn answers(
+        &self,
+        to: &Where,
+        by: &CredentialWay,
+        model: &str,
+    ) -> Result<ModelAnswers, Failure> {
         let own = &self.args.endpoint;
         let wrong = |what: &str| {
             Failure::usage("bad_answer", what.to_owned())
@@ -357,7 +383,9 @@ impl Talk<'_> {
             let wanted = EndpointClass::parse(word)
                 .ok_or_else(|| wrong("the endpoint class is loopback, local or hosted"))?;
             if !wanted.covers(class) {
-                return Err(wrong("the endpoint is of another class than --endpoint-class says"));
+                return Err(wrong(
+                    "the endpoint is of another class than --endpoint-class says",
+                ));
             }
         }
         let protocol = self.protocol(to);
@@ -381,8 +409,8 @@ impl Talk<'_> {
             (None, EndpointClass::Hosted) => "hosted".to_owned(),
             (None, _) => "local".to_owned(),
         });
-        let provider = answers::name(&provider)
-            .map_err(|_| wrong("the provider's name is no plain name"))?;
+        let provider =
+            answers::name(&provider).map_err(|_| wrong("the provider's name is no plain name"))?;
         let file = to.file.to_str();
         Ok(ModelAnswers {
             pair: ModelPair {
@@ -430,189 +458,6 @@ impl Talk<'_> {
             map.insert("header_names".into(), json!(names));
         }
         Ok(map)
-    }
-
-    /// The way to the endpoint, as a run would take it.
-    fn interviewee(
-        &self,
-        to: &Where,
-        by: &CredentialWay,
-        answers: &ModelAnswers,
-    ) -> Result<Interviewee, Failure> {
-        let draft = Answers {
-            engine: self.manifest.id.clone(),
-            approval: "nobody yet".into(),
-            now: host::now(),
-            model: Some(answers.clone()),
-            executable: None,
-            source: None,
-        };
-        let drafts = draft
-            .drafts()
-            .map_err(|bad| admit::refused(bad.kind, "the answers given", &bad.issues))?;
-        let admission = drafts
-            .model
-            .ok_or_else(|| Failure::internal("no_draft", "no admission could be drafted"))?;
-        let around = (&self.context.env, self.home);
-        Interviewee::new(&admission, to.text.clone(), by, self.manifest, around)
-    }
-
-    /// The names the endpoint offers, and those the agent was told of.
-    fn offered(&self, to: &Where, by: &CredentialWay) -> Result<Vec<String>, Failure> {
-        let answers = self.answers(to, by, "not-chosen-yet")?;
-        let endpoint = self.interviewee(to, by, &answers)?;
-        let words = "waiting for its list of models";
-        let heard = self
-            .dialogue
-            .waiting("model", words, |still| endpoint.models(still));
-        let mut names = match heard {
-            Err(why) => return Err(self.not_heard(why)),
-            Ok(Ok(names)) => names,
-            Ok(Err(why)) => {
-                self.dialogue.row("models", &why);
-                Vec::new()
-            }
-        };
-        names.retain(|name| answers::name(name).is_ok());
-        for own in &to.models {
-            if !names.contains(own) {
-                names.push(own.clone());
-            }
-        }
-        Ok(names)
-    }
-
-    fn not_heard(&self, why: NotHeard) -> Failure {
-        match why {
-            NotHeard::GivenUp => self.dialogue.interrupted("nothing was written"),
-            NotHeard::NotStarted => {
-                Failure::internal("no_request", "the request could not be made on this machine")
-                    .so("nothing was written")
-            }
-        }
-    }
-
-    fn model(&self, given: Option<&str>, to: &Where, offered: &[String]) -> Result<String, Failure> {
-        let before = self.before.as_ref().map(|model| model.model.as_str());
-        let first = before.or_else(|| to.models.first().map(String::as_str));
-        let only = match offered {
-            [only] => Some(only.as_str()),
-            _ => None,
-        };
-        let default = first
-            .filter(|name| offered.is_empty() || offered.iter().any(|own| own == name))
-            .or(only);
-        let mut words = String::from("Which model? Its exact name");
-        words.push_str(if offered.is_empty() { "." } else { ", or its number." });
-        for (number, name) in offered.iter().take(SHOWN).enumerate() {
-            words.push_str(&format!("\n  {:>2}  {}", number + 1, tame(name)));
-        }
-        if offered.len() > SHOWN {
-            words.push_str(&format!("\n  and {} more", offered.len() - SHOWN));
-        }
-        if let Some(name) = default {
-            words.push_str(&format!("\n  an empty line takes {}", tame(name)));
-        }
-        let asked = Asked {
-            question: Question::Model,
-            given,
-            words: &words,
-            hidden: false,
-        };
-        self.dialogue
-            .ask(&asked, |text| answers::model(text, offered, default))
-    }
-
-    /// One real request, and what it means for the questions.
-    fn ask(&self, to: &Where, by: &CredentialWay, answers: &ModelAnswers) -> Result<Next, Failure> {
-        let endpoint = self.interviewee(to, by, answers)?;
-        let words = "waiting for its first answer; Ctrl-C leaves";
-        let heard = self.dialogue.waiting("model", words, |still| endpoint.ask(still));
-        let heard = heard.map_err(|why| self.not_heard(why))?;
-        let mut said = match heard.status {
-            Some(status) => format!("it answered with status {status}"),
-            None => "it gave no answer".to_owned(),
-        };
-        for more in [heard.why, heard.error_body.as_deref()].into_iter().flatten() {
-            said.push_str(&format!(": {more}"));
-        }
-        let again = |question, code| Ok(Next::Again(question, said.clone(), code));
-        match heard.outcome {
-            ProbeOutcome::Content => Ok(Next::Done(Box::new(heard))),
-            ProbeOutcome::Auth => again(Question::Credential, "provider_auth_unavailable"),
-            ProbeOutcome::ReasoningOnly => Ok(Next::Again(
-                Question::Model,
-                "it answered with reasoning alone, and no engine can work with that".into(),
-                "provider_response_shape_unavailable",
-            )),
-            ProbeOutcome::WrongModel => again(Question::Model, "model_not_admitted"),
-            ProbeOutcome::Unavailable { .. } if heard.status == Some(404) => {
-                let protocol = self.protocol(to).unwrap_or(Protocol::OpenaiChat);
-                let other = profiles::other_base(&to.endpoint, protocol);
-                match other {
-                    Some(other) => Ok(Next::Again(
-                        Question::Endpoint,
-                        format!("{said}; was the path {:?} meant?", other.base()),
-                        "provider_unavailable",
-                    )),
-                    None => again(Question::Model, "provider_unavailable"),
-                }
-            }
-            ProbeOutcome::Unavailable { .. } => match heard.status {
-                Some(400 | 422) => again(Question::Model, "provider_unavailable"),
-                _ => again(Question::Endpoint, "provider_unavailable"),
-            },
-        }
-    }
-
-    /// The name it answered with becomes an alias, where somebody says so. False where the model is
-    /// asked for again.
-    fn alias(&self, heard: &Heard, answers: &mut ModelAnswers) -> Result<bool, Failure> {
-        let Some(other) = &heard.other_name else {
-            return Ok(true);
-        };
-        let name = answers::name(other).map_err(|why| self.dialogue.refused(Question::Alias, &why))?;
-        let model = &answers.pair.model;
-        if !self.dialogue.has_somebody() {
-            return Err(Failure::blocked(
-                "model_not_admitted",
-                format!("asked for {model:?}, the endpoint answers as {name:?}"),
-            )
-            .reason("a name that is not admitted ends a run")
-            .so("nothing was written")
-            .hint(format!("say that it may: --alias {name}")));
-        }
-        let words = format!(
-            "Asked for {}, it answers as {}. Admit that name as an alias? yes or no",
-            tame(model),
-            tame(&name)
-        );
-        let asked = Asked {
-            question: Question::Alias,
-            given: None,
-            words: &words,
-            hidden: false,
-        };
-        let taken = self.dialogue.ask(&asked, answers::yes)?;
-        if taken {
-            answers.aliases.push(name);
-        }
-        Ok(taken)
-    }
-
-    /// What the endpoint turned out to want stands in the record.
-    fn wants(&self, heard: &Heard, answers: &mut ModelAnswers) {
-        let mut switches = self.args.endpoint.compat.clone();
-        switches.extend(heard.switches.iter().copied());
-        switches.sort_unstable();
-        switches.dedup();
-        if !switches.is_empty() {
-            answers.more.insert("compat".into(), json!(switches));
-        }
-        let answered = heard.first_byte_ms;
-        let time = answered.map_or(String::new(), |ms| format!(", first byte after {ms} ms"));
-        self.dialogue
-            .row("answered", &format!("{}{time}", answers.pair.model));
     }
 }
 

@@ -107,15 +107,6 @@ fn parse_switch(text: &str) -> Result<Switch, String> {
 }
 
 impl EndpointArgs {
-    /// Does any of them ask for something that a record may not have?
-    pub fn asks_for_anything(&self) -> bool {
-        !self.fields().is_empty()
-            || self.model_provider.is_some()
-            || self.model_protocol.is_some()
-            || self.ca_file.is_some()
-            || self.headers_file.is_some()
-    }
-
     /// Those that are fields of the model's admission as they stand.
     pub fn fields(&self) -> Map<String, Value> {
         let mut map = Map::new();
