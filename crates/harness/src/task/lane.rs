@@ -23,6 +23,8 @@ pub struct LaneOptions {
     pub base_url_file: Option<PathBuf>,
     pub credential: Option<String>,
     pub protocol: Option<String>,
+    /// Seconds the first byte of an answer may take.
+    pub first_byte: Option<u32>,
 }
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
@@ -43,6 +45,15 @@ pub fn seconds(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
 pub fn model_calls(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
     let words = ("bad_model_calls", "number of calls");
     number(manifest, env, "MODEL_CALLS", words, 100_000)
+}
+
+/// The most that the first byte of an answer may be waited for.
+pub const MAX_FIRST_BYTE: u32 = 86_400;
+
+/// `CTO_HARNESS_<ENGINE>_FIRST_BYTE_SECONDS`.
+pub fn first_byte(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+    let words = ("bad_first_byte", "number of seconds");
+    number(manifest, env, "FIRST_BYTE_SECONDS", words, MAX_FIRST_BYTE)
 }
 
 /// The stage asked for, or the engine's default. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must
