@@ -82,3 +82,7 @@ fn ask(mut route: Route, leash: &std::os::unix::net::UnixStream) -> Interview {
         };
     }
 }
+
+#[cfg(test)]
+#[path = "interview_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 //! It holds credentials and sockets and never sees a repository or a bundle.
 //! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
 //! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
-//! `way` (proxy, authorities, headers of the operator's), `response_forwarder` (answers in), `probe`
+//! `proxy` (a tunnel), `way` (proxy, authorities, headers of the operator's), `response_forwarder` (answers in), `probe`
 //! (one request before a run), `interview` and `model_list` (what a person is told of an endpoint;
 //! `attended`: given up at once).
 //! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
@@ -24,6 +24,7 @@ mod model_list;
 pub mod operator_program;
 mod outbound;
 mod probe;
+mod proxy;
 mod reply;
 mod response_forwarder;
 mod roots;
@@ -48,7 +49,8 @@ pub use attended::GivenUp;
 pub use credential::{Credential, CredentialClass, CredentialError};
 pub use interview::{Interview, interview};
 pub use model_list::{ListError, list_models};
-pub use probe::{probe, probe_call};
+pub use probe::{Heard, probe, probe_attended, probe_call, probe_heard};
+pub use roots::is_of_the_system;
 pub use way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
 
 /// The kernel gave no random bytes, so there is no token.

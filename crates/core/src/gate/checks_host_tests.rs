@@ -117,7 +117,7 @@ fn asked(outcome: Wire, content: bool) -> MaybeKnown<Answer> {
     let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
     call.ended(outcome, None);
     call.content = content;
-    MaybeKnown::Known(Answer::Asked(Box::new(call)))
+    MaybeKnown::Known(Answer::Asked(Box::new(call), None))
 }
 
 #[test]

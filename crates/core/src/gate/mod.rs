@@ -21,7 +21,7 @@ mod preflight;
 pub use admissions::model_result;
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult};
-pub use preflight::{Answer, how_it_ended};
+pub use preflight::{Answer, advice, how_it_ended};
 
 use std::collections::BTreeMap;
 
