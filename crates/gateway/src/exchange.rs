@@ -15,8 +15,8 @@ use super::ledger::Ledger;
 use super::reply::Reply;
 use super::response_forwarder::ResponseForwarder;
 use super::spill_buffer::SpillBuffer;
-use super::upstream::{Pool, Upstream};
 use super::{Proxy, Route};
+use crate::endpoint_side::upstream::{Pool, Upstream};
 
 const MAX_INTERIM: usize = 8;
 

@@ -17,7 +17,7 @@ use super::Route;
 use super::call_context::{Broken, CallContext, PIECE};
 use super::exchange::Known;
 use super::spill_buffer::SpillBuffer;
-use super::upstream::Upstream;
+use crate::endpoint_side::upstream::Upstream;
 
 /// How much of the body of an error is passed on.
 const MAX_ERROR_BODY: usize = 1 << 20;

@@ -181,7 +181,7 @@ fn certificates(dir: &Path) {
         "subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n",
     )
     .unwrap();
-    for (days, name) in [("2", "server.pem"), ("-1", "expired.pem")] {
+    for (days, name) in [("2", "server.pem"), ("0", "expired.pem")] {
         openssl(
             dir,
             &[
@@ -260,6 +260,8 @@ fn gateway_over_tls_believes_whom_the_system_believes() {
     certificates(dir.path());
     let port = tls_model(dir.path(), "server.pem");
     let expired = tls_model(dir.path(), "expired.pem");
+    // Its last second is over.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let (ca, stranger) = (dir.path().join("ca.pem"), dir.path().join("stranger.pem"));
     let trusted = Gateway::open(
         dir.path(),

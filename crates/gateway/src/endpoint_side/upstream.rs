@@ -12,7 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::{Route, proxy, roots};
+use crate::Route;
+use crate::endpoint_side::proxy;
+use crate::endpoint_side::roots;
 
 /// A connection idle for longer has probably been closed by the server.
 const MAX_IDLE: Duration = Duration::from_secs(60);

@@ -14,14 +14,15 @@ use cto_core::wire::http::path::{self, PathClass};
 use cto_core::wire::profiles::switch::Habits;
 use serde_json::{Value, json};
 
-use super::attended::{GivenUp, attended};
-use super::call_context::micros;
-use super::exchange::{Exchange, Known, Outbound};
-use super::ledger::Ledger;
-use super::reply::Reply;
-use super::response_forwarder::is_known;
-use super::spill_buffer::SpillBuffer;
-use super::{Route, outbound};
+use crate::Route;
+use crate::call_context::micros;
+use crate::endpoint_side::outbound;
+use crate::exchange::{Exchange, Known, Outbound};
+use crate::ledger::Ledger;
+use crate::questions::attended::{GivenUp, attended};
+use crate::reply::Reply;
+use crate::response_forwarder::is_known;
+use crate::spill_buffer::SpillBuffer;
 
 /// With fewer, reasoning used them up and a working model looked broken.
 const MAX_TOKENS: u32 = 1024;

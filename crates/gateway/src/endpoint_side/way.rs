@@ -10,7 +10,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{Credential, roots};
+use crate::Credential;
+use crate::endpoint_side::roots;
 
 /// A proxy that is asked for a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use cto_core::wire::calls::RefusalReason;
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::http::response_head;
 
-use super::Proxy;
+use crate::Proxy;
 
 /// A longer answer to CONNECT is none.
 const MAX_HEAD: usize = 16 * 1024;
