@@ -30,7 +30,7 @@ pub struct Outbound<'a> {
 /// What the calls of a run share.
 pub struct Exchange {
     pub pool: Pool,
-    known: Known,
+    pub known: Known,
 }
 
 /// What is looked for in answers.
@@ -87,6 +87,7 @@ impl Exchange {
             ledger,
             reply,
             sent: Instant::now(),
+            begun: false,
         };
         let arrived = self.send(&mut context, call, request);
         let ended = arrived.and_then(|(upstream, head, rest)| {
@@ -121,7 +122,8 @@ impl Exchange {
                 Err(broken) => return Err(broken),
             }
         }
-        let mut upstream = Upstream::connect(&context.route.endpoint, &context.route.timeouts)?;
+        let mut upstream = Upstream::connect(context.route)?;
+        context.still_wanted()?;
         let (head, rest) = ask(context, call, &mut upstream, &mut request)?;
         Ok((upstream, head, rest))
     }
@@ -215,6 +217,7 @@ fn ask(
         if call.first_byte_us == MaybeKnown::NotLookedAt {
             call.first_byte_us = MaybeKnown::Known(micros(context.sent));
         }
+        context.begun = true;
         got.extend_from_slice(&buffer[..n]);
     }
 }

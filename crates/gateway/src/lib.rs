@@ -2,7 +2,9 @@
 //! It holds credentials and sockets and never sees a repository or a bundle.
 //! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
 //! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
-//! `response_forwarder` (answers in), `probe` (one request before a run).
+//! `way` (proxy, authorities, headers of the operator's), `response_forwarder` (answers in), `probe`
+//! (one request before a run), `interview` and `model_list` (what a person is told of an endpoint;
+//! `attended`: given up at once).
 //! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
 //! The harness rooms plan, run and doubles may import it; evidence and host only `operator_program`.
 //!
@@ -11,11 +13,14 @@
 
 #![forbid(unsafe_code)]
 
+mod attended;
 mod call_context;
 mod credential;
 mod engine_side;
 mod exchange;
+mod interview;
 mod ledger;
+mod model_list;
 pub mod operator_program;
 mod outbound;
 mod probe;
@@ -25,6 +30,7 @@ mod roots;
 mod serve;
 mod spill_buffer;
 mod upstream;
+mod way;
 
 use std::fmt;
 use std::net::TcpListener;
@@ -34,10 +40,16 @@ use std::time::Duration;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, WireCounts};
 use cto_core::wire::endpoint::Endpoint;
+use cto_core::wire::profiles::Auth;
+use cto_core::wire::profiles::switch::Habits;
 use rustix::event::Timespec;
 
+pub use attended::GivenUp;
 pub use credential::{Credential, CredentialClass, CredentialError};
+pub use interview::{Interview, interview};
+pub use model_list::{ListError, list_models};
 pub use probe::{probe, probe_call};
+pub use way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
 
 /// The kernel gave no random bytes, so there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +72,19 @@ pub struct Route {
     /// What the engine must show; useless anywhere else.
     pub token: Token,
     pub timeouts: Timeouts,
+    /// What a request has beside its messages; the one before a run is built so.
+    pub habits: Habits,
+    pub auth: Auth,
+    /// The `api-version` of every query.
+    pub api_version: Option<String>,
+    /// Added to every request.
+    pub headers: Vec<(String, HeaderValue)>,
+    /// Never used for this machine and private networks.
+    pub proxy: Option<Proxy>,
+    /// Believed instead of this system's.
+    pub authorities: Option<Authorities>,
+    /// Is any name heard, to be offered to a person? Only while nothing is admitted yet.
+    any_name: bool,
 }
 
 impl Route {
@@ -80,6 +105,13 @@ impl Route {
             budget: Budget::default(),
             token: Token::fresh()?,
             timeouts: Timeouts::default(),
+            habits: Habits::default(),
+            auth: Auth::default(),
+            api_version: None,
+            headers: Vec::new(),
+            proxy: None,
+            authorities: None,
+            any_name: false,
         })
     }
 }
@@ -113,7 +145,9 @@ impl fmt::Debug for Token {
 pub struct Timeouts {
     /// For the endpoint to accept, TLS included.
     pub connect: Duration,
-    /// For the next byte of an answer, the first one included.
+    /// For the first byte of an answer: a model that must be loaded first needs minutes.
+    pub first_byte: Duration,
+    /// For the next byte of an answer.
     pub stall: Duration,
     /// For the engine to send a whole request head, then for each part of its body.
     pub request: Duration,
@@ -123,6 +157,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(15),
+            first_byte: Duration::from_secs(300),
             stall: Duration::from_secs(300),
             request: Duration::from_secs(30),
         }

@@ -7,11 +7,15 @@ use cto_core::wire::Protocol;
 use cto_core::wire::http::Headers;
 use cto_core::wire::http::headers::passes_up;
 use cto_core::wire::http::path::Asked;
+use cto_core::wire::profiles::{Auth, model_list};
 
 use super::Route;
 
 pub fn head(route: &Route, asked: &Asked, from_engine: &Headers, length: u64) -> String {
-    let target = asked.upstream_target(route.protocol, route.endpoint.base(), &route.model);
+    let target = with_version(
+        route,
+        asked.upstream_target(route.protocol, route.endpoint.base(), &route.model),
+    );
     let mut head = format!(
         "POST {target} HTTP/1.1\r\nhost: {}\r\ncontent-length: {length}\r\n",
         route.endpoint.authority()
@@ -23,21 +27,66 @@ pub fn head(route: &Route, asked: &Asked, from_engine: &Headers, length: u64) ->
     line(&mut head, "content-type", "application/json");
     // A compressed answer could not be looked at on its way.
     line(&mut head, "accept-encoding", "identity");
-    if let Some(credential) = &route.credential {
-        match route.protocol {
-            Protocol::OpenaiChat | Protocol::OpenaiResponses => {
-                line(
-                    &mut head,
-                    "authorization",
-                    &format!("Bearer {}", credential.reveal()),
-                );
+    ours(&mut head, route);
+    head
+}
+
+/// The head of the question which models there are.
+pub fn list_head(route: &Route) -> String {
+    let target = with_version(
+        route,
+        model_list::target(route.protocol, route.endpoint.base()),
+    );
+    let mut head = format!(
+        "GET {target} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
+        route.endpoint.authority()
+    );
+    line(&mut head, "accept", "application/json");
+    line(&mut head, "user-agent", "cto");
+    line(&mut head, "accept-encoding", "identity");
+    if route.protocol == Protocol::AnthropicMessages {
+        line(&mut head, "anthropic-version", "2023-06-01");
+    }
+    ours(&mut head, route);
+    head
+}
+
+/// What only the gateway writes: the credential and the operator's own headers, then the end.
+fn ours(head: &mut String, route: &Route) {
+    for (name, value) in &route.headers {
+        line(head, name, value.reveal());
+    }
+    // Never in the clear beyond this machine, whoever made the route.
+    let credential = route
+        .credential
+        .as_ref()
+        .filter(|_| route.endpoint.takes_credentials());
+    if let Some(credential) = credential {
+        let bearer = format!("Bearer {}", credential.reveal());
+        match (route.auth, route.protocol) {
+            (Auth::ApiKey, _) => line(head, "api-key", credential.reveal()),
+            (Auth::Usual, Protocol::OpenaiChat | Protocol::OpenaiResponses) => {
+                line(head, "authorization", &bearer);
             }
-            Protocol::AnthropicMessages => line(&mut head, "x-api-key", credential.reveal()),
-            Protocol::GeminiGenerate => line(&mut head, "x-goog-api-key", credential.reveal()),
+            (Auth::Usual, Protocol::AnthropicMessages) => {
+                line(head, "x-api-key", credential.reveal());
+            }
+            (Auth::Usual, Protocol::GeminiGenerate) => {
+                line(head, "x-goog-api-key", credential.reveal());
+            }
         }
     }
     head.push_str("\r\n");
-    head
+}
+
+fn with_version(route: &Route, target: String) -> String {
+    match &route.api_version {
+        None => target,
+        Some(version) => {
+            let joint = if target.contains('?') { '&' } else { '?' };
+            format!("{target}{joint}api-version={version}")
+        }
+    }
 }
 
 fn line(head: &mut String, name: &str, value: &str) {

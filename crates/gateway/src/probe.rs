@@ -1,20 +1,24 @@
 //! The probe: one real request to the model before an engine is started, to see what its answer
 //! looks like.
 
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use cto_core::values::digest::Digest;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::text::tame_lines;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{CallRecord, Outcome, ProbeOutcome, probe_outcome};
 use cto_core::wire::http::Headers;
 use cto_core::wire::http::path::{self, PathClass};
+use cto_core::wire::profiles::switch::Habits;
 use serde_json::{Value, json};
 
 use super::call_context::micros;
-use super::exchange::{Exchange, Outbound};
+use super::exchange::{Exchange, Known, Outbound};
 use super::ledger::Ledger;
 use super::reply::Reply;
+use super::response_forwarder::is_known;
 use super::spill_buffer::SpillBuffer;
 use super::{Route, outbound};
 
@@ -29,6 +33,17 @@ pub fn probe(route: &Route) -> ProbeOutcome {
 
 /// The call of a probe, for the evidence. It is not part of the run's budget.
 pub fn probe_call(route: &Route) -> CallRecord {
+    probe_heard(route, None).call
+}
+
+/// One call, and what a person may read of its refusal.
+pub struct Heard {
+    pub call: CallRecord,
+    pub error_body: Option<String>,
+}
+
+/// Asks once; the other end of the leash gives up by closing.
+pub fn probe_heard(route: &Route, leash: Option<&UnixStream>) -> Heard {
     let begun = Instant::now();
     let mut call = CallRecord::begun(1, 0, route.protocol);
     call.path = PathClass::Generate;
@@ -37,6 +52,7 @@ pub fn probe_call(route: &Route) -> CallRecord {
     let body = question(route).to_string();
     call.request_bytes = body.len() as u64;
     call.request_sha256 = MaybeKnown::Known(Digest::of(body.as_bytes()));
+    let mut error_body = None;
     let mut held = SpillBuffer::default();
     let target = target(route);
     let asked = path::ask(route.protocol, "POST", &target);
@@ -49,19 +65,29 @@ pub fn probe_call(route: &Route) -> CallRecord {
                 body: &mut held,
             };
             let ledger = Ledger::new(route.protocol, route.budget);
-            Exchange::new(route).run(
-                route,
-                &ledger,
-                &mut call,
-                request,
-                &mut Reply::to_nobody(route.protocol),
-            );
+            let exchange = Exchange::new(route);
+            let mut reply = Reply::to_nobody(route.protocol, leash);
+            exchange.run(route, &ledger, &mut call, request, &mut reply);
+            error_body = told(&exchange.known, &reply.into_heard());
         }
         (Err(why), _) => call.ended(Outcome::Refused, Some(why)),
         (Ok(_), Err(_)) => call.ended(Outcome::Transport, None),
     }
     call.total_us = micros(begun);
-    call
+    Heard { call, error_body }
+}
+
+/// The words of a refusal, for a person: nothing of ours in them, and nothing a terminal obeys.
+fn told(known: &Known, body: &[u8]) -> Option<String> {
+    if body.is_empty() {
+        return None;
+    }
+    let masked = known.patterns.masked(&String::from_utf8_lossy(body));
+    // In another spelling, a secret stays one.
+    if is_known(known, masked.as_bytes()) {
+        return Some("[withheld: it repeats what is private of this endpoint]".into());
+    }
+    Some(tame_lines(&masked))
 }
 
 fn target(route: &Route) -> String {
@@ -93,7 +119,20 @@ fn question(route: &Route) -> Value {
     let messages = json!([{"role": "user", "content": QUESTION}]);
     match route.protocol {
         Protocol::OpenaiChat => {
-            json!({"model": model, "messages": messages, "max_tokens": MAX_TOKENS, "stream": true})
+            let Habits {
+                token_field,
+                store,
+                stream_options,
+            } = route.habits;
+            let mut body = json!({"model": model, "messages": messages, "stream": true});
+            body[token_field.as_str()] = MAX_TOKENS.into();
+            if store {
+                body["store"] = false.into();
+            }
+            if stream_options {
+                body["stream_options"] = json!({"include_usage": true});
+            }
+            body
         }
         Protocol::OpenaiResponses => {
             let input = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]);

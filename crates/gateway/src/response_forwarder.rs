@@ -169,12 +169,7 @@ impl<'a> ResponseForwarder<'a> {
         if leaked {
             return Err(RefusalReason::CredentialInAnswer.into());
         }
-        if self.is_success
-            && self
-                .reader
-                .answer
-                .other_model(&self.route.model, &self.route.aliases)
-        {
+        if self.is_success && self.is_other_model() {
             return Err(Broken(Outcome::WrongModel, Some(RefusalReason::OtherName)));
         }
         let used = used.map_err(|_| match self.bytes {
@@ -189,6 +184,11 @@ impl<'a> ResponseForwarder<'a> {
             self.pass(context, &out)?;
         }
         Ok(used)
+    }
+
+    fn is_other_model(&self) -> bool {
+        let answer = &self.reader.answer;
+        !self.route.any_name && answer.other_model(&self.route.model, &self.route.aliases)
     }
 
     fn pass(&mut self, context: &mut CallContext<'_, '_>, out: &[u8]) -> Result<(), Broken> {
@@ -238,7 +238,7 @@ impl<'a> ResponseForwarder<'a> {
         self.reader.finish();
         let whole = self.body.closed_well();
         let answer = &self.reader.answer;
-        if self.is_success && answer.other_model(&self.route.model, &self.route.aliases) {
+        if self.is_success && self.is_other_model() {
             return Err(Broken(Outcome::WrongModel, Some(RefusalReason::OtherName)));
         }
         let (outcome, why) = outcome_of(self.status, answer, whole, self.needs_model);
@@ -280,6 +280,7 @@ impl<'a> ResponseForwarder<'a> {
         whole: bool,
     ) -> bool {
         let body = std::mem::take(&mut self.error);
+        context.reply.hear(&body);
         if Watch::sees(&self.known.in_errors, &body) {
             call.why = Some(RefusalReason::CredentialInAnswer);
         }
@@ -334,7 +335,7 @@ impl<'a> ResponseForwarder<'a> {
 }
 
 /// Does a text hold the credential, or what is private of the endpoint?
-fn is_known(known: &Known, text: &[u8]) -> bool {
+pub fn is_known(known: &Known, text: &[u8]) -> bool {
     Watch::sees(&known.in_errors, text) || Watch::sees(&known.private, text)
 }
 

@@ -18,6 +18,11 @@ fn load() -> Option<Arc<ClientConfig>> {
     if roots.is_empty() {
         return None;
     }
+    config_of(roots)
+}
+
+/// A configuration that believes these and no others.
+pub fn config_of(roots: RootCertStore) -> Option<Arc<ClientConfig>> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

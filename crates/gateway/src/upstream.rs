@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::{Timeouts, roots};
+use super::{Route, roots};
 
 /// A connection idle for longer has probably been closed by the server.
 const MAX_IDLE: Duration = Duration::from_secs(60);
@@ -26,12 +26,13 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub fn connect(endpoint: &Endpoint, timeouts: &Timeouts) -> Result<Self, RefusalReason> {
+    pub fn connect(route: &Route) -> Result<Self, RefusalReason> {
+        let (endpoint, timeouts) = (&route.endpoint, &route.timeouts);
         let deadline = Instant::now() + timeouts.connect;
         let socket = reach(endpoint, deadline)?;
         let _ = socket.set_nodelay(true);
         let tls = if endpoint.tls() {
-            Some(Box::new(shake_hands(&socket, endpoint, deadline)?))
+            Some(Box::new(shake_hands(&socket, route, deadline)?))
         } else {
             None
         };
@@ -137,11 +138,15 @@ fn reason_of(error: &io::Error) -> RefusalReason {
 
 fn shake_hands(
     socket: &TcpStream,
-    endpoint: &Endpoint,
+    route: &Route,
     deadline: Instant,
 ) -> Result<ClientConnection, RefusalReason> {
-    let config = roots::config().ok_or(RefusalReason::Tls)?;
-    let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|_| RefusalReason::Tls)?;
+    let config = match &route.authorities {
+        Some(own) => own.0.clone(),
+        None => roots::config().ok_or(RefusalReason::Tls)?,
+    };
+    let name =
+        ServerName::try_from(route.endpoint.host().to_owned()).map_err(|_| RefusalReason::Tls)?;
     let mut tls = ClientConnection::new(config, name).map_err(|_| RefusalReason::Tls)?;
     let mut socket = socket;
     while tls.is_handshaking() {
@@ -209,6 +214,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cto_core::wire::Protocol;
     use proptest::prelude::*;
     use std::net::TcpListener;
 
@@ -218,7 +224,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         for host in ["localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]"] {
             let endpoint = Endpoint::parse(&format!("http://{host}:{port}")).unwrap();
-            let reached = Upstream::connect(&endpoint, &Timeouts::default());
+            let route = Route::new(Protocol::OpenaiChat, endpoint, None, "m").unwrap();
+            let reached = Upstream::connect(&route);
             assert!(reached.is_ok(), "{host}: {:?}", reached.err());
         }
     }

@@ -10,6 +10,7 @@ use crate::task::contract::Stage;
 use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
 use crate::values::paths::PathRule;
+use crate::wire::profiles::switch::Switch;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -80,6 +81,13 @@ pub struct ConfigFile {
 pub struct ModelUse {
     /// In order of preference.
     pub protocols: Vec<ProtocolName>,
+    /// Fields of a chat request that it sends by itself, beside its messages.
+    #[serde(default)]
+    pub habits: Vec<String>,
+    /// What it is configured with for each switch of an endpoint: keys and values of its own. They
+    /// are joined into one object, `{compat}`.
+    #[serde(default)]
+    pub switches: BTreeMap<Switch, serde_json::Map<String, serde_json::Value>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -347,6 +347,10 @@ pub fn review(input: &GateInput<'_>) -> Outcome {
                 &found.record.review_trigger,
             );
         }
+        if let (true, Found::Known(found)) = (input.opening.by_record(), &facts.gate) {
+            let trigger = &found.record.review_trigger;
+            look(RecordKind::Gate, &found.path, None, trigger);
+        }
         match (fired.is_empty(), words.is_empty()) {
             (false, _) => blocked(Code::ReviewDue, fired.join("; ")),
             (true, false) => Outcome::Noted(format!("review when: {}", words.join("; "))),

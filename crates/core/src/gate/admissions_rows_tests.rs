@@ -5,6 +5,13 @@ use super::*;
 /// What is changed, and how the blocked gates tell of it.
 type Row = (&'static str, fn(&mut World), &'static [&'static str]);
 
+fn gate_due() -> Found<crate::records::GateRecord> {
+    found(&json!({
+        "engine": "pi", "executable_sha256": Digest::of(b"pi"), "approval_source": "the owner",
+        "opened_timestamp": "2026-06-01", "review_trigger": "date:2026-06-02",
+    }))
+}
+
 const ROWS: &[Row] = &[
     (
         "no decision",
@@ -236,6 +243,19 @@ const ROWS: &[Row] = &[
         "a date that has come",
         |w| w.facts.now = Utc::day("2031-01-01").unwrap(),
         &["review_due: model-provider admission: the day"],
+    ),
+    (
+        "the gate record's day has come, and it is what opened the engine",
+        |w| {
+            w.facts.gate = gate_due();
+            w.opening = Opening::Opened(By::Record(Digest::of(b"g")));
+        },
+        &["review_due: gate record: the day"],
+    ),
+    (
+        "the same where a flag opened it",
+        |w| w.facts.gate = gate_due(),
+        &[],
     ),
     (
         "a class of words and no way",

@@ -110,6 +110,21 @@ pub fn find_proof<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> St
     }
 }
 
+/// The stage of a run where nobody named one: an engine whose own default is stage 1, which runs
+/// nothing, is meant to run once that stage is proven for this lane. Never more than stage 2.
+pub fn default_stage(of_engine: Stage, proofs: &[StageProof], lane: &Lane) -> Stage {
+    let proven = || {
+        matches!(
+            find_proof(proofs, 1, &LaneKey::of(lane)),
+            Standing::Proven(_)
+        )
+    };
+    match of_engine {
+        Stage::One if proven() => Stage::Two,
+        other => other,
+    }
+}
+
 /// `stage1-gate-proof.json`: the engine is refused by default, and with its gate open still not
 /// run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -106,3 +106,28 @@ fn a_lane_whose_record_names_no_interpreter_compares_none() {
         Standing::Demoted(vec!["interpreter"])
     );
 }
+
+#[test]
+fn nobody_is_meant_to_run_beyond_the_first_stage_they_proved() {
+    let mut asked = crate::task::contract::tests::sample().lane;
+    asked.engine = "pi".parse().unwrap();
+    let run = "20260102T030405Z-demo-k3v9";
+    let proofs = |stages: &[Stage]| -> Vec<StageProof> {
+        let of = |stage: &Stage| StageProof {
+            stage: *stage,
+            ..proof(LaneKey::of(&asked), run)
+        };
+        stages.iter().map(of).collect()
+    };
+    let other = [proof(lane(), run)];
+    for (engine, proofs, want) in [
+        (Stage::One, proofs(&[]), Stage::One),
+        (Stage::One, proofs(&[Stage::One]), Stage::Two),
+        (Stage::One, proofs(&[Stage::One, Stage::Two]), Stage::Two),
+        (Stage::One, proofs(&[Stage::Two]), Stage::One),
+        (Stage::One, other.to_vec(), Stage::One),
+        (Stage::Two, proofs(&[Stage::One, Stage::Two]), Stage::Two),
+    ] {
+        assert_eq!(default_stage(engine, &proofs, &asked), want, "{proofs:?}");
+    }
+}

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::{
-    ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name,
+    ExecutableAdmission, Found, GateRecord, ModelAdmission, ModelDecision, SourceAdmissionRecord,
+    is_name,
 };
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
@@ -20,6 +21,8 @@ pub struct LaneFacts {
     pub model: Found<ModelAdmission>,
     pub executable: Found<ExecutableAdmission>,
     pub source: Found<SourceAdmissionRecord>,
+    /// Its own review counts where it is what opened the engine.
+    pub gate: Found<GateRecord>,
     /// Asked for by flag or variable. A request only: the record is the authority.
     pub asked_provider: Option<String>,
     pub asked_model: Option<String>,
@@ -55,6 +58,16 @@ pub enum Binary {
         /// It lies in a temporary directory, where it may be removed or replaced.
         is_temporary: bool,
     },
+}
+
+impl Binary {
+    /// The digest of a file that may be run.
+    pub fn sha256(&self) -> Option<Digest> {
+        match self {
+            Self::Found { sha256, .. } => Some(*sha256),
+            _ => None,
+        }
+    }
 }
 
 /// The program that runs the engine's own file.
@@ -133,6 +146,7 @@ impl LaneFacts {
             model: Found::Missing,
             executable: Found::Missing,
             source: Found::Missing,
+            gate: Found::Missing,
             asked_provider: None,
             asked_model: None,
             binary: Binary::NotNamed,
@@ -192,9 +206,6 @@ impl LaneFacts {
     }
 
     pub fn binary_sha256(&self) -> Option<Digest> {
-        match &self.binary {
-            Binary::Found { sha256, .. } => Some(*sha256),
-            _ => None,
-        }
+        self.binary.sha256()
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! - this file: the table, what gates are given, what they answer
 //! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
+//! - `opening.rs` who opens an engine; `next.rs` what to do about a closed gate
 //! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
 //!
 //! Imports: values to checks. Imported by verify, proof and operator.
 
 pub mod eligibility;
 pub mod ladder;
+pub mod opening;
 pub mod plan;
 
 mod admissions;
@@ -31,6 +33,7 @@ use crate::containment::mounts::Granted;
 use crate::containment::mounts::search::SearchPath;
 use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
+use crate::gate::opening::Opening;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
 use crate::task::program::BoundProgram;
@@ -62,8 +65,8 @@ pub struct GateInput<'a> {
     pub stage: Stage,
     /// The engine plays a script that ships with its case, not one of the operator's.
     pub own_script: bool,
-    /// The operator opened this engine, by flag or variable.
-    pub engine_opened: bool,
+    /// Whether this engine is open, and by what.
+    pub opening: Opening,
     /// An answer about this very contract is on record, whatever it says; it is read once there is
     /// a plan.
     pub approval_answered: bool,
@@ -193,6 +196,7 @@ pub const GATES: &[Gate] = &[
             "engines/*.toml",
             "--allow-engine",
             "CTO_HARNESS_ALLOW_<ENGINE>",
+            "records/<engine>/gate.json",
         ],
         check: checks::engine,
     },

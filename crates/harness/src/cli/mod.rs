@@ -109,7 +109,7 @@ enum Command {
     Cases(tasks::cases::Args),
     /// Write a case of your own to begin with, or check that a case is sound
     Case(tasks::case::Args),
-    /// List the engines, and which of them are closed
+    /// List the engines, and open or close the gate of one
     Engines(engines::list::Args),
     /// Set up an engine step by step: its records, and the proofs of its first stages
     Setup(engines::setup::Args),
@@ -393,7 +393,7 @@ fn dispatch(
         Command::Contract(args) => tasks::contract::run(context, args),
         Command::Cases(args) => tasks::cases::run(context, &args),
         Command::Case(args) => tasks::case::run(context, args),
-        Command::Engines(args) => engines::list::run(context, &args),
+        Command::Engines(args) => engines::list::run(context, args),
         Command::Setup(args) => engines::setup::run(context, args),
         Command::Admit(args) => engines::admit::run(context, args),
         Command::Eligibility(args) => engines::eligibility::run(context, args),

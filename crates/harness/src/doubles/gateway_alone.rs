@@ -68,6 +68,7 @@ fn run(args: &Args) -> io::Result<()> {
     route.request_fields.clone_from(&args.request_field);
     route.budget.calls = args.calls;
     route.timeouts = Timeouts {
+        first_byte: Duration::from_millis(args.stall_ms),
         stall: Duration::from_millis(args.stall_ms),
         ..route.timeouts
     };

@@ -21,6 +21,7 @@ pub mod source;
 mod this_host;
 mod tool_homes;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,13 +31,15 @@ use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
+use cto_core::gate::ladder;
+use cto_core::gate::opening::Opening;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
-    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
+    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane, Stage,
 };
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
@@ -216,10 +219,21 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
     )
 }
 
-/// What is known of a lane that needs admissions. Records of an engine that is closed are not even
-/// looked for.
-pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFacts> {
-    match request.manifest.is_gated() && request.engine_opened {
+/// What is known of a lane before any gate is asked.
+pub struct Footing {
+    /// Whether its engine is open, and by what.
+    pub opening: Opening,
+    /// Records of an engine that is closed are not even looked for, but for the one of its gate.
+    pub lane: MaybeKnown<LaneFacts>,
+    /// The stage asked for, or the one that is meant where nobody named one.
+    pub stage: Stage,
+}
+
+/// Looks at gate, records and proofs.
+pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Footing {
+    let opening =
+        records::gate::opening(&request.manifest, &request.gate, &request.lane, env, home);
+    let lane = match request.manifest.is_gated() && opening.is_open() {
         true => MaybeKnown::Known(records::gather(
             &request.manifest,
             &request.lane,
@@ -228,18 +242,40 @@ pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFact
             home,
         )),
         false => MaybeKnown::NotLookedAt,
+    };
+    let stage = match (&lane, request.stage_by_default) {
+        (MaybeKnown::Known(facts), true) => contract_of(request, own, &lane, env)
+            .valid()
+            .map_or(request.stage, |contract| {
+                ladder::default_stage(request.stage, &facts.proofs, &contract.lane)
+            }),
+        _ => request.stage,
+    };
+    Footing {
+        opening,
+        lane,
+        stage,
+    }
+}
+
+/// The request at the stage that is meant.
+pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Cow<'r, Request> {
+    match request.stage == footing.stage {
+        true => Cow::Borrowed(request),
+        false => Cow::Owned(request.clone().at_stage(footing.stage)),
     }
 }
 
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
 pub fn plan(
     request: &Request,
+    footing: Footing,
     approval_answered: bool,
     env: &Env,
     home: &Home,
     own: &OwnProgram,
 ) -> Planned {
-    let lane = lane_of(request, env, home);
+    let Footing { opening, lane, .. } = footing;
     let mut planned = Planned {
         contract: contract_of(request, own, &lane, env),
         lane,
@@ -276,7 +312,7 @@ pub fn plan(
             contract: &planned.contract,
             manifest: &request.manifest,
             stage: request.stage,
-            engine_opened: request.engine_opened,
+            opening: opening.clone(),
             own_script: request.own_script,
             approval_answered,
             lane: planned.lane.clone(),
@@ -342,7 +378,9 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
     else {
         return could_not(Code::ModelNotAdmitted, "the engine has no model");
     };
-    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.lane, env) else {
+    let Some(Ok(base_url)) =
+        records::base_url(&request.manifest.id, &request.lane, env, Some(admission))
+    else {
         return could_not(
             Code::ProviderLocalConfigUnavailable,
             "no base URL was supplied for this run",
@@ -355,9 +393,7 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         );
     };
     let chosen = provider::Chosen {
-        model: admission.model.clone(),
-        aliases: admission.aliases.clone().unwrap_or_default(),
-        request_fields: admission.request_fields.clone().unwrap_or_default(),
+        admission,
         base_url,
         credential: match class_of(way, env, home) {
             Ok(class) => class,

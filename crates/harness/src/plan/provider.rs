@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use cto_core::engine::manifest::{ModelUse, ProtocolName};
 use cto_core::gate::Answer;
+use cto_core::records::ModelAdmission;
 use cto_core::task::contract::Limits;
 use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Budget, CallRecord};
 use cto_core::wire::endpoint::Endpoint;
+use cto_core::wire::profiles::Profile;
+use cto_core::wire::profiles::switch::Habits;
 use cto_gateway::{Credential, CredentialClass, Route, Timeouts};
 
 use crate::evidence::secrets::Secrets;
@@ -19,15 +22,14 @@ use crate::host::Env;
 use crate::host::failure::Failure;
 
 /// What records and operator say about the model, all of it already let through by its gates.
-pub struct Chosen {
-    pub model: String,
-    pub aliases: Vec<String>,
-    /// Fields of a request that pass beyond the list of the protocol.
-    pub request_fields: Vec<String>,
+pub struct Chosen<'a> {
+    /// The model, its aliases and the way to its endpoint. A draft will do: nothing here asks
+    /// whether it is admitted.
+    pub admission: &'a ModelAdmission,
     pub base_url: String,
     /// Absent where the endpoint asks for none.
     pub credential: Option<CredentialClass>,
-    /// In the words of records; the engine's first choice where nothing is said.
+    /// Asked for by flag or variable; then the record's, then the engine's first choice.
     pub protocol: Option<String>,
 }
 
@@ -40,18 +42,23 @@ pub struct Provider {
 
 /// Makes the way. What is missing is a blocker; what cannot be done at all is a failure.
 pub fn prepare(
-    chosen: &Chosen,
+    chosen: &Chosen<'_>,
     engine: &ModelUse,
     limits: &Limits,
     env: &Env,
 ) -> Result<Result<Provider, Answer>, Failure> {
     let refused = |code, why: String| Ok(Err(Answer::CouldNotAsk(code, why)));
-    let spoken = match &chosen.protocol {
+    let admission = chosen.admission;
+    let asked = chosen
+        .protocol
+        .as_deref()
+        .or(admission.protocol.map(Protocol::as_str));
+    let spoken = match asked {
         None => engine.protocols.first(),
         Some(name) => engine
             .protocols
             .iter()
-            .find(|protocol| protocol.wire == *name),
+            .find(|protocol| protocol.wire == name),
     };
     let Some((spoken, Ok(protocol))) =
         spoken.map(|spoken| (spoken, spoken.wire.parse::<Protocol>()))
@@ -74,13 +81,29 @@ pub fn prepare(
         Ok(credential) => credential,
         Err(error) => return refused(Code::ProviderAuthUnavailable, error.to_string()),
     };
-    let mut route = Route::new(protocol, endpoint, credential, &chosen.model).map_err(|error| {
-        Failure::internal("no_randomness", "no token could be made for the run").because(&error)
-    })?;
-    route.aliases.clone_from(&chosen.aliases);
-    route.request_fields.clone_from(&chosen.request_fields);
+    if credential.is_some() && !endpoint.takes_credentials() {
+        return refused(
+            Code::ProviderAuthUnavailable,
+            "a credential is sent over https or to this machine only, and this base URL is http"
+                .into(),
+        );
+    }
+    let mut route =
+        Route::new(protocol, endpoint, credential, &admission.model).map_err(|error| {
+            Failure::internal("no_randomness", "no token could be made for the run").because(&error)
+        })?;
+    route.aliases = admission.aliases.clone().unwrap_or_default();
+    route.request_fields = admission.request_fields.clone().unwrap_or_default();
+    route.habits = Habits::of(&engine.habits).with(admission.compat.as_deref().unwrap_or_default());
+    route.auth = admission
+        .profile
+        .as_deref()
+        .and_then(Profile::named)
+        .map(|profile| profile.auth)
+        .unwrap_or_default();
+    route.api_version.clone_from(&admission.api_version);
     route.budget = budget(limits);
-    route.timeouts = timeouts(limits);
+    route.timeouts = timeouts(limits, admission.first_byte_seconds);
     Ok(Ok(Provider {
         route,
         spoken: spoken.clone(),
@@ -114,13 +137,18 @@ fn budget(limits: &Limits) -> Budget {
 
 /// The gateway gives up on a silent endpoint before the supervisor gives up on a silent engine:
 /// only the gateway knows which of them is silent.
-fn timeouts(limits: &Limits) -> Timeouts {
+fn timeouts(limits: &Limits, first_byte: Option<u64>) -> Timeouts {
     let ordinary = Timeouts::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
     let asked = limits
         .model_stall_seconds
         .map(|seconds| Duration::from_secs(seconds.into()));
     Timeouts {
+        first_byte: first_byte
+            .map(Duration::from_secs)
+            .or(asked)
+            .unwrap_or(ordinary.first_byte)
+            .min(idle * 3 / 4),
         stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4),
         connect: ordinary.connect.min(idle / 2),
         ..ordinary
@@ -137,18 +165,32 @@ mod tests {
         manifest.invocation.unwrap().model.unwrap()
     }
 
-    fn chosen() -> Chosen {
+    fn admission(more: serde_json::Value) -> ModelAdmission {
+        let mut value = serde_json::json!({
+            "status": "admitted", "provider": "p", "model": "m", "aliases": ["m-1"],
+            "credential_source_class": "env:LAB_KEY", "allowed_network_class": "loopback", "approval_source": "a",
+            "admission_timestamp": "2026-06-01", "review_trigger": "later",
+        });
+        let more = more.as_object().unwrap().clone();
+        value.as_object_mut().unwrap().extend(more);
+        cto_core::records::read(&serde_json::to_vec(&value).unwrap()).unwrap()
+    }
+
+    fn plain() -> &'static ModelAdmission {
+        static PLAIN: std::sync::OnceLock<ModelAdmission> = std::sync::OnceLock::new();
+        PLAIN.get_or_init(|| admission(serde_json::json!({})))
+    }
+
+    fn chosen() -> Chosen<'static> {
         Chosen {
-            model: "m".into(),
-            aliases: vec!["m-1".into()],
-            request_fields: Vec::new(),
+            admission: plain(),
             base_url: "http://127.0.0.1:9/v1".into(),
             credential: Some(CredentialClass::Environment("LAB_KEY".into())),
             protocol: None,
         }
     }
 
-    fn prepared(chosen: &Chosen) -> Result<Provider, Answer> {
+    fn prepared(chosen: &Chosen<'_>) -> Result<Provider, Answer> {
         let env = Env::from_pairs(&[("LAB_KEY", "a-key-of-the-lab")]);
         prepare(chosen, &pi(), &Limits::default(), &env).unwrap()
     }
@@ -242,12 +284,12 @@ mod tests {
             model_calls: Some(7),
             ..Limits::default()
         };
-        assert!(timeouts(&limits).stall < Duration::from_secs(60));
+        assert!(timeouts(&limits, None).stall < Duration::from_secs(60));
         let asked = Limits {
             model_stall_seconds: Some(2),
             ..limits
         };
-        assert_eq!(timeouts(&asked).stall, Duration::from_secs(2));
+        assert_eq!(timeouts(&asked, None).stall, Duration::from_secs(2));
         assert_eq!(budget(&limits).calls, 7);
         assert_eq!(budget(&Limits::default()).calls, Budget::default().calls);
     }

@@ -2,6 +2,8 @@
 //!
 //! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
+//! - `operator_file.rs` a file of the operator's that a record names
+//! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
@@ -9,7 +11,9 @@
 //! Imports host, task, evidence, supervise and bundles. Imported by plan, proof and cli.
 
 pub mod examine;
+pub mod gate;
 pub mod identity;
+pub mod operator_file;
 
 mod gather;
 mod package;
@@ -24,7 +28,7 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, protocol};
+pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
 pub use package::package_version;
 pub use proofs::proofs;
 
@@ -89,7 +93,32 @@ impl RecordStore {
         })
     }
 
-    fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
+    /// Takes a record out of its place, whatever it holds; it is kept beside the others. None where
+    /// there was none.
+    pub fn end(&self, kind: RecordKind) -> Result<Option<PathBuf>, Failure> {
+        self.take_out(kind).map_err(|error| {
+            Failure::internal("record_unwritable", "the record could not be ended")
+                .at(self.path(kind).display().to_string())
+                .because(&error)
+                .so("it is still there and still counts")
+        })
+    }
+
+    fn take_out(&self, kind: RecordKind) -> io::Result<Option<PathBuf>> {
+        let path = self.path(kind);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        let _lock = self.locked()?;
+        let kept = self.next_in_history(kind)?;
+        fs::rename(&path, &kept)?;
+        File::open(&self.dir)?.sync_all()?;
+        Ok(Some(kept))
+    }
+
+    /// Held while a record changes.
+    fn locked(&self) -> io::Result<File> {
         host::make_private_dir(&self.dir.join(HISTORY))?;
         let lock = OpenOptions::new()
             .write(true)
@@ -98,14 +127,21 @@ impl RecordStore {
             .mode(0o600)
             .open(self.dir.join(LOCK))?;
         lock.lock()?;
+        Ok(lock)
+    }
+
+    fn next_in_history(&self, kind: RecordKind) -> io::Result<PathBuf> {
+        let number = self.history(kind)?.len() + 1;
+        let name = format!("{}.{number:06}.json", kind.as_str());
+        Ok(self.dir.join(HISTORY).join(name))
+    }
+
+    fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
+        let _lock = self.locked()?;
         let path = self.path(kind);
         let previous = match path.symlink_metadata() {
             Ok(_) => {
-                let kept = self.dir.join(HISTORY).join(format!(
-                    "{}.{:06}.json",
-                    kind.as_str(),
-                    self.history(kind)?.len() + 1
-                ));
+                let kept = self.next_in_history(kind)?;
                 fs::hard_link(&path, &kept)?;
                 Some(kept)
             }
@@ -208,8 +244,12 @@ mod tests {
                 0o600
             );
         }
+        let ended = store.end(RecordKind::Model).unwrap().unwrap();
+        assert_eq!(fs::read_to_string(ended).unwrap(), "three");
+        assert!(!store.path(RecordKind::Model).exists());
+        assert_eq!(store.end(RecordKind::Model).unwrap(), None, "nothing left");
         store.write(RecordKind::Decision, b"x").unwrap();
-        assert_eq!(store.history(RecordKind::Model).unwrap().len(), 2);
+        assert_eq!(store.history(RecordKind::Model).unwrap().len(), 3);
         assert_eq!(
             home.root
                 .join("records")

@@ -45,9 +45,9 @@ pub fn model_calls(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failur
     number(manifest, env, "MODEL_CALLS", words, 100_000)
 }
 
-/// The stage asked for, or the engine's default. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must
+/// The stage asked for, where one was. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must
 /// agree.
-pub fn stage(manifest: &Manifest, flag: Option<u8>, env: &Env) -> Result<Stage, Failure> {
+pub fn stage(manifest: &Manifest, flag: Option<u8>, env: &Env) -> Result<Option<Stage>, Failure> {
     let bad = |text: String| Failure::usage("bad_stage", text).so("nothing ran");
     let variable = variable(&manifest.id, "STAGE");
     let from_env = match env.get(&variable).filter(|_| manifest.is_gated()) {
@@ -64,9 +64,9 @@ pub fn stage(manifest: &Manifest, flag: Option<u8>, env: &Env) -> Result<Stage, 
             return Err(bad(format!("--stage {flag} and {variable}={env} disagree")));
         }
         (Some(number), _) | (None, Some(number)) => number,
-        (None, None) => return Ok(manifest.default_stage),
+        (None, None) => return Ok(None),
     };
-    Stage::try_from(number).map_err(bad)
+    Stage::try_from(number).map(Some).map_err(bad)
 }
 
 fn number(

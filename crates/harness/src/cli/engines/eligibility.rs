@@ -27,13 +27,10 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
     let home = context.home()?;
     let answered = Approvals::store().answer(request.origin).is_some();
-    let planned = plan::plan(
-        &request,
-        answered,
-        &context.env,
-        &home,
-        &OwnProgram::find(&home)?,
-    );
+    let own = OwnProgram::find(&home)?;
+    let footing = plan::footing(&request, &context.env, &home, &own);
+    let request = plan::settled(&request, &footing);
+    let planned = plan::plan(&request, footing, answered, &context.env, &home, &own);
     let sealed = planned.contract.seal().map_err(|error| {
         Failure::internal("contract_unwritable", "the contract cannot be written").because(&error)
     })?;
