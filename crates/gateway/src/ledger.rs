@@ -26,8 +26,9 @@ struct State {
     ended: Vec<CallRecord>,
     calls: u64,
     tokens: u64,
-    /// Of calls that have not ended: what is in `tokens` already.
-    counted: BTreeMap<u64, u64>,
+    micros: u64,
+    /// Of calls that have not ended: what is in `tokens` and `micros` already.
+    counted: BTreeMap<u64, (u64, u64)>,
     bytes: u64,
     exceeded: Option<RefusalReason>,
     unrecorded: u64,
@@ -73,20 +74,29 @@ impl Ledger {
     /// Takes one call out of the budget before it is made, so that calls at the same time cannot
     /// share the last one.
     pub fn reserve(&self) -> Result<(), RefusalReason> {
-        let elapsed_ms = self.elapsed_ms();
         let mut state = self.state();
-        let spent = Spent {
-            calls: state.calls,
-            tokens: state.tokens,
-            bytes: state.bytes,
-            elapsed_ms,
-        };
+        let spent = self.spent_by(&state);
         let answer = self.budget.admits(&spent);
         match answer {
             Ok(()) => state.calls += 1,
             Err(why) => state.exceeded = state.exceeded.or(Some(why)),
         }
         answer
+    }
+
+    fn spent_by(&self, state: &State) -> Spent {
+        Spent {
+            calls: state.calls,
+            tokens: state.tokens,
+            bytes: state.bytes,
+            elapsed_ms: self.elapsed_ms(),
+            micros: self.budget.spend.map(|_| state.micros),
+        }
+    }
+
+    /// What has been spent so far, for whoever watches.
+    pub fn spent(&self) -> Spent {
+        self.spent_by(&self.state())
     }
 
     /// Counts bytes as they move; past the budget the call must end.
@@ -113,10 +123,13 @@ impl Ledger {
     /// Counts what a call costs before the engine has the end of its answer: its next call must not
     /// be quicker than the count.
     pub fn count_tokens(&self, record: &CallRecord) {
+        let price = self.budget.spend.map(|limit| limit.price);
+        let micros = price.map_or(0, |price| record.micros_spent(&price));
+        let cost = (record.tokens_spent(), micros);
         let mut state = self.state();
-        let before = state.counted.insert(record.seq, record.tokens_spent());
-        let more = record.tokens_spent().saturating_sub(before.unwrap_or(0));
-        state.tokens = state.tokens.saturating_add(more);
+        let before = state.counted.insert(record.seq, cost).unwrap_or_default();
+        state.tokens = state.tokens.saturating_add(cost.0.saturating_sub(before.0));
+        state.micros = state.micros.saturating_add(cost.1.saturating_sub(before.1));
     }
 
     pub fn end(&self, record: CallRecord) {
@@ -159,12 +172,7 @@ impl Ledger {
         calls.sort_by_key(|call| call.seq);
         GatewayReport {
             calls,
-            spent: Spent {
-                calls: state.calls,
-                tokens: state.tokens,
-                bytes: state.bytes,
-                elapsed_ms: self.elapsed_ms(),
-            },
+            spent: self.spent_by(&state),
             budget_exceeded: state.exceeded,
             unrecorded: state.unrecorded,
             unfinished: state.open,
@@ -174,6 +182,9 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use cto_core::values::maybe_known::MaybeKnown;
+    use cto_core::values::money::{Price, SpendLimit};
+
     use super::*;
 
     #[test]
@@ -185,6 +196,7 @@ mod tests {
                 tokens: 100,
                 bytes: 10,
                 wall_ms: 1_000_000,
+                spend: None,
             },
         );
         assert_eq!(ledger.reserve(), Ok(()));
@@ -194,6 +206,54 @@ mod tests {
         assert_eq!(
             ledger.close(Duration::ZERO).budget_exceeded,
             Some(RefusalReason::Calls)
+        );
+    }
+
+    fn call(ledger: &Ledger, input: u64, cached: u64, output: u64) {
+        let mut record = ledger.begin().unwrap();
+        record.forwarded = true;
+        record.tokens.input = MaybeKnown::Known(input);
+        record.tokens.cached = Some(cached);
+        record.tokens.output = MaybeKnown::Known(output);
+        // Counted before the engine has the end of its answer, and not twice.
+        ledger.count_tokens(&record);
+        ledger.end(record);
+    }
+
+    #[test]
+    fn tokens_and_money_end_a_run_as_calls_do() {
+        let price = Price {
+            input_micros: 1_000_000,
+            cached_input_micros: 100_000,
+            output_micros: 5_000_000,
+        };
+        let budget = Budget {
+            spend: Some(SpendLimit { micros: 24, price }),
+            ..Budget::default()
+        };
+        let ledger = Ledger::new(Protocol::OpenaiChat, budget);
+        assert_eq!(ledger.reserve(), Ok(()));
+        call(&ledger, 10, 10, 2);
+        assert_eq!(
+            (ledger.spent().micros, ledger.spent().tokens),
+            (Some(11), 12)
+        );
+        assert_eq!(ledger.reserve(), Ok(()));
+        call(&ledger, 13, 0, 0);
+        assert_eq!(ledger.reserve(), Err(RefusalReason::Spend));
+        let few = Budget {
+            tokens: 12,
+            ..Budget::default()
+        };
+        let ledger = Ledger::new(Protocol::OpenaiChat, few);
+        call(&ledger, 10, 0, 1);
+        assert_eq!(ledger.reserve(), Ok(()));
+        call(&ledger, 1, 0, 0);
+        assert_eq!(ledger.reserve(), Err(RefusalReason::Tokens));
+        assert_eq!(
+            ledger.spent().micros,
+            None,
+            "without a price nothing is said"
         );
     }
 

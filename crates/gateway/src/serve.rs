@@ -202,13 +202,9 @@ fn refuse(
     why: RefusalReason,
 ) -> bool {
     let mut reply = Reply::new(&engine.socket, shared.route.protocol, version, keep);
-    let outcome = if matches!(
-        why,
-        RefusalReason::Calls | RefusalReason::Tokens | RefusalReason::Bytes | RefusalReason::Time
-    ) {
-        Outcome::Budget
-    } else {
-        Outcome::Refused
+    let outcome = match why.is_budget() {
+        true => Outcome::Budget,
+        false => Outcome::Refused,
     };
     call.ended(outcome, Some(why));
     let field = call.field.clone();

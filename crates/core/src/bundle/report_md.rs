@@ -1,6 +1,7 @@
 //! `report.md`: the report for a person. Verdict first, then why, what changed, where to look.
 //! It holds no digests, so it can be written before the files are hashed.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use schemars::JsonSchema;
@@ -13,6 +14,8 @@ use crate::run::checked::TestsCompared;
 use crate::run::event::{CheckKind, ProcessEnd};
 use crate::task::contract::Label;
 use crate::values::blocker::Blocker;
+use crate::values::hint::{Reader, hint};
+use crate::values::ids::EngineId;
 use crate::values::text::{tame, tame_lines};
 use crate::values::verdict::Status;
 
@@ -43,6 +46,8 @@ pub enum Renderer {
     Six,
     /// Says what became of the repository meanwhile, and whose patch is judged again.
     Seven,
+    /// Says the one next command by a blocker's cause, and what the model was used for.
+    Eight,
 }
 
 impl Renderer {
@@ -54,8 +59,9 @@ impl Renderer {
         Self::Five,
         Self::Six,
         Self::Seven,
+        Self::Eight,
     ];
-    pub const NEWEST: Self = Self::Seven;
+    pub const NEWEST: Self = Self::Eight;
 
     pub fn number(self) -> RendererNumber {
         RendererNumber(match self {
@@ -66,6 +72,7 @@ impl Renderer {
             Self::Five => 5,
             Self::Six => 6,
             Self::Seven => 7,
+            Self::Eight => 8,
         })
     }
 
@@ -135,6 +142,13 @@ fn write_all(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt:
         .filter(|_| renderer.is_since(Renderer::Five))
     {
         writeln!(out, "## Time\n\n{}.\n", tame(&times.line()))?;
+    }
+    if let Some(used) = report
+        .model_use
+        .as_ref()
+        .filter(|_| renderer.is_since(Renderer::Eight))
+    {
+        writeln!(out, "## Model\n\n{}.\n", used.line())?;
     }
     writeln!(out, "## Claimed and observed\n")?;
     writeln!(
@@ -279,23 +293,36 @@ fn why(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Resul
         return Ok(());
     }
     for blocker in &report.blockers {
-        out.push_str(&blocker_lines(renderer, report.label, blocker));
+        out.push_str(&blocker_lines(
+            renderer,
+            (report.label, &report.backend),
+            blocker,
+        ));
     }
     writeln!(out)
 }
 
 /// One reason, and what to do about it.
-pub(crate) fn blocker_lines(renderer: Renderer, label: Label, blocker: &Blocker) -> String {
+pub(crate) fn blocker_lines(
+    renderer: Renderer,
+    (label, engine): (Label, &EngineId),
+    blocker: &Blocker,
+) -> String {
+    let is_try = label == Label::Try;
+    let reader = Reader { engine, is_try };
     let detail = blocker.detail.as_ref();
     let detail = detail.map_or_else(String::new, |detail| format!(" ({})", code(detail)));
     format!(
         "- `{}`: {}{detail}\n  Hint: {}.\n",
         blocker.code.as_str(),
         blocker.message,
-        match label {
-            Label::Try if renderer.is_since(Renderer::Seven) => blocker.code.hint_for_a_try(),
-            _ if renderer.is_since(Renderer::Six) => blocker.code.info().hint,
-            _ => blocker.code.former_hint(),
+        match renderer {
+            _ if renderer.is_since(Renderer::Eight) =>
+                hint(blocker.code, blocker.detail.as_deref(), reader),
+            _ if is_try && renderer.is_since(Renderer::Seven) =>
+                Cow::Borrowed(blocker.code.hint_for_a_try()),
+            _ if renderer.is_since(Renderer::Six) => Cow::Borrowed(blocker.code.info().hint),
+            _ => Cow::Borrowed(blocker.code.former_hint()),
         }
     )
 }

@@ -3,6 +3,7 @@
 
 use super::{GateInput, Outcome};
 use crate::values::blocker::Code;
+use crate::values::hint::OF_PROBE;
 use crate::values::maybe_known::MaybeKnown;
 use crate::wire::calls::{CallRecord, ProbeOutcome, probe_outcome};
 
@@ -37,13 +38,7 @@ pub fn model_answer(input: &GateInput<'_>) -> Outcome {
         ProbeOutcome::WrongModel => Code::ModelNotAdmitted,
         ProbeOutcome::Unavailable { .. } => Code::ProviderUnavailable,
     };
-    Outcome::Blocked(
-        code,
-        Some(format!(
-            "one request before the engine: {}",
-            how_it_ended(call)
-        )),
-    )
+    Outcome::Blocked(code, Some(format!("{OF_PROBE}{}", how_it_ended(call))))
 }
 
 /// A call's end in words: the class, the status where there was one, and what exactly.

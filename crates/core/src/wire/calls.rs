@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Protocol;
 use crate::values::digest::Digest;
+use crate::values::hint;
 use crate::values::maybe_known::MaybeKnown;
+use crate::values::money::{Price, SpendLimit};
 use crate::wire::http::path::PathClass;
 
 /// How a call ended.
@@ -129,6 +131,8 @@ pub enum RefusalReason {
     // budget
     Calls,
     Tokens,
+    /// Money, by the operator's prices.
+    Spend,
     Bytes,
     Time,
 }
@@ -140,6 +144,14 @@ impl RefusalReason {
             .ok()
             .and_then(|value| value.as_str().map(str::to_owned))
             .unwrap_or_default()
+    }
+
+    /// Is it a limit of the run, and not the request, that stopped the call?
+    pub fn is_budget(self) -> bool {
+        matches!(
+            self,
+            Self::Calls | Self::Tokens | Self::Spend | Self::Bytes | Self::Time
+        )
     }
 
     /// A sentence for the engine, and for whoever reads the record.
@@ -178,10 +190,11 @@ impl RefusalReason {
             Self::CredentialInAnswer => "the answer held the credential, and was cut",
             Self::OtherName => "another model answered",
             Self::NoName => "the answer does not say which model gave it",
-            Self::Calls => "the run has made as many model calls as it may",
-            Self::Tokens => "the run has used as many tokens as it may",
-            Self::Bytes => "the run has moved as many bytes as it may",
-            Self::Time => "the time for model calls is over",
+            Self::Calls => hint::CALLS_SPENT,
+            Self::Tokens => hint::TOKENS_SPENT,
+            Self::Spend => hint::MONEY_SPENT,
+            Self::Bytes => hint::BYTES_SPENT,
+            Self::Time => hint::TIME_SPENT,
         }
     }
 }
@@ -190,7 +203,11 @@ impl RefusalReason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenCounts {
+    /// With what was in a cache.
     pub input: MaybeKnown<u64>,
+    /// Of the input: what the provider had in a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
     /// With reasoning.
     pub output: MaybeKnown<u64>,
     pub reasoning: MaybeKnown<u64>,
@@ -200,6 +217,7 @@ impl Default for TokenCounts {
     fn default() -> Self {
         Self {
             input: MaybeKnown::NotLookedAt,
+            cached: None,
             output: MaybeKnown::NotLookedAt,
             reasoning: MaybeKnown::NotLookedAt,
         }
@@ -281,11 +299,22 @@ impl CallRecord {
     /// What the call costs the token budget. Where the provider reports nothing, a token is taken
     /// for four bytes.
     pub fn tokens_spent(&self) -> u64 {
+        let (input, output) = self.tokens_counted();
+        input.saturating_add(output)
+    }
+
+    /// What the call costs by a price, in millionths.
+    pub fn micros_spent(&self, price: &Price) -> u64 {
+        let (input, output) = self.tokens_counted();
+        price.cost(input, self.tokens.cached.unwrap_or(0), output)
+    }
+
+    fn tokens_counted(&self) -> (u64, u64) {
         let guess = |bytes: u64| if self.forwarded { bytes.div_ceil(4) } else { 0 };
         let known = |seen: MaybeKnown<u64>| seen.known().copied();
         let input = known(self.tokens.input).unwrap_or_else(|| guess(self.request_bytes));
         let output = known(self.tokens.output).unwrap_or_else(|| guess(self.response_bytes));
-        input.saturating_add(output)
+        (input, output)
     }
 
     fn end_us(&self) -> u64 {
@@ -307,16 +336,20 @@ pub struct Budget {
     pub bytes: u64,
     /// From the opening of the gateway.
     pub wall_ms: u64,
+    /// Money, where the operator named a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spend: Option<SpendLimit>,
 }
 
 impl Default for Budget {
     /// Wide enough for an honest run, narrow enough that a loop ends.
     fn default() -> Self {
         Self {
-            calls: 500,
-            tokens: 50_000_000,
+            calls: 200,
+            tokens: 2_000_000,
             bytes: 1 << 30,
             wall_ms: 4 * 60 * 60 * 1000,
+            spend: None,
         }
     }
 }
@@ -339,6 +372,9 @@ pub struct Spent {
     pub tokens: u64,
     pub bytes: u64,
     pub elapsed_ms: u64,
+    /// In millionths, by the price of the budget; nothing without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub micros: Option<u64>,
 }
 
 impl Budget {
@@ -348,9 +384,15 @@ impl Budget {
             () if spent.elapsed_ms >= self.wall_ms => Err(RefusalReason::Time),
             () if spent.calls >= self.calls => Err(RefusalReason::Calls),
             () if spent.tokens >= self.tokens => Err(RefusalReason::Tokens),
+            () if self.spends_all(spent) => Err(RefusalReason::Spend),
             () if spent.bytes >= self.bytes => Err(RefusalReason::Bytes),
             () => Ok(()),
         }
+    }
+
+    fn spends_all(&self, spent: &Spent) -> bool {
+        self.spend
+            .is_some_and(|limit| spent.micros.unwrap_or(0) >= limit.micros)
     }
 }
 

@@ -45,12 +45,14 @@ use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::money::{MAX_PRICES, Prices, SpendLimit};
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::wire::calls::{CallRecord, Outcome};
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
 use crate::evidence::clock::Before;
+use crate::host::failure::Failure;
 use crate::host::programs::NoProgram;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
@@ -258,12 +260,44 @@ pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> F
     }
 }
 
-/// The request at the stage that is meant.
-pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Cow<'r, Request> {
-    match request.stage == footing.stage {
-        true => Cow::Borrowed(request),
-        false => Cow::Owned(request.clone().at_stage(footing.stage)),
+/// The request at the stage that is meant, with the price of the model that is meant.
+pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Result<Cow<'r, Request>, Failure> {
+    let spend = spend_limit(request, footing)?;
+    if request.stage == footing.stage && spend.is_none() {
+        return Ok(Cow::Borrowed(request));
     }
+    let mut request = request.clone().at_stage(footing.stage);
+    request.limits.model_spend = spend;
+    Ok(Cow::Owned(request))
+}
+
+/// What the run may cost, by the price of its model. Where no model is admitted there is none to pay.
+fn spend_limit(request: &Request, footing: &Footing) -> Result<Option<SpendLimit>, Failure> {
+    let pair = footing.lane.known().and_then(LaneFacts::pair_to_record);
+    let (Some(asked), Some(pair)) = (&request.lane.spend, pair) else {
+        return Ok(None);
+    };
+    let place = asked.prices.display().to_string();
+    let bad = |why: String| {
+        Failure::usage("bad_prices", "the price file cannot be used")
+            .at(place.clone())
+            .reason(why)
+            .so("nothing ran")
+            .hint("docs/engines.md shows what a price file holds")
+    };
+    let bytes = records::believed_file(&asked.prices, MAX_PRICES).map_err(bad)?;
+    let price = Prices::read(&bytes).map_err(bad)?.of(&pair.model);
+    let price = price.ok_or_else(|| {
+        let what = format!("the price file has no price for {}", pair.model);
+        Failure::usage("no_price", what)
+            .at(place.clone())
+            .so("nothing ran")
+            .hint("add the model by the name that is admitted, or leave --spend out")
+    })?;
+    Ok(Some(SpendLimit {
+        micros: asked.micros,
+        price,
+    }))
 }
 
 /// Asks the gates, phase by phase, and looks where they say it is time to look.

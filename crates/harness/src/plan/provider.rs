@@ -128,6 +128,7 @@ fn budget(limits: &Limits) -> Budget {
     Budget {
         calls: limits.model_calls.map_or(ordinary.calls, u64::from),
         tokens: limits.model_tokens.map_or(ordinary.tokens, u64::from),
+        spend: limits.model_spend,
         wall_ms: ordinary
             .wall_ms
             .max(u64::from(limits.engine_wall_seconds) * 1000),

@@ -93,7 +93,7 @@ pub fn run_asking(
     // Plan: every gate is asked.
     let answered = approvals.answer(request.origin).is_some();
     let footing = plan::footing(request, env, home, &own);
-    let request = &*plan::settled(request, &footing);
+    let request = &*plan::settled(request, &footing)?;
     let mut planned = plan::plan(request, footing, answered, env, home, &own);
     let owed = Owed::begin(&mut planned, request, &own, env, home, cancel)?;
 

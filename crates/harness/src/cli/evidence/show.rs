@@ -10,6 +10,7 @@ use cto_core::operator::agent_line::{claimed_text, seen_text};
 use cto_core::operator::timeline;
 use cto_core::task::contract::Label;
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::hint::{Reader, hint};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
@@ -188,15 +189,19 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     environments(report, &row);
     show_checks::tests(report, dir, &row);
     claimed(report, &row);
+    if let Some(used) = &report.model_use {
+        row("model", &used.line());
+    }
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
     if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
         out("");
-        let hint = match report.label {
-            Label::Case => blocker.code.info().hint,
-            Label::Try => blocker.code.hint_for_a_try(),
+        let reader = Reader {
+            engine: &report.backend,
+            is_try: report.label == Label::Try,
         };
-        context.output.hanging("hint: ", hint);
+        let hint = hint(blocker.code, blocker.detail.as_deref(), reader);
+        context.output.hanging("hint: ", &hint);
     }
 }
 

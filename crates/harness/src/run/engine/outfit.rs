@@ -217,6 +217,8 @@ fn model_use(report: &GatewayReport) -> ModelUse {
             .map(|call| known(of(call)))
             .fold(0, u64::saturating_add)
     };
+    let cached = report.calls.iter().filter_map(|call| call.tokens.cached);
+    let cached = cached.fold(0, u64::saturating_add);
     let last = |outcome: Outcome| {
         report
             .calls
@@ -235,7 +237,9 @@ fn model_use(report: &GatewayReport) -> ModelUse {
         calls: report.spent.calls,
         refused: report.refused() as u64 + report.unrecorded,
         input_tokens: sum(|call| &call.tokens.input).min(MAX_COUNT),
+        cached_tokens: cached.min(MAX_COUNT),
         output_tokens: sum(|call| &call.tokens.output).min(MAX_COUNT),
+        spent_micros: report.spent.micros.map(|micros| micros.min(MAX_COUNT)),
         unavailable,
         over_budget: report.budget_exceeded.map(|why| why.sentence().to_owned()),
         refused_fields: report.refused_fields(),

@@ -2,6 +2,8 @@
 //! gateway to a model, and the real Pi with a scripted model.
 
 pub mod belief;
+pub mod cost;
+pub mod gate;
 pub mod gateway;
 pub mod kept_baseline;
 pub mod list;
