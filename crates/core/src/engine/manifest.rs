@@ -51,6 +51,9 @@ pub struct Invocation {
     /// Versions this manifest was tried with. Another one is a visible warning.
     #[serde(default)]
     pub tested_versions: Vec<String>,
+    /// Its own list of endpoints and models, below the operator's home: what setup may offer of it
+    /// is read there, and nothing else.
+    pub own_config: Option<String>,
     /// Folders of its own in the workspace: counted as scratch, never part of a patch.
     #[serde(default)]
     pub workspace_scratch: Vec<PathRule>,
@@ -282,6 +285,12 @@ impl Invocation {
                 "{:?} is not a path below the scratch directory",
                 file.path
             ));
+        }
+        if let Some(path) = &self.own_config
+            && (!crate::bundle::is_safe_name(path)
+                || path.split('/').any(|part| part.starts_with("auth")))
+        {
+            return Some(format!("{path:?} is not a configuration below a home"));
         }
         self.model
             .as_ref()

@@ -5,6 +5,7 @@
 //!   sizes
 //! - `timeline.rs` a chain of events as a readable timeline; `agent_line.rs` an engine at work, in
 //!   one line; `project/` what a repository is tried with
+//! - `setup/` an engine from nothing to a lane whose first stages can be proven
 //!
 //! Imports: every room. Imported by none.
 
@@ -15,4 +16,5 @@ pub mod project;
 pub mod retention;
 pub mod schema;
 pub mod settings;
+pub mod setup;
 pub mod timeline;

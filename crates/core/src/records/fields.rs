@@ -321,6 +321,11 @@ pub fn is_name(text: &str) -> bool {
     one(Takes::Name, text).is_none()
 }
 
+/// What is wrong with a text for a field of this kind; never repeats it.
+pub fn text_problem(takes: Takes, text: &str) -> Option<String> {
+    one(takes, text)
+}
+
 /// What is wrong with one text.
 pub(super) fn one(takes: Takes, text: &str) -> Option<String> {
     let longest = if matches!(

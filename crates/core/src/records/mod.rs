@@ -20,7 +20,9 @@ mod target;
 mod trigger;
 
 pub use executable::{BuildReport, ExecutableAdmission};
-pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read, read_on};
+pub use fields::{
+    Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read, read_on, text_problem,
+};
 pub use gate::GateRecord;
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,

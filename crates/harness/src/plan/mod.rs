@@ -5,7 +5,8 @@
 //! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files,
 //!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
 //! - `runners.rs` which test runners its commands use
-//! - `engine_program.rs` the engine's program; `provider.rs` its model
+//! - `engine_program.rs` the engine's program; `provider.rs` its model; `interview.rs` the same for a
+//!   person who is about to admit it
 //! - `doctor.rs` signs of what keeps a host from containing; `project.rs` what a repository proposes
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
@@ -14,6 +15,7 @@ pub mod doctor;
 pub mod engine_program;
 mod environments;
 mod inputs;
+pub mod interview;
 pub mod project;
 pub mod provider;
 pub mod runners;

@@ -1,10 +1,11 @@
 //! Records on disk: where each is looked for, and how one is changed.
 //!
-//! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
+//! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
 //! - `operator_file.rs` a file of the operator's that a record names
 //! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
+//! - `own_config.rs` what the agent was told already
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
@@ -14,10 +15,12 @@ pub mod examine;
 pub mod gate;
 pub mod identity;
 pub mod operator_file;
+pub mod own_config;
 
 mod gather;
 mod package;
 mod proofs;
+mod together;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -29,15 +32,15 @@ use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
 pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
-pub use package::package_version;
+pub use package::{Installed, installed, package_version};
 pub use proofs::proofs;
+pub use together::Held;
 
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{self, Home, way};
 
 const HISTORY: &str = "history";
-const LOCK: &str = ".lock";
 
 /// The records of one engine.
 pub struct RecordStore {
@@ -83,6 +86,11 @@ impl RecordStore {
         Ok(found)
     }
 
+    fn next_of_history(&self, kind: RecordKind) -> io::Result<String> {
+        let number = self.history(kind)?.len() + 1;
+        Ok(format!("{}.{number:06}.json", kind.as_str()))
+    }
+
     /// Puts a record in its place, whole or not at all; the one before it is kept.
     pub fn write(&self, kind: RecordKind, bytes: &[u8]) -> Result<Written, Failure> {
         self.put(kind, bytes).map_err(|error| {
@@ -110,38 +118,22 @@ impl RecordStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             found => found?,
         };
-        let _lock = self.locked()?;
-        let kept = self.next_in_history(kind)?;
+        let _held = self.held()?;
+        self.recover()?;
+        let kept = self.dir.join(HISTORY).join(self.next_of_history(kind)?);
         fs::rename(&path, &kept)?;
         File::open(&self.dir)?.sync_all()?;
         Ok(Some(kept))
     }
 
-    /// Held while a record changes.
-    fn locked(&self) -> io::Result<File> {
-        host::make_private_dir(&self.dir.join(HISTORY))?;
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.dir.join(LOCK))?;
-        lock.lock()?;
-        Ok(lock)
-    }
-
-    fn next_in_history(&self, kind: RecordKind) -> io::Result<PathBuf> {
-        let number = self.history(kind)?.len() + 1;
-        let name = format!("{}.{number:06}.json", kind.as_str());
-        Ok(self.dir.join(HISTORY).join(name))
-    }
-
     fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
-        let _lock = self.locked()?;
+        let _held = self.held()?;
+        self.recover()?;
+        host::make_private_dir(&self.dir.join(HISTORY))?;
         let path = self.path(kind);
         let previous = match path.symlink_metadata() {
             Ok(_) => {
-                let kept = self.next_in_history(kind)?;
+                let kept = self.dir.join(HISTORY).join(self.next_of_history(kind)?);
                 fs::hard_link(&path, &kept)?;
                 Some(kept)
             }
