@@ -74,7 +74,7 @@ if [ -f greet.py ]; then sed -i 's/return "hello"/return "hello " + name/' greet
         .replace("STRINGS", &strings.replace('\\', "\\\\"));
     let call = json!({"command": fix});
     format!(
-        "key = \"{KEY}\"\nmodels = [\"scripted\"]\n{more}\n[[turn]]\ntext = \"I will fix it.\"\ntool = [{{ name = \"bash\", raw = '''{call}''' }}]\n[[turn]]\ntext = \"Done.\"\n"
+        "key = \"{KEY}\"\n{more}\n[[turn]]\ntext = \"I will fix it.\"\ntool = [{{ name = \"bash\", raw = '''{call}''' }}]\n[[turn]]\ntext = \"Done.\"\n"
     )
 }
 
@@ -239,7 +239,7 @@ fn typed(
         .collect();
     let mut command = house.command(&words);
     command.current_dir(&repo.dir);
-    talk(command, 100, answers)
+    talk(command, 200, answers)
 }
 
 fn pi_prefix() -> PathBuf {
@@ -261,7 +261,7 @@ fn walk(house: &House, endpoint: &Endpoint, setup_more: &[&str]) {
         ("Which model?", "scripted"),
         ("as an alias?", "yes"),
         ("Who approves", "the owner"),
-        ("licence", "MIT"),
+        ("to accept it", "MIT"),
         ("Type pi", "pi"),
     ];
     let done = typed(house, &repo, setup, setup_more, &answers);
