@@ -1,6 +1,7 @@
 //! Admission records: which engine program, model and repository may be used.
 //!
 //! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
+//! - `packages.rs` the packages around a program, as one digest
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
 //! - `credential.rs` `trigger.rs` fields with a meaning of their own
 //!
@@ -11,6 +12,7 @@ pub mod credential;
 mod executable;
 mod fields;
 mod model;
+pub mod packages;
 mod secret_shape;
 mod source_admission;
 mod target;

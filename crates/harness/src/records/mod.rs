@@ -3,6 +3,7 @@
 //! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
+//! - `packages/` everything it was installed with, pinned and compared
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
@@ -10,6 +11,7 @@
 
 pub mod examine;
 pub mod identity;
+pub mod packages;
 
 mod gather;
 mod package;
@@ -25,7 +27,7 @@ use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
 pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, protocol};
-pub use package::package_version;
+pub use package::{package_version, packages_root};
 pub use proofs::proofs;
 
 use crate::host::failure::Failure;
@@ -141,18 +143,29 @@ pub fn find<T: Record>(path: &Path) -> Found<T> {
     }
 }
 
-enum NotBelieved {
+/// Why a file is not read.
+pub(crate) enum NotBelieved {
     Missing,
     Because(String),
 }
 
-fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
-    let because = |why: String| NotBelieved::Because(why);
-    let unreadable = |error: io::Error| match error.kind() {
+fn unreadable(error: io::Error) -> NotBelieved {
+    match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => NotBelieved::Missing,
-        ErrorKind::FileTooLarge => because(format!("is larger than {MAX_RECORD} bytes")),
-        _ => because(format!("cannot be read: {error}")),
-    };
+        ErrorKind::FileTooLarge => {
+            NotBelieved::Because(format!("is larger than {MAX_RECORD} bytes"))
+        }
+        _ => NotBelieved::Because(format!("cannot be read: {error}")),
+    }
+}
+
+fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
+    files::read_open(believed_file(path)?, MAX_RECORD as u64).map_err(unreadable)
+}
+
+/// Opens a file that nobody but root and the operator could have written.
+pub(crate) fn believed_file(path: &Path) -> Result<File, NotBelieved> {
+    let because = |why: String| NotBelieved::Because(why);
     let path = std::path::absolute(path).map_err(unreadable)?;
     if path.symlink_metadata().map_err(unreadable)?.is_symlink() {
         return Err(because("is a link; a record is a file of its own".into()));
@@ -171,7 +184,7 @@ fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
             "could have been written by someone else: {stranger}"
         )));
     }
-    files::read_open(file, MAX_RECORD as u64).map_err(unreadable)
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -1,12 +1,26 @@
 //! What the files around a program say of it: the package it belongs to and the lock file it was
 //! installed by. Claims, all of them: whoever wrote the package wrote them. Nothing is run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use cto_core::engine::manifest::Manifest;
 
 use crate::host::files;
 
 /// A file that names a version is short.
 const MAX_VERSION_FILE: u64 = 1 << 20;
+
+/// The directory of packages that a program comes with: the outermost of that name above it, for
+/// packages lie in each other. It is what a jail is shown, and what an admission pins.
+pub fn packages_root(manifest: &Manifest, program: &Path) -> Option<PathBuf> {
+    let name = manifest.invocation.as_ref()?.packages.as_deref()?;
+    program
+        .ancestors()
+        .skip(1)
+        .filter(|dir| dir.file_name().is_some_and(|have| have == name))
+        .last()
+        .map(Path::to_owned)
+}
 
 /// The version that the nearest such file above the program names.
 pub fn package_version(program: &Path, name: &str) -> Option<String> {
