@@ -139,7 +139,7 @@ mod tests {
             (|t| drop(t.pop()), "link is gone"),
             (
                 |t| t.insert(2, entry("a/new\n", 0o644, Kind::File(Digest::of(b"")))),
-                r#""a/new\n" was added"#,
+                r#""a/new\012" was added"#,
             ),
             (
                 |t| t[0].mode = 0o777,

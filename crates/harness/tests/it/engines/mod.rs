@@ -1,10 +1,11 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
-//! gateway to a model, and the real Pi with a scripted model.
+//! gateway to a model, the real Pi with a scripted model, and what its admission pins.
 
 pub mod belief;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
+pub mod packages;
 pub mod pi;
 pub mod pi_wire;
 pub mod records;
