@@ -228,7 +228,10 @@ fn packages_differ(found: &Packages, record: &ExecutableAdmission) -> Option<Str
         (Packages::Unusable(why), _) => Some(why.clone()),
         (Packages::Found { sha256, .. }, Some(admitted)) if *sha256 == admitted => None,
         (Packages::Found { difference, .. }, _) => Some(match difference {
-            Some(what) => format!("its packages are not those that are admitted: {what}"),
+            Some(what) => format!(
+                "its packages are not those that are admitted: {what}; if that was you, `cto setup {}` admits them as they are",
+                record.engine
+            ),
             None => "its packages have another digest than the one that is admitted".into(),
         }),
     }
