@@ -7,8 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::task::contract::Stage;
+use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
+use crate::values::json;
 use crate::values::paths::PathRule;
 use crate::wire::profiles::switch::{Habits, Switch};
 
@@ -23,6 +25,9 @@ pub struct Manifest {
     pub default_stage: Stage,
     /// How to start it; absent while this version knows the engine but cannot run it.
     pub invocation: Option<Invocation>,
+    /// What the file says, whatever its layout and its comments.
+    #[serde(skip)]
+    pub sha256: Option<Digest>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -218,10 +223,17 @@ pub const DEFAULT_ENGINE: &str = "fake";
 
 impl Manifest {
     pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self = toml::from_str(text).map_err(|source| ManifestError::Parse {
+        let broken = |source| ManifestError::Parse {
             file: file.to_owned(),
             source: Box::new(source),
+        };
+        let mut manifest: Self = toml::from_str(text).map_err(broken)?;
+        let said: serde_json::Value = toml::from_str(text).map_err(broken)?;
+        let said = json::canonical_value(&said).map_err(|error| ManifestError::Invocation {
+            file: file.to_owned(),
+            what: error.to_string(),
         })?;
+        manifest.sha256 = Some(Digest::tagged("cto-manifest/1\n", &said));
         let is_default = manifest.id.as_str() == DEFAULT_ENGINE;
         let gated = manifest
             .gated_by_env
@@ -432,6 +444,23 @@ mod tests {
             pi.replace("= 1", "= 7"),
         ] {
             assert!(Manifest::parse("f", &bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn its_digest_is_of_what_it_says_and_not_of_how_it_is_written() {
+        let text = include_str!("../../../../engines/pi.toml");
+        let digest = |text: &str| Manifest::parse("pi", text).unwrap().sha256.unwrap();
+        let commented = format!("# a word\n{}", text.replace(" = ", "   =  "));
+        assert_eq!(digest(text), digest(&commented));
+        for (from, to) in [
+            ("--no-session", "--session"),
+            ("PI_OFFLINE = \"1\"", "PI_OFFLINE = \"0\""),
+            ("\"enabled\": false", "\"enabled\": true"),
+            ("interpreter = \"node\"\n", ""),
+        ] {
+            let changed = text.replace(from, to);
+            assert_ne!(digest(text), digest(&changed), "{from}");
         }
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn executable() -> Value {
         "build_command": "make", "tool_versions": {"node": "22.1.0"}, "build_timestamp": "2026-06-01",
         "missing_build_tools": ["make"], "source_tree_dirty": false, "package_version": "1.2.3", "interpreter": "node",
         "interpreter_path": "/usr/bin/node", "interpreter_sha256": Digest::of(b"node"), "interpreter_version": "v22.1.0",
+        "packages_sha256": Digest::of(b"packages"),
     })
 }
 

@@ -38,7 +38,9 @@ use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
-use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
+use cto_core::gate::{
+    Answer, Binary, Credential, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
+};
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::{self, ControlSource};
@@ -142,6 +144,12 @@ pub fn contract_of(
                 (true, MaybeKnown::NotLookedAt) => MaybeKnown::NotLookedAt,
             },
             interpreter_sha256: facts.known().and_then(LaneFacts::interpreter_sha256),
+            packages_sha256: facts.known().and_then(LaneFacts::packages_sha256),
+            // The others are this very program, and bound with it.
+            manifest_sha256: match request.manifest.is_gated() {
+                true => request.manifest.sha256,
+                false => None,
+            },
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: MaybeKnown::Known("none".into()),
@@ -432,17 +440,18 @@ fn engine_program(
     home: &Home,
     facts: &mut HostFacts,
 ) {
-    let Some(invocation) = request
-        .manifest
-        .invocation
-        .as_ref()
-        .filter(|own| own.program == Program::Admitted)
-    else {
+    let manifest = &request.manifest;
+    let invocation = manifest.invocation.as_ref();
+    if !invocation.is_some_and(|own| own.program == Program::Admitted) {
         return;
-    };
-    let found = match lane.known().map(|lane| &lane.binary) {
-        Some(Binary::Found { path, .. }) => {
-            engine_program::resolve(Path::new(path), invocation, env, home)
+    }
+    let found = match lane.known().map(|lane| (lane, &lane.binary)) {
+        Some((lane, Binary::Found { path, .. })) => {
+            let path = Path::new(path);
+            engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
+                packages: engine_program::pinned(manifest, lane, path),
+                ..engine
+            })
         }
         _ => Err("no admitted program is there to be run".to_owned()),
     };

@@ -60,6 +60,10 @@ pub fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
                 contract.lane.executable_sha256
             }),
         interpreter: interpreter(planned),
+        packages_sha256: planned
+            .contract
+            .valid()
+            .and_then(|contract| contract.lane.packages_sha256),
         warnings: untested.map(warning).into_iter().collect(),
         version,
     }
