@@ -1,10 +1,8 @@
 //! The model gateway of one run: the only address an engine can reach from its jail.
 //! It holds credentials and sockets and never sees a repository or a bundle.
 //! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
-//! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
-//! `way` (proxy, authorities, headers of the operator's), `response_forwarder` (answers in), `probe`
-//! (one request before a run), `interview` and `model_list` (what a person is told of an endpoint;
-//! `attended`: given up at once).
+//! Endpoint's side: `exchange`, `call_context`, `endpoint_side/` (requests out), `response_forwarder`
+//! (answers in), `questions/` (what is asked without an engine: before a run, and by a person).
 //! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
 //! The harness rooms plan, run and doubles may import it; evidence and host only `operator_program`.
 //!
@@ -13,42 +11,38 @@
 
 #![forbid(unsafe_code)]
 
-mod attended;
 mod call_context;
 mod credential;
+mod endpoint_side;
 mod engine_side;
 mod exchange;
-mod interview;
 mod ledger;
-mod model_list;
 pub mod operator_program;
-mod outbound;
-mod probe;
+mod questions;
 mod reply;
 mod response_forwarder;
-mod roots;
 mod serve;
 mod spill_buffer;
-mod upstream;
-mod way;
 
 use std::fmt;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, WireCounts};
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::profiles::Auth;
 use cto_core::wire::profiles::switch::Habits;
 use rustix::event::Timespec;
 
-pub use attended::GivenUp;
 pub use credential::{Credential, CredentialClass, CredentialError};
-pub use interview::{Interview, interview};
-pub use model_list::{ListError, list_models};
-pub use probe::{probe, probe_call};
-pub use way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
+pub use endpoint_side::roots::is_of_the_system;
+pub use endpoint_side::way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
+pub use questions::attended::GivenUp;
+pub use questions::interview::{Interview, interview};
+pub use questions::model_list::{ListError, list_models};
+pub use questions::probe::{Heard, probe, probe_attended, probe_call, probe_heard};
 
 /// The kernel gave no random bytes, so there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -168,6 +162,15 @@ pub struct Gateway {
     server: serve::Server,
 }
 
+/// What a gateway has seen until now, for as long as somebody wants to know.
+pub struct Meter(Arc<ledger::Ledger>);
+
+impl Meter {
+    pub fn read(&self) -> WireCounts {
+        self.0.so_far()
+    }
+}
+
 /// Opens the gateway of one run on a listener that only its jail can reach.
 pub fn start(listener: TcpListener, route: Route) -> std::io::Result<Gateway> {
     Ok(Gateway {
@@ -183,6 +186,16 @@ impl Gateway {
     /// The calls that have ended so far.
     pub fn calls(&self) -> Vec<CallRecord> {
         self.server.ledger().calls()
+    }
+
+    /// Those that ended after so many had.
+    pub fn ended_after(&self, told: usize) -> Vec<CallRecord> {
+        self.server.ledger().ended_after(told)
+    }
+
+    /// Counts for somebody who watches; it holds nothing of the route.
+    pub fn meter(&self) -> Meter {
+        Meter(Arc::clone(self.server.ledger()))
     }
 
     /// Closes every connection and reports every call.

@@ -10,7 +10,7 @@ use crate::task::contract::Stage;
 use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
 use crate::values::paths::PathRule;
-use crate::wire::profiles::switch::Switch;
+use crate::wire::profiles::switch::{Habits, Switch};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -167,7 +167,13 @@ pub const PLACEHOLDERS: &[(&str, Place)] = &[
             files: true,
         },
     ),
+    ("context_window", Place::FILES),
+    ("output_limit", Place::FILES),
+    // One JSON object, put in as it is.
+    ("compat", Place::FILES),
 ];
+/// Placeholders whose values are JSON already: numbers and objects, made here and by nobody else.
+const JSON_VALUES: [&str; 3] = ["context_window", "output_limit", "compat"];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
@@ -181,6 +187,11 @@ impl Place {
         argv: true,
         env: false,
         files: false,
+    };
+    const FILES: Self = Self {
+        argv: false,
+        env: false,
+        files: true,
     };
 }
 
@@ -252,6 +263,28 @@ impl Manifest {
     }
 }
 
+impl ModelUse {
+    /// What it is configured with for an endpoint that wants these: one JSON object.
+    pub fn compat(&self, switches: &[Switch]) -> String {
+        let entries = switches
+            .iter()
+            .filter_map(|switch| self.switches.get(switch))
+            .flatten();
+        let whole: serde_json::Map<_, _> = entries
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        serde_json::Value::Object(whole).to_string()
+    }
+
+    /// Switches that an endpoint wants and this engine has no setting for.
+    pub fn lacks<'s>(&self, switches: &'s [Switch]) -> Vec<&'s Switch> {
+        switches
+            .iter()
+            .filter(|switch| !self.switches.contains_key(switch))
+            .collect()
+    }
+}
+
 impl Invocation {
     fn problem(&self) -> Option<String> {
         let argv = self
@@ -292,10 +325,20 @@ impl Invocation {
         {
             return Some(format!("{path:?} is not a configuration below a home"));
         }
-        self.model
-            .as_ref()
-            .filter(|model| model.protocols.is_empty())
-            .map(|_| "a model needs a protocol".to_owned())
+        let model = self.model.as_ref()?;
+        if let Some(habit) = model
+            .habits
+            .iter()
+            .find(|habit| !Habits::FIELDS.contains(&habit.as_str()))
+        {
+            return Some(format!(
+                "{habit:?} is no field that a request can be tried with"
+            ));
+        }
+        model
+            .protocols
+            .is_empty()
+            .then(|| "a model needs a protocol".to_owned())
     }
 
     /// Is this a version nobody has tried?
@@ -353,7 +396,10 @@ pub fn fill_template(template: &str, values: &BTreeMap<&str, String>) -> String 
 pub fn fill_json(template: &str, values: &BTreeMap<&str, String>) -> String {
     let escaped = values
         .iter()
-        .map(|(name, value)| (*name, inside_a_string(value)))
+        .map(|(name, value)| match JSON_VALUES.contains(name) {
+            true => (*name, value.clone()),
+            false => (*name, inside_a_string(value)),
+        })
         .collect();
     fill_template(template, &escaped)
 }

@@ -13,6 +13,7 @@ use crate::records::{
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
+use crate::values::hint::OF_ENGINE_SOURCE;
 use crate::values::maybe_known::MaybeKnown;
 
 /// Runs a check only where the lane needs it; without gathered facts it sees none.
@@ -215,7 +216,7 @@ fn beside(facts: &LaneFacts, record: &ExecutableAdmission) -> Option<String> {
 }
 
 pub fn source_admission(input: &GateInput<'_>) -> Outcome {
-    let no = |detail: String| blocked(Code::SourceNotAdmitted, detail);
+    let no = |why: String| blocked(Code::SourceNotAdmitted, format!("{OF_ENGINE_SOURCE}{why}"));
     admitted(input, |facts| {
         if let Found::Invalid(issues) = &facts.source {
             return no(format!(

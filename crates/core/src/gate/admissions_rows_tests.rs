@@ -237,7 +237,9 @@ const ROWS: &[Row] = &[
     (
         "a broken source record at stage 2",
         |w| w.facts.source = found(&without(samples::source(), &["license_note"])),
-        &["source_not_admitted: the source record cannot be used: license_note"],
+        &[
+            "source_not_admitted: where the engine came from: the source record cannot be used: license_note",
+        ],
     ),
     (
         "a date that has come",

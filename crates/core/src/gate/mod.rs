@@ -3,7 +3,7 @@
 //!
 //! - this file: the table, what gates are given, what they answer
 //! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
-//! - `opening.rs` who opens an engine; `next.rs` what to do about a closed gate
+//! - `opening.rs` who opens an engine
 //! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
 //!
 //! Imports: values to checks. Imported by verify, proof and operator.
@@ -21,7 +21,7 @@ mod preflight;
 pub use admissions::model_result;
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult};
-pub use preflight::{Answer, how_it_ended};
+pub use preflight::{Answer, advice, how_it_ended};
 
 use std::collections::BTreeMap;
 

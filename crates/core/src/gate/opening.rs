@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::records::{Found, GateRecord};
 use crate::values::digest::Digest;
+use crate::values::hint::{GATE_DESK, GATE_MISSING, GATE_PROGRAM, GATE_REPLACED, GATE_VARIABLE};
 use crate::values::ids::EngineId;
 
 /// What a command says of the gate before any record is looked at.
@@ -114,9 +115,12 @@ pub enum Why {
     NoTerminal(&'static str),
     RecordInvalid(String),
     AnotherEngine,
+    /// Whether or not there is a record: no program is admitted that could be opened.
     NotAdmitted,
-    /// The admitted program, or the file itself, is not the one the gate was opened for.
+    /// Another program was admitted since.
     ProgramChanged,
+    /// The file is not the one that is admitted.
+    ProgramReplaced,
     ProgramMissing,
 }
 
@@ -167,6 +171,7 @@ pub fn decide(engine: &EngineId, asked: &Asked, kept: Option<&Kept>) -> Opening 
 
 fn by_record(engine: &EngineId, desk: Desk, kept: &Kept) -> Opening {
     let found = match &kept.record {
+        Found::Missing if kept.admitted.is_none() => return Opening::Closed(Why::NotAdmitted),
         Found::Missing => return Opening::Closed(Why::NotOpened),
         Found::Invalid(issues) => {
             let issues: Vec<String> = issues.iter().map(ToString::to_string).collect();
@@ -181,9 +186,9 @@ fn by_record(engine: &EngineId, desk: Desk, kept: &Kept) -> Opening {
     let why = match (kept.admitted, kept.program) {
         _ if found.record.engine != *engine => Why::AnotherEngine,
         (None, _) => Why::NotAdmitted,
-        (Some(admitted), _) if admitted != opened_for => Why::ProgramChanged,
         (Some(_), None) => Why::ProgramMissing,
-        (Some(_), Some(program)) if program != opened_for => Why::ProgramChanged,
+        (Some(admitted), Some(program)) if program != admitted => Why::ProgramReplaced,
+        (Some(admitted), Some(_)) if admitted != opened_for => Why::ProgramChanged,
         (Some(_), Some(_)) => return Opening::Opened(By::Record(found.sha256)),
     };
     Opening::Closed(why)
@@ -222,18 +227,19 @@ impl Why {
             Self::NotOpened | Self::Validator => format!(
                 "{engine} opens with `cto engines open {engine}`, --allow-engine {engine} or {variable}=1"
             ),
-            Self::Variable => format!("{variable} is set and is not 1, which closes {engine}"),
+            Self::Variable => format!("{variable} {GATE_VARIABLE}, which closes {engine}"),
             Self::NoTerminal(why) => format!(
-                "{record}: it is for a person at a terminal, and {why}; here {variable}=1 or --allow-engine {engine} opens it"
+                "{record}: {GATE_DESK}, and {why}; here {variable}=1 or --allow-engine {engine} opens it"
             ),
             Self::RecordInvalid(why) => format!("{record}: {why}"),
             Self::AnotherEngine => format!("{record}: it is about another engine"),
-            Self::NotAdmitted => format!("{record}: no program is admitted for {engine}"),
+            Self::NotAdmitted => format!("{engine} is closed, and {GATE_PROGRAM} for it"),
             Self::ProgramChanged => {
-                format!("{record}: it was opened for another program than the one there is now")
+                format!("{record}: it was opened for another program than the one admitted now")
             }
+            Self::ProgramReplaced => format!("{record}: the program there now {GATE_REPLACED}"),
             Self::ProgramMissing => {
-                format!("{record}: the program it was opened for is not there")
+                format!("{record}: the program it was opened for {GATE_MISSING}")
             }
         }
     }
@@ -357,8 +363,9 @@ mod tests {
             (record("pi", b"pi"), same, same, None),
             (record("case", b"pi"), same, same, Some(Why::AnotherEngine)),
             (record("pi", b"pi"), None, same, Some(Why::NotAdmitted)),
-            (record("pi", b"pi"), other, same, Some(Why::ProgramChanged)),
-            (record("pi", b"pi"), same, other, Some(Why::ProgramChanged)),
+            (record("pi", b"pi"), other, other, Some(Why::ProgramChanged)),
+            (record("pi", b"pi"), other, same, Some(Why::ProgramReplaced)),
+            (record("pi", b"pi"), same, other, Some(Why::ProgramReplaced)),
             (record("pi", b"old"), same, same, Some(Why::ProgramChanged)),
             (record("pi", b"pi"), same, None, Some(Why::ProgramMissing)),
             (
@@ -368,6 +375,7 @@ mod tests {
                 Some(Why::RecordInvalid("record: is a link".into())),
             ),
             (Found::Missing, same, same, Some(Why::NotOpened)),
+            (Found::Missing, None, None, Some(Why::NotAdmitted)),
         ] {
             let kept = Kept {
                 record: found,
@@ -454,6 +462,7 @@ mod tests {
             Why::AnotherEngine,
             Why::NotAdmitted,
             Why::ProgramChanged,
+            Why::ProgramReplaced,
             Why::ProgramMissing,
         ] {
             let said = why.sentence(&pi(), "CTO_HARNESS_ALLOW_PI");

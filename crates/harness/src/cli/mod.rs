@@ -232,6 +232,14 @@ impl Context {
         }
     }
 
+    /// The price file, when no flag names one.
+    fn configured_prices(&self) -> Result<Option<PathBuf>, Failure> {
+        self.config
+            .get("prices")
+            .map(|given| crate::host::settings::directory(&given.value, &self.env))
+            .transpose()
+    }
+
     /// Where cases are looked for, when no flag says so.
     fn configured_cases(&self) -> Result<Option<PathBuf>, Failure> {
         self.config

@@ -2,18 +2,21 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
+//! - `footing.rs` what is known before them: the engine's gate, its records, the stage and price meant
 //! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files,
 //!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
 //! - `runners.rs` which test runners its commands use
-//! - `engine_program.rs` the engine's program; `provider.rs` its model; `interview.rs` the same for a
-//!   person who is about to admit it
+//! - `engine_program.rs` the engine's program; `provider.rs` its model, `endpoint_way.rs` the way to it;
+//!   `interview.rs` the same for a person who is about to admit it
 //! - `doctor.rs` signs of what keeps a host from containing; `project.rs` what a repository proposes
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
 pub mod doctor;
+mod endpoint_way;
 pub mod engine_program;
 mod environments;
+mod footing;
 mod inputs;
 pub mod interview;
 pub mod project;
@@ -23,37 +26,41 @@ pub mod source;
 mod this_host;
 mod tool_homes;
 
-use std::borrow::Cow;
+pub use footing::{Footing, footing, settled};
+
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
+use cto_core::bundle::report::timings::Step;
 use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
-use cto_core::gate::ladder;
-use cto_core::gate::opening::Opening;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
 use cto_core::records::credential::CredentialWay;
+use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
-    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane, Stage,
+    self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
 };
 use cto_core::values::blocker::Code;
 use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
-use cto_core::wire::calls::CallRecord;
+use cto_core::wire::calls::{CallRecord, Outcome};
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
+use crate::evidence::clock::Before;
 use crate::host::programs::NoProgram;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
+use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
 use crate::workspace::checkout::Checkout;
@@ -73,6 +80,10 @@ pub struct Planned {
     pub provider: Option<Provider>,
     /// The request that was made over it.
     pub probe: Option<CallRecord>,
+    /// What of planning has a line of its own in the trace.
+    pub before: Vec<Before>,
+    /// What the endpoint said when it refused that request.
+    pub refusal: Option<String>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
     /// What of the operator's environments was found beside its files.
@@ -215,53 +226,6 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
     )
 }
 
-/// What is known of a lane before any gate is asked.
-pub struct Footing {
-    /// Whether its engine is open, and by what.
-    pub opening: Opening,
-    /// Records of an engine that is closed are not even looked for, but for the one of its gate.
-    pub lane: MaybeKnown<LaneFacts>,
-    /// The stage asked for, or the one that is meant where nobody named one.
-    pub stage: Stage,
-}
-
-/// Looks at gate, records and proofs.
-pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Footing {
-    let opening =
-        records::gate::opening(&request.manifest, &request.gate, &request.lane, env, home);
-    let lane = match request.manifest.is_gated() && opening.is_open() {
-        true => MaybeKnown::Known(records::gather(
-            &request.manifest,
-            &request.lane,
-            request.origin,
-            env,
-            home,
-        )),
-        false => MaybeKnown::NotLookedAt,
-    };
-    let stage = match (&lane, request.stage_by_default) {
-        (MaybeKnown::Known(facts), true) => contract_of(request, own, &lane, env)
-            .valid()
-            .map_or(request.stage, |contract| {
-                ladder::default_stage(request.stage, &facts.proofs, &contract.lane)
-            }),
-        _ => request.stage,
-    };
-    Footing {
-        opening,
-        lane,
-        stage,
-    }
-}
-
-/// The request at the stage that is meant.
-pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Cow<'r, Request> {
-    match request.stage == footing.stage {
-        true => Cow::Borrowed(request),
-        false => Cow::Owned(request.clone().at_stage(footing.stage)),
-    }
-}
-
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
 pub fn plan(
     request: &Request,
@@ -283,6 +247,8 @@ pub fn plan(
         source: None,
         provider: None,
         probe: None,
+        before: Vec::new(),
+        refusal: None,
         checkout: None,
         environments: Vec::new(),
         tree: None,
@@ -387,24 +353,59 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
             "the credential cannot be had",
         );
     };
+    let class = |way: &CredentialWay| class_of(way, env, home);
+    let credential = match class(way) {
+        Ok(class) => class,
+        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+    };
+    let to_proxy = admission
+        .proxy_credential
+        .as_deref()
+        .and_then(|text| CredentialWay::read(text).ok().flatten());
+    let proxy_credential = match to_proxy.as_ref().map(class).transpose() {
+        Ok(class) => class.flatten(),
+        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+    };
+    let first_byte = match lane::first_byte(&request.manifest, env) {
+        Ok(from_env) => request.lane.first_byte.or(from_env),
+        Err(failure) => {
+            return could_not(Code::ProviderLocalConfigUnavailable, &failure.to_string());
+        }
+    };
     let chosen = provider::Chosen {
         admission,
         base_url,
-        credential: match class_of(way, env, home) {
-            Ok(class) => class,
-            Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
-        },
+        credential,
+        proxy_credential,
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
+        first_byte,
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
         Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
-            let call = provider.ask();
-            planned.probe = Some(call.clone());
+            let since = Instant::now();
+            let heard = provider.ask();
+            planned.before.push(probed(&heard.call, since));
+            planned.probe = Some(heard.call.clone());
+            planned.refusal.clone_from(&heard.error_body);
             planned.provider = Some(provider);
-            Answer::Asked(Box::new(call))
+            Answer::Asked(Box::new(heard.call), heard.error_body)
         }
+    }
+}
+
+/// The probe as the trace has it: how it ended and how long it took.
+fn probed(call: &CallRecord, since: Instant) -> Before {
+    Before {
+        action: "model.probe",
+        step: Step::Probe,
+        outcome: match call.outcome {
+            Outcome::Ok => TraceOutcome::Ok,
+            _ => TraceOutcome::Failed,
+        },
+        took: since.elapsed(),
+        detail: Some(call.outcome.as_str().to_owned()),
     }
 }
 

@@ -31,18 +31,13 @@ pub fn opening(
 /// The record, and the program it would have to be about.
 fn kept(engine: &EngineId, lane: &LaneOptions, env: &Env, home: &Home) -> Kept {
     let record = recorded(engine, home);
-    // Without one there is nothing to compare, and no program need be read.
-    if !matches!(record, Found::Known(_)) {
-        return Kept {
-            record,
-            admitted: None,
-            program: None,
-        };
-    }
     let (executable, binary) = gather::program(engine, lane, env, home);
     Kept {
         record,
-        admitted: executable.known().map(|executable| executable.sha256),
+        admitted: executable
+            .known()
+            .filter(|executable| executable.engine == *engine)
+            .map(|executable| executable.sha256),
         program: binary.sha256(),
     }
 }

@@ -16,7 +16,7 @@ use cto_core::wire::endpoint;
 
 use super::operator_file::{self, Privacy};
 use super::package::package_version;
-use super::{RecordStore, find};
+use super::{RecordStore, examine, find};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
@@ -150,6 +150,8 @@ fn binary(
     env: &Env,
     home: &Home,
 ) -> Binary {
+    // What was typed counts from where it was typed.
+    let named = named.map(|path| examine::named(&path));
     let Some(path) = named.or_else(|| record.known().map(|record| PathBuf::from(&record.path)))
     else {
         return Binary::NotNamed;

@@ -162,7 +162,7 @@ impl RecordStore {
 /// what is looked at is what is read.
 pub fn find<T: Record>(path: &Path) -> Found<T> {
     let invalid = |problem: String| Found::Invalid(vec![Issue::new("record", problem)]);
-    match believed(path) {
+    match believed(path, MAX_RECORD as u64) {
         Ok(bytes) => Found::of(&path.display().to_string(), &bytes, host::now()),
         Err(NotBelieved::Missing) => Found::Missing,
         Err(NotBelieved::Because(why)) => invalid(why),
@@ -174,11 +174,19 @@ enum NotBelieved {
     Because(String),
 }
 
-fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
+/// The bytes of a file that only root and the operator could have written; why not, otherwise.
+pub fn believed_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    believed(path, most).map_err(|error| match error {
+        NotBelieved::Missing => "it is not there".to_owned(),
+        NotBelieved::Because(why) => format!("it {why}"),
+    })
+}
+
+fn believed(path: &Path, most: u64) -> Result<Vec<u8>, NotBelieved> {
     let because = |why: String| NotBelieved::Because(why);
     let unreadable = |error: io::Error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => NotBelieved::Missing,
-        ErrorKind::FileTooLarge => because(format!("is larger than {MAX_RECORD} bytes")),
+        ErrorKind::FileTooLarge => because(format!("is larger than {most} bytes")),
         _ => because(format!("cannot be read: {error}")),
     };
     let path = std::path::absolute(path).map_err(unreadable)?;
@@ -199,7 +207,7 @@ fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
             "could have been written by someone else: {stranger}"
         )));
     }
-    files::read_open(file, MAX_RECORD as u64).map_err(unreadable)
+    files::read_open(file, most).map_err(unreadable)
 }
 
 #[cfg(test)]

@@ -89,6 +89,11 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
     if let Some(probe) = &planned.probe {
         bundle.write_json(bundle::MODEL_PROBE, probe)?;
     }
+    if let Some(refusal) = &planned.refusal {
+        bundle.write(bundle::MODEL_REFUSAL, format!("{refusal}\n").as_bytes())?;
+    }
+    let notes = planned.provider.iter().flat_map(|provider| &provider.notes);
+    notes.for_each(|note| bundle.warn(note.clone()));
     bundle.write(
         &format!("backend/{}-gate.log", request.manifest.id),
         gate_log(&bundle.gates).as_bytes(),
@@ -136,6 +141,9 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
         blockers: carried(EventType::TaskContractCreated),
         detail: carried_detail,
     }))?;
+    for before in &planned.before {
+        bundle.trace_before(before)?;
+    }
     for gate in gates
         .gates
         .iter()

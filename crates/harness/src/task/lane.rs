@@ -10,6 +10,16 @@ use cto_core::values::ids::EngineId;
 use crate::host::Env;
 use crate::host::failure::Failure;
 
+/// More tokens than that nobody means.
+pub const MOST_TOKENS: u32 = 4_000_000_000;
+
+/// What a run may cost, and where the prices stand.
+#[derive(Clone, Debug)]
+pub struct SpendAsked {
+    pub micros: u64,
+    pub prices: PathBuf,
+}
+
 /// Which program, which model and which records; for engines without a gate nothing looks at it.
 #[derive(Clone, Debug, Default)]
 pub struct LaneOptions {
@@ -23,6 +33,10 @@ pub struct LaneOptions {
     pub base_url_file: Option<PathBuf>,
     pub credential: Option<String>,
     pub protocol: Option<String>,
+    /// Seconds the first byte of an answer may take.
+    pub first_byte: Option<u32>,
+    /// Looked up once the model is known.
+    pub spend: Option<SpendAsked>,
 }
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
@@ -43,6 +57,21 @@ pub fn seconds(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
 pub fn model_calls(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
     let words = ("bad_model_calls", "number of calls");
     number(manifest, env, "MODEL_CALLS", words, 100_000)
+}
+
+/// `CTO_HARNESS_<ENGINE>_MODEL_TOKENS`.
+pub fn model_tokens(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+    let words = ("bad_model_tokens", "number of tokens");
+    number(manifest, env, "MODEL_TOKENS", words, MOST_TOKENS)
+}
+
+/// The most that the first byte of an answer may be waited for.
+pub const MAX_FIRST_BYTE: u32 = 86_400;
+
+/// `CTO_HARNESS_<ENGINE>_FIRST_BYTE_SECONDS`.
+pub fn first_byte(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+    let words = ("bad_first_byte", "number of seconds");
+    number(manifest, env, "FIRST_BYTE_SECONDS", words, MAX_FIRST_BYTE)
 }
 
 /// The stage asked for, where one was. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must

@@ -366,6 +366,10 @@ impl EngineChoice {
                 Some(calls) => Some(calls),
                 None => lane::model_calls(&manifest, env)?,
             },
+            model_tokens: match self.limits.model_tokens {
+                Some(tokens) => Some(tokens),
+                None => lane::model_tokens(&manifest, env)?,
+            },
             ..self.limits
         };
         let request = Request::case(case, manifest);

@@ -82,7 +82,7 @@ fn list(context: &Context) -> Result<u8, Failure> {
     for (manifest, opening) in &all {
         // A record that does not count is worth a sentence; an engine nobody opened is not.
         if let Opening::Closed(why) = opening
-            && *why != Why::NotOpened
+            && !matches!(why, Why::NotOpened | Why::NotAdmitted)
         {
             context.output.hanging("", &tame(&sentence(manifest, why)));
         }

@@ -25,7 +25,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let home = context.home()?;
     let own = OwnProgram::find(&home)?;
     let footing = plan::footing(&request, &context.env, &home, &own);
-    let request = plan::settled(&request, &footing);
+    let request = plan::settled(&request, &footing)?;
     let document = plan::bound_contract(&request, &own, &footing.lane, &context.env, &home);
     let contract = match &document {
         ContractDocument::Valid(contract) => contract,

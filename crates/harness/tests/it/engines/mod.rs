@@ -2,11 +2,12 @@
 //! gateway to a model, and the real Pi with a scripted model.
 
 pub mod belief;
+pub mod cost;
+pub mod gate;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
 pub mod pi;
-pub mod pi_wire;
 pub mod records;
 pub mod refused_fields;
 pub mod setup;
