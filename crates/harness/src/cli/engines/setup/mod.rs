@@ -219,6 +219,7 @@ impl Setup<'_> {
     fn stale(&self, lane: &LaneFacts, package: Option<&Installed>) -> Vec<Stale> {
         let standing = Standing {
             engine: &self.manifest.id,
+            manifest: self.manifest.sha256,
             lane,
             package: package.map(|found| (&found.package, &found.integrity)),
             other_model_asked: lane
