@@ -96,7 +96,12 @@ impl Setup<'_> {
         let lane = self.lane(&bin);
         let package = match &lane.binary {
             Binary::Found { path, .. } => self.package(Path::new(path)),
-            _ => None,
+            // Why it cannot be admitted is said before anything is asked.
+            _ => {
+                self.examined(&bin)?;
+                let why = "it changed while it was looked at";
+                return Err(examine::not_admitted(why).so("nothing was written"));
+            }
         };
         let stale = self.stale(&lane, package.as_ref());
         let is = |part: Part| stale.iter().any(|stale| stale.part == part);
