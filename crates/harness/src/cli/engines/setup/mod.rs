@@ -20,7 +20,7 @@ use cto_core::engine::manifest::Manifest;
 use cto_core::gate::{Binary, LaneFacts};
 use cto_core::operator::setup::answers;
 use cto_core::operator::setup::drafts::{Drafts, SourceAnswers};
-use cto_core::operator::setup::stale::{Part, Stale, Standing};
+use cto_core::operator::setup::stale::{self, Part, Stale, Standing};
 use cto_core::operator::setup::{Answers, Question, Refused};
 use cto_core::records::{ExecutableAdmission, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
@@ -120,6 +120,10 @@ impl Setup<'_> {
                 manifest.id
             )));
         }
+        let claims = package
+            .as_ref()
+            .is_some_and(|found| found.package.license.is_some());
+        self.announce(&stale::questions(&stale, true, claims));
         let examined = match is(Part::Executable) {
             true => Some(self.examined(&bin)?),
             false => None,
@@ -280,6 +284,16 @@ impl Setup<'_> {
         for Stale { part, why } in stale {
             self.dialogue
                 .row("to do", &format!("{}: {why}", part.title()));
+        }
+    }
+
+    /// How much will be asked, before anything is.
+    fn announce(&self, questions: &[Question]) {
+        if self.dialogue.has_somebody() && self.args.confirm.is_none() {
+            // One more where the endpoint answers by another name.
+            let most = questions.len() + usize::from(questions.contains(&Question::Model));
+            let text = format!("at most {most} questions; Ctrl-C leaves, and nothing is written");
+            self.dialogue.row("asks", &text);
         }
     }
 
