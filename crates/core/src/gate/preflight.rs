@@ -56,10 +56,7 @@ pub fn model_answer(input: &GateInput<'_>) -> Outcome {
         .unwrap_or_default();
     Outcome::Blocked(
         code,
-        Some(format!(
-            "{OF_PROBE}{}{said}{advice}",
-            how_it_ended(call)
-        )),
+        Some(format!("{OF_PROBE}{}{said}{advice}", how_it_ended(call))),
     )
 }
 
