@@ -15,7 +15,6 @@ use crate::values::blocker::Blocker;
 use crate::values::hint::{Reader, hint};
 use crate::values::ids::EngineId;
 use crate::values::text::{tame, tame_lines};
-use crate::values::verdict::Status;
 
 impl Renderer {
     /// The whole page, where the renderer's words are still at hand. They include the sentences and
