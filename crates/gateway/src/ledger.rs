@@ -94,11 +94,6 @@ impl Ledger {
         }
     }
 
-    /// What has been spent so far, for whoever watches.
-    pub fn spent(&self) -> Spent {
-        self.spent_by(&self.state())
-    }
-
     /// Counts bytes as they move; past the budget the call must end.
     pub fn moved(&self, bytes: u64) -> Result<(), RefusalReason> {
         let mut state = self.state();
@@ -220,6 +215,10 @@ mod tests {
         ledger.end(record);
     }
 
+    fn spent(ledger: &Ledger) -> Spent {
+        ledger.spent_by(&ledger.state())
+    }
+
     #[test]
     fn tokens_and_money_end_a_run_as_calls_do() {
         let price = Price {
@@ -235,7 +234,7 @@ mod tests {
         assert_eq!(ledger.reserve(), Ok(()));
         call(&ledger, 10, 10, 2);
         assert_eq!(
-            (ledger.spent().micros, ledger.spent().tokens),
+            (spent(&ledger).micros, spent(&ledger).tokens),
             (Some(11), 12)
         );
         assert_eq!(ledger.reserve(), Ok(()));
@@ -251,7 +250,7 @@ mod tests {
         call(&ledger, 1, 0, 0);
         assert_eq!(ledger.reserve(), Err(RefusalReason::Tokens));
         assert_eq!(
-            ledger.spent().micros,
+            spent(&ledger).micros,
             None,
             "without a price nothing is said"
         );

@@ -1,7 +1,7 @@
 //! How a run is written down: the files of a bundle.
 //!
 //! - this file: the names of its artifacts, and the digests a report holds of them
-//! - `report/` `report.json`; `report_md.rs` the page for people; `sums.rs` `SHA256SUMS`
+//! - `report/` `report.json`; `report_md.rs` the page for people, `renderer.rs` its numbers; `sums.rs` `SHA256SUMS`
 //! - `archive.rs` a bundle as one file; `attest/` what its signature says
 //! - `again.rs` which of them may be judged again without an engine
 //! - `owner.rs` whose a directory is that is named like a run
@@ -12,6 +12,7 @@ pub mod again;
 pub mod archive;
 pub mod attest;
 pub mod owner;
+mod renderer;
 pub mod report;
 pub mod report_md;
 pub mod sums;

@@ -1,6 +1,7 @@
 //! How calls are counted, and what they say of a provider.
 
 use super::*;
+use crate::values::money::SpendLimit;
 
 fn call(seq: u64, ended_ms: u64, outcome: Outcome) -> CallRecord {
     let mut call = CallRecord::begun(seq, 0, Protocol::OpenaiChat);

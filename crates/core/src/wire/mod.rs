@@ -3,6 +3,7 @@
 //! `crates/gateway`.
 
 pub mod answers;
+mod budget;
 pub mod calls;
 pub mod endpoint;
 pub mod http;
