@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ledger::Ledger;
 use super::reply::Reply;
-use super::upstream::Upstream;
 use super::{Route, timespec};
+use crate::endpoint_side::upstream::Upstream;
 
 /// How much is read at once.
 pub const PIECE: usize = 16 * 1024;

@@ -10,13 +10,13 @@ use cto_core::wire::http::{ResponseHead, response_head};
 use cto_core::wire::mask::SecretPatterns;
 use cto_core::wire::needles::Needles;
 
-use super::Route;
 use super::call_context::{Broken, CallContext, PIECE, micros};
 use super::ledger::Ledger;
 use super::reply::Reply;
 use super::response_forwarder::ResponseForwarder;
 use super::spill_buffer::SpillBuffer;
-use super::upstream::{Pool, Upstream};
+use super::{Proxy, Route};
+use crate::endpoint_side::upstream::{Pool, Upstream};
 
 const MAX_INTERIM: usize = 8;
 
@@ -60,14 +60,27 @@ impl Exchange {
             .into_iter()
             .map(String::into_bytes)
             .collect();
-        let at_least = |length| Some(&key[..]).filter(|key| key.len() >= length);
+        // Headers of the operator's and what opens the proxy are as private as the credential.
+        let more: Vec<Vec<u8>> = route
+            .headers
+            .iter()
+            .map(|(_, value)| value.known_value())
+            .chain(route.proxy.iter().flat_map(Proxy::known_values))
+            .collect();
+        let at_least = |length: usize| {
+            std::iter::once(&key[..])
+                .chain(more.iter().map(Vec::as_slice))
+                .filter(move |value| value.len() >= length)
+        };
         Self {
             pool: Pool::default(),
             known: Known {
                 in_answers: Needles::exact(at_least(MIN_IN_ANSWERS)),
                 in_errors: Needles::exact(at_least(MIN_IN_ERRORS)),
                 private: Needles::of_names(private.iter().map(Vec::as_slice)),
-                patterns: SecretPatterns::new(private.iter().cloned().chain([key.clone()])),
+                patterns: SecretPatterns::new(
+                    private.iter().chain(&more).cloned().chain([key.clone()]),
+                ),
             },
         }
     }

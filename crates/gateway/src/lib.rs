@@ -1,10 +1,8 @@
 //! The model gateway of one run: the only address an engine can reach from its jail.
 //! It holds credentials and sockets and never sees a repository or a bundle.
 //! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
-//! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
-//! `way` (proxy, authorities, headers of the operator's), `response_forwarder` (answers in), `probe`
-//! (one request before a run), `interview` and `model_list` (what a person is told of an endpoint;
-//! `attended`: given up at once).
+//! Endpoint's side: `exchange`, `call_context`, `endpoint_side/` (requests out), `response_forwarder`
+//! (answers in), `questions/` (what is asked without an engine: before a run, and by a person).
 //! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
 //! The harness rooms plan, run and doubles may import it; evidence and host only `operator_program`.
 //!
@@ -13,24 +11,18 @@
 
 #![forbid(unsafe_code)]
 
-mod attended;
 mod call_context;
 mod credential;
+mod endpoint_side;
 mod engine_side;
 mod exchange;
-mod interview;
 mod ledger;
-mod model_list;
 pub mod operator_program;
-mod outbound;
-mod probe;
+mod questions;
 mod reply;
 mod response_forwarder;
-mod roots;
 mod serve;
 mod spill_buffer;
-mod upstream;
-mod way;
 
 use std::fmt;
 use std::net::TcpListener;
@@ -44,12 +36,13 @@ use cto_core::wire::profiles::Auth;
 use cto_core::wire::profiles::switch::Habits;
 use rustix::event::Timespec;
 
-pub use attended::GivenUp;
 pub use credential::{Credential, CredentialClass, CredentialError};
-pub use interview::{Interview, interview};
-pub use model_list::{ListError, list_models};
-pub use probe::{probe, probe_call};
-pub use way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
+pub use endpoint_side::roots::is_of_the_system;
+pub use endpoint_side::way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
+pub use questions::attended::GivenUp;
+pub use questions::interview::{Interview, interview};
+pub use questions::model_list::{ListError, list_models};
+pub use questions::probe::{Heard, probe, probe_attended, probe_call, probe_heard};
 
 /// The kernel gave no random bytes, so there is no token.
 #[derive(Debug, thiserror::Error)]

@@ -18,13 +18,14 @@ use cto_core::wire::http::{Framing, RequestHead, Version};
 use cto_core::wire::request::{Checked, RequestCheck};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::Route;
 use super::call_context::micros;
 use super::engine_side::{BodyEnd, EngineSide, Next};
 use super::exchange::{Exchange, Outbound};
 use super::ledger::Ledger;
 use super::reply::{self, Reply};
 use super::spill_buffer::SpillBuffer;
-use super::{Route, outbound};
+use crate::endpoint_side::outbound;
 
 const MAX_CONNECTIONS: usize = 256;
 const STACK: usize = 512 * 1024;

@@ -61,6 +61,8 @@ pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
 pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
 /// The one request before the engine was started.
 pub const MODEL_PROBE: &str = "backend/model-probe.json";
+/// What the endpoint said when it refused that request.
+pub const MODEL_REFUSAL: &str = "backend/model-refusal.txt";
 
 /// What a command printed that was red before the engine was to start, by its number from 1.
 pub fn red_start_log(number: usize) -> String {

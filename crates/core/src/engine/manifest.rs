@@ -7,10 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::task::contract::Stage;
+use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
+use crate::values::json;
 use crate::values::paths::PathRule;
-use crate::wire::profiles::switch::Switch;
+use crate::wire::profiles::switch::{Habits, Switch};
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +25,9 @@ pub struct Manifest {
     pub default_stage: Stage,
     /// How to start it; absent while this version knows the engine but cannot run it.
     pub invocation: Option<Invocation>,
+    /// What the file says, whatever its layout and its comments.
+    #[serde(skip)]
+    pub sha256: Option<Digest>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -167,7 +172,13 @@ pub const PLACEHOLDERS: &[(&str, Place)] = &[
             files: true,
         },
     ),
+    ("context_window", Place::FILES),
+    ("output_limit", Place::FILES),
+    // One JSON object, put in as it is.
+    ("compat", Place::FILES),
 ];
+/// Placeholders whose values are JSON already: numbers and objects, made here and by nobody else.
+const JSON_VALUES: [&str; 3] = ["context_window", "output_limit", "compat"];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
@@ -181,6 +192,11 @@ impl Place {
         argv: true,
         env: false,
         files: false,
+    };
+    const FILES: Self = Self {
+        argv: false,
+        env: false,
+        files: true,
     };
 }
 
@@ -207,10 +223,17 @@ pub const DEFAULT_ENGINE: &str = "fake";
 
 impl Manifest {
     pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
-        let manifest: Self = toml::from_str(text).map_err(|source| ManifestError::Parse {
+        let broken = |source| ManifestError::Parse {
             file: file.to_owned(),
             source: Box::new(source),
+        };
+        let mut manifest: Self = toml::from_str(text).map_err(broken)?;
+        let said: serde_json::Value = toml::from_str(text).map_err(broken)?;
+        let said = json::canonical_value(&said).map_err(|error| ManifestError::Invocation {
+            file: file.to_owned(),
+            what: error.to_string(),
         })?;
+        manifest.sha256 = Some(Digest::tagged("cto-manifest/1\n", &said));
         let is_default = manifest.id.as_str() == DEFAULT_ENGINE;
         let gated = manifest
             .gated_by_env
@@ -249,6 +272,28 @@ impl Manifest {
         self.invocation
             .as_ref()
             .is_some_and(|invocation| invocation.model.is_some())
+    }
+}
+
+impl ModelUse {
+    /// What it is configured with for an endpoint that wants these: one JSON object.
+    pub fn compat(&self, switches: &[Switch]) -> String {
+        let entries = switches
+            .iter()
+            .filter_map(|switch| self.switches.get(switch))
+            .flatten();
+        let whole: serde_json::Map<_, _> = entries
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        serde_json::Value::Object(whole).to_string()
+    }
+
+    /// Switches that an endpoint wants and this engine has no setting for.
+    pub fn lacks<'s>(&self, switches: &'s [Switch]) -> Vec<&'s Switch> {
+        switches
+            .iter()
+            .filter(|switch| !self.switches.contains_key(switch))
+            .collect()
     }
 }
 
@@ -292,10 +337,20 @@ impl Invocation {
         {
             return Some(format!("{path:?} is not a configuration below a home"));
         }
-        self.model
-            .as_ref()
-            .filter(|model| model.protocols.is_empty())
-            .map(|_| "a model needs a protocol".to_owned())
+        let model = self.model.as_ref()?;
+        if let Some(habit) = model
+            .habits
+            .iter()
+            .find(|habit| !Habits::FIELDS.contains(&habit.as_str()))
+        {
+            return Some(format!(
+                "{habit:?} is no field that a request can be tried with"
+            ));
+        }
+        model
+            .protocols
+            .is_empty()
+            .then(|| "a model needs a protocol".to_owned())
     }
 
     /// Is this a version nobody has tried?
@@ -353,7 +408,10 @@ pub fn fill_template(template: &str, values: &BTreeMap<&str, String>) -> String 
 pub fn fill_json(template: &str, values: &BTreeMap<&str, String>) -> String {
     let escaped = values
         .iter()
-        .map(|(name, value)| (*name, inside_a_string(value)))
+        .map(|(name, value)| match JSON_VALUES.contains(name) {
+            true => (*name, value.clone()),
+            false => (*name, inside_a_string(value)),
+        })
         .collect();
     fill_template(template, &escaped)
 }
@@ -386,6 +444,23 @@ mod tests {
             pi.replace("= 1", "= 7"),
         ] {
             assert!(Manifest::parse("f", &bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn its_digest_is_of_what_it_says_and_not_of_how_it_is_written() {
+        let text = include_str!("../../../../engines/pi.toml");
+        let digest = |text: &str| Manifest::parse("pi", text).unwrap().sha256.unwrap();
+        let commented = format!("# a word\n{}", text.replace(" = ", "   =  "));
+        assert_eq!(digest(text), digest(&commented));
+        for (from, to) in [
+            ("--no-session", "--session"),
+            ("PI_OFFLINE = \"1\"", "PI_OFFLINE = \"0\""),
+            ("\"enabled\": false", "\"enabled\": true"),
+            ("interpreter = \"node\"\n", ""),
+        ] {
+            let changed = text.replace(from, to);
+            assert_ne!(digest(text), digest(&changed), "{from}");
         }
     }
 

@@ -57,6 +57,14 @@ fn binary(is_temporary: bool) -> Binary {
     }
 }
 
+fn packages(bytes: &[u8], difference: Option<&str>) -> Packages {
+    Packages::Found {
+        sha256: Digest::of(bytes),
+        state: Digest::of(b"state"),
+        difference: difference.map(str::to_owned),
+    }
+}
+
 fn url(text: &str) -> Endpoint {
     endpoint::Endpoint::parse(text).map_or_else(Endpoint::Refused, |endpoint| {
         Endpoint::Given(endpoint.facts())
@@ -79,6 +87,7 @@ impl World {
             binary: binary(false),
             package_version: Some("1.2.3".into()),
             interpreter: Interpreter::Found(Digest::of(b"node")),
+            packages: packages(b"packages", None),
             endpoint: url("http://127.0.0.1:8000/v1"),
             credential: Credential::Ready(CredentialWay::None),
             proofs: Vec::new(),

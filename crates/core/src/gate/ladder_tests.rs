@@ -6,6 +6,8 @@ fn lane() -> LaneKey {
         source_pin: Some("v1".into()),
         executable_sha256: MaybeKnown::Known(Digest::of(b"pi")),
         interpreter_sha256: None,
+        packages_sha256: None,
+        manifest_sha256: None,
         model: Some(ModelPair {
             provider: "p".into(),
             model: "m".into(),
@@ -60,10 +62,18 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
         Standing::Unproven
     );
     type Change = fn(&mut LaneKey);
-    let changes: [(Change, &str); 5] = [
+    let changes: [(Change, &str); 7] = [
         (
             |l| l.interpreter_sha256 = Some(Digest::of(b"node")),
             "interpreter",
+        ),
+        (
+            |l| l.packages_sha256 = Some(Digest::of(b"packages")),
+            "packages",
+        ),
+        (
+            |l| l.manifest_sha256 = Some(Digest::of(b"manifest")),
+            "manifest",
         ),
         (
             |l| l.containment = Some(Containment::Contained),

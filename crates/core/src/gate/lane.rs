@@ -31,6 +31,8 @@ pub struct LaneFacts {
     pub package_version: Option<String>,
     /// What the program is written for, where its record names one.
     pub interpreter: Interpreter,
+    /// What it was installed with.
+    pub packages: Packages,
     pub endpoint: Endpoint,
     pub credential: Credential,
     /// Proofs of earlier stages for this engine, each from a bundle that was verified.
@@ -79,6 +81,25 @@ pub enum Interpreter {
     /// Nothing of that name is on PATH, or it cannot be used; why.
     Missing(String),
     Found(Digest),
+}
+
+/// What the program was installed with: the tree that its jail is shown.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Packages {
+    /// It comes with none.
+    #[default]
+    None,
+    /// It comes with some, and its record holds no digest of them.
+    NotPinned,
+    /// They cannot be looked at, or are no tree that is pinned; why.
+    Unusable(String),
+    Found {
+        sha256: Digest,
+        /// What the kernel said of every file when they were looked at.
+        state: Digest,
+        /// The first path that is not as it was admitted, where that is known.
+        difference: Option<String>,
+    },
 }
 
 /// The base URL of the run, as far as a gate may know it.
@@ -152,6 +173,7 @@ impl LaneFacts {
             binary: Binary::NotNamed,
             package_version: None,
             interpreter: Interpreter::NotRecorded,
+            packages: Packages::None,
             endpoint: Endpoint::NotGiven,
             credential: Credential::NoWay,
             proofs: Vec::new(),
@@ -202,6 +224,13 @@ impl LaneFacts {
         match &self.interpreter {
             Interpreter::Found(sha256) => Some(*sha256),
             Interpreter::NotRecorded | Interpreter::Missing(_) => None,
+        }
+    }
+
+    pub fn packages_sha256(&self) -> Option<Digest> {
+        match &self.packages {
+            Packages::Found { sha256, .. } => Some(*sha256),
+            Packages::None | Packages::NotPinned | Packages::Unusable(_) => None,
         }
     }
 

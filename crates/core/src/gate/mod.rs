@@ -20,8 +20,8 @@ mod preflight;
 
 pub use admissions::model_result;
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
-pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult};
-pub use preflight::{Answer, how_it_ended};
+pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
+pub use preflight::{Answer, advice, how_it_ended};
 
 use std::collections::BTreeMap;
 
@@ -39,6 +39,7 @@ use crate::task::contract::{ContractDocument, Stage};
 use crate::task::program::BoundProgram;
 use crate::task::source::Looked;
 use crate::values::blocker::Code;
+use crate::values::digest::Digest;
 use crate::values::maybe_known::MaybeKnown;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
@@ -123,8 +124,19 @@ pub struct EngineUse {
     pub version: Option<String>,
     /// Directories and files to mount read-only, each at its own path.
     pub mounts: Vec<Granted>,
+    /// The packages that were looked at: what is mounted, and their state then.
+    pub packages: Option<PinnedPackages>,
     /// What it is written for; shown to the engine alone.
     pub interpreter: Option<ToolchainUse>,
+}
+
+/// Packages as a gate let them pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinnedPackages {
+    pub root: std::path::PathBuf,
+    pub sha256: Digest,
+    /// What the kernel said of every file.
+    pub state: Digest,
 }
 
 /// A directory or file of the case, shown read-only at its place in the workspace.

@@ -121,6 +121,12 @@ pub enum RefusalReason {
     Unreachable,
     ConnectTimeout,
     Tls,
+    /// By an authority that is not believed.
+    TlsUntrusted,
+    TlsExpired,
+    /// For another name.
+    TlsName,
+    Proxy,
     Reset,
     Garbled,
     EncodedAnswer,
@@ -185,6 +191,12 @@ impl RefusalReason {
             Self::Unreachable => "the model endpoint was not reached",
             Self::ConnectTimeout => "the model endpoint did not accept in time",
             Self::Tls => "no trusted TLS connection to the model endpoint was made",
+            Self::TlsUntrusted => {
+                "the certificate of the model endpoint is from an authority that is not believed"
+            }
+            Self::TlsExpired => "the certificate of the model endpoint has expired",
+            Self::TlsName => "the certificate of the model endpoint is for another name",
+            Self::Proxy => "the proxy gave no way to the model endpoint",
             Self::Reset => "the model endpoint closed the connection",
             Self::Garbled => "the model endpoint did not speak its protocol",
             Self::EncodedAnswer => "a compressed answer cannot be checked",

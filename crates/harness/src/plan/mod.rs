@@ -6,13 +6,14 @@
 //! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files,
 //!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
 //! - `runners.rs` which test runners its commands use
-//! - `engine_program.rs` the engine's program; `provider.rs` its model; `interview.rs` the same for a
-//!   person who is about to admit it
+//! - `engine_program.rs` the engine's program; `provider.rs` its model, `endpoint_way.rs` the way to it;
+//!   `interview.rs` the same for a person who is about to admit it
 //! - `doctor.rs` signs of what keeps a host from containing; `project.rs` what a repository proposes
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
 pub mod doctor;
+mod endpoint_way;
 pub mod engine_program;
 mod environments;
 mod footing;
@@ -37,7 +38,9 @@ use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
-use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
+use cto_core::gate::{
+    Answer, Binary, Credential, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
+};
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::{self, ControlSource};
@@ -59,6 +62,7 @@ use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
+use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
 use crate::workspace::checkout::Checkout;
@@ -80,6 +84,8 @@ pub struct Planned {
     pub probe: Option<CallRecord>,
     /// What of planning has a line of its own in the trace.
     pub before: Vec<Before>,
+    /// What the endpoint said when it refused that request.
+    pub refusal: Option<String>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
     /// What of the operator's environments was found beside its files.
@@ -138,6 +144,12 @@ pub fn contract_of(
                 (true, MaybeKnown::NotLookedAt) => MaybeKnown::NotLookedAt,
             },
             interpreter_sha256: facts.known().and_then(LaneFacts::interpreter_sha256),
+            packages_sha256: facts.known().and_then(LaneFacts::packages_sha256),
+            // The others are this very program, and bound with it.
+            manifest_sha256: match request.manifest.is_gated() {
+                true => request.manifest.sha256,
+                false => None,
+            },
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: MaybeKnown::Known("none".into()),
@@ -244,6 +256,7 @@ pub fn plan(
         provider: None,
         probe: None,
         before: Vec::new(),
+        refusal: None,
         checkout: None,
         environments: Vec::new(),
         tree: None,
@@ -348,25 +361,44 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
             "the credential cannot be had",
         );
     };
+    let class = |way: &CredentialWay| class_of(way, env, home);
+    let credential = match class(way) {
+        Ok(class) => class,
+        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+    };
+    let to_proxy = admission
+        .proxy_credential
+        .as_deref()
+        .and_then(|text| CredentialWay::read(text).ok().flatten());
+    let proxy_credential = match to_proxy.as_ref().map(class).transpose() {
+        Ok(class) => class.flatten(),
+        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+    };
+    let first_byte = match lane::first_byte(&request.manifest, env) {
+        Ok(from_env) => request.lane.first_byte.or(from_env),
+        Err(failure) => {
+            return could_not(Code::ProviderLocalConfigUnavailable, &failure.to_string());
+        }
+    };
     let chosen = provider::Chosen {
         admission,
         base_url,
-        credential: match class_of(way, env, home) {
-            Ok(class) => class,
-            Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
-        },
+        credential,
+        proxy_credential,
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
+        first_byte,
     };
     match provider::prepare(&chosen, engine, &contract.limits, env) {
         Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
             let since = Instant::now();
-            let call = provider.ask();
-            planned.before.push(probed(&call, since));
-            planned.probe = Some(call.clone());
+            let heard = provider.ask();
+            planned.before.push(probed(&heard.call, since));
+            planned.probe = Some(heard.call.clone());
+            planned.refusal.clone_from(&heard.error_body);
             planned.provider = Some(provider);
-            Answer::Asked(Box::new(call))
+            Answer::Asked(Box::new(heard.call), heard.error_body)
         }
     }
 }
@@ -408,17 +440,18 @@ fn engine_program(
     home: &Home,
     facts: &mut HostFacts,
 ) {
-    let Some(invocation) = request
-        .manifest
-        .invocation
-        .as_ref()
-        .filter(|own| own.program == Program::Admitted)
-    else {
+    let manifest = &request.manifest;
+    let invocation = manifest.invocation.as_ref();
+    if !invocation.is_some_and(|own| own.program == Program::Admitted) {
         return;
-    };
-    let found = match lane.known().map(|lane| &lane.binary) {
-        Some(Binary::Found { path, .. }) => {
-            engine_program::resolve(Path::new(path), invocation, env, home)
+    }
+    let found = match lane.known().map(|lane| (lane, &lane.binary)) {
+        Some((lane, Binary::Found { path, .. })) => {
+            let path = Path::new(path);
+            engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
+                packages: engine_program::pinned(manifest, lane, path),
+                ..engine
+            })
         }
         _ => Err("no admitted program is there to be run".to_owned()),
     };

@@ -11,12 +11,13 @@ use cto_core::records::ModelAdmission;
 use cto_core::task::contract::Limits;
 use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord};
+use cto_core::wire::calls::Budget;
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::profiles::Profile;
 use cto_core::wire::profiles::switch::Habits;
-use cto_gateway::{Credential, CredentialClass, Route, Timeouts};
+use cto_gateway::{Credential, CredentialClass, Heard, Proxy, Route, Timeouts};
 
+use super::endpoint_way;
 use crate::evidence::secrets::Secrets;
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -29,8 +30,39 @@ pub struct Chosen<'a> {
     pub base_url: String,
     /// Absent where the endpoint asks for none.
     pub credential: Option<CredentialClass>,
+    /// The same for the proxy of the record.
+    pub proxy_credential: Option<CredentialClass>,
     /// Asked for by flag or variable; then the record's, then the engine's first choice.
     pub protocol: Option<String>,
+    /// Seconds, by flag or variable; then the record's.
+    pub first_byte: Option<u32>,
+}
+
+/// How much the model reads and writes at once, as an engine is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    pub context_window: u64,
+    pub output_limit: u64,
+}
+
+impl Sizes {
+    /// Where the record says nothing: what models of today have at least.
+    const USUAL: Self = Self {
+        context_window: 128_000,
+        output_limit: 16_384,
+    };
+
+    fn of(admission: &ModelAdmission) -> Self {
+        let context_window = admission
+            .context_window
+            .unwrap_or(Self::USUAL.context_window);
+        Self {
+            context_window,
+            output_limit: admission
+                .output_limit
+                .unwrap_or(Self::USUAL.output_limit.min(context_window)),
+        }
+    }
 }
 
 /// The way to the model, in the words of the engine that will use it.
@@ -38,6 +70,13 @@ pub struct Chosen<'a> {
 pub struct Provider {
     pub route: Route,
     pub spoken: ProtocolName,
+    pub sizes: Sizes,
+    /// The engine's own settings for what the endpoint wants: one JSON object.
+    pub compat: String,
+    /// What the report says beside its verdict.
+    pub notes: Vec<String>,
+    /// How long the first byte of the first answer may take: nobody but the endpoint is waited for.
+    patience: Duration,
 }
 
 /// Makes the way. What is missing is a blocker; what cannot be done at all is a failure.
@@ -72,14 +111,25 @@ pub fn prepare(
         Ok(endpoint) => endpoint,
         Err(error) => return refused(Code::ProviderLocalConfigUnavailable, error.to_string()),
     };
-    let credential = match chosen
-        .credential
-        .as_ref()
-        .map(|class| Credential::load(class, &|name| env.get(name).map(OsStr::to_owned)))
-        .transpose()
-    {
+    let load = |class: &CredentialClass| {
+        Credential::load(class, &|name| env.get(name).map(OsStr::to_owned))
+    };
+    let credential = match chosen.credential.as_ref().map(load).transpose() {
         Ok(credential) => credential,
         Err(error) => return refused(Code::ProviderAuthUnavailable, error.to_string()),
+    };
+    let proxy_credential = match chosen.proxy_credential.as_ref().map(load).transpose() {
+        Ok(credential) => credential,
+        Err(error) => {
+            return refused(
+                Code::ProviderAuthUnavailable,
+                format!("of the proxy: {error}"),
+            );
+        }
+    };
+    let way = match endpoint_way::read(admission, proxy_credential) {
+        Ok(way) => way,
+        Err(why) => return refused(Code::ProviderLocalConfigUnavailable, why),
     };
     if credential.is_some() && !endpoint.takes_credentials() {
         return refused(
@@ -94,7 +144,8 @@ pub fn prepare(
         })?;
     route.aliases = admission.aliases.clone().unwrap_or_default();
     route.request_fields = admission.request_fields.clone().unwrap_or_default();
-    route.habits = Habits::of(&engine.habits).with(admission.compat.as_deref().unwrap_or_default());
+    let switches = admission.compat.as_deref().unwrap_or_default();
+    route.habits = Habits::of(&engine.habits).with(switches);
     route.auth = admission
         .profile
         .as_deref()
@@ -102,24 +153,51 @@ pub fn prepare(
         .map(|profile| profile.auth)
         .unwrap_or_default();
     route.api_version.clone_from(&admission.api_version);
+    route.proxy = way.proxy;
+    route.authorities = way.authorities;
+    route.headers = way.headers;
     route.budget = budget(limits);
-    route.timeouts = timeouts(limits, admission.first_byte_seconds);
+    let first_byte = chosen
+        .first_byte
+        .map(u64::from)
+        .or(admission.first_byte_seconds)
+        .map(Duration::from_secs);
+    route.timeouts = timeouts(limits, first_byte);
+    let mut notes = endpoint_way::not_obeyed(admission, &route.endpoint, env);
+    let lacking = engine.lacks(switches);
+    notes.extend(lacking.iter().map(|switch| {
+        format!(
+            "the model record wants {}, for which this engine has no setting",
+            switch.as_str()
+        )
+    }));
     Ok(Ok(Provider {
+        patience: first_byte.unwrap_or(route.timeouts.first_byte),
+        sizes: Sizes::of(admission),
+        compat: engine.compat(switches),
+        notes,
         route,
         spoken: spoken.clone(),
     }))
 }
 
 impl Provider {
-    /// One real request.
-    pub fn ask(&self) -> CallRecord {
-        cto_gateway::probe_call(&self.route)
+    /// One real request. A model that must be loaded first is waited for as long as was said: no
+    /// engine sits idle yet.
+    pub fn ask(&self) -> Heard {
+        let mut route = self.route.clone();
+        route.timeouts.first_byte = self.patience;
+        cto_gateway::probe_heard(&route, None)
     }
 
     /// What the redactor of the run must know to take it out.
     pub fn add_to(&self, secrets: &mut Secrets) {
         secrets.add_private(&self.route.endpoint);
         secrets.add(self.route.credential.iter().map(Credential::known_value));
+        let headers = self.route.headers.iter();
+        secrets.add(headers.map(|(_, value)| value.known_value()));
+        let proxy = self.route.proxy.iter();
+        secrets.add(proxy.flat_map(Proxy::known_values));
     }
 }
 
@@ -138,7 +216,7 @@ fn budget(limits: &Limits) -> Budget {
 
 /// The gateway gives up on a silent endpoint before the supervisor gives up on a silent engine:
 /// only the gateway knows which of them is silent.
-fn timeouts(limits: &Limits, first_byte: Option<u64>) -> Timeouts {
+fn timeouts(limits: &Limits, first_byte: Option<Duration>) -> Timeouts {
     let ordinary = Timeouts::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
     let asked = limits
@@ -146,7 +224,6 @@ fn timeouts(limits: &Limits, first_byte: Option<u64>) -> Timeouts {
         .map(|seconds| Duration::from_secs(seconds.into()));
     Timeouts {
         first_byte: first_byte
-            .map(Duration::from_secs)
             .or(asked)
             .unwrap_or(ordinary.first_byte)
             .min(idle * 3 / 4),
@@ -187,7 +264,9 @@ mod tests {
             admission: plain(),
             base_url: "http://127.0.0.1:9/v1".into(),
             credential: Some(CredentialClass::Environment("LAB_KEY".into())),
+            proxy_credential: None,
             protocol: None,
+            first_byte: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::engine::manifest::Manifest;
-use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts};
+use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packages};
 use cto_core::records::credential::CredentialWay;
 use cto_core::records::{ExecutableAdmission, Found, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
@@ -15,8 +15,8 @@ use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
 use super::operator_file::{self, Privacy};
-use super::package::package_version;
-use super::{RecordStore, examine, find};
+use super::package::{package_version, packages_root};
+use super::{RecordStore, examine, find, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
@@ -82,6 +82,7 @@ pub fn gather(
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter(executable.known(), env, home),
+        packages: packages_of(manifest, &binary, executable.known(), home),
         binary,
         endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
@@ -165,6 +166,32 @@ fn installed_version(manifest: &Manifest, binary: &Binary) -> Option<String> {
     match binary {
         Binary::Found { path, .. } => package_version(Path::new(path), name),
         _ => None,
+    }
+}
+
+/// What the program was installed with, held against its record.
+fn packages_of(
+    manifest: &Manifest,
+    binary: &Binary,
+    record: Option<&ExecutableAdmission>,
+    home: &Home,
+) -> Packages {
+    let (Binary::Found { path, .. }, Some(record)) = (binary, record) else {
+        return Packages::None;
+    };
+    let Some(root) = packages_root(manifest, Path::new(path)) else {
+        return Packages::None;
+    };
+    let Some(admitted) = record.packages_sha256 else {
+        return Packages::NotPinned;
+    };
+    match packages::check(home, &root, admitted) {
+        Ok(found) => Packages::Found {
+            sha256: found.sha256,
+            state: found.state,
+            difference: found.difference,
+        },
+        Err(problem) => Packages::Unusable(problem.to_string()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //! - `own_config.rs` what the agent was told already
+//! - `packages/` everything it was installed with, pinned and compared
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
@@ -16,6 +17,7 @@ pub mod gate;
 pub mod identity;
 pub mod operator_file;
 pub mod own_config;
+pub mod packages;
 
 mod gather;
 mod package;
@@ -32,7 +34,7 @@ use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
 pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
-pub use package::{Installed, installed, package_version};
+pub use package::{Installed, installed, package_version, packages_root};
 pub use proofs::proofs;
 pub use together::Held;
 
@@ -169,7 +171,8 @@ pub fn find<T: Record>(path: &Path) -> Found<T> {
     }
 }
 
-enum NotBelieved {
+/// Why a file is not read.
+pub(crate) enum NotBelieved {
     Missing,
     Because(String),
 }
@@ -182,13 +185,23 @@ pub fn believed_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
     })
 }
 
-fn believed(path: &Path, most: u64) -> Result<Vec<u8>, NotBelieved> {
-    let because = |why: String| NotBelieved::Because(why);
-    let unreadable = |error: io::Error| match error.kind() {
+fn unreadable(error: io::Error) -> NotBelieved {
+    match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => NotBelieved::Missing,
-        ErrorKind::FileTooLarge => because(format!("is larger than {most} bytes")),
-        _ => because(format!("cannot be read: {error}")),
-    };
+        _ => NotBelieved::Because(format!("cannot be read: {error}")),
+    }
+}
+
+fn believed(path: &Path, most: u64) -> Result<Vec<u8>, NotBelieved> {
+    files::read_open(open_believed(path)?, most).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => NotBelieved::Because(format!("is larger than {most} bytes")),
+        _ => unreadable(error),
+    })
+}
+
+/// Opens a file that nobody but root and the operator could have written.
+pub(crate) fn open_believed(path: &Path) -> Result<File, NotBelieved> {
+    let because = |why: String| NotBelieved::Because(why);
     let path = std::path::absolute(path).map_err(unreadable)?;
     if path.symlink_metadata().map_err(unreadable)?.is_symlink() {
         return Err(because("is a link; a record is a file of its own".into()));
@@ -207,7 +220,7 @@ fn believed(path: &Path, most: u64) -> Result<Vec<u8>, NotBelieved> {
             "could have been written by someone else: {stranger}"
         )));
     }
-    files::read_open(file, most).map_err(unreadable)
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use cto_core::engine::manifest::Manifest;
 use cto_core::operator::setup::package::{Lock, Locks, MAX_LOCK, NoIntegrity, Package, integrity};
 
 use crate::host::files;
@@ -49,6 +50,18 @@ fn version_in(bytes: &[u8]) -> Option<String> {
     let version = value.get("version")?.as_str()?;
     let plain = version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic());
     plain.then(|| version.to_owned())
+}
+
+/// The directory of packages that a program comes with: the outermost of that name above it, for
+/// packages lie in each other. It is what a jail is shown, and what an admission pins.
+pub fn packages_root(manifest: &Manifest, program: &Path) -> Option<PathBuf> {
+    let name = manifest.invocation.as_ref()?.packages.as_deref()?;
+    program
+        .ancestors()
+        .skip(1)
+        .filter(|dir| dir.file_name().is_some_and(|have| have == name))
+        .last()
+        .map(Path::to_owned)
 }
 
 /// The version that the nearest such file above the program names.

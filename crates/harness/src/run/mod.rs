@@ -252,6 +252,7 @@ fn execute(
         measured: &nothing,
         secrets: &secrets,
     };
+    let mut moved = None;
     let (start, end, given) = match &request.again {
         // Its start was green when its engine began.
         Some(first) => (
@@ -269,6 +270,7 @@ fn execute(
             let since = Instant::now();
             let end = engine::run(bundle, request, execution, &workspace, progress)?;
             execution.clock.step(Step::Engine, since);
+            moved = afterwards::packages_moved(bundle, execution)?;
             (start, Some(end), None)
         }
     };
@@ -290,7 +292,8 @@ fn execute(
     execution.stop_if_cancelled()?;
 
     let touched = workspace.unchanged_since(&measured)?;
-    Ok(measured.findings.into_iter().chain(touched).collect())
+    let findings = measured.findings.into_iter();
+    Ok(findings.chain(touched).chain(moved).collect())
 }
 
 /// Rules that no file of a tree fits.

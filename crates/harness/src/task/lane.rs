@@ -33,6 +33,8 @@ pub struct LaneOptions {
     pub base_url_file: Option<PathBuf>,
     pub credential: Option<String>,
     pub protocol: Option<String>,
+    /// Seconds the first byte of an answer may take.
+    pub first_byte: Option<u32>,
     /// Looked up once the model is known.
     pub spend: Option<SpendAsked>,
 }
@@ -61,6 +63,15 @@ pub fn model_calls(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failur
 pub fn model_tokens(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
     let words = ("bad_model_tokens", "number of tokens");
     number(manifest, env, "MODEL_TOKENS", words, MOST_TOKENS)
+}
+
+/// The most that the first byte of an answer may be waited for.
+pub const MAX_FIRST_BYTE: u32 = 86_400;
+
+/// `CTO_HARNESS_<ENGINE>_FIRST_BYTE_SECONDS`.
+pub fn first_byte(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+    let words = ("bad_first_byte", "number of seconds");
+    number(manifest, env, "FIRST_BYTE_SECONDS", words, MAX_FIRST_BYTE)
 }
 
 /// The stage asked for, where one was. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must

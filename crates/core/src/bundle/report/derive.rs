@@ -215,6 +215,7 @@ pub fn misquoted_fields(
                 || lane.is_some_and(|lane| {
                     lane.executable_sha256 != report.engine.executable_sha256
                         || lane.interpreter_sha256 != interpreter
+                        || lane.packages_sha256 != report.engine.packages_sha256
                 }),
         ),
         (

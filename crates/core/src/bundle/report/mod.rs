@@ -155,6 +155,10 @@ pub struct EngineFacts {
     /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<InterpreterFacts>,
+    /// The packages around it, as its admission pins them; absent where it has none, and in bundles of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages_sha256: Option<Digest>,
     /// What an operator should know about this program before trusting its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -49,6 +49,10 @@ pub struct RecordArgs {
     /// CTO_HARNESS_<ENGINE>_MODEL_PROTOCOL]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model_protocol: Option<String>,
+    /// How long the first byte of an answer may take, for a model that must be loaded first [env:
+    /// CTO_HARNESS_<ENGINE>_FIRST_BYTE_SECONDS]
+    #[arg(long, value_name = "SECONDS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    first_byte: Option<u32>,
     /// How many times the engine may call its model [default: 200] [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     model_calls: Option<u32>,
@@ -100,6 +104,7 @@ impl RecordArgs {
             base_url_file: self.base_url_file.clone(),
             credential: self.credential.clone(),
             protocol: self.model_protocol.clone(),
+            first_byte: self.first_byte,
             spend: self.spend(configured_prices)?,
         })
     }

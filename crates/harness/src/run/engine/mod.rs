@@ -86,7 +86,7 @@ pub fn run(
     let stderr = stderr.finish(&mut |_| {});
     let heard = listener.finish()?;
     let model = gateway
-        .map(|gateway| outfit::record_calls(bundle, gateway.finish()))
+        .map(|gateway| outfit::record_calls(bundle, &request.manifest.id, gateway.finish()))
         .transpose()?;
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report(ENGINE_PROCESS));

@@ -1,5 +1,5 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
-//! gateway to a model, and the real Pi with a scripted model.
+//! gateway to a model, the real Pi with a scripted model, and what its admission pins.
 
 pub mod belief;
 pub mod cost;
@@ -7,6 +7,7 @@ pub mod gate;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
+pub mod packages;
 pub mod pi;
 pub mod records;
 pub mod refused_fields;

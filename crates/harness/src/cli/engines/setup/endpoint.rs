@@ -313,7 +313,7 @@ impl Talk<'_> {
             "endpoint",
             &format!("{} ({}, {kind})", to.endpoint.authority(), class.as_str()),
         );
-        self.dialogue.row("credential", &by.describe());
+        self.dialogue.row("auth", &by.describe());
         let given = self.args.confirm.as_deref();
         let name = self.manifest.id.as_str();
         if given.is_some() {

@@ -319,10 +319,11 @@ impl Setup<'_> {
         reached: Option<&Reached>,
         source: Option<Installed>,
     ) -> Result<Answers, Failure> {
+        let approval = self.approval()?;
         let source = source.map(|found| self.source(found)).transpose()?;
         Ok(Answers {
             engine: self.manifest.id.clone(),
-            approval: self.approval()?,
+            approval,
             now: host::now(),
             model: reached.map(|reached| reached.answers.clone()),
             executable: examined.map(|found| self.program_fields(found)),

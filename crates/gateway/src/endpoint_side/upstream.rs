@@ -12,7 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::{Route, roots};
+use crate::Route;
+use crate::endpoint_side::proxy;
+use crate::endpoint_side::roots;
 
 /// A connection idle for longer has probably been closed by the server.
 const MAX_IDLE: Duration = Duration::from_secs(60);
@@ -29,7 +31,11 @@ impl Upstream {
     pub fn connect(route: &Route) -> Result<Self, RefusalReason> {
         let (endpoint, timeouts) = (&route.endpoint, &route.timeouts);
         let deadline = Instant::now() + timeouts.connect;
-        let socket = reach(endpoint, deadline)?;
+        // This machine and private networks are reached directly, whatever proxy there is.
+        let socket = match route.proxy.as_ref().filter(|_| !endpoint.is_near()) {
+            Some(proxy) => proxy::tunnel(proxy, endpoint, deadline)?,
+            None => reach(endpoint, deadline)?,
+        };
         let _ = socket.set_nodelay(true);
         let tls = if endpoint.tls() {
             Some(Box::new(shake_hands(&socket, route, deadline)?))
@@ -136,6 +142,19 @@ fn reason_of(error: &io::Error) -> RefusalReason {
     }
 }
 
+fn tls_reason(error: &rustls::Error) -> RefusalReason {
+    use rustls::CertificateError as Bad;
+    let rustls::Error::InvalidCertificate(bad) = error else {
+        return RefusalReason::Tls;
+    };
+    match bad {
+        Bad::Expired | Bad::ExpiredContext { .. } => RefusalReason::TlsExpired,
+        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => RefusalReason::TlsName,
+        // An unknown issuer, a certificate that vouches for itself, and the like.
+        _ => RefusalReason::TlsUntrusted,
+    }
+}
+
 fn shake_hands(
     socket: &TcpStream,
     route: &Route,
@@ -166,10 +185,10 @@ fn shake_hands(
         match step {
             Ok(0) => return Err(RefusalReason::Tls),
             Ok(_) => {
-                if tls.process_new_packets().is_err() {
+                if let Err(error) = tls.process_new_packets() {
                     // Sends the TLS alert, if the peer still listens.
                     let _ = tls.write_tls(&mut socket);
-                    return Err(RefusalReason::Tls);
+                    return Err(tls_reason(&error));
                 }
             }
             Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {

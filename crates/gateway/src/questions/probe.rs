@@ -2,28 +2,32 @@
 //! looks like.
 
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::values::digest::Digest;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::text::tame_lines;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{CallRecord, Outcome, ProbeOutcome, probe_outcome};
+use cto_core::wire::calls::{Budget, CallRecord, Outcome, ProbeOutcome, probe_outcome};
 use cto_core::wire::http::Headers;
 use cto_core::wire::http::path::{self, PathClass};
 use cto_core::wire::profiles::switch::Habits;
 use serde_json::{Value, json};
 
-use super::call_context::micros;
-use super::exchange::{Exchange, Known, Outbound};
-use super::ledger::Ledger;
-use super::reply::Reply;
-use super::response_forwarder::is_known;
-use super::spill_buffer::SpillBuffer;
-use super::{Route, outbound};
+use crate::Route;
+use crate::call_context::micros;
+use crate::endpoint_side::outbound;
+use crate::exchange::{Exchange, Known, Outbound};
+use crate::ledger::Ledger;
+use crate::questions::attended::{GivenUp, attended};
+use crate::reply::Reply;
+use crate::response_forwarder::is_known;
+use crate::spill_buffer::SpillBuffer;
 
 /// With fewer, reasoning used them up and a working model looked broken.
 const MAX_TOKENS: u32 = 1024;
+const MAX_BYTES: u64 = 8 << 20;
+const AFTER_FIRST_BYTE: Duration = Duration::from_secs(120);
 const QUESTION: &str = "Answer with the one word: ready";
 
 /// Asks the admitted model for one short answer and says what came back.
@@ -40,6 +44,15 @@ pub fn probe_call(route: &Route) -> CallRecord {
 pub struct Heard {
     pub call: CallRecord,
     pub error_body: Option<String>,
+}
+
+/// The same while a person waits: `still` is told how long it has taken, and ends it by saying no.
+pub fn probe_attended(
+    route: &Route,
+    still: &mut dyn FnMut(Duration) -> bool,
+) -> Result<Heard, GivenUp> {
+    let route = route.clone();
+    attended(move |leash| probe_heard(&route, Some(leash)), still)
 }
 
 /// Asks once; the other end of the leash gives up by closing.
@@ -64,7 +77,7 @@ pub fn probe_heard(route: &Route, leash: Option<&UnixStream>) -> Heard {
                 head,
                 body: &mut held,
             };
-            let ledger = Ledger::new(route.protocol, route.budget);
+            let ledger = Ledger::new(route.protocol, short(route));
             let exchange = Exchange::new(route);
             let mut reply = Reply::to_nobody(route.protocol, leash);
             exchange.run(route, &ledger, &mut call, request, &mut reply);
@@ -75,6 +88,16 @@ pub fn probe_heard(route: &Route, leash: Option<&UnixStream>) -> Heard {
     }
     call.total_us = micros(begun);
     Heard { call, error_body }
+}
+
+/// What one short answer may cost: one without an end must not be read to a run's own limits.
+fn short(route: &Route) -> Budget {
+    let patience = route.timeouts.first_byte + route.timeouts.connect + AFTER_FIRST_BYTE;
+    Budget {
+        bytes: MAX_BYTES,
+        wall_ms: u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
+        ..route.budget
+    }
 }
 
 /// The words of a refusal, for a person: nothing of ours in them, and nothing a terminal obeys.

@@ -10,7 +10,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::{Credential, roots};
+use crate::Credential;
+use crate::endpoint_side::roots;
 
 /// A proxy that is asked for a tunnel.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,6 +19,18 @@ pub struct Proxy {
     pub address: ProxyAddress,
     /// `user:password`.
     pub credential: Option<Credential>,
+}
+
+impl Proxy {
+    /// For the redactor of the run: what opens it, whole and in parts.
+    pub fn known_values(&self) -> Vec<Vec<u8>> {
+        let Some(credential) = &self.credential else {
+            return Vec::new();
+        };
+        let text = credential.reveal();
+        let password = text.split_once(':').map_or(text, |(_, password)| password);
+        vec![text.as_bytes().to_vec(), password.as_bytes().to_vec()]
+    }
 }
 
 /// The value of a header the operator adds. Shown to the wire and to the redactor alone.

@@ -7,12 +7,13 @@ use cto_core::wire::calls::{Outcome, RefusalReason};
 use cto_core::wire::http::{BodyReader, ResponseHead, response_head};
 use cto_core::wire::profiles::model_list;
 
-use super::attended::{GivenUp, attended};
-use super::call_context::{Broken, CallContext, PIECE};
-use super::ledger::Ledger;
-use super::reply::Reply;
-use super::upstream::Upstream;
-use super::{Route, outbound};
+use crate::Route;
+use crate::call_context::{Broken, CallContext, PIECE};
+use crate::endpoint_side::outbound;
+use crate::endpoint_side::upstream::Upstream;
+use crate::ledger::Ledger;
+use crate::questions::attended::{GivenUp, attended};
+use crate::reply::Reply;
 
 /// A longer list is not read.
 const MAX_BODY: usize = 4 << 20;

@@ -9,7 +9,7 @@ use cto_core::wire::http::headers::passes_up;
 use cto_core::wire::http::path::Asked;
 use cto_core::wire::profiles::{Auth, model_list};
 
-use super::Route;
+use crate::Route;
 
 pub fn head(route: &Route, asked: &Asked, from_engine: &Headers, length: u64) -> String {
     let target = with_version(

@@ -8,9 +8,9 @@ use cto_core::wire::calls::CallRecord;
 use cto_core::wire::profiles::refusal;
 use cto_core::wire::profiles::switch::Switch;
 
-use super::Route;
-use super::attended::{GivenUp, attended};
-use super::probe::probe_heard;
+use crate::Route;
+use crate::questions::attended::{GivenUp, attended};
+use crate::questions::probe::probe_heard;
 
 /// A server that refuses more fields than this is not of the protocol.
 const MAX_REQUESTS: usize = 4;
@@ -82,3 +82,7 @@ fn ask(mut route: Route, leash: &std::os::unix::net::UnixStream) -> Interview {
         };
     }
 }
+
+#[cfg(test)]
+#[path = "interview_tests.rs"]
+mod tests;
