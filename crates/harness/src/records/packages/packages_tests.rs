@@ -249,7 +249,7 @@ fn broken_memory_is_no_memory() {
         .unwrap()
         .path();
     let whole = fs::read(&file).unwrap();
-    for length in 0..whole.len() {
+    for length in (0..whole.len()).step_by(5) {
         fs::write(&file, &whole[..length]).unwrap();
         let (head, known) = (lab.look().place.head(), lab.look().place.read());
         let says = |head: Head| head.sha256 == admitted;
