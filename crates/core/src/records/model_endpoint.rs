@@ -3,6 +3,7 @@
 use super::credential::CredentialWay;
 use super::{Issue, ModelAdmission};
 use crate::values::address::AddressKind;
+use crate::wire::endpoint::proxy_authority;
 use crate::wire::profiles::Profile;
 use crate::wire::profiles::header;
 use crate::wire::profiles::switch::Switch;
@@ -41,6 +42,12 @@ impl ProxyAddress {
         })
     }
 
+    /// The proxy that a variable names, as a record would; for a question to a person.
+    pub fn of_variable(value: &str) -> Option<Self> {
+        let place = proxy_authority(value)?;
+        Self::parse(place).or_else(|| Self::parse(&format!("{place}:80")))
+    }
+
     /// Does what is said to the proxy itself stay on this machine?
     pub fn is_this_machine(&self) -> bool {
         let address = self.host.parse().ok();
@@ -55,9 +62,8 @@ pub fn is_api_version(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_VERSION && text.bytes().all(plain)
 }
 
-/// What only several fields together show.
-pub fn agree(record: &ModelAdmission) -> Vec<Issue> {
-    let mut issues = Vec::new();
+/// Fields that mean nothing without another.
+fn lonely(record: &ModelAdmission) -> Vec<Issue> {
     let pairs = [
         (
             "base_url_file",
@@ -99,11 +105,16 @@ pub fn agree(record: &ModelAdmission) -> Vec<Issue> {
             record.proxy.is_some(),
         ),
     ];
-    for (field, there, needs, has) in pairs {
-        if there && !has {
-            issues.push(Issue::new(field, format!("means nothing without {needs}")));
-        }
-    }
+    pairs
+        .into_iter()
+        .filter(|(_, there, _, has)| *there && !has)
+        .map(|(field, _, needs, _)| Issue::new(field, format!("means nothing without {needs}")))
+        .collect()
+}
+
+/// What only several fields together show.
+pub fn agree(record: &ModelAdmission) -> Vec<Issue> {
+    let mut issues = lonely(record);
     if record
         .proxy
         .as_deref()

@@ -317,6 +317,15 @@ impl Endpoint {
     }
 }
 
+/// Host and port that a variable such as `HTTPS_PROXY` names, without the credential it may carry;
+/// `None` where it is no plain http proxy.
+pub fn proxy_authority(value: &str) -> Option<&str> {
+    let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
+    let place = rest.split('/').next()?;
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    scheme.eq_ignore_ascii_case("http").then_some(place)
+}
+
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Endpoint")

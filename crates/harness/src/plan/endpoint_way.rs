@@ -81,7 +81,8 @@ pub fn not_obeyed(admission: &ModelAdmission, endpoint: &Endpoint, env: &Env) ->
     };
     let recorded = admission.proxy.as_deref().and_then(ProxyAddress::parse);
     let proxies = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    let other = |name: &&&str| text(name).is_some_and(|value| proxy_of(value) != recorded);
+    let other =
+        |name: &&&str| text(name).is_some_and(|value| ProxyAddress::of_variable(value) != recorded);
     // No proxy is used for this machine and private networks, whatever is set.
     if !endpoint.is_near()
         && let Some(name) = proxies.iter().find(other)
@@ -103,17 +104,6 @@ pub fn not_obeyed(admission: &ModelAdmission, endpoint: &Endpoint, env: &Env) ->
         }
     }
     said
-}
-
-/// The proxy a variable names, as a record would.
-pub fn proxy_of(value: &str) -> Option<ProxyAddress> {
-    let (scheme, rest) = value.split_once("://").unwrap_or(("http", value));
-    let place = rest.split('/').next()?;
-    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-    if !scheme.eq_ignore_ascii_case("http") {
-        return None;
-    }
-    ProxyAddress::parse(place).or_else(|| ProxyAddress::parse(&format!("{place}:80")))
 }
 
 #[cfg(test)]
