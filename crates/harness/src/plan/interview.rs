@@ -63,11 +63,19 @@ impl Interviewee {
         };
         let credential = super::class_of(way, env, home)
             .map_err(|none| unusable("provider_auth_unavailable", none.to_string()))?;
+        let to_proxy = admission.proxy_credential.as_deref();
+        let to_proxy = to_proxy.and_then(|text| CredentialWay::read(text).ok().flatten());
+        let to_proxy = to_proxy.map(|way| super::class_of(&way, env, home));
+        let to_proxy = to_proxy
+            .transpose()
+            .map_err(|none| unusable("provider_auth_unavailable", none.to_string()))?;
         let chosen = Chosen {
             admission,
             base_url,
             credential,
+            proxy_credential: to_proxy.flatten(),
             protocol: None,
+            first_byte: None,
         };
         match provider::prepare(&chosen, &spoken(manifest), &Limits::default(), env)? {
             Ok(provider) => Ok(Self { provider }),
