@@ -7,6 +7,7 @@ use std::path::Path;
 
 use cto_core::values::digest::Hasher;
 use cto_core::verify::FoundFile;
+use rustix::fs::IFlags;
 
 // Small enough to stay in a core's own cache between the copy and the digest.
 const CHUNK: usize = 64 * 1024;
@@ -96,6 +97,22 @@ pub fn read_open(file: File, limit: u64) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Asks the file system to put what is made in this directory apart from each other, and says whether it will.
+/// Every run makes and removes hundreds of files below one directory. ext4 without a journal does not give
+/// out an inode again for minutes and, looking for another in the same group, reads each of those: the copies
+/// of the next run took nine times as long.
+pub fn spread_below(dir: &Path) -> bool {
+    let spread = || -> io::Result<()> {
+        let dir = File::open(dir)?;
+        let flags = rustix::fs::ioctl_getflags(&dir)?;
+        if !flags.contains(IFlags::TOPDIR) {
+            rustix::fs::ioctl_setflags(&dir, flags | IFlags::TOPDIR)?;
+        }
+        Ok(())
+    };
+    spread().is_ok()
+}
+
 /// Removes a tree, also one whose directories were made unreadable, or that is deeper than a path
 /// or a table of open files is long.
 pub fn remove_tree(dir: &Path) -> io::Result<()> {
@@ -142,6 +159,22 @@ fn take_apart(dir: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_made_below_is_spread_and_does_not_spread_in_turn() {
+        let house = tempfile::tempdir().unwrap();
+        let (top, run) = (house.path().join("work"), house.path().join("work/run"));
+        fs::create_dir(&top).unwrap();
+        let is_top = |dir: &Path| {
+            let flags = rustix::fs::ioctl_getflags(File::open(dir).unwrap());
+            flags.is_ok_and(|flags| flags.contains(IFlags::TOPDIR))
+        };
+        assert_eq!(spread_below(&top), is_top(&top));
+        assert_eq!(spread_below(&top), is_top(&top));
+        fs::create_dir(&run).unwrap();
+        assert!(!is_top(&run));
+        assert!(!spread_below(&house.path().join("nowhere")));
+    }
 
     #[test]
     fn closed_directories_are_removed_too() {

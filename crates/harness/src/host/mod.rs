@@ -305,6 +305,8 @@ impl Home {
                     .hint("choose another place with --home DIR or --runs-dir DIR")
             })?;
         }
+        // Only faster, where it is heard.
+        files::spread_below(&self.work());
         Ok(())
     }
 }
