@@ -137,12 +137,7 @@ fn asked(request: &Request) -> Result<Request, Failure> {
         .copying(request.source.clone())
         .showing(request.toolchains.clone())
         .asked_by(request.origin);
-    Ok(Request {
-        variables: request.variables.clone(),
-        reasons: request.reasons.clone(),
-        trace: request.trace,
-        ..own
-    })
+    Ok(own.with_words_of(request))
 }
 
 /// What a run of it would be now; none where that cannot be said.

@@ -261,6 +261,16 @@ impl Request {
         self
     }
 
+    /// With everything else that makes a task, as another request says it.
+    pub fn with_words_of(self, other: &Self) -> Self {
+        Self {
+            variables: other.variables.clone(),
+            reasons: other.reasons.clone(),
+            trace: other.trace,
+            ..self
+        }
+    }
+
     /// Copies a repository instead of the case's own files.
     pub fn copying(self, source: Option<SourceRequest>) -> Self {
         Self { source, ..self }

@@ -219,6 +219,7 @@ const ONE_PLACE: &[OnePlace] = &[
             "crates/harness/src/cli/evidence/replay.rs",
             // Whether a bundle is worth a verification.
             "crates/harness/src/records/proofs.rs",
+            "crates/harness/src/run/fake_baseline.rs",
             // The open bundle of the run itself.
             "crates/harness/src/run/stage_proof.rs",
         ],
