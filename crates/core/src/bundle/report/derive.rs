@@ -20,6 +20,7 @@ use crate::run::judge::{self, Judgement};
 use crate::run::rules::Rules;
 use crate::task::contract::{Contract, Label, SealedContract};
 use crate::values::blocker::{Code, headline};
+use crate::values::event_type::EventType;
 use crate::values::paths::{PathStanding, path_standing};
 use crate::values::time::Utc;
 
@@ -105,9 +106,7 @@ pub fn build_report(
         task_digest: sealed.task_digest,
         contract_digest: sealed.contract_digest,
         allowed_mutation_scope: identity.stage.allowed_mutation_scope().to_owned(),
-        process_started: facts
-            .engine_events
-            .contains(&crate::values::event_type::EventType::EngineStarted),
+        process_started: facts.engine_events.contains(&EventType::EngineStarted),
         source_admission_status: if identity.source_admitted {
             SourceAdmission::Admitted
         } else {
