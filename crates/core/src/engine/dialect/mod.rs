@@ -1,15 +1,20 @@
 //! Dialects: how each engine prints what it does. Lines go in, `engine.*` events come out.
 //!
 //! - this file: the parser every dialect hides behind
-//! - `fake.rs` the scripted engine; `pi.rs` Pi; `recorded/` real output the tests replay
+//! - `fake.rs` the scripted engine; `pi.rs` Pi; `codex.rs` Codex; `recorded/` real output the tests
+//!   replay
 //!
 //! The events are for display only. Unknown lines are counted, and the raw log keeps them.
 
+mod codex;
 mod fake;
 mod pi;
 
 use crate::engine::manifest::Dialect;
 use crate::run::event::Event;
+
+/// The largest number a hashed document may hold.
+const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// What one line of engine output means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +37,7 @@ impl ParsedLine {
 pub enum DialectParser {
     Fake,
     Pi(Box<pi::Pi>),
+    Codex(Box<codex::Codex>),
 }
 
 impl DialectParser {
@@ -39,6 +45,7 @@ impl DialectParser {
         match dialect {
             Dialect::Fake => Self::Fake,
             Dialect::Pi => Self::Pi(Box::default()),
+            Dialect::Codex => Self::Codex(Box::default()),
         }
     }
 
@@ -53,6 +60,7 @@ impl DialectParser {
         match self {
             Self::Fake => fake::line(line),
             Self::Pi(pi) => pi.line(line),
+            Self::Codex(codex) => codex.line(line),
         }
     }
 }
@@ -62,13 +70,22 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn any_dialect() -> impl Strategy<Value = Dialect> {
+        proptest::sample::select(Dialect::ALL)
+    }
+
     proptest! {
         /// No line an engine prints becomes anything but an engine event.
         #[test]
-        fn only_engine_events_come_out(bytes in proptest::collection::vec(any::<u8>(), 0..120), pi: bool) {
-            let mut parser = DialectParser::new(if pi { Dialect::Pi } else { Dialect::Fake });
-            if let ParsedLine::Events(events) = parser.parse_line(&bytes) {
-                prop_assert!(events.iter().all(|event| event.kind().is_engine()));
+        fn only_engine_events_come_out(
+            lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..120), 0..4),
+            dialect in any_dialect(),
+        ) {
+            let mut parser = DialectParser::new(dialect);
+            for line in lines {
+                if let ParsedLine::Events(events) = parser.parse_line(&line) {
+                    prop_assert!(events.iter().all(|event| event.kind().is_engine()));
+                }
             }
         }
     }

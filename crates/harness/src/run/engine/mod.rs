@@ -48,6 +48,7 @@ pub fn run(
         args: outfit.args(),
         env: outfit.env(),
         door: outfit.needs_a_door(),
+        env_of_door: outfit.env_of_door(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();

@@ -1,7 +1,8 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
-//! gateway to a model, and the real Pi with a scripted model.
+//! gateway to a model, and real agents with a scripted model.
 
 pub mod belief;
+pub mod codex;
 pub mod gateway;
 pub mod list;
 pub mod matrix;

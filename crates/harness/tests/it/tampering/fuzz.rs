@@ -185,6 +185,11 @@ fn seeds() -> Seeds {
             "line",
             b"{\"type\":\"result\",\"status\":\"completed\",\"summary\":\"done\"}".to_vec(),
         ),
+        (
+            "line",
+            include_bytes!("../../../../core/src/engine/dialect/recorded/codex-0.166-pass.jsonl")
+                .to_vec(),
+        ),
         ("containment", bundle.bytes("containment.json")),
         ("trace", bundle.bytes("trace.jsonl")),
         ("key", pem.into_bytes()),
@@ -221,8 +226,8 @@ fn read(kind: &str, bytes: &[u8]) {
         )),
         "config" => drop(settings::parse_config("config.toml", bytes)),
         "line" => {
-            for dialect in [Dialect::Fake, Dialect::Pi] {
-                let mut parser = DialectParser::new(dialect);
+            for dialect in Dialect::ALL {
+                let mut parser = DialectParser::new(*dialect);
                 bytes
                     .split(|byte| *byte == b'\n')
                     .for_each(|line| drop(parser.parse_line(line)));
