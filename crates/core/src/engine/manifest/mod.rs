@@ -166,15 +166,27 @@ pub enum Dialect {
     Pi,
     /// `codex exec --json`.
     Codex,
+    /// `opencode run --format json`.
+    Opencode,
+    /// Any command: its lines are what it says.
+    Plain,
 }
 
 impl Dialect {
-    pub const ALL: &[Self] = &[Self::Fake, Self::Pi, Self::Codex];
+    pub const ALL: &[Self] = &[
+        Self::Fake,
+        Self::Pi,
+        Self::Codex,
+        Self::Opencode,
+        Self::Plain,
+    ];
 
     /// The event that says the engine considers itself done.
     pub fn terminal_event(self) -> EventType {
         match self {
-            Self::Fake | Self::Pi | Self::Codex => EventType::EngineResult,
+            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain => {
+                EventType::EngineResult
+            }
         }
     }
 }

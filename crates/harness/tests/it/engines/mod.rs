@@ -6,6 +6,7 @@ pub mod codex;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
+pub mod opencode;
 pub mod pi;
 pub mod pi_wire;
 pub mod records;

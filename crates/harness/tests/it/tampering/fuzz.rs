@@ -11,7 +11,7 @@ use cto_core::bundle::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust,
 use cto_core::bundle::report::Report;
 use cto_core::bundle::sums;
 use cto_core::containment::ContainmentReport;
-use cto_core::engine::dialect::DialectParser;
+use cto_core::engine::dialect::{DialectParser, Source};
 use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::operator::settings;
@@ -230,7 +230,8 @@ fn read(kind: &str, bytes: &[u8]) {
                 let mut parser = DialectParser::new(*dialect);
                 bytes
                     .split(|byte| *byte == b'\n')
-                    .for_each(|line| drop(parser.parse_line(line)));
+                    .for_each(|line| drop(parser.hear(Source::Stdout, line)));
+                drop(parser.ended());
             }
         }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),
