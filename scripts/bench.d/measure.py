@@ -580,6 +580,7 @@ def main():
     # Not where the part above runs: another user sees a copy of this file alone.
     import gateway
     import overlay
+    import packages
     import signed
     import strict
     import tries
@@ -601,6 +602,8 @@ def main():
     bench.verify_large("printed", "a log", BIG)
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
     for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs)), *gateway.measure(cto, max(30, pairs))]:
+        bench.row(*row)
+    for row in packages.measure(cto, work, times=max(30, pairs)):
         bench.row(*row)
     for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
         bench.row(*row)

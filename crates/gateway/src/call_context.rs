@@ -2,16 +2,15 @@
 //! clock.
 
 use std::io;
-use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::wire::calls::{Outcome, RefusalReason};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ledger::Ledger;
 use super::reply::Reply;
-use super::upstream::Upstream;
 use super::{Route, timespec};
+use crate::endpoint_side::upstream::Upstream;
 
 /// How much is read at once.
 pub const PIECE: usize = 16 * 1024;
@@ -31,6 +30,8 @@ pub struct CallContext<'a, 'b> {
     pub ledger: &'a Ledger,
     pub reply: &'a mut Reply<'b>,
     pub sent: Instant,
+    /// Has the first byte of the answer come?
+    pub begun: bool,
 }
 
 impl CallContext<'_, '_> {
@@ -50,6 +51,18 @@ impl CallContext<'_, '_> {
         }
     }
 
+    /// Has whoever asked left while a connection was made? Then nothing is sent.
+    pub fn still_wanted(&self) -> Result<(), Broken> {
+        let Some(asker) = self.reply.engine() else {
+            return Ok(());
+        };
+        let mut fds = [PollFd::from_borrowed_fd(asker, PollFlags::RDHUP)];
+        match poll(&mut fds, Some(&timespec(Duration::ZERO))) {
+            Ok(1..) => Err(Broken(Outcome::EngineClosed, None)),
+            _ => Ok(()),
+        }
+    }
+
     fn in_time(&self) -> Result<(), Broken> {
         if !self.ledger.time_left().is_zero() {
             return Ok(());
@@ -60,14 +73,18 @@ impl CallContext<'_, '_> {
 
     /// Waits until the endpoint has sent something. Fails when the engine leaves or time runs out.
     fn wait(&self, upstream: &Upstream) -> Result<(), Broken> {
-        let stall = self.route.timeouts.stall;
-        let deadline = Instant::now() + stall.min(self.ledger.time_left());
+        let timeouts = self.route.timeouts;
+        let patience = match self.begun {
+            true => timeouts.stall,
+            false => timeouts.first_byte,
+        };
+        let deadline = Instant::now() + patience.min(self.ledger.time_left());
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut fds = vec![PollFd::from_borrowed_fd(upstream.fd(), PollFlags::IN)];
             if let Some(engine) = self.reply.engine() {
                 // Bytes of a next request may wait; only its going away counts.
-                fds.push(PollFd::from_borrowed_fd(engine.as_fd(), PollFlags::RDHUP));
+                fds.push(PollFd::from_borrowed_fd(engine, PollFlags::RDHUP));
             }
             match poll(&mut fds, Some(&timespec(left))) {
                 Ok(0) => return self.in_time().and(Err(Broken(Outcome::Stalled, None))),

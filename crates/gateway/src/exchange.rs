@@ -10,13 +10,13 @@ use cto_core::wire::http::{ResponseHead, response_head};
 use cto_core::wire::mask::SecretPatterns;
 use cto_core::wire::needles::Needles;
 
-use super::Route;
 use super::call_context::{Broken, CallContext, PIECE, micros};
 use super::ledger::Ledger;
 use super::reply::Reply;
 use super::response_forwarder::ResponseForwarder;
 use super::spill_buffer::SpillBuffer;
-use super::upstream::{Pool, Upstream};
+use super::{Proxy, Route};
+use crate::endpoint_side::upstream::{Pool, Upstream};
 
 const MAX_INTERIM: usize = 8;
 
@@ -30,7 +30,7 @@ pub struct Outbound<'a> {
 /// What the calls of a run share.
 pub struct Exchange {
     pub pool: Pool,
-    known: Known,
+    pub known: Known,
 }
 
 /// What is looked for in answers.
@@ -60,14 +60,27 @@ impl Exchange {
             .into_iter()
             .map(String::into_bytes)
             .collect();
-        let at_least = |length| Some(&key[..]).filter(|key| key.len() >= length);
+        // Headers of the operator's and what opens the proxy are as private as the credential.
+        let more: Vec<Vec<u8>> = route
+            .headers
+            .iter()
+            .map(|(_, value)| value.known_value())
+            .chain(route.proxy.iter().flat_map(Proxy::known_values))
+            .collect();
+        let at_least = |length: usize| {
+            std::iter::once(&key[..])
+                .chain(more.iter().map(Vec::as_slice))
+                .filter(move |value| value.len() >= length)
+        };
         Self {
             pool: Pool::default(),
             known: Known {
                 in_answers: Needles::exact(at_least(MIN_IN_ANSWERS)),
                 in_errors: Needles::exact(at_least(MIN_IN_ERRORS)),
                 private: Needles::of_names(private.iter().map(Vec::as_slice)),
-                patterns: SecretPatterns::new(private.iter().cloned().chain([key.clone()])),
+                patterns: SecretPatterns::new(
+                    private.iter().chain(&more).cloned().chain([key.clone()]),
+                ),
             },
         }
     }
@@ -87,6 +100,7 @@ impl Exchange {
             ledger,
             reply,
             sent: Instant::now(),
+            begun: false,
         };
         let arrived = self.send(&mut context, call, request);
         let ended = arrived.and_then(|(upstream, head, rest)| {
@@ -121,7 +135,8 @@ impl Exchange {
                 Err(broken) => return Err(broken),
             }
         }
-        let mut upstream = Upstream::connect(&context.route.endpoint, &context.route.timeouts)?;
+        let mut upstream = Upstream::connect(context.route)?;
+        context.still_wanted()?;
         let (head, rest) = ask(context, call, &mut upstream, &mut request)?;
         Ok((upstream, head, rest))
     }
@@ -215,6 +230,7 @@ fn ask(
         if call.first_byte_us == MaybeKnown::NotLookedAt {
             call.first_byte_us = MaybeKnown::Known(micros(context.sent));
         }
+        context.begun = true;
         got.extend_from_slice(&buffer[..n]);
     }
 }

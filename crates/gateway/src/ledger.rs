@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, RefusalReason, Spent};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, RefusalReason, Spent, WireCounts};
 
 /// Requests beyond this number are refused without a record: an engine must not fill the memory
 /// with refusals.
@@ -26,8 +26,9 @@ struct State {
     ended: Vec<CallRecord>,
     calls: u64,
     tokens: u64,
-    /// Of calls that have not ended: what is in `tokens` already.
-    counted: BTreeMap<u64, u64>,
+    micros: u64,
+    /// Of calls that have not ended: what is in `tokens` and `micros` already.
+    counted: BTreeMap<u64, (u64, u64)>,
     bytes: u64,
     exceeded: Option<RefusalReason>,
     unrecorded: u64,
@@ -73,20 +74,24 @@ impl Ledger {
     /// Takes one call out of the budget before it is made, so that calls at the same time cannot
     /// share the last one.
     pub fn reserve(&self) -> Result<(), RefusalReason> {
-        let elapsed_ms = self.elapsed_ms();
         let mut state = self.state();
-        let spent = Spent {
-            calls: state.calls,
-            tokens: state.tokens,
-            bytes: state.bytes,
-            elapsed_ms,
-        };
+        let spent = self.spent_by(&state);
         let answer = self.budget.admits(&spent);
         match answer {
             Ok(()) => state.calls += 1,
             Err(why) => state.exceeded = state.exceeded.or(Some(why)),
         }
         answer
+    }
+
+    fn spent_by(&self, state: &State) -> Spent {
+        Spent {
+            calls: state.calls,
+            tokens: state.tokens,
+            bytes: state.bytes,
+            elapsed_ms: self.elapsed_ms(),
+            micros: self.budget.spend.map(|_| state.micros),
+        }
     }
 
     /// Counts bytes as they move; past the budget the call must end.
@@ -113,10 +118,13 @@ impl Ledger {
     /// Counts what a call costs before the engine has the end of its answer: its next call must not
     /// be quicker than the count.
     pub fn count_tokens(&self, record: &CallRecord) {
+        let price = self.budget.spend.map(|limit| limit.price);
+        let micros = price.map_or(0, |price| record.micros_spent(&price));
+        let cost = (record.tokens_spent(), micros);
         let mut state = self.state();
-        let before = state.counted.insert(record.seq, record.tokens_spent());
-        let more = record.tokens_spent().saturating_sub(before.unwrap_or(0));
-        state.tokens = state.tokens.saturating_add(more);
+        let before = state.counted.insert(record.seq, cost).unwrap_or_default();
+        state.tokens = state.tokens.saturating_add(cost.0.saturating_sub(before.0));
+        state.micros = state.micros.saturating_add(cost.1.saturating_sub(before.1));
     }
 
     pub fn end(&self, record: CallRecord) {
@@ -134,6 +142,20 @@ impl Ledger {
         calls
     }
 
+    /// Those that ended after so many had.
+    pub fn ended_after(&self, told: usize) -> Vec<CallRecord> {
+        self.state().ended.iter().skip(told).cloned().collect()
+    }
+
+    pub fn so_far(&self) -> WireCounts {
+        let state = self.state();
+        WireCounts {
+            calls: state.calls,
+            tokens: state.tokens,
+            waiting: state.open > 0,
+        }
+    }
+
     /// Waits a little for calls that are about to end, then reports all of them.
     pub fn close(&self, wait: Duration) -> GatewayReport {
         let state = self.state();
@@ -145,12 +167,7 @@ impl Ledger {
         calls.sort_by_key(|call| call.seq);
         GatewayReport {
             calls,
-            spent: Spent {
-                calls: state.calls,
-                tokens: state.tokens,
-                bytes: state.bytes,
-                elapsed_ms: self.elapsed_ms(),
-            },
+            spent: self.spent_by(&state),
             budget_exceeded: state.exceeded,
             unrecorded: state.unrecorded,
             unfinished: state.open,
@@ -160,6 +177,9 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use cto_core::values::maybe_known::MaybeKnown;
+    use cto_core::values::money::{Price, SpendLimit};
+
     use super::*;
 
     #[test]
@@ -171,6 +191,7 @@ mod tests {
                 tokens: 100,
                 bytes: 10,
                 wall_ms: 1_000_000,
+                spend: None,
             },
         );
         assert_eq!(ledger.reserve(), Ok(()));
@@ -181,6 +202,74 @@ mod tests {
             ledger.close(Duration::ZERO).budget_exceeded,
             Some(RefusalReason::Calls)
         );
+    }
+
+    fn call(ledger: &Ledger, input: u64, cached: u64, output: u64) {
+        let mut record = ledger.begin().unwrap();
+        record.forwarded = true;
+        record.tokens.input = MaybeKnown::Known(input);
+        record.tokens.cached = Some(cached);
+        record.tokens.output = MaybeKnown::Known(output);
+        // Counted before the engine has the end of its answer, and not twice.
+        ledger.count_tokens(&record);
+        ledger.end(record);
+    }
+
+    fn spent(ledger: &Ledger) -> Spent {
+        ledger.spent_by(&ledger.state())
+    }
+
+    #[test]
+    fn tokens_and_money_end_a_run_as_calls_do() {
+        let price = Price {
+            input_micros: 1_000_000,
+            cached_input_micros: 100_000,
+            output_micros: 5_000_000,
+        };
+        let budget = Budget {
+            spend: Some(SpendLimit { micros: 24, price }),
+            ..Budget::default()
+        };
+        let ledger = Ledger::new(Protocol::OpenaiChat, budget);
+        assert_eq!(ledger.reserve(), Ok(()));
+        call(&ledger, 10, 10, 2);
+        assert_eq!(
+            (spent(&ledger).micros, spent(&ledger).tokens),
+            (Some(11), 12)
+        );
+        assert_eq!(ledger.reserve(), Ok(()));
+        call(&ledger, 13, 0, 0);
+        assert_eq!(ledger.reserve(), Err(RefusalReason::Spend));
+        let few = Budget {
+            tokens: 12,
+            ..Budget::default()
+        };
+        let ledger = Ledger::new(Protocol::OpenaiChat, few);
+        call(&ledger, 10, 0, 1);
+        assert_eq!(ledger.reserve(), Ok(()));
+        call(&ledger, 1, 0, 0);
+        assert_eq!(ledger.reserve(), Err(RefusalReason::Tokens));
+        assert_eq!(
+            spent(&ledger).micros,
+            None,
+            "without a price nothing is said"
+        );
+    }
+
+    #[test]
+    fn what_was_used_is_known_while_it_is_used() {
+        let ledger = Ledger::new(Protocol::OpenaiChat, Budget::default());
+        assert_eq!(ledger.so_far(), WireCounts::default());
+        let mut call = ledger.begin().unwrap();
+        ledger.reserve().unwrap();
+        let now = ledger.so_far();
+        assert_eq!((now.calls, now.tokens, now.waiting), (1, 0, true));
+        call.tokens.input = cto_core::values::maybe_known::MaybeKnown::Known(7);
+        ledger.end(call);
+        let now = ledger.so_far();
+        assert_eq!((now.calls, now.tokens, now.waiting), (1, 7, false));
+        assert_eq!(ledger.ended_after(0).len(), 1);
+        assert!(ledger.ended_after(1).is_empty());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The model gateway of one run: the only address an engine can reach from its jail.
 //! It holds credentials and sockets and never sees a repository or a bundle.
 //! Engine's side: `serve` (threads), `engine_side` (requests in), `reply` (answers out).
-//! Endpoint's side: `exchange`, `call_context`, `outbound`, `upstream`, `roots` (requests out),
-//! `response_forwarder` (answers in), `probe` (one request before a run).
+//! Endpoint's side: `exchange`, `call_context`, `endpoint_side/` (requests out), `response_forwarder`
+//! (answers in), `questions/` (what is asked without an engine: before a run, and by a person).
 //! Both sides: `credential`, `operator_program`, `ledger` (calls, budget), `spill_buffer`.
 //! The harness rooms plan, run and doubles may import it; evidence and host only `operator_program`.
 //!
@@ -13,30 +13,36 @@
 
 mod call_context;
 mod credential;
+mod endpoint_side;
 mod engine_side;
 mod exchange;
 mod ledger;
 pub mod operator_program;
-mod outbound;
-mod probe;
+mod questions;
 mod reply;
 mod response_forwarder;
-mod roots;
 mod serve;
 mod spill_buffer;
-mod upstream;
 
 use std::fmt;
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord, GatewayReport};
+use cto_core::wire::calls::{Budget, CallRecord, GatewayReport, WireCounts};
 use cto_core::wire::endpoint::Endpoint;
+use cto_core::wire::profiles::Auth;
+use cto_core::wire::profiles::switch::Habits;
 use rustix::event::Timespec;
 
 pub use credential::{Credential, CredentialClass, CredentialError};
-pub use probe::{probe, probe_call};
+pub use endpoint_side::roots::is_of_the_system;
+pub use endpoint_side::way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
+pub use questions::attended::GivenUp;
+pub use questions::interview::{Interview, interview};
+pub use questions::model_list::{ListError, list_models};
+pub use questions::probe::{Heard, probe, probe_attended, probe_call, probe_heard};
 
 /// The kernel gave no random bytes, so there is no token.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +65,19 @@ pub struct Route {
     /// What the engine must show; useless anywhere else.
     pub token: Token,
     pub timeouts: Timeouts,
+    /// What a request has beside its messages; the one before a run is built so.
+    pub habits: Habits,
+    pub auth: Auth,
+    /// The `api-version` of every query.
+    pub api_version: Option<String>,
+    /// Added to every request.
+    pub headers: Vec<(String, HeaderValue)>,
+    /// Never used for this machine and private networks.
+    pub proxy: Option<Proxy>,
+    /// Believed instead of this system's.
+    pub authorities: Option<Authorities>,
+    /// Is any name heard, to be offered to a person? Only while nothing is admitted yet.
+    any_name: bool,
 }
 
 impl Route {
@@ -79,6 +98,13 @@ impl Route {
             budget: Budget::default(),
             token: Token::fresh()?,
             timeouts: Timeouts::default(),
+            habits: Habits::default(),
+            auth: Auth::default(),
+            api_version: None,
+            headers: Vec::new(),
+            proxy: None,
+            authorities: None,
+            any_name: false,
         })
     }
 }
@@ -112,7 +138,9 @@ impl fmt::Debug for Token {
 pub struct Timeouts {
     /// For the endpoint to accept, TLS included.
     pub connect: Duration,
-    /// For the next byte of an answer, the first one included.
+    /// For the first byte of an answer: a model that must be loaded first needs minutes.
+    pub first_byte: Duration,
+    /// For the next byte of an answer.
     pub stall: Duration,
     /// For the engine to send a whole request head, then for each part of its body.
     pub request: Duration,
@@ -122,6 +150,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(15),
+            first_byte: Duration::from_secs(300),
             stall: Duration::from_secs(300),
             request: Duration::from_secs(30),
         }
@@ -131,6 +160,15 @@ impl Default for Timeouts {
 /// An open gateway. Dropping it closes it.
 pub struct Gateway {
     server: serve::Server,
+}
+
+/// What a gateway has seen until now, for as long as somebody wants to know.
+pub struct Meter(Arc<ledger::Ledger>);
+
+impl Meter {
+    pub fn read(&self) -> WireCounts {
+        self.0.so_far()
+    }
 }
 
 /// Opens the gateway of one run on a listener that only its jail can reach.
@@ -148,6 +186,16 @@ impl Gateway {
     /// The calls that have ended so far.
     pub fn calls(&self) -> Vec<CallRecord> {
         self.server.ledger().calls()
+    }
+
+    /// Those that ended after so many had.
+    pub fn ended_after(&self, told: usize) -> Vec<CallRecord> {
+        self.server.ledger().ended_after(told)
+    }
+
+    /// Counts for somebody who watches; it holds nothing of the route.
+    pub fn meter(&self) -> Meter {
+        Meter(Arc::clone(self.server.ledger()))
     }
 
     /// Closes every connection and reports every call.

@@ -4,6 +4,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{Outcome, RefusalReason};
@@ -13,9 +15,16 @@ use serde_json::json;
 /// Stands for the words of an error that are not passed on.
 const WITHHELD: &str = "the model endpoint answered with an error whose words are not passed on";
 
+/// So much of an error's body is for a person.
+const MAX_HEARD: usize = 4096;
+
 /// An answer on its way to the engine; without a socket it goes nowhere, for a probe.
 pub struct Reply<'a> {
     socket: Option<&'a TcpStream>,
+    /// In the place of an engine: its other end is closed by whoever gives up.
+    leash: Option<&'a UnixStream>,
+    /// The body of an error, where nobody but a person is told of it.
+    heard: Vec<u8>,
     protocol: Protocol,
     chunked: bool,
     keep_alive: bool,
@@ -33,6 +42,8 @@ impl<'a> Reply<'a> {
         let chunked = version == Version::Http11;
         Self {
             socket: Some(socket),
+            leash: None,
+            heard: Vec::new(),
             protocol,
             chunked,
             keep_alive,
@@ -41,9 +52,11 @@ impl<'a> Reply<'a> {
         }
     }
 
-    pub fn to_nobody(protocol: Protocol) -> Self {
+    pub fn to_nobody(protocol: Protocol, leash: Option<&'a UnixStream>) -> Self {
         Self {
             socket: None,
+            leash,
+            heard: Vec::new(),
             protocol,
             chunked: true,
             keep_alive: false,
@@ -52,9 +65,22 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The socket of the engine, to be watched while waiting for the endpoint.
-    pub fn engine(&self) -> Option<&'a TcpStream> {
+    /// What is watched while waiting for the endpoint: the socket of the engine, or the leash.
+    pub fn engine(&self) -> Option<BorrowedFd<'a>> {
         self.socket
+            .map(AsFd::as_fd)
+            .or_else(|| self.leash.map(AsFd::as_fd))
+    }
+
+    /// Keeps the beginning of an error's body for whoever asked without an engine.
+    pub fn hear(&mut self, body: &[u8]) {
+        if self.socket.is_none() {
+            self.heard = body[..body.len().min(MAX_HEARD)].to_vec();
+        }
+    }
+
+    pub fn into_heard(self) -> Vec<u8> {
+        self.heard
     }
 
     /// The head of an answer whose length is not known.

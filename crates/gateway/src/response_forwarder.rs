@@ -17,7 +17,7 @@ use super::Route;
 use super::call_context::{Broken, CallContext, PIECE};
 use super::exchange::Known;
 use super::spill_buffer::SpillBuffer;
-use super::upstream::Upstream;
+use crate::endpoint_side::upstream::Upstream;
 
 /// How much of the body of an error is passed on.
 const MAX_ERROR_BODY: usize = 1 << 20;
@@ -94,8 +94,13 @@ impl<'a> ResponseForwarder<'a> {
         let mut filled = buffer.len();
         let mut left_over = false;
         loop {
+            let said_all = self.has_said_all();
             if filled > 0 {
-                let used = self.take(context, &buffer[..filled])?;
+                let used = match self.take(context, &buffer[..filled]) {
+                    // It had all of the answer when it left.
+                    Err(Broken(Outcome::EngineClosed, _)) if said_all => break,
+                    taken => taken?,
+                };
                 left_over = used < filled;
             }
             // Of an error no more is read than may be passed on.
@@ -112,6 +117,14 @@ impl<'a> ResponseForwarder<'a> {
                 {
                     break;
                 }
+                // After the protocol's own end nothing is missing, whoever hangs up how.
+                Err(Broken(
+                    Outcome::Truncated
+                    | Outcome::Transport
+                    | Outcome::Stalled
+                    | Outcome::EngineClosed,
+                    _,
+                )) if self.has_said_all() => break,
                 Err(broken) => return Err(broken),
             };
         }
@@ -121,6 +134,12 @@ impl<'a> ResponseForwarder<'a> {
             keep_alive,
             may_be_used_again: is_done && !left_over,
         })
+    }
+
+    /// Has a stream come to the end that its protocol writes itself, `[DONE]` and the like? A document
+    /// has none: its end is that of the body.
+    fn has_said_all(&self) -> bool {
+        self.is_success && self.reader.answer.ended && !self.reader.answer.garbled
     }
 
     /// A connection that breaks inside an answer means a truncated answer, not an unreachable
@@ -169,12 +188,7 @@ impl<'a> ResponseForwarder<'a> {
         if leaked {
             return Err(RefusalReason::CredentialInAnswer.into());
         }
-        if self.is_success
-            && self
-                .reader
-                .answer
-                .other_model(&self.route.model, &self.route.aliases)
-        {
+        if self.is_success && self.is_other_model() {
             return Err(Broken(Outcome::WrongModel, Some(RefusalReason::OtherName)));
         }
         let used = used.map_err(|_| match self.bytes {
@@ -189,6 +203,11 @@ impl<'a> ResponseForwarder<'a> {
             self.pass(context, &out)?;
         }
         Ok(used)
+    }
+
+    fn is_other_model(&self) -> bool {
+        let answer = &self.reader.answer;
+        !self.route.any_name && answer.other_model(&self.route.model, &self.route.aliases)
     }
 
     fn pass(&mut self, context: &mut CallContext<'_, '_>, out: &[u8]) -> Result<(), Broken> {
@@ -235,10 +254,11 @@ impl<'a> ResponseForwarder<'a> {
         context: &mut CallContext<'_, '_>,
         call: &mut CallRecord,
     ) -> Result<bool, Broken> {
+        let said_all = self.has_said_all();
         self.reader.finish();
-        let whole = self.body.closed_well();
+        let whole = self.body.closed_well() || said_all;
         let answer = &self.reader.answer;
-        if self.is_success && answer.other_model(&self.route.model, &self.route.aliases) {
+        if self.is_success && self.is_other_model() {
             return Err(Broken(Outcome::WrongModel, Some(RefusalReason::OtherName)));
         }
         let (outcome, why) = outcome_of(self.status, answer, whole, self.needs_model);
@@ -280,6 +300,7 @@ impl<'a> ResponseForwarder<'a> {
         whole: bool,
     ) -> bool {
         let body = std::mem::take(&mut self.error);
+        context.reply.hear(&body);
         if Watch::sees(&self.known.in_errors, &body) {
             call.why = Some(RefusalReason::CredentialInAnswer);
         }
@@ -334,7 +355,7 @@ impl<'a> ResponseForwarder<'a> {
 }
 
 /// Does a text hold the credential, or what is private of the endpoint?
-fn is_known(known: &Known, text: &[u8]) -> bool {
+pub fn is_known(known: &Known, text: &[u8]) -> bool {
     Watch::sees(&known.in_errors, text) || Watch::sees(&known.private, text)
 }
 

@@ -18,13 +18,14 @@ use cto_core::wire::http::{Framing, RequestHead, Version};
 use cto_core::wire::request::{Checked, RequestCheck};
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::Route;
 use super::call_context::micros;
 use super::engine_side::{BodyEnd, EngineSide, Next};
 use super::exchange::{Exchange, Outbound};
 use super::ledger::Ledger;
 use super::reply::{self, Reply};
 use super::spill_buffer::SpillBuffer;
-use super::{Route, outbound};
+use crate::endpoint_side::outbound;
 
 const MAX_CONNECTIONS: usize = 256;
 const STACK: usize = 512 * 1024;
@@ -40,7 +41,7 @@ pub struct Server {
 
 struct Shared {
     route: Route,
-    ledger: Ledger,
+    ledger: Arc<Ledger>,
     exchange: Exchange,
     /// Engine sockets by number, so that closing reaches every thread that waits on one.
     open: Mutex<Open>,
@@ -58,7 +59,7 @@ impl Server {
         listener.set_nonblocking(true)?;
         let (wake, woken) = UnixStream::pair()?;
         let shared = Arc::new(Shared {
-            ledger: Ledger::new(route.protocol, route.budget),
+            ledger: Arc::new(Ledger::new(route.protocol, route.budget)),
             exchange: Exchange::new(&route),
             open: Mutex::default(),
             route,
@@ -78,7 +79,7 @@ impl Server {
         &self.shared.route
     }
 
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &Arc<Ledger> {
         &self.shared.ledger
     }
 
@@ -202,13 +203,9 @@ fn refuse(
     why: RefusalReason,
 ) -> bool {
     let mut reply = Reply::new(&engine.socket, shared.route.protocol, version, keep);
-    let outcome = if matches!(
-        why,
-        RefusalReason::Calls | RefusalReason::Tokens | RefusalReason::Bytes | RefusalReason::Time
-    ) {
-        Outcome::Budget
-    } else {
-        Outcome::Refused
+    let outcome = match why.is_budget() {
+        true => Outcome::Budget,
+        false => Outcome::Refused,
     };
     call.ended(outcome, Some(why));
     let field = call.field.clone();

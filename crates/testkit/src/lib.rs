@@ -16,6 +16,7 @@ mod forger;
 mod house;
 mod repo;
 mod signer;
+mod talk;
 mod terminal;
 
 pub use bundle::{Bundle, copy_dir, files_below, sha256_hex};
@@ -25,4 +26,5 @@ pub use forger::{FORGER, Forged, canonical, chain_start, chained};
 pub use house::{Answer, House, is_root, skip, wait_until};
 pub use repo::Repo;
 pub use signer::{PAYLOAD_TYPE, TestKey, payload};
+pub use talk::talk;
 pub use terminal::{converse, watch, without_styles};

@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -51,6 +52,8 @@ fn on_screen(mut command: Command, columns: u16, typed: Option<&str>) -> Answer 
         .unwrap();
     if let Some(typed) = typed {
         command.stdin(Stdio::from(line.try_clone().unwrap()));
+        // As a shell starts what a person types: a job of its own.
+        command.process_group(0);
         // What is typed waits in the terminal until somebody reads it.
         rustix::io::write(&screen, typed.as_bytes()).unwrap();
     }

@@ -1,7 +1,7 @@
 //! How a run is written down: the files of a bundle.
 //!
 //! - this file: the names of its artifacts, and the digests a report holds of them
-//! - `report/` `report.json`; `report_md.rs` the page for people; `sums.rs` `SHA256SUMS`
+//! - `report/` `report.json`; `report_md.rs` the page for people, `renderer.rs` its numbers; `sums.rs` `SHA256SUMS`
 //! - `archive.rs` a bundle as one file; `attest/` what its signature says
 //! - `again.rs` which of them may be judged again without an engine
 //! - `owner.rs` whose a directory is that is named like a run
@@ -12,6 +12,7 @@ pub mod again;
 pub mod archive;
 pub mod attest;
 pub mod owner;
+mod renderer;
 pub mod report;
 pub mod report_md;
 pub mod sums;
@@ -60,6 +61,8 @@ pub const UNAVAILABLE_NOTE: &str = "backend/provider-unavailable.txt";
 pub const MODEL_CALLS: &str = "backend/model-calls.jsonl";
 /// The one request before the engine was started.
 pub const MODEL_PROBE: &str = "backend/model-probe.json";
+/// What the endpoint said when it refused that request.
+pub const MODEL_REFUSAL: &str = "backend/model-refusal.txt";
 
 /// What a command printed that was red before the engine was to start, by its number from 1.
 pub fn red_start_log(number: usize) -> String {

@@ -1,86 +1,20 @@
 //! `report.md`: the report for a person. Verdict first, then why, what changed, where to look.
 //! It holds no digests, so it can be written before the files are hashed.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::bundle::again;
+pub use crate::bundle::renderer::{Renderer, RendererNumber};
 use crate::bundle::report::Report;
 use crate::run::belief::{Substance, words};
 use crate::run::checked::TestsCompared;
 use crate::run::event::{CheckKind, ProcessEnd};
 use crate::task::contract::Label;
 use crate::values::blocker::Blocker;
+use crate::values::hint::{Reader, hint};
+use crate::values::ids::EngineId;
 use crate::values::text::{tame, tame_lines};
-use crate::values::verdict::Status;
-
-/// The number of the renderer, as a report names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct RendererNumber(pub u32);
-
-impl Default for RendererNumber {
-    fn default() -> Self {
-        Renderer::One.number()
-    }
-}
-
-/// Renderers whose words a verifier can check, oldest first. Only the newest one still writes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Renderer {
-    One,
-    /// Shows nothing that moves, hides or reorders text.
-    Two,
-    /// Says of what was shown no more than that it was.
-    Three,
-    /// Names the operator's environments.
-    Four,
-    /// Names a baseline that was relied on, and how long each step took.
-    Five,
-    /// Says how far green checks are believed, and names changed files of tests.
-    Six,
-    /// Says what became of the repository meanwhile, and whose patch is judged again.
-    Seven,
-}
-
-impl Renderer {
-    pub const ALL: &[Self] = &[
-        Self::One,
-        Self::Two,
-        Self::Three,
-        Self::Four,
-        Self::Five,
-        Self::Six,
-        Self::Seven,
-    ];
-    pub const NEWEST: Self = Self::Seven;
-
-    pub fn number(self) -> RendererNumber {
-        RendererNumber(match self {
-            Self::One => 1,
-            Self::Two => 2,
-            Self::Three => 3,
-            Self::Four => 4,
-            Self::Five => 5,
-            Self::Six => 6,
-            Self::Seven => 7,
-        })
-    }
-
-    pub fn of(number: RendererNumber) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|renderer| renderer.number() == number)
-    }
-
-    /// The first line; a verifier checks that it names the report's status.
-    pub fn title(self, status: Status, case: &str) -> String {
-        format!("# {}: {case}", status.as_str().to_uppercase())
-    }
-}
 
 impl Renderer {
     /// The whole page, where the renderer's words are still at hand. They include the sentences and
@@ -135,6 +69,13 @@ fn write_all(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt:
         .filter(|_| renderer.is_since(Renderer::Five))
     {
         writeln!(out, "## Time\n\n{}.\n", tame(&times.line()))?;
+    }
+    if let Some(used) = report
+        .model_use
+        .as_ref()
+        .filter(|_| renderer.is_since(Renderer::Eight))
+    {
+        writeln!(out, "## Model\n\n{}.\n", used.line())?;
     }
     writeln!(out, "## Claimed and observed\n")?;
     writeln!(
@@ -279,23 +220,36 @@ fn why(out: &mut String, report: &Report, renderer: Renderer) -> std::fmt::Resul
         return Ok(());
     }
     for blocker in &report.blockers {
-        out.push_str(&blocker_lines(renderer, report.label, blocker));
+        out.push_str(&blocker_lines(
+            renderer,
+            (report.label, &report.backend),
+            blocker,
+        ));
     }
     writeln!(out)
 }
 
 /// One reason, and what to do about it.
-pub(crate) fn blocker_lines(renderer: Renderer, label: Label, blocker: &Blocker) -> String {
+pub(crate) fn blocker_lines(
+    renderer: Renderer,
+    (label, engine): (Label, &EngineId),
+    blocker: &Blocker,
+) -> String {
+    let is_try = label == Label::Try;
+    let reader = Reader { engine, is_try };
     let detail = blocker.detail.as_ref();
     let detail = detail.map_or_else(String::new, |detail| format!(" ({})", code(detail)));
     format!(
         "- `{}`: {}{detail}\n  Hint: {}.\n",
         blocker.code.as_str(),
         blocker.message,
-        match label {
-            Label::Try if renderer.is_since(Renderer::Seven) => blocker.code.hint_for_a_try(),
-            _ if renderer.is_since(Renderer::Six) => blocker.code.info().hint,
-            _ => blocker.code.former_hint(),
+        match renderer {
+            _ if renderer.is_since(Renderer::Eight) =>
+                hint(blocker.code, blocker.detail.as_deref(), reader),
+            _ if is_try && renderer.is_since(Renderer::Seven) =>
+                Cow::Borrowed(blocker.code.hint_for_a_try()),
+            _ if renderer.is_since(Renderer::Six) => Cow::Borrowed(blocker.code.info().hint),
+            _ => Cow::Borrowed(blocker.code.former_hint()),
         }
     )
 }

@@ -1,6 +1,7 @@
 //! Outside text stays in its code span, and titles name the verdict.
 
 use super::*;
+use crate::values::verdict::Status;
 
 #[test]
 fn outside_text_cannot_leave_its_code_span() {

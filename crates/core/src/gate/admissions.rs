@@ -3,7 +3,7 @@
 //! start nothing.
 
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
-use super::lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult};
+use super::lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
 use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
@@ -13,6 +13,7 @@ use crate::records::{
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
+use crate::values::hint::OF_ENGINE_SOURCE;
 use crate::values::maybe_known::MaybeKnown;
 
 /// Runs a check only where the lane needs it; without gathered facts it sees none.
@@ -196,13 +197,16 @@ pub fn executable_admission(input: &GateInput<'_>) -> Outcome {
     })
 }
 
-/// What is not as it was admitted around a file that is: the version of its package, and what runs
-/// it.
+/// What is not as it was admitted around a file that is: the version of its package, the packages
+/// themselves, and what runs it.
 fn beside(facts: &LaneFacts, record: &ExecutableAdmission) -> Option<String> {
     if let Some((admitted, found)) = record.other_version(facts.package_version.as_deref()) {
         return Some(format!(
             "the package around the file is version {found}, and {admitted} is admitted"
         ));
+    }
+    if let Some(why) = packages_differ(&facts.packages, record) {
+        return Some(why);
     }
     let name = record.interpreter.as_deref()?;
     match &facts.interpreter {
@@ -214,8 +218,28 @@ fn beside(facts: &LaneFacts, record: &ExecutableAdmission) -> Option<String> {
     }
 }
 
+/// Why what the program was installed with is not what was admitted. Packages that no record pins are
+/// no difference: the record is due for review.
+fn packages_differ(found: &Packages, record: &ExecutableAdmission) -> Option<String> {
+    match (found, record.packages_sha256) {
+        (Packages::None | Packages::NotPinned, None) => None,
+        (Packages::None | Packages::NotPinned, Some(_)) => {
+            Some("the packages it was admitted with are no longer around the file".into())
+        }
+        (Packages::Unusable(why), _) => Some(why.clone()),
+        (Packages::Found { sha256, .. }, Some(admitted)) if *sha256 == admitted => None,
+        (Packages::Found { difference, .. }, _) => Some(match difference {
+            Some(what) => format!(
+                "its packages are not those that are admitted: {what}; if that was you, `cto setup {}` admits them as they are",
+                record.engine
+            ),
+            None => "its packages have another digest than the one that is admitted".into(),
+        }),
+    }
+}
+
 pub fn source_admission(input: &GateInput<'_>) -> Outcome {
-    let no = |detail: String| blocked(Code::SourceNotAdmitted, detail);
+    let no = |why: String| blocked(Code::SourceNotAdmitted, format!("{OF_ENGINE_SOURCE}{why}"));
     admitted(input, |facts| {
         if let Found::Invalid(issues) = &facts.source {
             return no(format!(
@@ -282,6 +306,7 @@ pub fn review(input: &GateInput<'_>) -> Outcome {
             .map(|model| model.credential_source_class.as_str());
         let mut fired: Vec<String> = Vec::new();
         let mut words: Vec<String> = Vec::new();
+        let mut unpinned = false;
         let mut look =
             |kind: RecordKind, path: &str, subject: Option<&str>, trigger: &ReviewTrigger| {
                 let now = Circumstance {
@@ -338,6 +363,7 @@ pub fn review(input: &GateInput<'_>) -> Outcome {
                 Some(subject),
                 &found.record.review_trigger,
             );
+            unpinned = facts.packages == Packages::NotPinned;
         }
         if let Found::Known(found) = &facts.source {
             look(
@@ -346,6 +372,18 @@ pub fn review(input: &GateInput<'_>) -> Outcome {
                 None,
                 &found.record.review_trigger,
             );
+        }
+        if let (true, Found::Known(found)) = (input.opening.by_record(), &facts.gate) {
+            let trigger = &found.record.review_trigger;
+            look(RecordKind::Gate, &found.path, None, trigger);
+        }
+        // A record of before pins a launcher and nothing that it starts.
+        if unpinned {
+            fired.push(format!(
+                "{}: it holds no digest of the packages around the file; `cto setup {}` looks at them and admits it anew",
+                RecordKind::Executable.title(),
+                input.manifest.id
+            ));
         }
         match (fired.is_empty(), words.is_empty()) {
             (false, _) => blocked(Code::ReviewDue, fired.join("; ")),

@@ -5,6 +5,13 @@ use super::*;
 /// What is changed, and how the blocked gates tell of it.
 type Row = (&'static str, fn(&mut World), &'static [&'static str]);
 
+fn gate_due() -> Found<crate::records::GateRecord> {
+    found(&json!({
+        "engine": "pi", "executable_sha256": Digest::of(b"pi"), "approval_source": "the owner",
+        "opened_timestamp": "2026-06-01", "review_trigger": "date:2026-06-02",
+    }))
+}
+
 const ROWS: &[Row] = &[
     (
         "no decision",
@@ -218,6 +225,58 @@ const ROWS: &[Row] = &[
         &[],
     ),
     (
+        "a changed file behind the same launcher",
+        |w| w.facts.packages = packages(b"other", Some("pi/dist/main.js was changed")),
+        &[
+            "executable_not_admitted: its packages are not those that are admitted: pi/dist/main.js was changed",
+        ],
+    ),
+    (
+        "other packages, and nobody knows where they differ",
+        |w| w.facts.packages = packages(b"other", None),
+        &["executable_not_admitted: its packages have another digest"],
+    ),
+    (
+        "packages that cannot be looked at",
+        |w| w.facts.packages = Packages::Unusable("a/b cannot be read".into()),
+        &["executable_not_admitted: a/b cannot be read"],
+    ),
+    (
+        "packages that are gone",
+        |w| w.facts.packages = Packages::None,
+        &["executable_not_admitted: the packages it was admitted with are no longer"],
+    ),
+    (
+        "a record of before, which pins a launcher alone",
+        |w| {
+            let fields = ["packages_sha256", "missing_build_tools"];
+            w.facts.executable = found(&without(samples::executable(), &fields));
+            w.facts.packages = Packages::NotPinned;
+        },
+        &[
+            "review_due: executable admission: it holds no digest of the packages around the file; `cto setup pi`",
+        ],
+    ),
+    (
+        "a program that comes with no packages",
+        |w| {
+            let fields = ["packages_sha256", "missing_build_tools"];
+            w.facts.executable = found(&without(samples::executable(), &fields));
+            w.facts.packages = Packages::None;
+        },
+        &[],
+    ),
+    (
+        "another manifest since the proof",
+        |w| w.contract.lane.manifest_sha256 = Some(Digest::of(b"manifest")),
+        &["stage_not_proven: stage 1 was proven for another lane; changed since: manifest"],
+    ),
+    (
+        "other packages since the proof",
+        |w| w.contract.lane.packages_sha256 = Some(Digest::of(b"packages")),
+        &["stage_not_proven: stage 1 was proven for another lane; changed since: packages"],
+    ),
+    (
         "a temporary directory at stage 2",
         |w| w.facts.binary = binary(true),
         &[],
@@ -230,12 +289,27 @@ const ROWS: &[Row] = &[
     (
         "a broken source record at stage 2",
         |w| w.facts.source = found(&without(samples::source(), &["license_note"])),
-        &["source_not_admitted: the source record cannot be used: license_note"],
+        &[
+            "source_not_admitted: where the engine came from: the source record cannot be used: license_note",
+        ],
     ),
     (
         "a date that has come",
         |w| w.facts.now = Utc::day("2031-01-01").unwrap(),
         &["review_due: model-provider admission: the day"],
+    ),
+    (
+        "the gate record's day has come, and it is what opened the engine",
+        |w| {
+            w.facts.gate = gate_due();
+            w.opening = Opening::Opened(By::Record(Digest::of(b"g")));
+        },
+        &["review_due: gate record: the day"],
+    ),
+    (
+        "the same where a flag opened it",
+        |w| w.facts.gate = gate_due(),
+        &[],
     ),
     (
         "a class of words and no way",

@@ -6,6 +6,7 @@ use super::*;
 use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
 use crate::gate::ladder::{LaneKey, StageProof};
+use crate::gate::opening::{By, Opening, Why};
 use crate::records::credential::CredentialWay;
 use crate::records::tests as samples;
 use crate::task::contract::tests::sample;
@@ -44,7 +45,7 @@ struct World {
     manifest: Manifest,
     contract: Contract,
     stage: Stage,
-    opened: bool,
+    opening: Opening,
     facts: LaneFacts,
 }
 
@@ -53,6 +54,14 @@ fn binary(is_temporary: bool) -> Binary {
         path: "/opt/pi/bin/pi".into(),
         sha256: Digest::of(b"pi"),
         is_temporary,
+    }
+}
+
+fn packages(bytes: &[u8], difference: Option<&str>) -> Packages {
+    Packages::Found {
+        sha256: Digest::of(bytes),
+        state: Digest::of(b"state"),
+        difference: difference.map(str::to_owned),
     }
 }
 
@@ -72,11 +81,13 @@ impl World {
             model: found(&without(samples::model(), &["endpoint_sha256"])),
             executable: found(&without(samples::executable(), &["missing_build_tools"])),
             source: found(&samples::source()),
+            gate: Found::Missing,
             asked_provider: None,
             asked_model: None,
             binary: binary(false),
             package_version: Some("1.2.3".into()),
             interpreter: Interpreter::Found(Digest::of(b"node")),
+            packages: packages(b"packages", None),
             endpoint: url("http://127.0.0.1:8000/v1"),
             credential: Credential::Ready(CredentialWay::None),
             proofs: Vec::new(),
@@ -99,7 +110,7 @@ impl World {
             manifest: pi(),
             contract,
             stage: Stage::Two,
-            opened: true,
+            opening: Opening::Opened(By::Flag),
             facts,
         }
     }
@@ -117,7 +128,7 @@ impl World {
             manifest: &self.manifest,
             stage: self.stage,
             own_script: false,
-            engine_opened: self.opened,
+            opening: self.opening.clone(),
             approval_answered: false,
             lane: MaybeKnown::Known(self.facts.clone()),
             host: MaybeKnown::NotLookedAt,
@@ -180,7 +191,7 @@ fn fake_a_closed_engine_and_stage_one_need_no_admission() {
         World::with(|w| {
             (w.manifest, w.facts) = (Manifest::parse("f", text).unwrap(), nothing.clone())
         }),
-        World::with(|w| (w.opened, w.facts) = (false, nothing.clone())),
+        World::with(|w| (w.opening, w.facts) = (Opening::Closed(Why::NotOpened), nothing.clone())),
         World::with(|w| (w.stage, w.facts) = (Stage::One, nothing.clone())),
     ] {
         assert_eq!(world.blocks(), Vec::<String>::new());

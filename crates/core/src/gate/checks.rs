@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{GateInput, Outcome};
+use crate::gate::opening::Opening;
 use crate::task::contract::{Contract, MutationMode, Stage};
 use crate::task::source::{Looked, SourceClass};
 use crate::values::blocker::Code;
@@ -12,7 +13,7 @@ const NO_CONTRACT: Outcome = Outcome::NotApplicable("there is no valid contract 
 pub(super) const ENGINE_CLOSED: Outcome = Outcome::NotApplicable("the engine itself is closed");
 
 pub(super) fn closed(input: &GateInput<'_>) -> bool {
-    input.manifest.is_gated() && !input.engine_opened
+    input.manifest.is_gated() && !input.opening.is_open()
 }
 
 pub(super) fn with_contract(
@@ -42,16 +43,13 @@ pub fn contract(input: &GateInput<'_>) -> Outcome {
 }
 
 pub fn engine(input: &GateInput<'_>) -> Outcome {
-    match &input.manifest.gated_by_env {
-        None => Outcome::Pass,
-        Some(_) if input.engine_opened => Outcome::Pass,
-        Some(variable) => Outcome::Blocked(
-            Code::EngineGateClosed,
-            Some(format!(
-                "{} opens with {variable}=1 or --allow-engine {}",
-                input.manifest.id, input.manifest.id
-            )),
-        ),
+    let id = &input.manifest.id;
+    match (&input.manifest.gated_by_env, &input.opening) {
+        (None, _) => Outcome::Pass,
+        (Some(_), Opening::Opened(by)) => Outcome::Noted(format!("opened by {by}")),
+        (Some(variable), Opening::Closed(why)) => {
+            Outcome::Blocked(Code::EngineGateClosed, Some(why.sentence(id, variable)))
+        }
     }
 }
 

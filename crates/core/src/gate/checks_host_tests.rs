@@ -117,7 +117,7 @@ fn asked(outcome: Wire, content: bool) -> MaybeKnown<Answer> {
     let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
     call.ended(outcome, None);
     call.content = content;
-    MaybeKnown::Known(Answer::Asked(Box::new(call)))
+    MaybeKnown::Known(Answer::Asked(Box::new(call), None))
 }
 
 #[test]
@@ -173,4 +173,86 @@ fn a_model_is_asked_last_and_every_answer_but_content_blocks() {
         ["provider_unavailable"],
         "the network was used before the host was in order"
     );
+}
+
+#[test]
+fn every_bad_end_of_the_first_request_has_its_next_step() {
+    use crate::gate::advice;
+    use crate::wire::calls::RefusalReason;
+    let pi = "pi".parse().unwrap();
+    let told = |outcome, why, status: Option<u16>| {
+        let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
+        call.ended(outcome, why);
+        call.status = status.map_or(MaybeKnown::NotLookedAt, MaybeKnown::Known);
+        call.model_answered = MaybeKnown::Known("m-2026-01-01\u{1b}[2J".into());
+        advice(&call, &pi).unwrap_or_default()
+    };
+    for (outcome, why, status, want) in [
+        (Wire::Auth, None, Some(401), "renew it"),
+        (Wire::Auth, None, Some(403), "`cto setup pi`"),
+        (
+            Wire::WrongModel,
+            Some(RefusalReason::OtherName),
+            Some(200),
+            "answered as m-2026-01-01",
+        ),
+        (
+            Wire::WrongModel,
+            Some(RefusalReason::OtherName),
+            Some(200),
+            "alias",
+        ),
+        (
+            Wire::WrongModel,
+            Some(RefusalReason::NoName),
+            Some(200),
+            "which model",
+        ),
+        (Wire::Redirected, None, Some(302), "never followed"),
+        (Wire::ModelError, None, Some(404), "/v1"),
+        (Wire::ModelError, None, Some(400), "`cto setup pi`"),
+        (Wire::ModelError, None, Some(422), "`cto setup pi`"),
+        (Wire::Stalled, None, None, "--first-byte"),
+        (
+            Wire::Transport,
+            Some(RefusalReason::TlsUntrusted),
+            None,
+            "authority",
+        ),
+        (Wire::Transport, Some(RefusalReason::Proxy), None, "proxy"),
+    ] {
+        let said = told(outcome, why, status);
+        assert!(said.contains(want), "{outcome:?}: {said}");
+        assert!(!said.contains('\u{1b}'), "{said}");
+    }
+    assert_eq!(told(Wire::ServerError, None, Some(500)), "");
+}
+
+#[test]
+fn the_words_of_a_refusal_stand_beside_its_blocker_on_one_short_line() {
+    let mut call = CallRecord::begun(1, 0, Protocol::OpenaiChat);
+    call.ended(Wire::ModelError, None);
+    call.status = MaybeKnown::Known(400);
+    let words = format!(
+        "{{\n  \"error\": \"no\u{1b}such field\"\n}}{}",
+        "x".repeat(9000)
+    );
+    let text = "id = \"fake\"\ntitle = \"t\"\ndefault_stage = 2\n[invocation]\nprogram = \"itself\"\nargv = []\ndialect = \"pi\"\n[[invocation.model.protocols]]\nwire = \"openai-chat\"\nname = \"x\"\n";
+    let world = World {
+        manifest: Manifest::parse("fake.toml", text).unwrap(),
+        model: MaybeKnown::Known(Answer::Asked(Box::new(call), Some(words))),
+        ..World::good()
+    };
+    let Next::Blocked(report) = plan::next_step(&world.input()) else {
+        panic!("not blocked")
+    };
+    let detail = report
+        .blocked()
+        .find_map(|gate| gate.detail.clone())
+        .unwrap();
+    assert!(
+        detail.contains("it said: { \"error\": \"no\u{fffd}such field\" }x"),
+        "{detail}"
+    );
+    assert!(!detail.contains('\n') && detail.len() < 600, "{detail}");
 }

@@ -7,6 +7,7 @@ use crate::containment::Containment;
 use crate::containment::guard::{Decision, Guard};
 use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
+use crate::gate::opening::{By, Why};
 use crate::gate::plan::{self, Next};
 use crate::gate::{Answer, GATES, HostFacts, Phase};
 use crate::task::case_file::ContractIssue;
@@ -120,7 +121,10 @@ impl World {
             manifest: &self.manifest,
             stage: self.stage,
             own_script: self.own_script,
-            engine_opened: self.opened,
+            opening: match self.opened {
+                true => Opening::Opened(By::Flag),
+                false => Opening::Closed(Why::NotOpened),
+            },
             approval_answered: self.answered,
             lane: MaybeKnown::NotLookedAt,
             host: self.host.clone(),

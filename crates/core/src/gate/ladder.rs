@@ -25,6 +25,10 @@ pub struct LaneKey {
     pub executable_sha256: MaybeKnown<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter_sha256: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages_sha256: Option<Digest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest_sha256: Option<Digest>,
     pub model: Option<ModelPair>,
     /// Absent where the tree that decides it was not looked at.
     pub containment: Option<Containment>,
@@ -37,6 +41,8 @@ impl LaneKey {
             source_pin: lane.source_pin.clone(),
             executable_sha256: lane.executable_sha256,
             interpreter_sha256: lane.interpreter_sha256,
+            packages_sha256: lane.packages_sha256,
+            manifest_sha256: lane.manifest_sha256,
             model: lane.model.clone(),
             containment: lane.containment,
         }
@@ -45,6 +51,8 @@ impl LaneKey {
     /// Which parts differ from the lane that is asked for, in words.
     fn changed(&self, other: &Self) -> Vec<&'static str> {
         // Asked again once a source was looked at; until then there is nothing to compare.
+        // Where the lane has none, none was compared; a proof of before has none and proves nothing of one.
+        let differs = |proven: Option<Digest>, now: Option<Digest>| now.is_some() && proven != now;
         let both_known = self.containment.is_some() && other.containment.is_some();
         [
             ("engine", self.engine != other.engine),
@@ -53,11 +61,17 @@ impl LaneKey {
                 "executable digest",
                 self.executable_sha256 != other.executable_sha256,
             ),
-            // Where the record names none, none was compared.
             (
                 "interpreter",
-                other.interpreter_sha256.is_some()
-                    && self.interpreter_sha256 != other.interpreter_sha256,
+                differs(self.interpreter_sha256, other.interpreter_sha256),
+            ),
+            (
+                "packages",
+                differs(self.packages_sha256, other.packages_sha256),
+            ),
+            (
+                "manifest",
+                differs(self.manifest_sha256, other.manifest_sha256),
             ),
             ("model pair", self.model != other.model),
             (
@@ -107,6 +121,21 @@ pub fn find_proof<'a>(proofs: &'a [StageProof], stage: u8, lane: &LaneKey) -> St
     match of_stage().max_by(newest) {
         Some(proof) => Standing::Demoted(proof.lane.changed(lane)),
         None => Standing::Unproven,
+    }
+}
+
+/// The stage of a run where nobody named one: an engine whose own default is stage 1, which runs
+/// nothing, is meant to run once that stage is proven for this lane. Never more than stage 2.
+pub fn default_stage(of_engine: Stage, proofs: &[StageProof], lane: &Lane) -> Stage {
+    let proven = || {
+        matches!(
+            find_proof(proofs, 1, &LaneKey::of(lane)),
+            Standing::Proven(_)
+        )
+    };
+    match of_engine {
+        Stage::One if proven() => Stage::Two,
+        other => other,
     }
 }
 

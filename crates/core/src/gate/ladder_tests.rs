@@ -6,6 +6,8 @@ fn lane() -> LaneKey {
         source_pin: Some("v1".into()),
         executable_sha256: MaybeKnown::Known(Digest::of(b"pi")),
         interpreter_sha256: None,
+        packages_sha256: None,
+        manifest_sha256: None,
         model: Some(ModelPair {
             provider: "p".into(),
             model: "m".into(),
@@ -60,10 +62,18 @@ fn a_proof_belongs_to_its_lane_and_the_newest_counts() {
         Standing::Unproven
     );
     type Change = fn(&mut LaneKey);
-    let changes: [(Change, &str); 5] = [
+    let changes: [(Change, &str); 7] = [
         (
             |l| l.interpreter_sha256 = Some(Digest::of(b"node")),
             "interpreter",
+        ),
+        (
+            |l| l.packages_sha256 = Some(Digest::of(b"packages")),
+            "packages",
+        ),
+        (
+            |l| l.manifest_sha256 = Some(Digest::of(b"manifest")),
+            "manifest",
         ),
         (
             |l| l.containment = Some(Containment::Contained),
@@ -105,4 +115,29 @@ fn a_lane_whose_record_names_no_interpreter_compares_none() {
         find_proof(&proofs, 1, &with(b"other")),
         Standing::Demoted(vec!["interpreter"])
     );
+}
+
+#[test]
+fn nobody_is_meant_to_run_beyond_the_first_stage_they_proved() {
+    let mut asked = crate::task::contract::tests::sample().lane;
+    asked.engine = "pi".parse().unwrap();
+    let run = "20260102T030405Z-demo-k3v9";
+    let proofs = |stages: &[Stage]| -> Vec<StageProof> {
+        let of = |stage: &Stage| StageProof {
+            stage: *stage,
+            ..proof(LaneKey::of(&asked), run)
+        };
+        stages.iter().map(of).collect()
+    };
+    let other = [proof(lane(), run)];
+    for (engine, proofs, want) in [
+        (Stage::One, proofs(&[]), Stage::One),
+        (Stage::One, proofs(&[Stage::One]), Stage::Two),
+        (Stage::One, proofs(&[Stage::One, Stage::Two]), Stage::Two),
+        (Stage::One, proofs(&[Stage::Two]), Stage::One),
+        (Stage::One, other.to_vec(), Stage::One),
+        (Stage::Two, proofs(&[Stage::One, Stage::Two]), Stage::Two),
+    ] {
+        assert_eq!(default_stage(engine, &proofs, &asked), want, "{proofs:?}");
+    }
 }

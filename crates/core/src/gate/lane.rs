@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::gate::ladder::StageProof;
 use crate::records::credential::CredentialWay;
 use crate::records::{
-    ExecutableAdmission, Found, ModelAdmission, ModelDecision, SourceAdmissionRecord, is_name,
+    ExecutableAdmission, Found, GateRecord, ModelAdmission, ModelDecision, SourceAdmissionRecord,
+    is_name,
 };
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
@@ -20,6 +21,8 @@ pub struct LaneFacts {
     pub model: Found<ModelAdmission>,
     pub executable: Found<ExecutableAdmission>,
     pub source: Found<SourceAdmissionRecord>,
+    /// Its own review counts where it is what opened the engine.
+    pub gate: Found<GateRecord>,
     /// Asked for by flag or variable. A request only: the record is the authority.
     pub asked_provider: Option<String>,
     pub asked_model: Option<String>,
@@ -28,6 +31,8 @@ pub struct LaneFacts {
     pub package_version: Option<String>,
     /// What the program is written for, where its record names one.
     pub interpreter: Interpreter,
+    /// What it was installed with.
+    pub packages: Packages,
     pub endpoint: Endpoint,
     pub credential: Credential,
     /// Proofs of earlier stages for this engine, each from a bundle that was verified.
@@ -57,6 +62,16 @@ pub enum Binary {
     },
 }
 
+impl Binary {
+    /// The digest of a file that may be run.
+    pub fn sha256(&self) -> Option<Digest> {
+        match self {
+            Self::Found { sha256, .. } => Some(*sha256),
+            _ => None,
+        }
+    }
+}
+
 /// The program that runs the engine's own file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Interpreter {
@@ -66,6 +81,25 @@ pub enum Interpreter {
     /// Nothing of that name is on PATH, or it cannot be used; why.
     Missing(String),
     Found(Digest),
+}
+
+/// What the program was installed with: the tree that its jail is shown.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Packages {
+    /// It comes with none.
+    #[default]
+    None,
+    /// It comes with some, and its record holds no digest of them.
+    NotPinned,
+    /// They cannot be looked at, or are no tree that is pinned; why.
+    Unusable(String),
+    Found {
+        sha256: Digest,
+        /// What the kernel said of every file when they were looked at.
+        state: Digest,
+        /// The first path that is not as it was admitted, where that is known.
+        difference: Option<String>,
+    },
 }
 
 /// The base URL of the run, as far as a gate may know it.
@@ -133,11 +167,13 @@ impl LaneFacts {
             model: Found::Missing,
             executable: Found::Missing,
             source: Found::Missing,
+            gate: Found::Missing,
             asked_provider: None,
             asked_model: None,
             binary: Binary::NotNamed,
             package_version: None,
             interpreter: Interpreter::NotRecorded,
+            packages: Packages::None,
             endpoint: Endpoint::NotGiven,
             credential: Credential::NoWay,
             proofs: Vec::new(),
@@ -191,10 +227,14 @@ impl LaneFacts {
         }
     }
 
-    pub fn binary_sha256(&self) -> Option<Digest> {
-        match &self.binary {
-            Binary::Found { sha256, .. } => Some(*sha256),
-            _ => None,
+    pub fn packages_sha256(&self) -> Option<Digest> {
+        match &self.packages {
+            Packages::Found { sha256, .. } => Some(*sha256),
+            Packages::None | Packages::NotPinned | Packages::Unusable(_) => None,
         }
+    }
+
+    pub fn binary_sha256(&self) -> Option<Digest> {
+        self.binary.sha256()
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! - this file: the table, what gates are given, what they answer
 //! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
+//! - `opening.rs` who opens an engine
 //! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
 //!
 //! Imports: values to checks. Imported by verify, proof and operator.
 
 pub mod eligibility;
 pub mod ladder;
+pub mod opening;
 pub mod plan;
 
 mod admissions;
@@ -18,8 +20,8 @@ mod preflight;
 
 pub use admissions::model_result;
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
-pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult};
-pub use preflight::{Answer, how_it_ended};
+pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
+pub use preflight::{Answer, advice, how_it_ended};
 
 use std::collections::BTreeMap;
 
@@ -31,11 +33,13 @@ use crate::containment::mounts::Granted;
 use crate::containment::mounts::search::SearchPath;
 use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
+use crate::gate::opening::Opening;
 use crate::run::event::Toolchain;
 use crate::task::contract::{ContractDocument, Stage};
 use crate::task::program::BoundProgram;
 use crate::task::source::Looked;
 use crate::values::blocker::Code;
+use crate::values::digest::Digest;
 use crate::values::maybe_known::MaybeKnown;
 
 /// Phases in order. A phase is looked at only after every gate of the one before it passed.
@@ -62,8 +66,8 @@ pub struct GateInput<'a> {
     pub stage: Stage,
     /// The engine plays a script that ships with its case, not one of the operator's.
     pub own_script: bool,
-    /// The operator opened this engine, by flag or variable.
-    pub engine_opened: bool,
+    /// Whether this engine is open, and by what.
+    pub opening: Opening,
     /// An answer about this very contract is on record, whatever it says; it is read once there is
     /// a plan.
     pub approval_answered: bool,
@@ -120,8 +124,19 @@ pub struct EngineUse {
     pub version: Option<String>,
     /// Directories and files to mount read-only, each at its own path.
     pub mounts: Vec<Granted>,
+    /// The packages that were looked at: what is mounted, and their state then.
+    pub packages: Option<PinnedPackages>,
     /// What it is written for; shown to the engine alone.
     pub interpreter: Option<ToolchainUse>,
+}
+
+/// Packages as a gate let them pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinnedPackages {
+    pub root: std::path::PathBuf,
+    pub sha256: Digest,
+    /// What the kernel said of every file.
+    pub state: Digest,
 }
 
 /// A directory or file of the case, shown read-only at its place in the workspace.
@@ -193,6 +208,7 @@ pub const GATES: &[Gate] = &[
             "engines/*.toml",
             "--allow-engine",
             "CTO_HARNESS_ALLOW_<ENGINE>",
+            "records/<engine>/gate.json",
         ],
         check: checks::engine,
     },

@@ -14,8 +14,8 @@ use crate::gate::ladder::Stage1Proof;
 use crate::proof::matrix::MatrixReport;
 use crate::proof::stage2::{BaselineComparison, NoTargetInspection};
 use crate::records::{
-    BuildReport, ExecutableAdmission, ModelAdmission, ModelDecision, SourceAdmissionRecord,
-    TargetAdmission,
+    BuildReport, ExecutableAdmission, GateRecord, ModelAdmission, ModelDecision,
+    SourceAdmissionRecord, TargetAdmission,
 };
 use crate::run::event::Event;
 use crate::run::trace::TraceLine;
@@ -86,6 +86,7 @@ pub fn all_schemas() -> Vec<(&'static str, Value)> {
             "target-admission",
             root::<TargetAdmission>("a target-repository admission"),
         ),
+        ("gate-record", root::<GateRecord>("a gate record")),
         (
             "build-report",
             root::<BuildReport>("what a build says, for cto admit executable --build-report"),

@@ -31,6 +31,7 @@ pub struct Knob {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
     Directory,
+    File,
     Seconds,
     Color,
     Program,
@@ -86,6 +87,14 @@ pub const KNOBS: &[Knob] = &[
         default: "auto",
     },
     Knob {
+        key: "prices",
+        takes: Takes::File,
+        flag: Some("--prices"),
+        variables: &[],
+        what: "your file with the prices of models, for --spend",
+        default: "none",
+    },
+    Knob {
         key: "git",
         takes: Takes::Program,
         flag: None,
@@ -105,6 +114,7 @@ impl Takes {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Directory => "a directory as text, absolute or below `~/`",
+            Self::File => "a file as text, absolute or below `~/`",
             Self::Seconds => "a whole number of seconds, 1 to 604800",
             Self::Color => "\"auto\", \"always\" or \"never\"",
             Self::Program => "the absolute path of a program",
@@ -114,7 +124,7 @@ impl Takes {
     /// The value as text, if the setting takes it.
     fn read(self, value: &DeValue<'_>) -> Option<String> {
         match (self, value) {
-            (Self::Directory, DeValue::String(text)) => {
+            (Self::Directory | Self::File, DeValue::String(text)) => {
                 let rooted = text.starts_with('/') || text.starts_with("~/") || text == "~";
                 (rooted && text.len() <= 4096 && !text.chars().any(char::is_control))
                     .then(|| text.to_string())

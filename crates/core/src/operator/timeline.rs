@@ -359,6 +359,19 @@ pub fn duration_text(ms: i64) -> String {
     }
 }
 
+/// Time since the first event: `0.315 s`, `3:07.400`, `2:05:00.000`.
+pub fn clock_text(ms: i64) -> String {
+    let sign = if ms < 0 { "-" } else { "" };
+    let ms = ms.unsigned_abs();
+    let (hours, minutes, seconds, millis) =
+        (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
+    match (hours, minutes) {
+        (0, 0) => format!("{sign}{seconds}.{millis:03} s"),
+        (0, _) => format!("{sign}{minutes}:{seconds:02}.{millis:03}"),
+        _ => format!("{sign}{hours}:{minutes:02}:{seconds:02}.{millis:03}"),
+    }
+}
+
 #[cfg(test)]
 #[path = "timeline_tests.rs"]
 mod tests;

@@ -214,3 +214,16 @@ proptest! {
         prop_assert!(!duration_text(ms).is_empty());
     }
 }
+
+#[test]
+fn clocks() {
+    for (ms, want) in [
+        (0, "0.000 s"),
+        (315, "0.315 s"),
+        (187_400, "3:07.400"),
+        (7_500_001, "2:05:00.001"),
+        (-20, "-0.020 s"),
+    ] {
+        assert_eq!(clock_text(ms), want);
+    }
+}

@@ -41,6 +41,8 @@ record! {
         interpreter_path: String => Takes::Path;
         interpreter_sha256: Digest => Takes::Sha256;
         interpreter_version: String => Takes::Word;
+        /// Everything it was installed with and a jail is shown, where it comes with packages.
+        packages_sha256: Digest => Takes::Sha256;
     }
 }
 

@@ -81,6 +81,8 @@ pub enum Takes {
     SeveralOf(&'static [&'static str]),
     Yes,
     Flag,
+    /// A whole number, from one to another.
+    Number(u64, u64),
     Texts,
     Rules,
     /// Names to short texts.
@@ -263,6 +265,10 @@ fn problem(field: &Field, value: &Value) -> Option<String> {
         Takes::Versions => versions(value),
         Takes::Trigger => trigger::problem(value),
         Takes::Yes => (value != &Value::Bool(true)).then(|| "must be true".into()),
+        Takes::Number(least, most) => {
+            let is_good = value.as_u64().is_some_and(|n| (least..=most).contains(&n));
+            (!is_good).then(|| format!("must be a whole number, {least} to {most}"))
+        }
         Takes::Flag => (!value.is_boolean()).then(|| "must be true or false".into()),
         _ => match value {
             Value::String(text) => one(field.takes, text),
@@ -313,6 +319,11 @@ fn versions(value: &Value) -> Option<String> {
 /// Is this a plain name? Any other text could be a secret.
 pub fn is_name(text: &str) -> bool {
     one(Takes::Name, text).is_none()
+}
+
+/// What is wrong with a text for a field of this kind; never repeats it.
+pub fn text_problem(takes: Takes, text: &str) -> Option<String> {
+    one(takes, text)
 }
 
 /// What is wrong with one text.

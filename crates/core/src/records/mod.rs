@@ -1,7 +1,9 @@
 //! Admission records: which engine program, model and repository may be used.
 //!
-//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` one kind of record each
+//! - `executable.rs` `source_admission.rs` `model.rs` `target.rs` `gate.rs` one kind of record each
+//! - `packages.rs` the packages around a program, as one digest
 //! - `fields.rs` reads a record by its table of fields; `secret_shape.rs` what looks like a secret
+//! - `model_endpoint.rs` what a model admission says of the way to its endpoint
 //! - `credential.rs` `trigger.rs` fields with a meaning of their own
 //!
 //! A record with any problem is refused. Errors name the field and never repeat its value: it may
@@ -10,14 +12,20 @@
 pub mod credential;
 mod executable;
 mod fields;
+mod gate;
 mod model;
+pub mod model_endpoint;
+pub mod packages;
 mod secret_shape;
 mod source_admission;
 mod target;
 mod trigger;
 
 pub use executable::{BuildReport, ExecutableAdmission};
-pub use fields::{Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read, read_on};
+pub use fields::{
+    Field, Issue, MAX_RECORD, Need, Record, Takes, is_name, read, read_on, text_problem,
+};
+pub use gate::GateRecord;
 pub use model::{
     AdmissionStatus, DecisionStatus, Difference, ModelAdmission, ModelDecision, ProviderClass,
     is_admitted_name, name_difference,
@@ -33,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use crate::values::digest::Digest;
 use crate::values::time::Utc;
 
-/// The five kinds of record, and what each is called.
+/// The kinds of record, and what each is called.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -44,15 +52,17 @@ pub enum RecordKind {
     Executable,
     Source,
     Target,
+    Gate,
 }
 
 impl RecordKind {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Decision,
         Self::Model,
         Self::Executable,
         Self::Source,
         Self::Target,
+        Self::Gate,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -62,6 +72,7 @@ impl RecordKind {
             Self::Executable => "executable",
             Self::Source => "source",
             Self::Target => "target",
+            Self::Gate => "gate",
         }
     }
 
@@ -73,6 +84,7 @@ impl RecordKind {
             Self::Executable => "executable admission",
             Self::Source => "source admission",
             Self::Target => "target-repository admission",
+            Self::Gate => "gate record",
         }
     }
 }

@@ -4,11 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fields::record;
+use super::model_endpoint;
 use super::{Field, Issue, Record, RecordKind, ReviewTrigger};
 use crate::task::contract::ModelPair;
 use crate::values::digest::Digest;
 use crate::values::text::is_dangerous;
+use crate::wire::Protocol;
 use crate::wire::endpoint::EndpointClass;
+use crate::wire::profiles::Profile;
+use crate::wire::profiles::switch::Switch;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -45,12 +49,42 @@ record! {
         /// Fields of a request that pass beyond the list of the protocol, each by the path that its
         /// refusal names, such as `enable_search` or `messages.*.audio`.
         request_fields: Vec<String> => Takes::Names;
+        /// The operator's own file that holds the base URL. Used where neither flag nor variable
+        /// names one; what it holds must have the digest `endpoint_sha256`.
+        base_url_file: String => Takes::Path;
+        protocol: Protocol => Takes::OneOf(Protocol::WORDS);
+        /// The kind of endpoint: `openai`, `azure`, `ollama` and so on.
+        profile: String => Takes::OneOf(Profile::NAMES);
+        /// How many tokens the model can read at once.
+        context_window: u64 => Takes::Number(1024, 100_000_000);
+        /// How many tokens one answer may have.
+        output_limit: u64 => Takes::Number(16, 10_000_000);
+        /// What this endpoint wants otherwise than others of its protocol.
+        compat: Vec<Switch> => Takes::SeveralOf(Switch::WORDS);
+        /// How long the first byte of an answer may take.
+        first_byte_seconds: u64 => Takes::Number(1, 86_400);
+        /// A proxy, as host and port. Never used for this machine and private networks.
+        proxy: String => Takes::Name;
+        /// The way to the proxy's own credential, `user:password` in it.
+        proxy_credential: String => Takes::Credential;
+        /// Certificate authorities in PEM form: these, and no others, are believed.
+        ca_file: String => Takes::Path;
+        ca_sha256: Digest => Takes::Sha256;
+        /// The file that holds the values of `header_names`, a `Name: value` each line.
+        headers_file: String => Takes::Path;
+        header_names: Vec<String> => Takes::Names;
+        /// The `api-version` of the query, for endpoints that take one.
+        api_version: String => Takes::Name;
     }
 }
 
 impl Record for ModelAdmission {
     const KIND: RecordKind = RecordKind::Model;
     const FIELDS: &'static [Field] = Self::TABLE;
+
+    fn agree(&self) -> Vec<Issue> {
+        model_endpoint::agree(self)
+    }
 }
 
 impl ModelAdmission {
@@ -100,6 +134,15 @@ impl ProviderClass {
 
     pub fn is_local(self) -> bool {
         self == Self::LocalCaseCompatible
+    }
+
+    /// The class of an endpoint that is so far away and speaks this.
+    pub fn of(endpoint: EndpointClass, protocol: Protocol) -> Self {
+        match (endpoint, protocol) {
+            (EndpointClass::Loopback | EndpointClass::Local, _) => Self::LocalCaseCompatible,
+            (EndpointClass::Hosted, Protocol::AnthropicMessages) => Self::ExternalAnthropic,
+            (EndpointClass::Hosted, _) => Self::ExternalOpenaiCodex,
+        }
     }
 }
 

@@ -372,7 +372,13 @@ pub struct ModelUse {
     /// Calls that never left the gateway: another model, another path, a wrong token.
     pub refused: u64,
     pub input_tokens: u64,
+    /// Of the input: what the provider had in a cache, where it said so.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
     pub output_tokens: u64,
+    /// By the operator's prices, in millionths; absent where no price was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_micros: Option<u64>,
     /// The first call that the provider did not answer as a provider must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,

@@ -52,6 +52,8 @@ pub enum Rules {
     Seven,
     /// One cause, one blocker: what a failed wire or a spent budget explains of how the engine ended is not
     /// raised a second time (`run/judge/engine.rs`).
+    /// The run of `fake` that stage 2 compares with may be of before; it is of the same task, containment and
+    /// harness (`verify/links/compared.rs`).
     Eight,
 }
 

@@ -307,6 +307,8 @@ rollback = "discard the copy"
                 engine: engine.parse().unwrap(),
                 executable_sha256: MaybeKnown::Known(Digest::of(b"exe")),
                 interpreter_sha256: None,
+                packages_sha256: None,
+                manifest_sha256: None,
                 model: None,
                 stage: Stage::Two,
                 target_head: MaybeKnown::Known("none".into()),

@@ -26,6 +26,12 @@ pub struct Lane {
     /// The program that runs the engine's own file, where its admission names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter_sha256: Option<Digest>,
+    /// The packages around it, where its admission pins them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages_sha256: Option<Digest>,
+    /// How it is started: its manifest. Absent for this program itself, which holds its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest_sha256: Option<Digest>,
     pub model: Option<ModelPair>,
     pub stage: Stage,
     /// `none` where no target exists.

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::values::money::SpendLimit;
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -22,6 +24,9 @@ pub struct Limits {
     /// Tokens of all those calls, in and out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_tokens: Option<u32>,
+    /// What all those calls may cost, by the operator's price; no case file says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_spend: Option<SpendLimit>,
     /// Seconds its endpoint may stay silent; three quarters of the engine's own idle limit where
     /// nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,6 +48,7 @@ impl Default for Limits {
             processes: 512,
             model_calls: None,
             model_tokens: None,
+            model_spend: None,
             model_stall_seconds: None,
             cpus: None,
         }
@@ -52,7 +58,14 @@ impl Default for Limits {
 impl Limits {
     const LONGEST: u32 = 7 * 24 * 3600;
 
+    /// What is wrong with the limits of a case file.
     pub fn problem(&self) -> Option<String> {
+        if self.model_spend.is_some() {
+            return Some("limits: model_spend is the operator's to say, with --spend".into());
+        }
+        if self.model_calls == Some(0) || self.model_tokens == Some(0) {
+            return Some("limits: model_calls and model_tokens must be at least 1".into());
+        }
         [
             ("engine_wall_seconds", self.engine_wall_seconds),
             ("engine_idle_seconds", self.engine_idle_seconds),
@@ -101,6 +114,8 @@ pub struct LimitChanges {
     pub engine_wall_seconds: Option<u32>,
     pub engine_idle_seconds: Option<u32>,
     pub model_calls: Option<u32>,
+    pub model_tokens: Option<u32>,
+    pub model_spend: Option<SpendLimit>,
     /// For each command that verifies, silent or not.
     pub verification_seconds: Option<u32>,
     pub memory_mib: Option<u32>,
@@ -123,6 +138,8 @@ impl LimitChanges {
             verification_idle_seconds: seconds.unwrap_or(limits.verification_idle_seconds),
             memory_mib: self.memory_mib.unwrap_or(limits.memory_mib),
             model_calls: self.model_calls.or(limits.model_calls),
+            model_tokens: self.model_tokens.or(limits.model_tokens),
+            model_spend: self.model_spend.or(limits.model_spend),
             cpus: self.cpus.or(limits.cpus),
             ..limits
         }

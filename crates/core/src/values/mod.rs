@@ -6,6 +6,7 @@
 //! - `address.rs` which IP addresses are loopback, private or neither
 //! - `event_type.rs` names of events; `blocker.rs` the one list of blockers; `verdict.rs` the
 //!   status
+//! - `hint.rs` what to do next about a blocker; `money.rs` amounts and prices
 //! - `maybe_known.rs` a value, or that nobody looked; `text.rs` text from outside, safe to show
 //!
 //! Imports nothing of this crate. Imported by every room.
@@ -14,9 +15,11 @@ pub mod address;
 pub mod blocker;
 pub mod digest;
 pub mod event_type;
+pub mod hint;
 pub mod ids;
 pub mod json;
 pub mod maybe_known;
+pub mod money;
 pub mod paths;
 pub mod text;
 pub mod time;

@@ -337,6 +337,7 @@ impl Verifier<'_> {
         let rules = self.rules(&folded)?;
         self.facts(documents, &folded);
         self.verified(rules, documents, &folded);
+        self.compared(rules, documents);
         self.containment(documents, &folded);
         self.source(documents, &folded);
         let judgement = self.judgement(documents, &folded);

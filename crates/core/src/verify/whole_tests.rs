@@ -26,7 +26,11 @@ fn words_of_renderer_2_stay_as_they_are() {
         let name = lines.split('`').nth(1).unwrap();
         let code = BLOCKERS.iter().find(|info| info.name == name);
         let code = code.unwrap_or_else(|| panic!("{name} is gone")).code;
-        let now = report_md::blocker_lines(Renderer::Two, Label::Case, &Blocker::new(code, None));
+        let now = report_md::blocker_lines(
+            Renderer::Two,
+            (Label::Case, &"fake".parse().unwrap()),
+            &Blocker::new(code, None),
+        );
         assert_eq!(now.trim_end(), lines.trim_end(), "add a renderer");
     }
 }

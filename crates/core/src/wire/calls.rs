@@ -6,8 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Protocol;
+pub use super::budget::{Budget, Spent, WireCounts};
 use crate::values::digest::Digest;
+use crate::values::hint;
 use crate::values::maybe_known::MaybeKnown;
+use crate::values::money::Price;
 use crate::wire::http::path::PathClass;
 
 /// How a call ended.
@@ -118,6 +121,12 @@ pub enum RefusalReason {
     Unreachable,
     ConnectTimeout,
     Tls,
+    /// By an authority that is not believed.
+    TlsUntrusted,
+    TlsExpired,
+    /// For another name.
+    TlsName,
+    Proxy,
     Reset,
     Garbled,
     EncodedAnswer,
@@ -129,6 +138,8 @@ pub enum RefusalReason {
     // budget
     Calls,
     Tokens,
+    /// Money, by the operator's prices.
+    Spend,
     Bytes,
     Time,
 }
@@ -140,6 +151,14 @@ impl RefusalReason {
             .ok()
             .and_then(|value| value.as_str().map(str::to_owned))
             .unwrap_or_default()
+    }
+
+    /// Is it a limit of the run, and not the request, that stopped the call?
+    pub fn is_budget(self) -> bool {
+        matches!(
+            self,
+            Self::Calls | Self::Tokens | Self::Spend | Self::Bytes | Self::Time
+        )
     }
 
     /// A sentence for the engine, and for whoever reads the record.
@@ -172,16 +191,23 @@ impl RefusalReason {
             Self::Unreachable => "the model endpoint was not reached",
             Self::ConnectTimeout => "the model endpoint did not accept in time",
             Self::Tls => "no trusted TLS connection to the model endpoint was made",
+            Self::TlsUntrusted => {
+                "the certificate of the model endpoint is from an authority that is not believed"
+            }
+            Self::TlsExpired => "the certificate of the model endpoint has expired",
+            Self::TlsName => "the certificate of the model endpoint is for another name",
+            Self::Proxy => "the proxy gave no way to the model endpoint",
             Self::Reset => "the model endpoint closed the connection",
             Self::Garbled => "the model endpoint did not speak its protocol",
             Self::EncodedAnswer => "a compressed answer cannot be checked",
             Self::CredentialInAnswer => "the answer held the credential, and was cut",
             Self::OtherName => "another model answered",
             Self::NoName => "the answer does not say which model gave it",
-            Self::Calls => "the run has made as many model calls as it may",
-            Self::Tokens => "the run has used as many tokens as it may",
-            Self::Bytes => "the run has moved as many bytes as it may",
-            Self::Time => "the time for model calls is over",
+            Self::Calls => hint::CALLS_SPENT,
+            Self::Tokens => hint::TOKENS_SPENT,
+            Self::Spend => hint::MONEY_SPENT,
+            Self::Bytes => hint::BYTES_SPENT,
+            Self::Time => hint::TIME_SPENT,
         }
     }
 }
@@ -190,7 +216,11 @@ impl RefusalReason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenCounts {
+    /// With what was in a cache.
     pub input: MaybeKnown<u64>,
+    /// Of the input: what the provider had in a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
     /// With reasoning.
     pub output: MaybeKnown<u64>,
     pub reasoning: MaybeKnown<u64>,
@@ -200,6 +230,7 @@ impl Default for TokenCounts {
     fn default() -> Self {
         Self {
             input: MaybeKnown::NotLookedAt,
+            cached: None,
             output: MaybeKnown::NotLookedAt,
             reasoning: MaybeKnown::NotLookedAt,
         }
@@ -281,66 +312,28 @@ impl CallRecord {
     /// What the call costs the token budget. Where the provider reports nothing, a token is taken
     /// for four bytes.
     pub fn tokens_spent(&self) -> u64 {
+        let (input, output) = self.tokens_counted();
+        input.saturating_add(output)
+    }
+
+    /// What the call costs by a price, in millionths.
+    pub fn micros_spent(&self, price: &Price) -> u64 {
+        let (input, output) = self.tokens_counted();
+        price.cost(input, self.tokens.cached.unwrap_or(0), output)
+    }
+
+    fn tokens_counted(&self) -> (u64, u64) {
         let guess = |bytes: u64| if self.forwarded { bytes.div_ceil(4) } else { 0 };
         let known = |seen: MaybeKnown<u64>| seen.known().copied();
         let input = known(self.tokens.input).unwrap_or_else(|| guess(self.request_bytes));
         let output = known(self.tokens.output).unwrap_or_else(|| guess(self.response_bytes));
-        input.saturating_add(output)
+        (input, output)
     }
 
     fn end_us(&self) -> u64 {
         self.started_ms
             .saturating_mul(1000)
             .saturating_add(self.total_us)
-    }
-}
-
-/// What a run may spend on its model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Budget {
-    /// Calls that go to the endpoint.
-    pub calls: u64,
-    /// Input and output together.
-    pub tokens: u64,
-    /// Bodies, both ways together.
-    pub bytes: u64,
-    /// From the opening of the gateway.
-    pub wall_ms: u64,
-}
-
-impl Default for Budget {
-    /// Wide enough for an honest run, narrow enough that a loop ends.
-    fn default() -> Self {
-        Self {
-            calls: 500,
-            tokens: 50_000_000,
-            bytes: 1 << 30,
-            wall_ms: 4 * 60 * 60 * 1000,
-        }
-    }
-}
-
-/// What has been spent so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Spent {
-    pub calls: u64,
-    pub tokens: u64,
-    pub bytes: u64,
-    pub elapsed_ms: u64,
-}
-
-impl Budget {
-    /// May one more call begin?
-    pub fn admits(&self, spent: &Spent) -> Result<(), RefusalReason> {
-        match () {
-            () if spent.elapsed_ms >= self.wall_ms => Err(RefusalReason::Time),
-            () if spent.calls >= self.calls => Err(RefusalReason::Calls),
-            () if spent.tokens >= self.tokens => Err(RefusalReason::Tokens),
-            () if spent.bytes >= self.bytes => Err(RefusalReason::Bytes),
-            () => Ok(()),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! How calls are counted, and what they say of a provider.
 
 use super::*;
+use crate::values::money::SpendLimit;
 
 fn call(seq: u64, ended_ms: u64, outcome: Outcome) -> CallRecord {
     let mut call = CallRecord::begun(seq, 0, Protocol::OpenaiChat);
@@ -82,12 +83,17 @@ fn budgets_close_at_their_edge() {
         tokens: 10,
         bytes: 100,
         wall_ms: 1000,
+        spend: Some(SpendLimit {
+            micros: 7,
+            price: PRICE,
+        }),
     };
     let spent = |calls, tokens, bytes, elapsed_ms| Spent {
         calls,
         tokens,
         bytes,
         elapsed_ms,
+        micros: Some(6),
     };
     assert_eq!(budget.admits(&spent(1, 9, 99, 999)), Ok(()));
     assert_eq!(budget.admits(&spent(2, 0, 0, 0)), Err(RefusalReason::Calls));
@@ -103,7 +109,33 @@ fn budgets_close_at_their_edge() {
         budget.admits(&spent(9, 99, 999, 1000)),
         Err(RefusalReason::Time)
     );
+    let paid = Spent {
+        micros: Some(7),
+        ..spent(0, 0, 0, 0)
+    };
+    assert_eq!(budget.admits(&paid), Err(RefusalReason::Spend));
+    let unpriced = Budget {
+        spend: None,
+        ..budget
+    };
+    assert_eq!(unpriced.admits(&paid), Ok(()));
+    for why in [
+        RefusalReason::Calls,
+        RefusalReason::Tokens,
+        RefusalReason::Spend,
+        RefusalReason::Bytes,
+        RefusalReason::Time,
+    ] {
+        assert!(why.is_budget());
+    }
+    assert!(!RefusalReason::OtherModel.is_budget());
 }
+
+const PRICE: Price = Price {
+    input_micros: 1_000_000,
+    cached_input_micros: 0,
+    output_micros: 2_000_000,
+};
 
 #[test]
 fn silence_about_tokens_is_not_free() {
@@ -112,10 +144,16 @@ fn silence_about_tokens_is_not_free() {
     assert_eq!(one.tokens_spent(), 111);
     one.tokens = TokenCounts {
         input: MaybeKnown::Known(5),
+        cached: Some(4),
         output: MaybeKnown::Known(7),
         reasoning: MaybeKnown::Known(3),
     };
     assert_eq!(one.tokens_spent(), 12);
+    assert_eq!(
+        one.micros_spent(&PRICE),
+        1 + 14,
+        "what was cached costs what its price says"
+    );
     one.forwarded = false;
     one.tokens = TokenCounts::default();
     assert_eq!(one.tokens_spent(), 0);

@@ -238,6 +238,22 @@ impl Endpoint {
         &self.base
     }
 
+    /// The same server with another path.
+    pub fn with_base(&self, base: &str) -> Option<Self> {
+        let server = self.text.get(..self.text.len() - self.base.len())?;
+        Self::parse(&format!("{server}{base}")).ok()
+    }
+
+    /// May a credential be sent there? Over https, or without leaving this machine.
+    pub fn takes_credentials(&self) -> bool {
+        self.tls || self.class == EndpointClass::Loopback
+    }
+
+    /// Is it reached directly, whatever proxy there is? This machine and private networks are.
+    pub fn is_near(&self) -> bool {
+        self.class != EndpointClass::Hosted
+    }
+
     /// May a connection go to this address, to which the host was resolved? Plain http, with a
     /// credential in it, must not leave the network its name promised.
     pub fn may_connect_to(&self, address: IpAddr) -> bool {

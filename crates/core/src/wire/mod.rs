@@ -3,12 +3,14 @@
 //! `crates/gateway`.
 
 pub mod answers;
+mod budget;
 pub mod calls;
 pub mod endpoint;
 pub mod http;
 pub mod json_scan;
 pub mod mask;
 pub mod needles;
+pub mod profiles;
 pub mod request;
 pub mod scenario;
 pub mod watch;
@@ -38,6 +40,13 @@ impl Protocol {
         Self::OpenaiResponses,
         Self::AnthropicMessages,
         Self::GeminiGenerate,
+    ];
+
+    pub const WORDS: &'static [&'static str] = &[
+        "openai-chat",
+        "openai-responses",
+        "anthropic-messages",
+        "gemini-generate",
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -77,6 +86,7 @@ mod tests {
             assert_eq!(protocol.as_str().parse(), Ok(protocol));
             assert_eq!(serde_json::to_value(protocol).unwrap(), protocol.as_str());
         }
+        assert_eq!(Protocol::ALL.map(Protocol::as_str), Protocol::WORDS);
         assert_eq!("openai".parse::<Protocol>(), Err(UnknownProtocol));
     }
 }

@@ -16,6 +16,10 @@ pub struct Scenario {
     pub model: Option<String>,
     /// The credential a request must show; another, or none, is answered with 401.
     pub key: Option<String>,
+    /// Fields of a request that it refuses by name, with 400, as servers do that want another one.
+    pub refuse_fields: Vec<String>,
+    /// The models it lists; without any, its list is empty.
+    pub models: Vec<String>,
     pub select: Select,
     pub after: After,
     /// Answers the first request, which then is not counted.

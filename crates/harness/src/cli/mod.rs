@@ -109,7 +109,7 @@ enum Command {
     Cases(tasks::cases::Args),
     /// Write a case of your own to begin with, or check that a case is sound
     Case(tasks::case::Args),
-    /// List the engines, and which of them are closed
+    /// List the engines, and open or close the gate of one
     Engines(engines::list::Args),
     /// Set up an engine step by step: its records, and the proofs of its first stages
     Setup(engines::setup::Args),
@@ -230,6 +230,14 @@ impl Context {
             engine_idle_seconds: self.configured_seconds("idle"),
             ..LimitChanges::default()
         }
+    }
+
+    /// The price file, when no flag names one.
+    fn configured_prices(&self) -> Result<Option<PathBuf>, Failure> {
+        self.config
+            .get("prices")
+            .map(|given| crate::host::settings::directory(&given.value, &self.env))
+            .transpose()
     }
 
     /// Where cases are looked for, when no flag says so.
@@ -393,7 +401,7 @@ fn dispatch(
         Command::Contract(args) => tasks::contract::run(context, args),
         Command::Cases(args) => tasks::cases::run(context, &args),
         Command::Case(args) => tasks::case::run(context, args),
-        Command::Engines(args) => engines::list::run(context, &args),
+        Command::Engines(args) => engines::list::run(context, args),
         Command::Setup(args) => engines::setup::run(context, args),
         Command::Admit(args) => engines::admit::run(context, args),
         Command::Eligibility(args) => engines::eligibility::run(context, args),

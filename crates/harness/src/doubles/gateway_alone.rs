@@ -10,7 +10,7 @@ use std::time::Duration;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::Budget;
 use cto_core::wire::endpoint::Endpoint;
-use cto_gateway::{Credential, CredentialClass, Route, Timeouts};
+use cto_gateway::{Authorities, Credential, CredentialClass, Route, Timeouts};
 use serde_json::json;
 
 use crate::host::Env;
@@ -37,6 +37,9 @@ pub struct Args {
     calls: u64,
     #[arg(long, default_value_t = 300_000)]
     stall_ms: u64,
+    /// Certificate authorities in PEM form, instead of this system's
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Only ask once, and print the call
     #[arg(long)]
     probe: bool,
@@ -68,9 +71,14 @@ fn run(args: &Args) -> io::Result<()> {
     route.request_fields.clone_from(&args.request_field);
     route.budget.calls = args.calls;
     route.timeouts = Timeouts {
+        first_byte: Duration::from_millis(args.stall_ms),
         stall: Duration::from_millis(args.stall_ms),
         ..route.timeouts
     };
+    if let Some(file) = &args.ca_file {
+        let pem = std::fs::read(file)?;
+        route.authorities = Some(Authorities::from_pem(&pem).map_err(io::Error::other)?);
+    }
     if args.probe {
         let call = cto_gateway::probe_call(&route);
         return writeln!(io::stdout(), "{}", serde_json::to_string(&call)?);

@@ -5,6 +5,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::timings::{Step, Timings};
+use cto_core::run::trace::TraceOutcome;
+
+/// Something that was over before there was a bundle to write it to.
+#[derive(Clone, Debug)]
+pub struct Before {
+    pub action: &'static str,
+    pub step: Step,
+    pub outcome: TraceOutcome,
+    pub took: Duration,
+    pub detail: Option<String>,
+}
 
 pub struct Clock {
     began: Instant,
@@ -35,6 +46,19 @@ impl Clock {
         self.with(|taken| taken.steps.push((step, millis(wall))));
     }
 
+    /// Planning that began at `since` and is over, and what of it has a name of its own. While a model is
+    /// asked nothing of ours runs.
+    pub fn planned(&self, since: Instant, parts: &[Before]) {
+        let named: Duration = parts.iter().map(|part| part.took).sum();
+        self.took(Step::Plan, since.elapsed().saturating_sub(named));
+        for part in parts {
+            self.took(part.step, part.took);
+            if part.step == Step::Probe {
+                self.ran(millis(part.took));
+            }
+        }
+    }
+
     /// A process that ended just now.
     pub fn ran(&self, duration_ms: u64) {
         let now = millis(self.began.elapsed());
@@ -52,6 +76,6 @@ impl Clock {
     }
 }
 
-fn millis(duration: Duration) -> u64 {
+pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

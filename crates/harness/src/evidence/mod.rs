@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::bundle::report::{Claimed, Reliance, RunIdentity};
@@ -45,7 +45,7 @@ use cto_core::values::time::Utc;
 pub use lock::{Liveness, OpenEntry, RunLock, has_lost_its_report, is_held, liveness};
 pub use seal::SealedBundle;
 
-use crate::evidence::clock::Clock;
+use crate::evidence::clock::{Before, Clock, millis};
 use crate::evidence::keys::KeyStore;
 use crate::evidence::secrets::{Hits, Secrets};
 use crate::evidence::sign::SignError;
@@ -312,6 +312,11 @@ impl OpenBundle {
             })
     }
 
+    /// Since this bundle was opened.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     /// Notes something the harness did or checked.
     pub fn trace(
         &mut self,
@@ -320,16 +325,29 @@ impl OpenBundle {
         since: Instant,
         detail: Option<String>,
     ) -> Result<(), EvidenceError> {
-        let millis =
-            |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let duration = since.elapsed();
-        let line = TraceLine {
+        self.trace_line(TraceLine {
             at_ms: millis(self.started.elapsed().saturating_sub(duration)),
             action: action.to_owned(),
             outcome,
             duration_ms: millis(duration),
-            detail: detail.map(|text| self.clean(&text)),
-        };
+            detail,
+        })
+    }
+
+    /// The same of what was over before this bundle was opened: it stands at its beginning.
+    pub fn trace_before(&mut self, before: &Before) -> Result<(), EvidenceError> {
+        self.trace_line(TraceLine {
+            at_ms: 0,
+            action: before.action.to_owned(),
+            outcome: before.outcome,
+            duration_ms: millis(before.took),
+            detail: before.detail.clone(),
+        })
+    }
+
+    fn trace_line(&mut self, mut line: TraceLine) -> Result<(), EvidenceError> {
+        line.detail = line.detail.map(|text| self.clean(&text));
         let mut bytes = cto_core::values::json::canonical(&line)?;
         bytes.push(b'\n');
         self.trace.append(&bytes)

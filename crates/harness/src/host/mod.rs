@@ -162,13 +162,6 @@ impl Env {
             .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// A gate variable is open at `1`, closed at anything else.
-    pub fn is_on(&self, name: &str) -> bool {
-        self.get(name)
-            .and_then(OsStr::to_str)
-            .is_some_and(|value| value == "1")
-    }
-
     /// The same with these directories before every other that is searched for programs.
     pub fn searching_first<'p>(&self, dirs: impl Iterator<Item = &'p Path>) -> Self {
         let mut path = OsString::new();
@@ -439,25 +432,6 @@ mod tests {
         let names: Vec<String> = [0, 1, 31, 32, 500, 999].into_iter().map(at).collect();
         assert!(names.is_sorted(), "{names:?}");
         assert_ne!(at(7), at(7));
-    }
-
-    #[test]
-    fn gates_open_only_on_clear_words() {
-        for (value, want) in [
-            ("1", true),
-            ("true", false),
-            ("yes", false),
-            (" 1", false),
-            ("1 ", false),
-            ("01", false),
-            ("11", false),
-            ("0", false),
-            ("", false),
-            ("on", false),
-            ("TRUE", false),
-        ] {
-            assert_eq!(env(&[("G", value)]).is_on("G"), want, "{value:?}");
-        }
     }
 
     #[test]

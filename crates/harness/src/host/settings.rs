@@ -29,15 +29,6 @@ pub struct Loaded {
 
 /// Where the config file is or would be; none where there is no place for one.
 pub fn path(env: &Env) -> Result<Option<PathBuf>, Failure> {
-    let absolute = |name: &str, path: PathBuf| {
-        match path.is_absolute() {
-        true => Ok(path),
-        false => Err(Failure::usage("config_relative", format!("{name} must name an absolute path"))
-            .at(path.display().to_string())
-            .reason("a relative one would be read from the current directory, where an agent may have written it")
-            .so("nothing ran")),
-    }
-    };
     if let Some(named) = env.path(VARIABLE) {
         return if named == Path::new(NO_FILE) {
             Ok(None)
@@ -45,12 +36,30 @@ pub fn path(env: &Env) -> Result<Option<PathBuf>, Failure> {
             absolute(VARIABLE, named).map(Some)
         };
     }
+    Ok(operators_directory(env)?.map(|dir| dir.join("config.toml")))
+}
+
+/// The operator's configuration directory; none where there is no place for one.
+pub fn operators_directory(env: &Env) -> Result<Option<PathBuf>, Failure> {
     let home = match (env.path("XDG_CONFIG_HOME"), env.path("HOME")) {
         (Some(dir), _) => absolute("XDG_CONFIG_HOME", dir)?,
         (None, Some(user)) => absolute("HOME", user)?.join(".config"),
         (None, None) => return Ok(None),
     };
-    Ok(Some(home.join("cto/config.toml")))
+    Ok(Some(home.join("cto")))
+}
+
+fn absolute(name: &str, path: PathBuf) -> Result<PathBuf, Failure> {
+    match path.is_absolute() {
+        true => Ok(path),
+        false => Err(Failure::usage(
+            "config_relative",
+            format!("{name} must name an absolute path"),
+        )
+        .at(path.display().to_string())
+        .reason("a relative one would be read from the current directory, where an agent may have written it")
+        .so("nothing ran")),
+    }
 }
 
 /// Finds, reads and checks the config file. A file that is not there sets nothing; a broken one

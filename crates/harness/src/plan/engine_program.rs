@@ -1,24 +1,27 @@
 //! The program of an engine that is not this binary: which file it really is, and what a jail must
 //! be shown of it. Nothing is run to find out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cto_core::containment::mounts::is_system;
-use cto_core::engine::manifest::Invocation;
-use cto_core::gate::EngineUse;
+use cto_core::engine::manifest::Manifest;
+use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedPackages};
 
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home};
-use crate::records::package_version;
+use crate::records::{package_version, packages, packages_root};
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
     path: &Path,
-    invocation: &Invocation,
+    manifest: &Manifest,
     env: &Env,
     home: &Home,
 ) -> Result<EngineUse, String> {
+    let Some(invocation) = &manifest.invocation else {
+        return Err("the engine's manifest does not say how it is started".to_owned());
+    };
     let real = path
         .canonicalize()
         .map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
@@ -36,10 +39,7 @@ pub fn resolve(
         }
         Some((_, Resolved::Unusable(why))) => return Err(why),
     };
-    let packages = invocation
-        .packages
-        .as_deref()
-        .and_then(|name| outermost(&real, name));
+    let packages = packages_root(manifest, &real);
     let places = Places::of(env, home);
     // A record names it: what counts is the file itself, whatever link led to it.
     let shown = match packages {
@@ -61,32 +61,40 @@ pub fn resolve(
             .and_then(|name| package_version(&real, name)),
         program: text(&real)?,
         mounts: shown.into_iter().collect(),
+        packages: None,
         interpreter,
     })
 }
 
-/// The outermost directory of that name above a file: packages lie in each other.
-fn outermost(file: &Path, name: &str) -> Option<PathBuf> {
-    file.ancestors()
-        .skip(1)
-        .filter(|dir| dir.file_name().is_some_and(|have| have == name))
-        .last()
-        .map(Path::to_owned)
+/// The packages around the program, as the gates saw them.
+pub fn pinned(manifest: &Manifest, lane: &LaneFacts, program: &Path) -> Option<PinnedPackages> {
+    let Packages::Found { sha256, state, .. } = lane.packages else {
+        return None;
+    };
+    packages_root(manifest, program).map(|root| PinnedPackages {
+        root,
+        sha256,
+        state,
+    })
+}
+
+/// What of the packages is not as the gates saw it. What was shown to the jail is what was verified
+/// only if nothing is.
+pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
+    packages::changed_since(home, engine.packages.as_ref()?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cto_core::engine::manifest::Manifest;
 
-    fn invocation() -> Invocation {
-        let mut invocation = Manifest::parse("pi", include_str!("../../../../engines/pi.toml"))
-            .unwrap()
-            .invocation
-            .unwrap();
+    fn manifest(interpreter: Option<&str>) -> Manifest {
+        let text = include_str!("../../../../engines/pi.toml");
+        let mut manifest = Manifest::parse("pi", text).unwrap();
+        let invocation = manifest.invocation.as_mut().unwrap();
         // What this machine has of Node is not asked here.
-        invocation.interpreter = None;
-        invocation
+        invocation.interpreter = interpreter.map(str::to_owned);
+        manifest
     }
 
     fn lab() -> (tempfile::TempDir, Home) {
@@ -118,7 +126,7 @@ mod tests {
         let (dir, home) = lab();
         let found = resolve(
             &dir.path().join("opt/bin/pi"),
-            &invocation(),
+            &manifest(None),
             &Env::default(),
             &home,
         )
@@ -140,23 +148,20 @@ mod tests {
         let (dir, home) = lab();
         let alone = dir.path().join("pi");
         std::fs::write(&alone, "x").unwrap();
-        let found = resolve(&alone, &invocation(), &Env::default(), &home).unwrap();
+        let found = resolve(&alone, &manifest(None), &Env::default(), &home).unwrap();
         assert_eq!((found.mounts.len(), found.version), (1, None));
         assert_eq!(found.mounts[0].path(), alone.canonicalize().unwrap());
         assert!(
             resolve(
                 &dir.path().join("gone"),
-                &invocation(),
+                &manifest(None),
                 &Env::default(),
                 &home
             )
             .unwrap_err()
             .contains("no longer")
         );
-        let wanting = Invocation {
-            interpreter: Some("surely-not-there".into()),
-            ..invocation()
-        };
+        let wanting = manifest(Some("surely-not-there"));
         assert!(
             resolve(&alone, &wanting, &Env::default(), &home)
                 .unwrap_err()
@@ -174,7 +179,7 @@ mod tests {
         assert!(
             resolve(
                 &dir.path().join("opt/bin/pi"),
-                &invocation(),
+                &manifest(None),
                 &Env::default(),
                 &home
             )

@@ -2,18 +2,23 @@
 //! only when the gates before them have passed.
 //!
 //! - `mod.rs` the contract, the gates phase by phase, and each look
+//! - `footing.rs` what is known before them: the engine's gate, its records, the stage and price meant
 //! - `source.rs` the repository; `inputs.rs`, `environments.rs` what is put beside its files,
 //!   `tool_homes.rs` what tools keep in the home; `this_host.rs` what it needs of this host
 //! - `runners.rs` which test runners its commands use
-//! - `engine_program.rs` the engine's program; `provider.rs` its model
+//! - `engine_program.rs` the engine's program; `provider.rs` its model, `endpoint_way.rs` the way to it;
+//!   `interview.rs` the same for a person who is about to admit it
 //! - `doctor.rs` signs of what keeps a host from containing; `project.rs` what a repository proposes
 //!
 //! Imports host, task, evidence, workspace and records. Imported by run and cli.
 
 pub mod doctor;
+mod endpoint_way;
 pub mod engine_program;
 mod environments;
+mod footing;
 mod inputs;
+pub mod interview;
 pub mod project;
 pub mod provider;
 pub mod runners;
@@ -21,16 +26,23 @@ pub mod source;
 mod this_host;
 mod tool_homes;
 
+pub use footing::{Footing, footing, settled};
+
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
+use cto_core::bundle::report::timings::Step;
 use cto_core::containment::Containment;
 use cto_core::containment::guard::{self, Decision};
 use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
-use cto_core::gate::{Answer, Binary, Credential, GateInput, GateReport, HostFacts, LaneFacts};
+use cto_core::gate::{
+    Answer, Binary, Credential, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
+};
 use cto_core::records::credential::CredentialWay;
+use cto_core::run::trace::TraceOutcome;
 use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
@@ -40,15 +52,17 @@ use cto_core::values::digest::Digest;
 use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
-use cto_core::wire::calls::CallRecord;
+use cto_core::wire::calls::{CallRecord, Outcome};
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
+use crate::evidence::clock::Before;
 use crate::host::programs::NoProgram;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
+use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
 use crate::workspace::checkout::Checkout;
@@ -68,6 +82,10 @@ pub struct Planned {
     pub provider: Option<Provider>,
     /// The request that was made over it.
     pub probe: Option<CallRecord>,
+    /// What of planning has a line of its own in the trace.
+    pub before: Vec<Before>,
+    /// What the endpoint said when it refused that request.
+    pub refusal: Option<String>,
     /// A checkout of the source's tree, made by an earlier run.
     pub checkout: Option<Arc<Checkout>>,
     /// What of the operator's environments was found beside its files.
@@ -126,6 +144,12 @@ pub fn contract_of(
                 (true, MaybeKnown::NotLookedAt) => MaybeKnown::NotLookedAt,
             },
             interpreter_sha256: facts.known().and_then(LaneFacts::interpreter_sha256),
+            packages_sha256: facts.known().and_then(LaneFacts::packages_sha256),
+            // The others are this very program, and bound with it.
+            manifest_sha256: match request.manifest.is_gated() {
+                true => request.manifest.sha256,
+                false => None,
+            },
             model: facts.known().and_then(LaneFacts::pair_to_record),
             stage: request.stage,
             target_head: MaybeKnown::Known("none".into()),
@@ -210,30 +234,16 @@ fn confine(asked: Containment, contract: &Contract, tree: &Tree) -> Decision {
     )
 }
 
-/// What is known of a lane that needs admissions. Records of an engine that is closed are not even
-/// looked for.
-pub fn lane_of(request: &Request, env: &Env, home: &Home) -> MaybeKnown<LaneFacts> {
-    match request.manifest.is_gated() && request.engine_opened {
-        true => MaybeKnown::Known(records::gather(
-            &request.manifest,
-            &request.lane,
-            request.origin,
-            env,
-            home,
-        )),
-        false => MaybeKnown::NotLookedAt,
-    }
-}
-
 /// Asks the gates, phase by phase, and looks where they say it is time to look.
 pub fn plan(
     request: &Request,
+    footing: Footing,
     approval_answered: bool,
     env: &Env,
     home: &Home,
     own: &OwnProgram,
 ) -> Planned {
-    let lane = lane_of(request, env, home);
+    let Footing { opening, lane, .. } = footing;
     let mut planned = Planned {
         contract: contract_of(request, own, &lane, env),
         lane,
@@ -245,6 +255,8 @@ pub fn plan(
         source: None,
         provider: None,
         probe: None,
+        before: Vec::new(),
+        refusal: None,
         checkout: None,
         environments: Vec::new(),
         tree: None,
@@ -269,7 +281,7 @@ pub fn plan(
             contract: &planned.contract,
             manifest: &request.manifest,
             stage: request.stage,
-            engine_opened: request.engine_opened,
+            opening: opening.clone(),
             own_script: request.own_script,
             approval_answered,
             lane: planned.lane.clone(),
@@ -335,7 +347,9 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
     else {
         return could_not(Code::ModelNotAdmitted, "the engine has no model");
     };
-    let Some(Ok(base_url)) = records::base_url(&request.manifest.id, &request.lane, env) else {
+    let Some(Ok(base_url)) =
+        records::base_url(&request.manifest.id, &request.lane, env, Some(admission))
+    else {
         return could_not(
             Code::ProviderLocalConfigUnavailable,
             "no base URL was supplied for this run",
@@ -347,16 +361,32 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
             "the credential cannot be had",
         );
     };
+    let class = |way: &CredentialWay| class_of(way, env, home);
+    let credential = match class(way) {
+        Ok(class) => class,
+        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+    };
+    let to_proxy = admission
+        .proxy_credential
+        .as_deref()
+        .and_then(|text| CredentialWay::read(text).ok().flatten());
+    let proxy_credential = match to_proxy.as_ref().map(class).transpose() {
+        Ok(class) => class.flatten(),
+        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+    };
+    let first_byte = match lane::first_byte(&request.manifest, env) {
+        Ok(from_env) => request.lane.first_byte.or(from_env),
+        Err(failure) => {
+            return could_not(Code::ProviderLocalConfigUnavailable, &failure.to_string());
+        }
+    };
     let chosen = provider::Chosen {
-        model: admission.model.clone(),
-        aliases: admission.aliases.clone().unwrap_or_default(),
-        request_fields: admission.request_fields.clone().unwrap_or_default(),
+        admission,
         base_url,
-        credential: match class_of(way, env, home) {
-            Ok(class) => class,
-            Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
-        },
+        credential,
+        proxy_credential,
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
+        first_byte,
     };
     match provider::prepare(
         &chosen,
@@ -367,11 +397,28 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
-            let call = provider.ask();
-            planned.probe = Some(call.clone());
+            let since = Instant::now();
+            let heard = provider.ask();
+            planned.before.push(probed(&heard.call, since));
+            planned.probe = Some(heard.call.clone());
+            planned.refusal.clone_from(&heard.error_body);
             planned.provider = Some(provider);
-            Answer::Asked(Box::new(call))
+            Answer::Asked(Box::new(heard.call), heard.error_body)
         }
+    }
+}
+
+/// The probe as the trace has it: how it ended and how long it took.
+fn probed(call: &CallRecord, since: Instant) -> Before {
+    Before {
+        action: "model.probe",
+        step: Step::Probe,
+        outcome: match call.outcome {
+            Outcome::Ok => TraceOutcome::Ok,
+            _ => TraceOutcome::Failed,
+        },
+        took: since.elapsed(),
+        detail: Some(call.outcome.as_str().to_owned()),
     }
 }
 
@@ -398,17 +445,18 @@ fn engine_program(
     home: &Home,
     facts: &mut HostFacts,
 ) {
-    let Some(invocation) = request
-        .manifest
-        .invocation
-        .as_ref()
-        .filter(|own| own.program == Program::Admitted)
-    else {
+    let manifest = &request.manifest;
+    let invocation = manifest.invocation.as_ref();
+    if !invocation.is_some_and(|own| own.program == Program::Admitted) {
         return;
-    };
-    let found = match lane.known().map(|lane| &lane.binary) {
-        Some(Binary::Found { path, .. }) => {
-            engine_program::resolve(Path::new(path), invocation, env, home)
+    }
+    let found = match lane.known().map(|lane| (lane, &lane.binary)) {
+        Some((lane, Binary::Found { path, .. })) => {
+            let path = Path::new(path);
+            engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
+                packages: engine_program::pinned(manifest, lane, path),
+                ..engine
+            })
         }
         _ => Err("no admitted program is there to be run".to_owned()),
     };

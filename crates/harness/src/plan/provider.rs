@@ -7,28 +7,62 @@ use std::time::Duration;
 
 use cto_core::engine::manifest::{ModelUse, ProtocolName};
 use cto_core::gate::Answer;
+use cto_core::records::ModelAdmission;
 use cto_core::task::contract::Limits;
 use cto_core::values::blocker::Code;
 use cto_core::wire::Protocol;
-use cto_core::wire::calls::{Budget, CallRecord};
+use cto_core::wire::calls::Budget;
 use cto_core::wire::endpoint::Endpoint;
-use cto_gateway::{Credential, CredentialClass, Route, Timeouts};
+use cto_core::wire::profiles::Profile;
+use cto_core::wire::profiles::switch::Habits;
+use cto_gateway::{Credential, CredentialClass, Heard, Proxy, Route, Timeouts};
 
+use super::endpoint_way;
 use crate::evidence::secrets::Secrets;
 use crate::host::Env;
 use crate::host::failure::Failure;
 
 /// What records and operator say about the model, all of it already let through by its gates.
-pub struct Chosen {
-    pub model: String,
-    pub aliases: Vec<String>,
-    /// Fields of a request that pass beyond the list of the protocol.
-    pub request_fields: Vec<String>,
+pub struct Chosen<'a> {
+    /// The model, its aliases and the way to its endpoint. A draft will do: nothing here asks
+    /// whether it is admitted.
+    pub admission: &'a ModelAdmission,
     pub base_url: String,
     /// Absent where the endpoint asks for none.
     pub credential: Option<CredentialClass>,
-    /// In the words of records; the engine's first choice where nothing is said.
+    /// The same for the proxy of the record.
+    pub proxy_credential: Option<CredentialClass>,
+    /// Asked for by flag or variable; then the record's, then the engine's first choice.
     pub protocol: Option<String>,
+    /// Seconds, by flag or variable; then the record's.
+    pub first_byte: Option<u32>,
+}
+
+/// How much the model reads and writes at once, as an engine is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sizes {
+    pub context_window: u64,
+    pub output_limit: u64,
+}
+
+impl Sizes {
+    /// Where the record says nothing: what models of today have at least.
+    const USUAL: Self = Self {
+        context_window: 128_000,
+        output_limit: 16_384,
+    };
+
+    fn of(admission: &ModelAdmission) -> Self {
+        let context_window = admission
+            .context_window
+            .unwrap_or(Self::USUAL.context_window);
+        Self {
+            context_window,
+            output_limit: admission
+                .output_limit
+                .unwrap_or(Self::USUAL.output_limit.min(context_window)),
+        }
+    }
 }
 
 /// The way to the model, in the words of the engine that will use it.
@@ -36,22 +70,34 @@ pub struct Chosen {
 pub struct Provider {
     pub route: Route,
     pub spoken: ProtocolName,
+    pub sizes: Sizes,
+    /// The engine's own settings for what the endpoint wants: one JSON object.
+    pub compat: String,
+    /// What the report says beside its verdict.
+    pub notes: Vec<String>,
+    /// How long the first byte of the first answer may take: nobody but the endpoint is waited for.
+    patience: Duration,
 }
 
 /// Makes the way. What is missing is a blocker; what cannot be done at all is a failure.
 pub fn prepare(
-    chosen: &Chosen,
+    chosen: &Chosen<'_>,
     engine: &ModelUse,
     limits: &Limits,
     env: &Env,
 ) -> Result<Result<Provider, Answer>, Failure> {
     let refused = |code, why: String| Ok(Err(Answer::CouldNotAsk(code, why)));
-    let spoken = match &chosen.protocol {
+    let admission = chosen.admission;
+    let asked = chosen
+        .protocol
+        .as_deref()
+        .or(admission.protocol.map(Protocol::as_str));
+    let spoken = match asked {
         None => engine.protocols.first(),
         Some(name) => engine
             .protocols
             .iter()
-            .find(|protocol| protocol.wire == *name),
+            .find(|protocol| protocol.wire == name),
     };
     let Some((spoken, Ok(protocol))) =
         spoken.map(|spoken| (spoken, spoken.wire.parse::<Protocol>()))
@@ -65,38 +111,93 @@ pub fn prepare(
         Ok(endpoint) => endpoint,
         Err(error) => return refused(Code::ProviderLocalConfigUnavailable, error.to_string()),
     };
-    let credential = match chosen
-        .credential
-        .as_ref()
-        .map(|class| Credential::load(class, &|name| env.get(name).map(OsStr::to_owned)))
-        .transpose()
-    {
+    let load = |class: &CredentialClass| {
+        Credential::load(class, &|name| env.get(name).map(OsStr::to_owned))
+    };
+    let credential = match chosen.credential.as_ref().map(load).transpose() {
         Ok(credential) => credential,
         Err(error) => return refused(Code::ProviderAuthUnavailable, error.to_string()),
     };
-    let mut route = Route::new(protocol, endpoint, credential, &chosen.model).map_err(|error| {
-        Failure::internal("no_randomness", "no token could be made for the run").because(&error)
-    })?;
-    route.aliases.clone_from(&chosen.aliases);
-    route.request_fields.clone_from(&chosen.request_fields);
+    let proxy_credential = match chosen.proxy_credential.as_ref().map(load).transpose() {
+        Ok(credential) => credential,
+        Err(error) => {
+            return refused(
+                Code::ProviderAuthUnavailable,
+                format!("of the proxy: {error}"),
+            );
+        }
+    };
+    let way = match endpoint_way::read(admission, proxy_credential) {
+        Ok(way) => way,
+        Err(why) => return refused(Code::ProviderLocalConfigUnavailable, why),
+    };
+    if credential.is_some() && !endpoint.takes_credentials() {
+        return refused(
+            Code::ProviderAuthUnavailable,
+            "a credential is sent over https or to this machine only, and this base URL is http"
+                .into(),
+        );
+    }
+    let mut route =
+        Route::new(protocol, endpoint, credential, &admission.model).map_err(|error| {
+            Failure::internal("no_randomness", "no token could be made for the run").because(&error)
+        })?;
+    route.aliases = admission.aliases.clone().unwrap_or_default();
+    route.request_fields = admission.request_fields.clone().unwrap_or_default();
+    let switches = admission.compat.as_deref().unwrap_or_default();
+    route.habits = Habits::of(&engine.habits).with(switches);
+    route.auth = admission
+        .profile
+        .as_deref()
+        .and_then(Profile::named)
+        .map(|profile| profile.auth)
+        .unwrap_or_default();
+    route.api_version.clone_from(&admission.api_version);
+    route.proxy = way.proxy;
+    route.authorities = way.authorities;
+    route.headers = way.headers;
     route.budget = budget(limits);
-    route.timeouts = timeouts(limits);
+    let first_byte = chosen
+        .first_byte
+        .map(u64::from)
+        .or(admission.first_byte_seconds)
+        .map(Duration::from_secs);
+    route.timeouts = timeouts(limits, first_byte);
+    let mut notes = endpoint_way::not_obeyed(admission, &route.endpoint, env);
+    let lacking = engine.lacks(switches);
+    notes.extend(lacking.iter().map(|switch| {
+        format!(
+            "the model record wants {}, for which this engine has no setting",
+            switch.as_str()
+        )
+    }));
     Ok(Ok(Provider {
+        patience: first_byte.unwrap_or(route.timeouts.first_byte),
+        sizes: Sizes::of(admission),
+        compat: engine.compat(switches),
+        notes,
         route,
         spoken: spoken.clone(),
     }))
 }
 
 impl Provider {
-    /// One real request.
-    pub fn ask(&self) -> CallRecord {
-        cto_gateway::probe_call(&self.route)
+    /// One real request. A model that must be loaded first is waited for as long as was said: no
+    /// engine sits idle yet.
+    pub fn ask(&self) -> Heard {
+        let mut route = self.route.clone();
+        route.timeouts.first_byte = self.patience;
+        cto_gateway::probe_heard(&route, None)
     }
 
     /// What the redactor of the run must know to take it out.
     pub fn add_to(&self, secrets: &mut Secrets) {
         secrets.add_private(&self.route.endpoint);
         secrets.add(self.route.credential.iter().map(Credential::known_value));
+        let headers = self.route.headers.iter();
+        secrets.add(headers.map(|(_, value)| value.known_value()));
+        let proxy = self.route.proxy.iter();
+        secrets.add(proxy.flat_map(Proxy::known_values));
     }
 }
 
@@ -105,6 +206,7 @@ fn budget(limits: &Limits) -> Budget {
     Budget {
         calls: limits.model_calls.map_or(ordinary.calls, u64::from),
         tokens: limits.model_tokens.map_or(ordinary.tokens, u64::from),
+        spend: limits.model_spend,
         wall_ms: ordinary
             .wall_ms
             .max(u64::from(limits.engine_wall_seconds) * 1000),
@@ -114,13 +216,17 @@ fn budget(limits: &Limits) -> Budget {
 
 /// The gateway gives up on a silent endpoint before the supervisor gives up on a silent engine:
 /// only the gateway knows which of them is silent.
-fn timeouts(limits: &Limits) -> Timeouts {
+fn timeouts(limits: &Limits, first_byte: Option<Duration>) -> Timeouts {
     let ordinary = Timeouts::default();
     let idle = Duration::from_secs(limits.engine_idle_seconds.into());
     let asked = limits
         .model_stall_seconds
         .map(|seconds| Duration::from_secs(seconds.into()));
     Timeouts {
+        first_byte: first_byte
+            .or(asked)
+            .unwrap_or(ordinary.first_byte)
+            .min(idle * 3 / 4),
         stall: asked.unwrap_or(ordinary.stall).min(idle * 3 / 4),
         connect: ordinary.connect.min(idle / 2),
         ..ordinary
@@ -137,18 +243,34 @@ mod tests {
         manifest.invocation.unwrap().model.unwrap()
     }
 
-    fn chosen() -> Chosen {
+    fn admission(more: serde_json::Value) -> ModelAdmission {
+        let mut value = serde_json::json!({
+            "status": "admitted", "provider": "p", "model": "m", "aliases": ["m-1"],
+            "credential_source_class": "env:LAB_KEY", "allowed_network_class": "loopback", "approval_source": "a",
+            "admission_timestamp": "2026-06-01", "review_trigger": "later",
+        });
+        let more = more.as_object().unwrap().clone();
+        value.as_object_mut().unwrap().extend(more);
+        cto_core::records::read(&serde_json::to_vec(&value).unwrap()).unwrap()
+    }
+
+    fn plain() -> &'static ModelAdmission {
+        static PLAIN: std::sync::OnceLock<ModelAdmission> = std::sync::OnceLock::new();
+        PLAIN.get_or_init(|| admission(serde_json::json!({})))
+    }
+
+    fn chosen() -> Chosen<'static> {
         Chosen {
-            model: "m".into(),
-            aliases: vec!["m-1".into()],
-            request_fields: Vec::new(),
+            admission: plain(),
             base_url: "http://127.0.0.1:9/v1".into(),
             credential: Some(CredentialClass::Environment("LAB_KEY".into())),
+            proxy_credential: None,
             protocol: None,
+            first_byte: None,
         }
     }
 
-    fn prepared(chosen: &Chosen) -> Result<Provider, Answer> {
+    fn prepared(chosen: &Chosen<'_>) -> Result<Provider, Answer> {
         let env = Env::from_pairs(&[("LAB_KEY", "a-key-of-the-lab")]);
         prepare(chosen, &pi(), &Limits::default(), &env).unwrap()
     }
@@ -242,12 +364,12 @@ mod tests {
             model_calls: Some(7),
             ..Limits::default()
         };
-        assert!(timeouts(&limits).stall < Duration::from_secs(60));
+        assert!(timeouts(&limits, None).stall < Duration::from_secs(60));
         let asked = Limits {
             model_stall_seconds: Some(2),
             ..limits
         };
-        assert_eq!(timeouts(&asked).stall, Duration::from_secs(2));
+        assert_eq!(timeouts(&asked, None).stall, Duration::from_secs(2));
         assert_eq!(budget(&limits).calls, 7);
         assert_eq!(budget(&Limits::default()).calls, Budget::default().calls);
     }

@@ -1,5 +1,5 @@
 //! A program that is about to be admitted: looked at as a file, asked in a jail who it is, and what
-//! is around it: its package's version, the program that runs it. Nothing is written.
+//! is around it: its package's version, its packages, the program that runs it. Nothing is written.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use cto_core::values::digest::Digest;
 use cto_core::values::text::{excerpt, tame};
 use serde_json::{Map, Value, json};
 
-use super::{found_interpreter, identity, look_at, package};
+use super::{found_interpreter, identity, look_at, package, packages};
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
 use crate::supervise::cancel::Cancel;
@@ -26,6 +26,8 @@ pub struct Examined {
     pub version: String,
     pub package_version: Option<String>,
     pub interpreter: Option<Interpreter>,
+    /// Everything it was installed with, where it comes with packages.
+    pub packages_sha256: Option<Digest>,
     pub is_temporary: bool,
 }
 
@@ -56,6 +58,9 @@ impl Examined {
             if !own.version.is_empty() {
                 put("interpreter_version", json!(own.version));
             }
+        }
+        if let Some(sha256) = &self.packages_sha256 {
+            put("packages_sha256", json!(sha256));
         }
         map
     }
@@ -95,6 +100,11 @@ pub fn examine(
         .map(|name| asked(&name, cancel, env, home))
         .transpose()
         .map_err(refused)?;
+    // Before it is asked: what it says is said by what is pinned.
+    let packages_sha256 = package::packages_root(manifest, program)
+        .map(|root| packages::pin(home, &root))
+        .transpose()
+        .map_err(|problem| refused(not_admitted(&problem.to_string())))?;
     let said = identity::ask(program, cancel, env, home)?;
     if let Some(words) = &said.failed {
         return Err(refused(could_not_run(words, interpreter.as_ref(), program)));
@@ -124,6 +134,7 @@ pub fn examine(
         identity,
         version,
         interpreter,
+        packages_sha256,
         is_temporary,
     })
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::engine::manifest::Manifest;
-use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts};
+use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packages};
 use cto_core::records::credential::CredentialWay;
 use cto_core::records::{ExecutableAdmission, Found, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
@@ -14,8 +14,9 @@ use cto_core::values::digest::Digest;
 use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
-use super::package::package_version;
-use super::{RecordStore, find};
+use super::operator_file::{self, Privacy};
+use super::package::{package_version, packages_root};
+use super::{RecordStore, examine, find, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
@@ -61,20 +62,7 @@ pub fn gather(
         "MODEL_ADMISSION_FILE",
         RecordKind::Model,
     ));
-    let executable: Found<ExecutableAdmission> = find(&place(
-        &asked.executable_admission,
-        "EXECUTABLE_ADMISSION_FILE",
-        RecordKind::Executable,
-    ));
-    let binary = binary(
-        asked
-            .bin
-            .clone()
-            .or_else(|| env.path(&variable(engine, "BIN"))),
-        &executable,
-        env,
-        home,
-    );
+    let (executable, binary) = program(engine, asked, env, home);
     LaneFacts {
         decision: find(&place(
             &asked.decision,
@@ -86,6 +74,7 @@ pub fn gather(
             "SOURCE_ADMISSION_FILE",
             RecordKind::Source,
         )),
+        gate: super::gate::recorded(engine, home),
         asked_provider: asked
             .provider
             .clone()
@@ -93,8 +82,9 @@ pub fn gather(
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter(executable.known(), env, home),
+        packages: packages_of(manifest, &binary, executable.known(), home),
         binary,
-        endpoint: match base_url(engine, asked, env) {
+        endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
             Some(Ok(url)) => endpoint::Endpoint::parse(&url)
@@ -110,20 +100,42 @@ pub fn gather(
     }
 }
 
+/// The admission of the engine's program, and the file that would be run.
+pub fn program(
+    engine: &EngineId,
+    asked: &LaneOptions,
+    env: &Env,
+    home: &Home,
+) -> (Found<ExecutableAdmission>, Binary) {
+    let record = asked
+        .executable_admission
+        .clone()
+        .or_else(|| env.path(&variable(engine, "EXECUTABLE_ADMISSION_FILE")))
+        .unwrap_or_else(|| RecordStore::of(home, engine).path(RecordKind::Executable));
+    let executable = find(&record);
+    let named = asked
+        .bin
+        .clone()
+        .or_else(|| env.path(&variable(engine, "BIN")));
+    let binary = binary(named, &executable, env, home);
+    (executable, binary)
+}
+
 /// The base URL of this run. Its text belongs to the gateway and to the redactor, and nowhere else.
 pub fn base_url(
     engine: &EngineId,
     asked: &LaneOptions,
     env: &Env,
+    model: Option<&ModelAdmission>,
 ) -> Option<Result<String, String>> {
     let Some(file) = &asked.base_url_file else {
-        let given = env.get(&variable(engine, "LOCAL_BASE_URL"))?;
-        return Some(
-            given
-                .to_str()
-                .map(str::to_owned)
-                .ok_or_else(|| "it is not text".to_owned()),
-        );
+        if let Some(given) = env.get(&variable(engine, "LOCAL_BASE_URL")) {
+            let text = given.to_str().map(str::to_owned);
+            return Some(text.ok_or_else(|| "it is not text".to_owned()));
+        }
+        let recorded = Path::new(model?.base_url_file.as_ref()?);
+        let text = operator_file::read_text(recorded, MAX_URL_FILE, Privacy::Private);
+        return Some(text.map_err(|problem| format!("the file of the record {problem}")));
     };
     let bytes = file
         .canonicalize()
@@ -139,6 +151,8 @@ fn binary(
     env: &Env,
     home: &Home,
 ) -> Binary {
+    // What was typed counts from where it was typed.
+    let named = named.map(|path| examine::named(&path));
     let Some(path) = named.or_else(|| record.known().map(|record| PathBuf::from(&record.path)))
     else {
         return Binary::NotNamed;
@@ -152,6 +166,32 @@ fn installed_version(manifest: &Manifest, binary: &Binary) -> Option<String> {
     match binary {
         Binary::Found { path, .. } => package_version(Path::new(path), name),
         _ => None,
+    }
+}
+
+/// What the program was installed with, held against its record.
+fn packages_of(
+    manifest: &Manifest,
+    binary: &Binary,
+    record: Option<&ExecutableAdmission>,
+    home: &Home,
+) -> Packages {
+    let (Binary::Found { path, .. }, Some(record)) = (binary, record) else {
+        return Packages::None;
+    };
+    let Some(root) = packages_root(manifest, Path::new(path)) else {
+        return Packages::None;
+    };
+    let Some(admitted) = record.packages_sha256 else {
+        return Packages::NotPinned;
+    };
+    match packages::check(home, &root, admitted) {
+        Ok(found) => Packages::Found {
+            sha256: found.sha256,
+            state: found.state,
+            difference: found.difference,
+        },
+        Err(problem) => Packages::Unusable(problem.to_string()),
     }
 }
 

@@ -1,19 +1,28 @@
 //! Records on disk: where each is looked for, and how one is changed.
 //!
-//! - `mod.rs` the store; `gather.rs` everything the gates must know of an engine
+//! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
+//! - `operator_file.rs` a file of the operator's that a record names
+//! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
+//! - `own_config.rs` what the agent was told already
+//! - `packages/` everything it was installed with, pinned and compared
 //!
 //! A flag, then the variable, then `<state home>/records/<engine>/`. Only an operator's command
 //! writes here, and what was there before stays beside it, numbered.
 //! Imports host, task, evidence, supervise and bundles. Imported by plan, proof and cli.
 
 pub mod examine;
+pub mod gate;
 pub mod identity;
+pub mod operator_file;
+pub mod own_config;
+pub mod packages;
 
 mod gather;
 mod package;
 mod proofs;
+mod together;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -24,16 +33,16 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, protocol};
-pub use package::package_version;
+pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
+pub use package::{Installed, installed, package_version, packages_root};
 pub use proofs::proofs;
+pub use together::Held;
 
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::{self, Home, way};
 
 const HISTORY: &str = "history";
-const LOCK: &str = ".lock";
 
 /// The records of one engine.
 pub struct RecordStore {
@@ -79,6 +88,11 @@ impl RecordStore {
         Ok(found)
     }
 
+    fn next_of_history(&self, kind: RecordKind) -> io::Result<String> {
+        let number = self.history(kind)?.len() + 1;
+        Ok(format!("{}.{number:06}.json", kind.as_str()))
+    }
+
     /// Puts a record in its place, whole or not at all; the one before it is kept.
     pub fn write(&self, kind: RecordKind, bytes: &[u8]) -> Result<Written, Failure> {
         self.put(kind, bytes).map_err(|error| {
@@ -89,23 +103,39 @@ impl RecordStore {
         })
     }
 
+    /// Takes a record out of its place, whatever it holds; it is kept beside the others. None where
+    /// there was none.
+    pub fn end(&self, kind: RecordKind) -> Result<Option<PathBuf>, Failure> {
+        self.take_out(kind).map_err(|error| {
+            Failure::internal("record_unwritable", "the record could not be ended")
+                .at(self.path(kind).display().to_string())
+                .because(&error)
+                .so("it is still there and still counts")
+        })
+    }
+
+    fn take_out(&self, kind: RecordKind) -> io::Result<Option<PathBuf>> {
+        let path = self.path(kind);
+        match path.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        let _held = self.held()?;
+        self.recover()?;
+        let kept = self.dir.join(HISTORY).join(self.next_of_history(kind)?);
+        fs::rename(&path, &kept)?;
+        File::open(&self.dir)?.sync_all()?;
+        Ok(Some(kept))
+    }
+
     fn put(&self, kind: RecordKind, bytes: &[u8]) -> io::Result<Written> {
+        let _held = self.held()?;
+        self.recover()?;
         host::make_private_dir(&self.dir.join(HISTORY))?;
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.dir.join(LOCK))?;
-        lock.lock()?;
         let path = self.path(kind);
         let previous = match path.symlink_metadata() {
             Ok(_) => {
-                let kept = self.dir.join(HISTORY).join(format!(
-                    "{}.{:06}.json",
-                    kind.as_str(),
-                    self.history(kind)?.len() + 1
-                ));
+                let kept = self.dir.join(HISTORY).join(self.next_of_history(kind)?);
                 fs::hard_link(&path, &kept)?;
                 Some(kept)
             }
@@ -134,25 +164,44 @@ impl RecordStore {
 /// what is looked at is what is read.
 pub fn find<T: Record>(path: &Path) -> Found<T> {
     let invalid = |problem: String| Found::Invalid(vec![Issue::new("record", problem)]);
-    match believed(path) {
+    match believed(path, MAX_RECORD as u64) {
         Ok(bytes) => Found::of(&path.display().to_string(), &bytes, host::now()),
         Err(NotBelieved::Missing) => Found::Missing,
         Err(NotBelieved::Because(why)) => invalid(why),
     }
 }
 
-enum NotBelieved {
+/// Why a file is not read.
+pub(crate) enum NotBelieved {
     Missing,
     Because(String),
 }
 
-fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
-    let because = |why: String| NotBelieved::Because(why);
-    let unreadable = |error: io::Error| match error.kind() {
+/// The bytes of a file that only root and the operator could have written; why not, otherwise.
+pub fn believed_file(path: &Path, most: u64) -> Result<Vec<u8>, String> {
+    believed(path, most).map_err(|error| match error {
+        NotBelieved::Missing => "it is not there".to_owned(),
+        NotBelieved::Because(why) => format!("it {why}"),
+    })
+}
+
+fn unreadable(error: io::Error) -> NotBelieved {
+    match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => NotBelieved::Missing,
-        ErrorKind::FileTooLarge => because(format!("is larger than {MAX_RECORD} bytes")),
-        _ => because(format!("cannot be read: {error}")),
-    };
+        _ => NotBelieved::Because(format!("cannot be read: {error}")),
+    }
+}
+
+fn believed(path: &Path, most: u64) -> Result<Vec<u8>, NotBelieved> {
+    files::read_open(open_believed(path)?, most).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => NotBelieved::Because(format!("is larger than {most} bytes")),
+        _ => unreadable(error),
+    })
+}
+
+/// Opens a file that nobody but root and the operator could have written.
+pub(crate) fn open_believed(path: &Path) -> Result<File, NotBelieved> {
+    let because = |why: String| NotBelieved::Because(why);
     let path = std::path::absolute(path).map_err(unreadable)?;
     if path.symlink_metadata().map_err(unreadable)?.is_symlink() {
         return Err(because("is a link; a record is a file of its own".into()));
@@ -171,7 +220,7 @@ fn believed(path: &Path) -> Result<Vec<u8>, NotBelieved> {
             "could have been written by someone else: {stranger}"
         )));
     }
-    files::read_open(file, MAX_RECORD as u64).map_err(unreadable)
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -208,8 +257,12 @@ mod tests {
                 0o600
             );
         }
+        let ended = store.end(RecordKind::Model).unwrap().unwrap();
+        assert_eq!(fs::read_to_string(ended).unwrap(), "three");
+        assert!(!store.path(RecordKind::Model).exists());
+        assert_eq!(store.end(RecordKind::Model).unwrap(), None, "nothing left");
         store.write(RecordKind::Decision, b"x").unwrap();
-        assert_eq!(store.history(RecordKind::Model).unwrap().len(), 2);
+        assert_eq!(store.history(RecordKind::Model).unwrap().len(), 3);
         assert_eq!(
             home.root
                 .join("records")

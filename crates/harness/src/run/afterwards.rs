@@ -20,7 +20,9 @@ use crate::host::failure::chain;
 use crate::host::files;
 use crate::host::{Env, Home};
 use crate::plan::Planned;
+use crate::plan::engine_program;
 use crate::plan::source;
+use crate::run::execution::{Execution, Stop};
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::of_run;
@@ -67,6 +69,31 @@ pub fn look_back(
             detail: Some(chain(&error)),
         });
     }
+}
+
+/// The packages around the engine's program, once it has ended: they must be what the gates saw. The
+/// jail could only read them; whoever owns them could write.
+pub fn packages_moved(
+    bundle: &mut OpenBundle,
+    execution: &Execution<'_>,
+) -> Result<Option<Finding>, Stop> {
+    let engine = execution.plan.engine.as_ref();
+    let Some(engine) = engine.filter(|engine| engine.packages.is_some()) else {
+        return Ok(None);
+    };
+    let since = Instant::now();
+    let changed = engine_program::changed_since(engine, execution.home);
+    let outcome = match &changed {
+        None => TraceOutcome::Ok,
+        Some(_) => TraceOutcome::Failed,
+    };
+    bundle.trace("engine.packages", outcome, since, changed.clone())?;
+    Ok(changed.map(|what| Finding {
+        code: Code::ExecutableNotAdmitted,
+        detail: Some(format!(
+            "{what}; what was run is not known to be what is admitted"
+        )),
+    }))
 }
 
 /// What was copied, as the first look found it.

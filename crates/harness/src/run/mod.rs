@@ -2,7 +2,8 @@
 //! judge, seal.
 //!
 //! - `mod.rs` the nine steps in order; `execution.rs` what each of them needs, and why one stops
-//! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides
+//! - `approvals.rs` who answers a contract that asks; `stage_proof.rs` what a stage owes besides, with
+//!   `fake_baseline.rs` the run it is compared with
 //! - `open.rs` the run's name and its open bundle; `setup.rs` commands that prepare the workspace
 //! - `again.rs` the patch of an earlier run in place of an engine
 //! - `engine/` the engine, started and heard; `checks/` the contract's commands in pristine copies
@@ -20,6 +21,7 @@ pub mod stage_proof;
 
 mod afterwards;
 mod again;
+mod fake_baseline;
 mod open;
 mod record;
 mod setup;
@@ -90,8 +92,10 @@ pub fn run_asking(
 
     // Plan: every gate is asked.
     let answered = approvals.answer(request.origin).is_some();
-    let mut planned = plan::plan(request, answered, env, home, &own);
-    let owed = Owed::begin(&mut planned, request, env, home, cancel)?;
+    let footing = plan::footing(request, env, home, &own);
+    let request = &*plan::settled(request, &footing)?;
+    let mut planned = plan::plan(request, footing, answered, env, home, &own);
+    let owed = Owed::begin(&mut planned, request, &own, env, home, cancel)?;
 
     // Open: from here on everything is evidence.
     let mut bundle = open::open(request, &planned, keys, env, home, progress)?;
@@ -99,7 +103,7 @@ pub fn run_asking(
     let work = home.work().join(run_id.as_str());
     bundle.relies_on = owed.relies_on(&planned);
     bundle.clock = Some(Arc::clone(&clock));
-    clock.step(Step::Plan, planning);
+    clock.planned(planning, &planned.before);
 
     // Workspace, setup, engine, measure, checks.
     let stage = progress.stage();
@@ -248,6 +252,7 @@ fn execute(
         measured: &nothing,
         secrets: &secrets,
     };
+    let mut moved = None;
     let (start, end, given) = match &request.again {
         // Its start was green when its engine began.
         Some(first) => (
@@ -265,6 +270,7 @@ fn execute(
             let since = Instant::now();
             let end = engine::run(bundle, request, execution, &workspace, progress)?;
             execution.clock.step(Step::Engine, since);
+            moved = afterwards::packages_moved(bundle, execution)?;
             (start, Some(end), None)
         }
     };
@@ -286,7 +292,8 @@ fn execute(
     execution.stop_if_cancelled()?;
 
     let touched = workspace.unchanged_since(&measured)?;
-    Ok(measured.findings.into_iter().chain(touched).collect())
+    let findings = measured.findings.into_iter();
+    Ok(findings.chain(touched).chain(moved).collect())
 }
 
 /// Rules that no file of a tree fits.

@@ -60,6 +60,10 @@ pub fn engine_facts(request: &Request, planned: &Planned) -> EngineFacts {
                 contract.lane.executable_sha256
             }),
         interpreter: interpreter(planned),
+        packages_sha256: planned
+            .contract
+            .valid()
+            .and_then(|contract| contract.lane.packages_sha256),
         warnings: untested.map(warning).into_iter().collect(),
         version,
     }
@@ -89,6 +93,11 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
     if let Some(probe) = &planned.probe {
         bundle.write_json(bundle::MODEL_PROBE, probe)?;
     }
+    if let Some(refusal) = &planned.refusal {
+        bundle.write(bundle::MODEL_REFUSAL, format!("{refusal}\n").as_bytes())?;
+    }
+    let notes = planned.provider.iter().flat_map(|provider| &provider.notes);
+    notes.for_each(|note| bundle.warn(note.clone()));
     bundle.write(
         &format!("backend/{}-gate.log", request.manifest.id),
         gate_log(&bundle.gates).as_bytes(),
@@ -136,6 +145,9 @@ pub fn question(bundle: &mut OpenBundle, request: &Request, planned: &Planned) -
         blockers: carried(EventType::TaskContractCreated),
         detail: carried_detail,
     }))?;
+    for before in &planned.before {
+        bundle.trace_before(before)?;
+    }
     for gate in gates
         .gates
         .iter()

@@ -370,6 +370,7 @@ fn identity(
             name: started.engine,
             version: None,
             executable_sha256: lane.map_or(MaybeKnown::NotLookedAt, |lane| lane.executable_sha256),
+            packages_sha256: lane.and_then(|lane| lane.packages_sha256),
             interpreter: lane.and_then(|lane| lane.interpreter_sha256).map(|sha256| {
                 InterpreterFacts {
                     name: None,

@@ -5,33 +5,29 @@ use std::path::Path;
 
 use cto_core::bundle;
 use cto_core::bundle::report::{Reliance, RelianceKind};
-use cto_core::engine::manifest::DEFAULT_ENGINE;
 use cto_core::gate::GateVerdict;
 use cto_core::gate::ladder::{self, LaneKey, Stage1Proof, StageProof};
-use cto_core::proof::stage2::{self, BaselineRun, Side};
+use cto_core::proof::stage2::{self, Side};
 use cto_core::run::chain;
 use cto_core::run::event::Event;
-use cto_core::task::contract::{ContractDocument, Label, Stage};
+use cto_core::task::contract::{Label, Stage};
 use cto_core::values::blocker::Code;
-use cto_core::values::verdict::Status;
 
 use crate::bundles::reader;
-use crate::evidence::{EvidenceError, OpenBundle, SealedBundle};
+use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host::failure::Failure;
-use crate::host::{Env, Home};
+use crate::host::{Env, Home, OwnProgram};
 use crate::plan::Planned;
-use crate::run;
 use crate::run::execution::Stop;
-use crate::screen::progress::Quiet;
+use crate::run::fake_baseline::{self, FakeBaseline};
 use crate::supervise::cancel::Cancel;
-use crate::task::engines;
 use crate::task::request::{ProofOrder, Request};
 
 /// What a run owes besides its verdict: the run of `fake` it is compared with, and its proofs.
 pub struct Owed<'a> {
     request: &'a Request,
     /// The run of `fake` that a gated engine's stage-2 run is compared with.
-    baseline: Option<SealedBundle>,
+    baseline: Option<FakeBaseline>,
 }
 
 /// How far a run came.
@@ -49,11 +45,12 @@ impl<'a> Owed<'a> {
     pub fn begin(
         planned: &mut Planned,
         request: &'a Request,
+        own: &OwnProgram,
         env: &Env,
         home: &Home,
         cancel: &Cancel,
     ) -> Result<Self, Failure> {
-        let baseline = baseline(planned, request, env, home, cancel)?;
+        let baseline = baseline(planned, request, own, env, home, cancel)?;
         Ok(Self { request, baseline })
     }
 
@@ -83,38 +80,28 @@ fn owes_baseline(request: &Request) -> bool {
     request.manifest.is_gated() && request.stage == Stage::Two && request.label == Label::Case
 }
 
-/// Runs `fake` on the same case first. A baseline that does not pass closes the gate: nothing could
-/// stand on it.
+/// What it is compared with, had before anything is opened. A baseline that does not pass closes the gate:
+/// nothing could stand on it.
 fn baseline(
     planned: &mut Planned,
     request: &Request,
+    own: &OwnProgram,
     env: &Env,
     home: &Home,
     cancel: &Cancel,
-) -> Result<Option<SealedBundle>, Failure> {
+) -> Result<Option<FakeBaseline>, Failure> {
     if planned.plan.is_none() || !owes_baseline(request) {
         return Ok(None);
     }
-    let manifest = engines::find(DEFAULT_ENGINE)?;
-    let oracle = request.case.scripts.get("oracle").cloned();
-    let own = Request::case(request.case.clone(), manifest)
-        .at_stage(Stage::Two)
-        .playing(Some(oracle.unwrap_or_default()), false)
-        .limited(request.limits)
-        .contained(request.contain)
-        .asked_by(request.origin);
-    let sealed = run::run(home, env, &own, cancel, &mut Quiet)?;
-    if sealed.report.status != Status::Pass {
-        close(
-            planned,
-            format!(
-                "fake did not pass on this case, so there is no baseline: {}",
-                sealed.report.run_id
-            ),
-        );
-        return Ok(None);
-    }
-    Ok(Some(sealed))
+    let had = fake_baseline::have(request, own, env, home, cancel)?;
+    planned.before.push(had.took);
+    had.baseline.map_or_else(
+        |why| {
+            close(planned, why);
+            Ok(None)
+        },
+        |baseline| Ok(Some(baseline)),
+    )
 }
 
 fn close(planned: &mut Planned, detail: String) {
@@ -132,7 +119,7 @@ fn close(planned: &mut Planned, detail: String) {
 }
 
 /// What the run relies on: the proof of the stage before, and its baseline.
-fn reliances(planned: &Planned, baseline: Option<&SealedBundle>) -> Vec<Reliance> {
+fn reliances(planned: &Planned, baseline: Option<&FakeBaseline>) -> Vec<Reliance> {
     let before = proof_before(planned)
         .filter(|_| planned.plan.is_some())
         .map(|proof| Reliance {
@@ -140,11 +127,7 @@ fn reliances(planned: &Planned, baseline: Option<&SealedBundle>) -> Vec<Reliance
             id: format!("{}/{}", proof.run_id, proof.artifact),
             sha256: proof.sha256,
         });
-    let baseline = baseline.map(|baseline| Reliance {
-        kind: RelianceKind::Proof,
-        id: baseline.report.run_id.to_string(),
-        sha256: baseline.sums_sha256,
-    });
+    let baseline = baseline.map(FakeBaseline::reliance);
     before.into_iter().chain(baseline).collect()
 }
 
@@ -193,7 +176,7 @@ fn write_ordered(
 fn write_stage2(
     bundle: &mut OpenBundle,
     request: &Request,
-    baseline: Option<&SealedBundle>,
+    baseline: Option<&FakeBaseline>,
 ) -> Result<(), Stop> {
     if !owes_baseline(request) {
         return Ok(());
@@ -220,38 +203,19 @@ fn write_stage2(
             &error,
         ))
     };
-    let report = &baseline.report;
-    // What was sealed a moment ago, and nothing else that lies under its name by now.
-    let theirs = reader::digested(&baseline.dir, report, bundle::CONTRACT).ok_or_else(|| {
-        unreadable(std::io::Error::other(
-            "the baseline is not as it was sealed",
-        ))
-    })?;
-    let (ContractDocument::Valid(fake), _) =
-        ContractDocument::read(&theirs).map_err(EvidenceError::from)?
-    else {
-        return Ok(());
-    };
     let ours = events(bundle.dir(), bundle).map_err(unreadable)?;
-    let their_events = reader::event_lines(&baseline.dir, report)
-        .map_err(|failure| unreadable(std::io::Error::other(failure)))?;
-    let their_events: Vec<Event> = their_events.into_iter().map(|line| line.event).collect();
-    let run = BaselineRun {
-        run_id: report.run_id.clone(),
-        sums_sha256: baseline.sums_sha256,
-    };
     let engine = Side {
         contract: &contract,
         task_digest: bundle.sealed_contract.task_digest,
         events: &ours,
     };
     let fake = Side {
-        contract: &fake,
-        task_digest: report.task_digest,
-        events: &their_events,
+        contract: &baseline.contract,
+        task_digest: baseline.report.task_digest,
+        events: &baseline.events,
     };
-    let compared =
-        stage2::compare_runs(&engine, &fake, report, run).map_err(EvidenceError::from)?;
+    let compared = stage2::compare_runs(&engine, &fake, &baseline.report, baseline.named())
+        .map_err(EvidenceError::from)?;
     Ok(bundle.write_json(bundle::STAGE2_COMPARISON, &compared)?)
 }
 

@@ -18,7 +18,7 @@ use crate::task::attempt::{CONTROL, control_patch};
 use crate::task::cases::{Case, TaskText};
 
 /// A run whose bundle was verified, as far as it is used: nothing of it is read a second time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct First {
     pub reverifies: Reverifies,
     pub contract: Box<Contract>,

@@ -1,6 +1,9 @@
 //! The engine registry: one list for help, validation and dispatch.
 
+use std::io::{self, IsTerminal};
+
 use cto_core::engine::manifest::Manifest;
+use cto_core::gate::opening::{Asked, Desk, Variable};
 use cto_core::values::ids::EngineId;
 use include_dir::{Dir, include_dir};
 
@@ -41,17 +44,34 @@ pub fn find(id: &str) -> Result<Manifest, Failure> {
         })
 }
 
-/// Opened by its own variable or by naming it on the command line; nothing else opens an engine.
-pub fn is_opened(manifest: &Manifest, allowed: &[EngineId], env: &Env) -> bool {
-    allowed.contains(&manifest.id)
-        || manifest
-            .gated_by_env
-            .as_deref()
-            .is_some_and(|name| env.is_on(name))
+/// What this command says of an engine's gate: its own variable, the flag, and whether somebody
+/// sits there. Nothing else opens an engine; a record is looked for later.
+pub fn asked(manifest: &Manifest, allowed: &[EngineId], env: &Env) -> Asked {
+    let name = manifest.gated_by_env.as_deref();
+    let value = name.and_then(|name| env.get(name));
+    Asked::Command {
+        // What is no text is not `1`.
+        variable: Variable::read(value.map(|value| value.to_str().unwrap_or("?"))),
+        flag: allowed.contains(&manifest.id),
+        desk: desk(env),
+    }
+}
+
+/// Where this process was started.
+fn desk(env: &Env) -> Desk {
+    Desk {
+        input: io::stdin().is_terminal(),
+        output: io::stdout().is_terminal(),
+        error: io::stderr().is_terminal(),
+        own_job: rustix::process::getpgrp() == rustix::process::getpid(),
+        ci: env.get("CI").is_some(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use cto_core::gate::opening::decide;
+
     use super::*;
 
     #[test]
@@ -65,16 +85,19 @@ mod tests {
             .collect();
         assert_eq!(open, ["fake"]);
         for manifest in &all[1..] {
-            assert!(
-                !is_opened(manifest, &[], &Env::default()),
-                "{}",
-                manifest.id
-            );
-            assert!(is_opened(
-                manifest,
-                std::slice::from_ref(&manifest.id),
-                &Env::default()
-            ));
+            let said = |env: &Env, allowed: &[EngineId]| {
+                let asked = asked(manifest, allowed, env);
+                decide(&manifest.id, &asked, None).is_open()
+            };
+            let name = manifest.gated_by_env.as_deref().unwrap();
+            let allowed = std::slice::from_ref(&manifest.id);
+            for (value, alone, with_flag) in
+                [("", false, true), ("1", true, true), ("0", false, false)]
+            {
+                let env = Env::from_pairs(&[(name, value)]);
+                assert_eq!(said(&env, &[]), alone, "{name}={value}");
+                assert_eq!(said(&env, allowed), with_flag, "{name}={value}");
+            }
         }
     }
 }

@@ -10,6 +10,16 @@ use cto_core::values::ids::EngineId;
 use crate::host::Env;
 use crate::host::failure::Failure;
 
+/// More tokens than that nobody means.
+pub const MOST_TOKENS: u32 = 4_000_000_000;
+
+/// What a run may cost, and where the prices stand.
+#[derive(Clone, Debug)]
+pub struct SpendAsked {
+    pub micros: u64,
+    pub prices: PathBuf,
+}
+
 /// Which program, which model and which records; for engines without a gate nothing looks at it.
 #[derive(Clone, Debug, Default)]
 pub struct LaneOptions {
@@ -23,6 +33,10 @@ pub struct LaneOptions {
     pub base_url_file: Option<PathBuf>,
     pub credential: Option<String>,
     pub protocol: Option<String>,
+    /// Seconds the first byte of an answer may take.
+    pub first_byte: Option<u32>,
+    /// Looked up once the model is known.
+    pub spend: Option<SpendAsked>,
 }
 
 /// `CTO_HARNESS_<ENGINE>_<NAME>`.
@@ -45,9 +59,24 @@ pub fn model_calls(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failur
     number(manifest, env, "MODEL_CALLS", words, 100_000)
 }
 
-/// The stage asked for, or the engine's default. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must
+/// `CTO_HARNESS_<ENGINE>_MODEL_TOKENS`.
+pub fn model_tokens(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+    let words = ("bad_model_tokens", "number of tokens");
+    number(manifest, env, "MODEL_TOKENS", words, MOST_TOKENS)
+}
+
+/// The most that the first byte of an answer may be waited for.
+pub const MAX_FIRST_BYTE: u32 = 86_400;
+
+/// `CTO_HARNESS_<ENGINE>_FIRST_BYTE_SECONDS`.
+pub fn first_byte(manifest: &Manifest, env: &Env) -> Result<Option<u32>, Failure> {
+    let words = ("bad_first_byte", "number of seconds");
+    number(manifest, env, "FIRST_BYTE_SECONDS", words, MAX_FIRST_BYTE)
+}
+
+/// The stage asked for, where one was. The flag and `CTO_HARNESS_<ENGINE>_STAGE` must
 /// agree.
-pub fn stage(manifest: &Manifest, flag: Option<u8>, env: &Env) -> Result<Stage, Failure> {
+pub fn stage(manifest: &Manifest, flag: Option<u8>, env: &Env) -> Result<Option<Stage>, Failure> {
     let bad = |text: String| Failure::usage("bad_stage", text).so("nothing ran");
     let variable = variable(&manifest.id, "STAGE");
     let from_env = match env.get(&variable).filter(|_| manifest.is_gated()) {
@@ -64,9 +93,9 @@ pub fn stage(manifest: &Manifest, flag: Option<u8>, env: &Env) -> Result<Stage, 
             return Err(bad(format!("--stage {flag} and {variable}={env} disagree")));
         }
         (Some(number), _) | (None, Some(number)) => number,
-        (None, None) => return Ok(manifest.default_stage),
+        (None, None) => return Ok(None),
     };
-    Stage::try_from(number).map_err(bad)
+    Stage::try_from(number).map(Some).map_err(bad)
 }
 
 fn number(

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{DEFAULT_ENGINE, Manifest};
 use cto_core::gate::ladder::RefusedRun;
+use cto_core::gate::opening::Asked;
 use cto_core::run::event::Origin;
 use cto_core::task::again::REVERIFY;
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
@@ -43,12 +44,15 @@ use crate::task::lane::{self, LaneOptions};
 use crate::task::script;
 
 /// One run, as it is asked for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     pub case: Case,
     pub manifest: Manifest,
     pub stage: Stage,
-    pub engine_opened: bool,
+    /// Nobody named the stage: the plan takes the second where the first is proven.
+    pub stage_by_default: bool,
+    /// What is said of a gated engine's gate.
+    pub gate: Asked,
     /// The script a scripted engine plays.
     pub script: Option<Vec<u8>>,
     /// The script ships with the case.
@@ -105,7 +109,8 @@ impl Request {
             case,
             stage: manifest.default_stage,
             manifest,
-            engine_opened: false,
+            stage_by_default: false,
+            gate: Asked::Validator { open: false },
             script: None,
             own_script: false,
             limits: LimitChanges::default(),
@@ -206,13 +211,17 @@ impl Request {
     }
 
     pub fn at_stage(self, stage: Stage) -> Self {
-        Self { stage, ..self }
+        Self {
+            stage,
+            stage_by_default: false,
+            ..self
+        }
     }
 
-    /// Opens a gated engine for this one run.
-    pub fn opened(self, engine_opened: bool) -> Self {
+    /// Opens a gated engine for this one run of a validator, or shuts it.
+    pub fn opened(self, open: bool) -> Self {
         Self {
-            engine_opened,
+            gate: Asked::Validator { open },
             ..self
         }
     }
@@ -335,13 +344,13 @@ impl EngineChoice {
     ) -> Result<Request, Failure> {
         let manifest = engines::find(&self.engine)?;
         let stage = lane::stage(&manifest, self.stage, env)?;
+        let gate = engines::asked(&manifest, &self.allowed, env);
         let own_script = case.built_in
             && self
                 .script
                 .as_deref()
                 .is_none_or(|name| case.scripts.contains_key(name));
         let script = find_script(&manifest, &case, self.script.as_deref())?;
-        let opened = engines::is_opened(&manifest, &self.allowed, env);
         let seconds = lane::seconds(&manifest, env)?;
         let limits = LimitChanges {
             engine_wall_seconds: self
@@ -357,11 +366,20 @@ impl EngineChoice {
                 Some(calls) => Some(calls),
                 None => lane::model_calls(&manifest, env)?,
             },
+            model_tokens: match self.limits.model_tokens {
+                Some(tokens) => Some(tokens),
+                None => lane::model_tokens(&manifest, env)?,
+            },
             ..self.limits
         };
-        Ok(Request::case(case, manifest)
-            .at_stage(stage)
-            .opened(opened)
+        let request = Request::case(case, manifest);
+        let request = Request {
+            stage_by_default: stage.is_none(),
+            stage: stage.unwrap_or(request.stage),
+            gate,
+            ..request
+        };
+        Ok(request
             .playing(script, own_script)
             .limited(limits)
             .in_lane(self.lane.clone())

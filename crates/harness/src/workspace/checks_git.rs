@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use cto_core::containment::masks::{self, Seen};
 use cto_core::values::paths::TreePath;
@@ -13,7 +14,7 @@ use cto_core::workspace::tree::{Tree, tree_digest};
 
 use crate::host::files;
 use crate::workspace::WorkspaceError;
-use crate::workspace::git::CheckGit;
+use crate::workspace::git::{CheckGit, SourceRepo};
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::{MadeFrom, Start, Workspace};
 use crate::workspace::private_copy::PrivateCopy;
@@ -31,11 +32,9 @@ pub(super) struct ChecksGit {
 }
 
 impl ChecksGit {
-    pub fn of(from: &MadeFrom<'_>, baseline: &Tree) -> Self {
-        let tags = from.source.map(|source| source.nearest_tags());
+    pub fn of(from: &MadeFrom<'_>, baseline: &Tree, tags: Vec<NearTag>) -> Self {
         Self {
-            // A check is no worse off without: what is asked of git then fails as it would there.
-            tags: tags.and_then(Result::ok).unwrap_or_default(),
+            tags,
             masked: masks::seen_of_masked(baseline, &from.plan.guard.masked),
             making: Mutex::default(),
         }
@@ -104,6 +103,20 @@ impl Workspace {
         }
         Ok(made)
     }
+}
+
+/// The tags that copies for checks get, asked for while something else is made: it is waiting for git. A
+/// check is no worse off without: what is asked of git then fails as it would there.
+pub(super) fn beside_tags<R>(
+    source: Option<&SourceRepo>,
+    make: impl FnOnce() -> R,
+) -> (Vec<NearTag>, R) {
+    thread::scope(|scope| {
+        let tags = source.map(|source| scope.spawn(|| source.nearest_tags()));
+        let made = make();
+        let tags = tags.and_then(|tags| tags.join().ok()?.ok());
+        (tags.unwrap_or_default(), made)
+    })
 }
 
 /// Removes what lies at a place, whatever was made of it, and follows no link.

@@ -20,7 +20,7 @@ use crate::host::{self, Home};
 use crate::task::cases::{Case, FixtureFile};
 use crate::workspace::WorkspaceError;
 use crate::workspace::checkout::{self, Checkout, Wanted};
-use crate::workspace::checks_git::{BELOW, ChecksGit};
+use crate::workspace::checks_git::{BELOW, ChecksGit, beside_tags};
 use crate::workspace::environments::copying::set_time;
 use crate::workspace::environments::{Environments, Laid, Live};
 use crate::workspace::git::{Commit, Edit, HarnessRepo, ModuleFiles, SourceRepo, Submodule};
@@ -101,11 +101,12 @@ pub struct MadeFrom<'a> {
 impl Workspace {
     pub fn prepare(from: &MadeFrom<'_>) -> Result<Self, WorkspaceError> {
         host::make_private_dir(from.work).map_err(WorkspaceError::Io)?;
-        let mut workspace = match (from.source, from.plan.workspace) {
-            (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(from, source)?,
-            (source, _) => Self::plain(from, source)?,
-        };
-        workspace.checks_git = ChecksGit::of(from, workspace.baseline());
+        let (tags, made) = beside_tags(from.source, || match (from.source, from.plan.workspace) {
+            (Some(source), WorkspaceKind::Overlay) => Self::over_checkout(from, source),
+            (source, _) => Self::plain(from, source),
+        });
+        let mut workspace = made?;
+        workspace.checks_git = ChecksGit::of(from, workspace.baseline(), tags);
         if let Some(source) = from.source {
             let named = workspace.named_submodules();
             let modules = source.lay_out_submodules(named, &from.work.join("modules"));

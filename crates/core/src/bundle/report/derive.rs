@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    ApprovalStatus, BeliefLine, ControlLine, Observed, Report, ResultTree, RunIdentity,
+    ApprovalStatus, BeliefLine, ControlLine, ModelSpent, Observed, Report, ResultTree, RunIdentity,
     SCHEMA_VERSION, Sealing, SourceAdmission, VerificationLine,
 };
 use crate::bundle::report_md::Renderer;
@@ -120,10 +120,23 @@ pub fn build_report(
         reverifies: facts.reverifies.clone(),
         checks_differ: facts.checks_differ.clone(),
         events: sealing.head,
+        model_use: model_use(facts),
         timings: sealing.timings,
         runtime_default_activation: NeverActivated,
         core_promotion_status: CorePromotion::NotPromoted,
     }
+}
+
+/// What the gateway counted of the engine's calls.
+fn model_use(facts: &Facts) -> Option<ModelSpent> {
+    let used = facts.engine_ended.as_ref()?.model.as_ref()?;
+    Some(ModelSpent {
+        calls: used.calls,
+        input_tokens: used.input_tokens,
+        cached_tokens: used.cached_tokens,
+        output_tokens: used.output_tokens,
+        spent_micros: used.spent_micros,
+    })
 }
 
 /// What verification had to say about environments.
@@ -202,6 +215,7 @@ pub fn misquoted_fields(
                 || lane.is_some_and(|lane| {
                     lane.executable_sha256 != report.engine.executable_sha256
                         || lane.interpreter_sha256 != interpreter
+                        || lane.packages_sha256 != report.engine.packages_sha256
                 }),
         ),
         (
@@ -237,6 +251,13 @@ pub fn misquoted_fields(
         (
             "baseline_relied",
             report.baseline_relied != baseline_relied(facts),
+        ),
+        (
+            // A page of before says nothing of it.
+            "model_use",
+            report.model_use != model_use(facts)
+                && (report.model_use.is_some()
+                    || report.report_renderer.0 >= Renderer::Eight.number().0),
         ),
         ("tests_command", report.tests_command.as_ref() != command),
         ("observed", report.observed != observed(contract, facts)),

@@ -136,6 +136,9 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checks_differ: Option<ChecksDiffer>,
     pub events: ChainHead,
+    /// What its model was used for; absent where no engine had one, and in bundles of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_use: Option<ModelSpent>,
     /// How long its steps took; absent in bundles of before, and of runs that were recovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timings: Option<Timings>,
@@ -152,6 +155,10 @@ pub struct EngineFacts {
     /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interpreter: Option<InterpreterFacts>,
+    /// The packages around it, as its admission pins them; absent where it has none, and in bundles of
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packages_sha256: Option<Digest>,
     /// What an operator should know about this program before trusting its runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -351,6 +358,38 @@ pub struct RunIdentity {
     pub source_admitted: bool,
     pub harness_version: String,
     pub started_at: Utc,
+}
+
+/// What an engine used of its model, as the gateway counted it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelSpent {
+    pub calls: u64,
+    pub input_tokens: u64,
+    /// Of the input.
+    pub cached_tokens: u64,
+    pub output_tokens: u64,
+    /// By the operator's prices, in millionths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_micros: Option<u64>,
+}
+
+impl ModelSpent {
+    /// In one line: calls, tokens, and what they cost where a price is known.
+    pub fn line(&self) -> String {
+        let spent = self.spent_micros.map(|micros| {
+            let shown = crate::values::money::shown(micros);
+            format!("; {shown} by the price file")
+        });
+        format!(
+            "{} calls, {} tokens in ({} cached), {} out{}",
+            self.calls,
+            self.input_tokens,
+            self.cached_tokens,
+            self.output_tokens,
+            spent.unwrap_or_default()
+        )
+    }
 }
 
 /// Everything measured while sealing.

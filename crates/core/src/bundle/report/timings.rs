@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Step {
     Plan,
+    /// The one request to the model before anything is started.
+    Probe,
+    /// The run of `fake` that a stage-2 run is compared with, had or made.
+    Fake,
     Copy,
     Setup,
     Engine,
@@ -26,6 +30,8 @@ impl Step {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Plan => "plan",
+            Self::Probe => "probe",
+            Self::Fake => "fake",
             Self::Copy => "copy",
             Self::Setup => "setup",
             Self::Engine => "engine",
@@ -52,7 +58,7 @@ pub struct Timings {
     pub steps: Vec<StepTime>,
     /// Until the report was fixed.
     pub total_ms: u64,
-    /// While neither the engine nor a command of the contract ran.
+    /// While neither the engine nor a command of the contract ran, and no model was asked.
     pub own_ms: u64,
 }
 

@@ -25,7 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::refusal::{Flaw, Refused};
-pub use self::system::{SYSTEM, is_system};
+pub use self::system::{FoundOnce, SYSTEM, is_system};
 
 use self::installation::Installation;
 use self::same::holds_secrets;
@@ -140,6 +140,8 @@ pub struct House {
     pub runs: Option<PathBuf>,
     /// Where jails are known to write: a workspace, the current directory.
     pub reach: Vec<PathBuf>,
+    /// Whether what is kept lies in the system: every question about a place asks that first.
+    pub shown: FoundOnce,
 }
 
 /// Who wants a place to be shown.

@@ -2,6 +2,7 @@
 //! no command may be given to write.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use super::{House, Kept, KeptPlace, Place, Refused};
 use crate::containment::ordinary::{OF_ETC, is_of_etc};
@@ -41,10 +42,42 @@ pub(super) fn is_hosts_own(path: &Path) -> bool {
     (is_system(path) && !of_people) || HOSTS_OWN.iter().any(near) || outside::is_near_programs(path)
 }
 
+/// An answer that follows from the rest of a house, for as much of it as was known when it was found. It
+/// is no part of what a house is.
+#[derive(Debug, Default)]
+pub struct FoundOnce(OnceLock<((usize, usize), Result<(), Refused>)>);
+
+impl Clone for FoundOnce {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for FoundOnce {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for FoundOnce {}
+
 impl House {
     /// What is kept from every jail cannot lie in what every jail is shown: there is no jail then.
-    /// A link on the way to it tells nothing.
+    /// A link on the way to it tells nothing. Found once: a house is asked about hundreds of programs, and
+    /// only ever grows.
     pub fn in_the_system(&self) -> Result<(), Refused> {
+        let size = (self.kept.len(), self.mounted.len());
+        let found = self
+            .shown
+            .0
+            .get_or_init(|| (size, self.lies_in_the_system()));
+        match found.0 == size {
+            true => found.1.clone(),
+            false => self.lies_in_the_system(),
+        }
+    }
+
+    fn lies_in_the_system(&self) -> Result<(), Refused> {
         let ours = |kept: &&KeptPlace| matches!(kept.what, Kept::Home | Kept::State | Kept::Config);
         let is_shown = |kept: &&KeptPlace| {
             let place = Place {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::FileFormat;
+use super::places::JSON_VALUES;
 
 /// Puts values in the place of their names, in one pass: what a value holds is never looked at
 /// again.
@@ -42,7 +43,10 @@ pub fn file(format: FileFormat, text: &str, values: &BTreeMap<&str, String>) -> 
     };
     let escaped = values
         .iter()
-        .map(|(name, value)| (*name, escape(value)))
+        .map(|(name, value)| match JSON_VALUES.contains(name) {
+            true => (*name, value.clone()),
+            false => (*name, escape(value)),
+        })
         .collect();
     template(text, &escaped)
 }

@@ -25,6 +25,23 @@ fn only_fake_may_go_ungated_and_above_stage_one() {
     }
 }
 
+#[test]
+fn its_digest_is_of_what_it_says_and_not_of_how_it_is_written() {
+    let text = include_str!("../../../../../engines/pi.toml");
+    let digest = |text: &str| Manifest::parse("pi", text).unwrap().sha256.unwrap();
+    let commented = format!("# a word\n{}", text.replace(" = ", "   =  "));
+    assert_eq!(digest(text), digest(&commented));
+    for (from, to) in [
+        ("--no-session", "--session"),
+        ("PI_OFFLINE = \"1\"", "PI_OFFLINE = \"0\""),
+        ("\"enabled\": false", "\"enabled\": true"),
+        ("interpreter = \"node\"\n", ""),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(digest(text), digest(&changed), "{from}");
+    }
+}
+
 /// A manifest that is taken; mistakes are made by exchanging a piece of it.
 const GOOD: &str = r#"id = "lab"
 title = "Lab"

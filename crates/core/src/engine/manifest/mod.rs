@@ -15,9 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::engine::manifest::places::Step;
 use crate::task::case_file;
 use crate::task::contract::{Limits, Stage};
+use crate::values::digest::Digest;
 use crate::values::event_type::EventType;
 use crate::values::ids::EngineId;
+use crate::values::json;
 use crate::values::paths::PathRule;
+use crate::wire::profiles::switch::Switch;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +33,9 @@ pub struct Manifest {
     pub default_stage: Stage,
     /// How to start it; absent while this version knows the engine but cannot run it.
     pub invocation: Option<Invocation>,
+    /// What the file says, whatever its layout and its comments.
+    #[serde(skip)]
+    pub sha256: Option<Digest>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +64,9 @@ pub struct Invocation {
     /// Versions this manifest was tried with. Another one is a visible warning.
     #[serde(default)]
     pub tested_versions: Vec<String>,
+    /// Its own list of endpoints and models, below the operator's home: what setup may offer of it
+    /// is read there, and nothing else.
+    pub own_config: Option<String>,
     /// Folders of its own in the workspace: counted as scratch, never part of a patch.
     #[serde(default)]
     pub workspace_scratch: Vec<PathRule>,
@@ -144,6 +153,13 @@ pub const SCRIPT_FILE: &str = "script.toml";
 pub struct ModelUse {
     /// In order of preference.
     pub protocols: Vec<ProtocolName>,
+    /// Fields of a chat request that it sends by itself, beside its messages.
+    #[serde(default)]
+    pub habits: Vec<String>,
+    /// What it is configured with for each switch of an endpoint: keys and values of its own. They
+    /// are joined into one object, `{compat}`.
+    #[serde(default)]
+    pub switches: BTreeMap<Switch, serde_json::Map<String, serde_json::Value>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -213,10 +229,15 @@ impl Manifest {
             column,
             what,
         };
-        let manifest: Self = toml::from_str(text).map_err(|error| {
+        let broken = |error| {
             let (line, column, what) = case_file::toml_problem(text, &error);
             wrong((line, column), what)
-        })?;
+        };
+        let mut manifest: Self = toml::from_str(text).map_err(broken)?;
+        let said: serde_json::Value = toml::from_str(text).map_err(broken)?;
+        let said =
+            json::canonical_value(&said).map_err(|error| wrong((1, 1), error.to_string()))?;
+        manifest.sha256 = Some(Digest::tagged("cto-manifest/1\n", &said));
         let problem = manifest.ungated().or_else(|| {
             let own = manifest.invocation.as_ref()?;
             let found = places::check(own)?;
@@ -268,6 +289,28 @@ impl Manifest {
             Some(own) => own.limits.beneath(said),
             None => *said,
         }
+    }
+}
+
+impl ModelUse {
+    /// What it is configured with for an endpoint that wants these: one JSON object.
+    pub fn compat(&self, switches: &[Switch]) -> String {
+        let entries = switches
+            .iter()
+            .filter_map(|switch| self.switches.get(switch))
+            .flatten();
+        let whole: serde_json::Map<_, _> = entries
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        serde_json::Value::Object(whole).to_string()
+    }
+
+    /// Switches that an endpoint wants and this engine has no setting for.
+    pub fn lacks<'s>(&self, switches: &'s [Switch]) -> Vec<&'s Switch> {
+        switches
+            .iter()
+            .filter(|switch| !self.switches.contains_key(switch))
+            .collect()
     }
 }
 

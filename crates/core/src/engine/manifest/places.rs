@@ -2,6 +2,7 @@
 //! command line; an address is known only once the jail stands.
 
 use super::{Dialect, FileFormat, Invocation, fill};
+use crate::wire::profiles::switch::Habits;
 
 /// Every placeholder, and the places that may name it.
 pub const PLACEHOLDERS: &[(&str, Place)] = &[
@@ -12,10 +13,24 @@ pub const PLACEHOLDERS: &[(&str, Place)] = &[
     ("token", Place::new(false, true, false)),
     ("door", Place::new(false, true, true)),
     ("protocol", Place::new(true, true, true)),
+    ("context_window", Place::new(false, false, true)),
+    ("output_limit", Place::new(false, false, true)),
+    // One JSON object, put in as it is.
+    ("compat", Place::new(false, false, true)),
 ];
 
 /// Placeholders that have a value only where there is a model.
-const OF_A_MODEL: [&str; 4] = ["model", "token", "door", "protocol"];
+const OF_A_MODEL: [&str; 7] = [
+    "model",
+    "token",
+    "door",
+    "protocol",
+    "context_window",
+    "output_limit",
+    "compat",
+];
+/// Placeholders whose values are JSON already: numbers and objects, made here and by nobody else.
+pub const JSON_VALUES: [&str; 3] = ["context_window", "output_limit", "compat"];
 /// Most files an engine is given, most bytes of one.
 const MAX_FILES: usize = 32;
 const MAX_FILE_BYTES: usize = 64 << 10;
@@ -71,6 +86,7 @@ pub fn check(own: &Invocation) -> Option<Problem> {
     words(own)
         .or_else(|| variables(own))
         .or_else(|| files(own))
+        .or_else(|| own_config(own))
         .or_else(|| model(own))
         .or_else(|| limits(own))
 }
@@ -147,7 +163,11 @@ fn unreadable(format: FileFormat, text: &str) -> Option<String> {
     const AWKWARD: &str = "a\"b'c\\d\n}e #f";
     let values = PLACEHOLDERS
         .iter()
-        .map(|(name, _)| (*name, AWKWARD.to_owned()))
+        .map(|(name, _)| match *name {
+            "compat" => (*name, "{}".to_owned()),
+            name if JSON_VALUES.contains(&name) => (name, "1".to_owned()),
+            name => (name, AWKWARD.to_owned()),
+        })
         .collect();
     let filled = fill::file(format, text, &values);
     let words = |name: &str, message: &str| {
@@ -168,8 +188,21 @@ fn unreadable(format: FileFormat, text: &str) -> Option<String> {
     }
 }
 
+fn own_config(own: &Invocation) -> Option<Problem> {
+    let path = own.own_config.as_ref()?;
+    let fine =
+        crate::bundle::is_safe_name(path) && !path.split('/').any(|part| part.starts_with("auth"));
+    let what = format!("{path:?} is not a configuration below a home");
+    (!fine).then(|| problem([Step::from("own_config")], what))
+}
+
 fn model(own: &Invocation) -> Option<Problem> {
     let model = own.model.as_ref()?;
+    let strange = |habit: &&String| !Habits::FIELDS.contains(&habit.as_str());
+    if let Some(habit) = model.habits.iter().find(strange) {
+        let what = format!("{habit:?} is no field that a request can be tried with");
+        return Some(problem([Step::from("model"), "habits".into()], what));
+    }
     if model.protocols.is_empty() {
         return Some(problem([Step::from("model")], "a model needs a protocol"));
     }

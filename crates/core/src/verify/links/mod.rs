@@ -1,7 +1,8 @@
 //! Bundles that rely on others: a settlement on its run, a pass on proofs, approvals and requests. `again.rs`: a
-//! patch that is judged again.
+//! patch that is judged again. `compared.rs`: the run of `fake` that stage 2 compares with.
 
 mod again;
+mod compared;
 
 use std::collections::{BTreeMap, BTreeSet};
 

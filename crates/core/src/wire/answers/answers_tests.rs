@@ -25,7 +25,7 @@ fn chat_stream() -> String {
         r#"{"model":"m","choices":[{"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"w","arguments":""}}]}}]}"#,
         r#"{"model":"m","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"model\":\"x\"}"}}]}}]}"#,
         r#"{"model":"m","choices":[{"delta":{},"finish_reason":"tool_calls"}]}"#,
-        r#"{"model":"m","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":2}}}"#,
+        r#"{"model":"m","choices":[],"usage":{"prompt_tokens":10,"prompt_tokens_details":{"cached_tokens":7},"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":2}}}"#,
         "[DONE]",
     ])
 }
@@ -36,7 +36,7 @@ fn responses_stream() -> String {
         r#"{"item":{"id":"rs","type":"reasoning"},"type":"response.output_item.done"}"#,
         r#"{"delta":"hi","type":"response.output_text.delta"}"#,
         r#"{"type":"response.output_item.done","item":{"id":"f","call_id":"call_1","type":"function_call","name":"w"}}"#,
-        r#"{"type":"response.completed","response":{"model":"m","status":"completed","output":[{"type":"function_call","call_id":"call_1"}],"usage":{"input_tokens":10,"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2}}}}"#,
+        r#"{"type":"response.completed","response":{"model":"m","status":"completed","output":[{"type":"function_call","call_id":"call_1"}],"usage":{"input_tokens":10,"input_tokens_details":{"cached_tokens":7},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2}}}}"#,
     ])
 }
 
@@ -55,7 +55,7 @@ fn messages_stream() -> String {
 fn gemini_stream() -> String {
     events(&[
         r#"{"candidates":[{"content":{"parts":[{"text":"hm","thought":true}]}}],"modelVersion":"m"}"#,
-        r#"{"candidates":[{"content":{"parts":[{"text":"hi"},{"functionCall":{"name":"w","args":{"text":"x"}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":3,"thoughtsTokenCount":2},"modelVersion":"m"}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"hi"},{"functionCall":{"name":"w","args":{"text":"x"}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":10,"cachedContentTokenCount":7,"candidatesTokenCount":3,"thoughtsTokenCount":2},"modelVersion":"m"}"#,
     ])
 }
 
@@ -84,6 +84,7 @@ fn streams_are_understood() {
             (MaybeKnown::Known(10), MaybeKnown::Known(5)),
             "{protocol:?}"
         );
+        assert_eq!(answer.tokens.cached, Some(7), "{protocol:?}");
         assert_eq!(outcome_of(200, &answer, true, true), (Outcome::Ok, None));
         assert_eq!(answer.error, None);
     }

@@ -79,6 +79,13 @@ fn name(answer: &mut Answer, value: &Value<'_>) {
     }
 }
 
+/// What of the input the provider had in a cache; an answer may say so more than once.
+fn cached(answer: &mut Answer, value: &Value<'_>) {
+    if let Some(count) = value.count() {
+        answer.tokens.cached = Some(count);
+    }
+}
+
 fn count(slot: &mut MaybeKnown<u64>, value: &Value<'_>) {
     if let Some(count) = value.count() {
         *slot = MaybeKnown::Known(count);
@@ -126,6 +133,7 @@ fn chat(path: &str, value: &Value<'_>, answer: &mut Answer) {
     match path {
         "model" => name(answer, value),
         "usage.prompt_tokens" => count(&mut answer.tokens.input, value),
+        "usage.prompt_tokens_details.cached_tokens" => cached(answer, value),
         "usage.completion_tokens" => count(&mut answer.tokens.output, value),
         "usage.completion_tokens_details.reasoning_tokens" => {
             count(&mut answer.tokens.reasoning, value)
@@ -159,6 +167,7 @@ fn responses_body(path: &str, value: &Value<'_>, answer: &mut Answer) {
         "output.*.type" if value.is_text("reasoning") => answer.reasoning = true,
         "output.*.call_id" => answer.tool_call(value.text().unwrap_or_default()),
         "usage.input_tokens" => count(&mut answer.tokens.input, value),
+        "usage.input_tokens_details.cached_tokens" => cached(answer, value),
         "usage.output_tokens" => count(&mut answer.tokens.output, value),
         "usage.output_tokens_details.reasoning_tokens" => {
             count(&mut answer.tokens.reasoning, value)
@@ -213,6 +222,9 @@ fn messages(path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answe
             if let Some(count) = value.count() {
                 event.input = Some(event.input.unwrap_or(0).saturating_add(count));
             }
+            if path.ends_with("cache_read_input_tokens") {
+                cached(answer, value);
+            }
         }
         "usage.output_tokens" => count(&mut answer.tokens.output, value),
         rest => error(rest, value, answer),
@@ -240,6 +252,7 @@ fn gemini(path: &str, value: &Value<'_>, event: &mut Event, answer: &mut Answer)
             answer.tokens.output = MaybeKnown::NotLookedAt
         }
         "usageMetadata.promptTokenCount" => count(&mut answer.tokens.input, value),
+        "usageMetadata.cachedContentTokenCount" => cached(answer, value),
         "usageMetadata.candidatesTokenCount" => {
             add(&mut answer.tokens.output, value.count().unwrap_or(0))
         }

@@ -4,8 +4,11 @@
 
 use std::path::PathBuf;
 
+use cto_core::values::money;
+
+use crate::host::failure::Failure;
 use crate::records::examine;
-use crate::task::lane::LaneOptions;
+use crate::task::lane::{LaneOptions, MOST_TOKENS, SpendAsked};
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "Gated engines")]
@@ -46,9 +49,23 @@ pub struct RecordArgs {
     /// CTO_HARNESS_<ENGINE>_MODEL_PROTOCOL]
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     model_protocol: Option<String>,
-    /// How many times the engine may call its model [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
-    #[arg(long, value_name = "N", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// How long the first byte of an answer may take, for a model that must be loaded first [env:
+    /// CTO_HARNESS_<ENGINE>_FIRST_BYTE_SECONDS]
+    #[arg(long, value_name = "SECONDS", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    first_byte: Option<u32>,
+    /// How many times the engine may call its model [default: 200] [env: CTO_HARNESS_<ENGINE>_MODEL_CALLS]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     model_calls: Option<u32>,
+    /// How many tokens its calls may use, in and out [default: 2000000] [env:
+    /// CTO_HARNESS_<ENGINE>_MODEL_TOKENS]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TOKENS)))]
+    tokens: Option<u32>,
+    /// What its calls may cost, by the prices of --prices
+    #[arg(long, value_name = "AMOUNT", value_parser = amount)]
+    spend: Option<u64>,
+    /// A file of yours with the prices of models, for --spend; none is built in [config: prices]
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
 }
 
 impl RecordArgs {
@@ -57,8 +74,26 @@ impl RecordArgs {
         self.model_calls
     }
 
-    pub fn asked(&self) -> LaneOptions {
-        LaneOptions {
+    pub fn tokens(&self) -> Option<u32> {
+        self.tokens
+    }
+
+    /// What it may cost, where that was said; `configured` is the price file of the settings.
+    fn spend(&self, configured: Option<PathBuf>) -> Result<Option<SpendAsked>, Failure> {
+        let Some(micros) = self.spend else {
+            return Ok(None);
+        };
+        let prices = self.prices.clone().or(configured).ok_or_else(|| {
+            let what = "--spend counts by prices, and no price file was named";
+            Failure::usage("prices_missing", what)
+                .so("nothing ran")
+                .hint("name one with --prices FILE; docs/engines.md shows what it holds")
+        })?;
+        Ok(Some(SpendAsked { micros, prices }))
+    }
+
+    pub fn asked(&self, configured_prices: Option<PathBuf>) -> Result<LaneOptions, Failure> {
+        Ok(LaneOptions {
             decision: self.decision.clone(),
             model_admission: self.model_admission.clone(),
             executable_admission: self.executable_admission.clone(),
@@ -69,6 +104,16 @@ impl RecordArgs {
             base_url_file: self.base_url_file.clone(),
             credential: self.credential.clone(),
             protocol: self.model_protocol.clone(),
-        }
+            first_byte: self.first_byte,
+            spend: self.spend(configured_prices)?,
+        })
+    }
+}
+
+/// An amount as it is typed, in millionths.
+fn amount(typed: &str) -> Result<u64, String> {
+    match money::micros(typed) {
+        Ok(0) => Err("nothing can be had for nothing".into()),
+        other => other.map_err(Into::into),
     }
 }

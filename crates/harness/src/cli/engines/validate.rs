@@ -102,7 +102,7 @@ fn validated(
         home: &home,
         root: fixtures,
         engine,
-        asked: args.records.asked(),
+        asked: args.records.asked(context.configured_prices()?)?,
         contain: if args.contain == "contained" {
             Containment::Contained
         } else {

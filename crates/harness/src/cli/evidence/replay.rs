@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use cto_core::bundle;
 use cto_core::bundle::attest::Trust;
 use cto_core::bundle::report::Report;
-use cto_core::operator::timeline::{self, Entry, Timeline, Voice, duration_text};
+use cto_core::operator::timeline::{self, Entry, Timeline, Voice, clock_text, duration_text};
 use cto_core::run::chain;
 use cto_core::run::trace::{TraceLine, TraceOutcome};
 use cto_core::task::contract::ContractDocument;
@@ -286,7 +286,7 @@ fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
                 };
                 print_row(
                     context,
-                    (clock(entry.at_ms), mark, style),
+                    (clock_text(entry.at_ms), mark, style),
                     (entry.event.as_str(), names),
                     &entry.text,
                 );
@@ -303,7 +303,7 @@ fn entries(context: &Context, told: &Timeline, trace: &[TraceLine]) {
                     .as_deref()
                     .map(|detail| format!(", {detail}"))
                     .unwrap_or_default();
-                let at = clock(i64::try_from(line.at_ms).unwrap_or(i64::MAX));
+                let at = clock_text(i64::try_from(line.at_ms).unwrap_or(i64::MAX));
                 print_row(
                     context,
                     (at, "+", dim),
@@ -345,19 +345,6 @@ fn print_row(
     context
         .output
         .hanging(&beginning, &format!("{style}{}{style:#}", tame(text)));
-}
-
-/// Time since the first event: `0.315 s`, `3:07.400`, `2:05:00.000`.
-fn clock(ms: i64) -> String {
-    let sign = if ms < 0 { "-" } else { "" };
-    let ms = ms.unsigned_abs();
-    let (hours, minutes, seconds, millis) =
-        (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
-    match (hours, minutes) {
-        (0, 0) => format!("{sign}{seconds}.{millis:03} s"),
-        (0, _) => format!("{sign}{minutes}:{seconds:02}.{millis:03}"),
-        _ => format!("{sign}{hours}:{minutes:02}:{seconds:02}.{millis:03}"),
-    }
 }
 
 fn footer(context: &Context, tape: &Tape, no_trace: Option<&str>) {
@@ -429,18 +416,5 @@ mod tests {
             }
         }
         assert_eq!(stretch(25, 50, 100, 40), (10, 20));
-    }
-
-    #[test]
-    fn clocks() {
-        for (ms, want) in [
-            (0, "0.000 s"),
-            (315, "0.315 s"),
-            (187_400, "3:07.400"),
-            (7_500_001, "2:05:00.001"),
-            (-20, "-0.020 s"),
-        ] {
-            assert_eq!(clock(ms), want);
-        }
     }
 }

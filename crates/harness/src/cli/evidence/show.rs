@@ -5,9 +5,12 @@ use std::path::Path;
 use anstyle::AnsiColor;
 use cto_core::bundle::report::Report;
 use cto_core::containment::Containment;
+use cto_core::engine::manifest::DEFAULT_ENGINE;
+use cto_core::operator::agent_line::{claimed_text, seen_text};
 use cto_core::operator::timeline;
 use cto_core::task::contract::Label;
 use cto_core::task::source::CopiedRepo;
+use cto_core::values::hint::{Reader, hint};
 use cto_core::values::paths::TreePath;
 use cto_core::workspace::environment::with_your;
 use serde_json::json;
@@ -185,24 +188,40 @@ pub fn print(context: &Context, report: &Report, dir: &Path) {
     }
     environments(report, &row);
     show_checks::tests(report, dir, &row);
-    if let Some(status) = &report.claimed.status {
-        row(
-            "claimed",
-            &format!(
-                "{} {dim}(the engine's word; not evidence){dim:#}",
-                tame(status)
-            ),
-        );
+    claimed(report, &row);
+    if let Some(used) = &report.model_use {
+        row("model", &used.line());
     }
     row("run", report.run_id.as_str());
     row("bundle", &host_path(dir));
     if let Some(blocker) = cto_core::values::blocker::headline(&report.blockers) {
         out("");
-        let hint = match report.label {
-            Label::Case => blocker.code.info().hint,
-            Label::Try => blocker.code.hint_for_a_try(),
+        let reader = Reader {
+            engine: &report.backend,
+            is_try: report.label == Label::Try,
         };
-        context.output.hanging("hint: ", hint);
+        let hint = hint(blocker.code, blocker.detail.as_deref(), reader);
+        context.output.hanging("hint: ", &hint);
+    }
+}
+
+/// What the engine claims; of one that speaks for itself with its words, beside what was seen.
+fn claimed(report: &Report, row: &dyn Fn(&str, &str)) {
+    let (dim, scripted) = (dim(), report.backend.as_str() == DEFAULT_ENGINE);
+    let text = match (scripted, &report.claimed.status) {
+        (true, Some(status)) => Some(tame(status)),
+        (true, None) => None,
+        (false, _) => claimed_text(&report.claimed),
+    };
+    let Some(text) = text else { return };
+    row(
+        "claimed",
+        &format!("{text} {dim}(the engine's word; not evidence){dim:#}"),
+    );
+    if !scripted {
+        let green = report.verification.iter().filter(|line| line.passed);
+        let (green, all) = (green.count(), report.verification.len());
+        row("seen", &seen_text(report.changed_files.len(), green, all));
     }
 }
 

@@ -35,7 +35,7 @@ use crate::task::lane::LaneOptions;
 use crate::task::request::{EngineChoice, Request};
 use crate::workspace::own_dir::OwnDir;
 
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct RepoArgs {
     /// Run the tests of this repository's last commit, and say what a try with them is worth
     #[arg(long, value_name = "DIR")]
@@ -156,6 +156,21 @@ impl Progress for Unnamed {
 }
 
 /// Typed, else remembered, else proposed; nobody is asked.
+/// What a try on a repository would be, by what is remembered or proposed of it: nobody is asked, and
+/// nothing is remembered.
+pub fn would_try(context: &Context, repo: PathBuf) -> Result<Attempt, Failure> {
+    let args = RepoArgs {
+        repo: Some(repo),
+        ..RepoArgs::default()
+    };
+    let tried = settled(context, args)?;
+    Ok(Attempt {
+        // A try copies a clean tree unless it is told otherwise.
+        from_head: false,
+        ..tried.attempt
+    })
+}
+
 fn settled(context: &Context, args: RepoArgs) -> Result<Tried, Failure> {
     let repo = args.repo.unwrap_or_else(|| PathBuf::from("."));
     let here = Here::of(&repo);

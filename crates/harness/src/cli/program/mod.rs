@@ -9,5 +9,5 @@ pub(super) mod completions;
 pub(super) mod config;
 pub mod docs;
 pub(super) mod doctor;
-mod doctor_repo;
+pub(super) mod doctor_repo;
 pub(super) mod man;

@@ -23,14 +23,15 @@ pub struct Args {
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let request = args.task.request(context, &args.case)?;
     let home = context.home()?;
-    let lane = plan::lane_of(&request, &context.env, &home);
     let own = OwnProgram::find(&home)?;
-    let document = plan::bound_contract(&request, &own, &lane, &context.env, &home);
+    let footing = plan::footing(&request, &context.env, &home, &own);
+    let request = plan::settled(&request, &footing)?;
+    let document = plan::bound_contract(&request, &own, &footing.lane, &context.env, &home);
     let contract = match &document {
         ContractDocument::Valid(contract) => contract,
         ContractDocument::Invalid(invalid) => {
             let mut failure = Failure::usage("contract_invalid", "the contract is not valid")
-                .at(request.case.label)
+                .at(request.case.label.clone())
                 .so("no run could start from it")
                 .hint("docs/cases.md shows a whole case.toml");
             failure.because = invalid.errors.iter().map(ToString::to_string).collect();

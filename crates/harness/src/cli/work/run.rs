@@ -84,7 +84,7 @@ pub struct LaneArgs {
 /// What shapes the contract; shared with `cto contract`.
 #[derive(clap::Args)]
 pub struct TaskArgs {
-    /// The stage of the proof ladder to run at [default: 2 for fake, 1 for others]
+    /// The stage of the proof ladder to run at [default: 2 for fake; for others 1, and 2 once 1 is proven]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=6))]
     stage: Option<u8>,
     /// Look for cases in this directory instead of the built-in ones
@@ -101,9 +101,13 @@ impl TaskArgs {
         self.request_for(context, cases::find(case, dir.as_deref())?)
     }
 
+    /// Who would work on something that is no case.
+    pub fn choice(&self, context: &Context) -> Result<EngineChoice, Failure> {
+        self.lane.choice(context, self.stage)
+    }
+
     fn request_for(&self, context: &Context, case: Case) -> Result<Request, Failure> {
-        self.lane
-            .choice(self.stage)
+        self.choice(context)?
             .request(case, &context.env, context.configured_limits())
     }
 
@@ -116,8 +120,8 @@ impl TaskArgs {
 
 impl LaneArgs {
     /// The flags as names; `stage` is the flag, where there is one.
-    pub fn choice(&self, stage: Option<u8>) -> EngineChoice {
-        EngineChoice {
+    pub fn choice(&self, context: &Context, stage: Option<u8>) -> Result<EngineChoice, Failure> {
+        Ok(EngineChoice {
             engine: self.engine.clone(),
             allowed: self.allow_engine.clone(),
             script: self.script.clone(),
@@ -131,11 +135,12 @@ impl LaneArgs {
                 engine_wall_seconds: self.timeout,
                 engine_idle_seconds: self.idle,
                 model_calls: self.records.model_calls(),
+                model_tokens: self.records.tokens(),
                 ..LimitChanges::default()
             },
-            lane: self.records.asked(),
+            lane: self.records.asked(context.configured_prices()?)?,
             toolchains: self.toolchain.clone(),
-        }
+        })
     }
 }
 

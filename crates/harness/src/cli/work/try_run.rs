@@ -134,7 +134,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         ("baseline", words(args.baseline)),
     ]);
     let settled = project::settle(context, &args.repo, &given, args.control.is_some())?;
-    let mut choice = args.lane.choice(None);
+    let mut choice = args.lane.choice(context, None)?;
     choice.limits.verification_seconds = number(&settled.get("test_timeout"));
     choice.limits.memory_mib = args.memory;
     choice.limits.cpus = args.cpus;

@@ -71,17 +71,11 @@ fn answer(
 ) -> io::Result<bool> {
     let path = head.target.split('?').next().unwrap_or_default();
     let Some(protocol) = protocol_of(path) else {
-        let status = if head.method == "GET" && path.ends_with("/models") {
-            200
-        } else {
-            404
+        return match head.method == "GET" && path.ends_with("/models") {
+            true if !playback.admits(head) => wrong_key(socket),
+            true => whole(socket, 200, &list(&playback.scenario.models), &[]),
+            false => whole(socket, 404, r#"{"error":{"message":"no such path"}}"#, &[]),
         };
-        return whole(
-            socket,
-            status,
-            r#"{"object":"list","data":[],"error":{"message":"no such path"}}"#,
-            &[],
-        );
     };
     let asked: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let request = playback.requests.fetch_add(1, Ordering::SeqCst) + 1;
@@ -93,11 +87,17 @@ fn answer(
         .unwrap_or_default();
     let name = asked["model"].as_str().unwrap_or(in_path);
     playback.note(request, head, &asked, body, prior)?;
-    if let Some(key) = &playback.scenario.key
-        && !shows(head, key)
+    if !playback.admits(head) {
+        return wrong_key(socket);
+    }
+    let refused = playback.scenario.refuse_fields.iter();
+    if let Some(field) = refused
+        .into_iter()
+        .find(|field| !asked[field.as_str()].is_null())
     {
-        let error = json!({"type": "error", "error": {"type": "authentication_error", "code": "invalid_api_key", "message": "wrong key"}});
-        return whole(socket, 401, &error.to_string(), &[]);
+        let message = format!("Unsupported parameter: '{field}' is not supported with this model.");
+        let error = json!({"error": {"message": message, "type": "invalid_request_error", "param": field, "code": "unsupported_parameter"}});
+        return whole(socket, 400, &error.to_string(), &[]);
     }
     if path.ends_with("/count_tokens") || path.ends_with(":countTokens") {
         return whole(
@@ -131,6 +131,20 @@ fn answer(
         }
     }
     play.end()
+}
+
+fn wrong_key(socket: &TcpStream) -> io::Result<bool> {
+    let error = json!({"type": "error", "error": {"type": "authentication_error", "code": "invalid_api_key", "message": "wrong key"}});
+    whole(socket, 401, &error.to_string(), &[])
+}
+
+/// Good for every protocol: each reads the fields it knows.
+fn list(models: &[String]) -> String {
+    let data: Vec<Value> = models
+        .iter()
+        .map(|name| json!({"id": name, "object": "model", "type": "model"}))
+        .collect();
+    json!({"object": "list", "data": data, "has_more": false}).to_string()
 }
 
 fn protocol_of(path: &str) -> Option<Protocol> {
@@ -182,6 +196,13 @@ fn whole(
 }
 
 impl Playback {
+    fn admits(&self, head: &RequestHead) -> bool {
+        self.scenario
+            .key
+            .as_ref()
+            .is_none_or(|key| shows(head, key))
+    }
+
     /// One line for each request; what authenticates is named, never written.
     fn note(
         &self,

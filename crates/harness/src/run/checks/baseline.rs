@@ -278,8 +278,13 @@ impl<'a> Session<'a> {
         verified: Vec<Heard>,
         under_way: UnderWay<'_, '_>,
     ) -> Result<(), Stop> {
-        let UnderWay { control, baseline } = under_way;
+        let UnderWay {
+            control,
+            baseline,
+            held,
+        } = under_way;
         drop(control);
+        drop(held);
         if self.start.is_none() && done.checks.iter().any(judge::may_lack_a_program) {
             drop(baseline);
             done.baseline_checks = self.anyway()?;

@@ -3,7 +3,7 @@
 //! turn out green: until then its part of `test.log` waits in a file of its own.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use cto_core::checks::test_ids::TestIdDocument;
@@ -48,6 +48,8 @@ impl<'a, T> Beside<'_, 'a, T> {
 pub(super) struct UnderWay<'scope, 'a> {
     pub control: Option<Beside<'scope, 'a, ControlRun>>,
     pub baseline: Option<Beside<'scope, 'a, BaselineRan>>,
+    /// While it is held, the baseline does not begin: code of the change is still to run.
+    pub held: Option<Sender<()>>,
 }
 
 /// Whose turn it is where fewer may run than were begun: one goes on when an earlier one has ended.
@@ -95,7 +97,16 @@ impl Session<'_> {
             // What is untouched is its own baseline; a green start was one.
             let is_there = self.execution.untouched || self.start.is_some();
             if self.runner().is_some() && self.known.is_none() && !is_there {
-                let job = |session: &mut Session<'_>| session.baseline();
+                let (held, change) = mpsc::channel::<()>();
+                let job = move |session: &mut Session<'_>| {
+                    // Let go of, whatever became of it: nothing is ever sent.
+                    let _ = change.recv();
+                    session.execution.stop_if_cancelled()?;
+                    session.baseline()
+                };
+                // One that has a core from the start runs beside the checks, and is not kept anyway.
+                let waits = turns.free == 0 && self.key.is_some();
+                under_way.held = waits.then_some(held);
                 let new = self.aside("baseline", &executions.1)?;
                 under_way.baseline = Some(begin(scope, new, &cancels.1, &mut turns, job)?);
             }

@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
         let measured = ready.is_result.then_some(self.measured);
         // Once more where another check found out since that an owner changes them.
         let live = loop {
-            let live = environments.look();
+            let live = environments.look_before();
             let young = environments.leave_out_young(stamping::now());
             self.as_planned &= young.is_empty() && self.is_planned(&live);
             self.notes.extend(young);

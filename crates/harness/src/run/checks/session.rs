@@ -212,7 +212,7 @@ impl<'a> Session<'a> {
     /// Everything in its order. Some of it may be under way already.
     pub fn in_order(
         &mut self,
-        under_way: UnderWay<'_, '_>,
+        mut under_way: UnderWay<'_, '_>,
     ) -> Result<(VerificationCompleted, Option<TestIdDocument>), Stop> {
         let contract = &self.execution.plan.contract;
         let mut done = self.begun()?;
@@ -256,9 +256,13 @@ impl<'a> Session<'a> {
         if !green(&done.checks) || done.checks.len() != expected {
             return Ok((done, None));
         }
-        // Beside the control alone: a baseline that ran beside code of the change would not be kept.
-        let beside = under_way.control.is_some() && under_way.baseline.is_none();
+        let beside = under_way.control.is_some();
         let loaded = beside.then(|| self.loading_aside(&done)).transpose()?;
+        if let Some((session, _)) = &loaded {
+            self.of_change.extend_from_slice(&session.of_change);
+        }
+        // Only now: a baseline that ran beside code of the change would not be kept.
+        drop(under_way.held.take());
         done.control = Some(self.control_or(under_way.control)?);
         let ids = match self.runner() {
             Some(runner) => Some(self.compare(runner, ran.tests, under_way.baseline)?),

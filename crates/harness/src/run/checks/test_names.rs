@@ -118,7 +118,8 @@ pub fn go_on(launch: &mut Launch, runners: &Runners, purpose: Purpose<'_>) {
     let more = match purpose {
         Purpose::Check => return,
         Purpose::Baseline => " --maxfail=0 --continue-on-collection-errors",
-        Purpose::Control(_) => " --maxfail=0",
+        // Nobody reads why a test failed that was written to fail, and there are hundreds.
+        Purpose::Control(_) => " --maxfail=0 --tb=no",
     };
     if runners.contains(&Runner::Pytest) {
         let mut options = launch.env.get(OsStr::new(OPTIONS)).cloned();

@@ -4,7 +4,7 @@
 
 pub mod outfit;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
@@ -15,6 +15,7 @@ use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
 use cto_core::run::trace::TraceOutcome;
 use cto_core::values::blocker::Code;
 use cto_core::values::event_type::EventType;
+use cto_gateway::Gateway;
 
 use crate::evidence::secrets::Secrets;
 use crate::evidence::{EvidenceError, OpenBundle};
@@ -71,14 +72,16 @@ pub fn run(
         engine: request.manifest.id.clone(),
         containment: plan.containment,
     }))?;
-    let mut listener = Listener::new(bundle, plan.invocation.dialect);
+    if let Some(gateway) = &gateway {
+        let meter = gateway.meter();
+        progress.engine_wire(Box::new(move || meter.read()));
+    }
+    let shown = Shown::new(progress, gateway.as_ref());
+    let mut listener = Listener::new(bundle, plan.invocation.dialect, shown);
     let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
-        Stream::Stdout => stdout.push(bytes, &mut |clean| {
-            progress.engine_output(clean);
-            listener.hear(Source::Stdout, clean);
-        }),
+        Stream::Stdout => stdout.push(bytes, &mut |clean| listener.hear(Source::Stdout, clean)),
         Stream::Stderr => stderr.push(bytes, &mut |clean| {
-            progress.engine_output(clean);
+            listener.shown.printed(clean);
             listener.hear(Source::Stderr, clean);
         }),
     })?;
@@ -87,7 +90,7 @@ pub fn run(
     let stderr = stderr.finish(&mut |clean| listener.hear(Source::Stderr, clean));
     let heard = listener.finish()?;
     let model = gateway
-        .map(|gateway| outfit::record_calls(bundle, gateway.finish()))
+        .map(|gateway| outfit::record_calls(bundle, &request.manifest.id, gateway.finish()))
         .transpose()?;
     if let Some(contained) = ended.contained.clone() {
         bundle.contained(contained.report(ENGINE_PROCESS));
@@ -161,9 +164,60 @@ fn actions_seen(
     })
 }
 
+/// Tells whoever watches what the engine does.
+struct Shown<'p> {
+    progress: &'p mut dyn Progress,
+    gateway: Option<&'p Gateway>,
+    /// Calls that were told.
+    calls: usize,
+}
+
+impl<'p> Shown<'p> {
+    fn new(progress: &'p mut dyn Progress, gateway: Option<&'p Gateway>) -> Self {
+        Self {
+            progress,
+            gateway,
+            calls: 0,
+        }
+    }
+
+    fn printed(&mut self, clean: &[u8]) {
+        self.progress.engine_output(clean);
+    }
+
+    /// A line that is no event. An object that the dialect does not know is nothing to read.
+    fn line(&mut self, clean: &[u8]) {
+        if !clean.starts_with(b"{") {
+            self.progress.engine_output(clean);
+            self.progress.engine_output(b"\n");
+        }
+    }
+
+    /// An event, after the calls that ended before it.
+    fn event(&mut self, at: Duration, event: &Event) {
+        self.calls(at);
+        self.progress.engine_event(at, event);
+    }
+
+    fn calls(&mut self, at: Duration) {
+        for mut call in self
+            .gateway
+            .map(|gateway| gateway.ended_after(self.calls))
+            .unwrap_or_default()
+        {
+            self.calls += 1;
+            // Its words come from the engine, and nobody has cleaned them yet.
+            call.field = None;
+            self.progress
+                .engine_event(at, &Event::EngineModelCall(Box::new(call)));
+        }
+    }
+}
+
 /// Turns engine output into events while it arrives.
 struct Listener<'b> {
     bundle: &'b mut OpenBundle,
+    shown: Shown<'b>,
     parser: DialectParser,
     terminal: EventType,
     /// What has come of a line that has not ended, for each stream.
@@ -184,10 +238,11 @@ struct Heard {
 const MAX_LINE: usize = 1 << 20;
 
 impl<'b> Listener<'b> {
-    fn new(bundle: &'b mut OpenBundle, dialect: Dialect) -> Self {
+    fn new(bundle: &'b mut OpenBundle, dialect: Dialect, shown: Shown<'b>) -> Self {
         let (parser, terminal) = (DialectParser::new(dialect), dialect.terminal_event());
         Self {
             bundle,
+            shown,
             parser,
             terminal,
             stdout: Vec::new(),
@@ -239,12 +294,16 @@ impl<'b> Listener<'b> {
     fn hear_line(&mut self, from: Source, line: &[u8]) {
         match self.parser.hear(from, line.trim_ascii_end()) {
             ParsedLine::Nothing => {}
-            ParsedLine::Unknown => self.unknown += 1,
+            ParsedLine::Unknown => {
+                self.unknown += 1;
+                self.shown.line(line);
+            }
             ParsedLine::Events(events) => events.into_iter().for_each(|event| self.take(event)),
         }
     }
 
     fn take(&mut self, event: Event) {
+        self.shown.event(self.bundle.elapsed(), &event);
         // The terminal event is kept however much was said before it; a flood of them is a flood.
         let room = if event.kind() == self.terminal {
             MAX_ENGINE_EVENTS + MAX_LATE_ENDINGS
@@ -273,6 +332,7 @@ impl<'b> Listener<'b> {
         }
         let last = self.parser.ended();
         last.into_iter().for_each(|event| self.take(event));
+        self.shown.calls(self.bundle.elapsed());
         match self.error {
             Some(error) => Err(error),
             None => Ok(Heard {

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::engine::manifest::{Invocation, Program, SCRIPT_FILE, fill};
 use cto_core::engine::prompt::contract_prompt;
-use cto_core::gate::how_it_ended;
+use cto_core::gate::{advice, how_it_ended};
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
+use cto_core::values::ids::EngineId;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::text::tame_excerpt;
 use cto_core::wire::calls::{CallRecord, GatewayReport, Outcome, ended_refused};
@@ -72,6 +73,9 @@ impl<'a> Outfit<'a> {
             values.insert("model", provider.route.model.clone());
             values.insert("protocol", provider.spoken.name.clone());
             values.insert("token", provider.route.token.reveal().to_owned());
+            values.insert("context_window", provider.sizes.context_window.to_string());
+            values.insert("output_limit", provider.sizes.output_limit.to_string());
+            values.insert("compat", provider.compat.clone());
         }
         Ok(Self {
             invocation,
@@ -188,9 +192,10 @@ impl<'a> Outfit<'a> {
 /// Records what went over the wire: every call in a file of its own, the first of them as events.
 pub fn record_calls(
     bundle: &mut OpenBundle,
+    engine: &EngineId,
     report: GatewayReport,
 ) -> Result<ModelUse, EvidenceError> {
-    let mut found = model_use(&report);
+    let mut found = model_use(engine, &report);
     for text in found
         .refused_fields
         .iter_mut()
@@ -230,7 +235,7 @@ pub fn record_calls(
     Ok(found)
 }
 
-fn model_use(report: &GatewayReport) -> ModelUse {
+fn model_use(engine: &EngineId, report: &GatewayReport) -> ModelUse {
     let known = |seen: &MaybeKnown<u64>| seen.known().copied().unwrap_or(0);
     let sum = |of: fn(&CallRecord) -> &MaybeKnown<u64>| {
         report
@@ -239,6 +244,8 @@ fn model_use(report: &GatewayReport) -> ModelUse {
             .map(|call| known(of(call)))
             .fold(0, u64::saturating_add)
     };
+    let cached = report.calls.iter().filter_map(|call| call.tokens.cached);
+    let cached = cached.fold(0, u64::saturating_add);
     let last = |outcome: Outcome| {
         report
             .calls
@@ -246,8 +253,17 @@ fn model_use(report: &GatewayReport) -> ModelUse {
             .rev()
             .find(|call| call.outcome == outcome)
     };
-    let told =
-        |call: &CallRecord| tame_excerpt(&format!("call {}: {}", call.seq, how_it_ended(call)));
+    // What broke in the middle of a run has its next step beside it, as before one.
+    let told = |call: &CallRecord| {
+        let advice = advice(call, engine)
+            .map(|advice| format!("; {advice}"))
+            .unwrap_or_default();
+        tame_excerpt(&format!(
+            "call {}: {}{advice}",
+            call.seq,
+            how_it_ended(call)
+        ))
+    };
     let unavailable = report
         .wire_failure()
         .and_then(last)
@@ -257,7 +273,9 @@ fn model_use(report: &GatewayReport) -> ModelUse {
         calls: report.spent.calls,
         refused: report.refused() as u64 + report.unrecorded,
         input_tokens: sum(|call| &call.tokens.input).min(MAX_COUNT),
+        cached_tokens: cached.min(MAX_COUNT),
         output_tokens: sum(|call| &call.tokens.output).min(MAX_COUNT),
+        spent_micros: report.spent.micros.map(|micros| micros.min(MAX_COUNT)),
         unavailable,
         over_budget: report.budget_exceeded.map(|why| why.sentence().to_owned()),
         refused_fields: report.refused_fields(),

@@ -10,10 +10,13 @@ mod pump;
 mod stage;
 
 use std::io::{IsTerminal, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use cto_core::operator::agent_line::counts_text;
 use cto_core::operator::timeline::duration_text;
+use cto_core::run::event::Event;
 use cto_core::values::ids::RunId;
+use cto_core::wire::calls::WireCounts;
 
 use crate::host::Env;
 use crate::screen::ascii;
@@ -27,14 +30,21 @@ pub use stage::{Named, Stage, Step};
 pub trait Progress {
     fn started(&mut self, run_id: &RunId);
     fn step(&mut self, name: &str, detail: &str);
-    /// What the engine says while it says it, for those who asked to see it.
+    /// What the engine prints that its dialect does not read, for those who asked to see it.
     fn engine_output(&mut self, _: &[u8]) {}
+    /// What the engine does, so long after the run began.
+    fn engine_event(&mut self, _: Duration, _: &Event) {}
+    /// Where it can be read what its model was asked until now.
+    fn engine_wire(&mut self, _: Wire) {}
     /// Where steps are told as they begin, are heard and end, from any thread.
     fn stage(&self) -> Stage {
         Stage::default()
     }
     fn done(&mut self);
 }
+
+/// Counts of an engine's wire, whenever they are wanted.
+pub type Wire = Box<dyn Fn() -> WireCounts + Send>;
 
 /// For `--json` and tests.
 pub struct Quiet;
@@ -48,6 +58,28 @@ impl Progress for Quiet {
 /// For logs: a line when a step begins.
 pub struct Plain {
     begun: Instant,
+    /// Of the engine that is at work.
+    wire: Option<Wire>,
+}
+
+impl Plain {
+    fn new() -> Self {
+        Self {
+            begun: Instant::now(),
+            wire: None,
+        }
+    }
+
+    fn line(&self, text: &str) {
+        say(&format!("{:>9}  {text}\n", elapsed(self.begun)));
+    }
+
+    /// What its model was asked, once it is known.
+    fn settle(&mut self) {
+        if let Some(wire) = self.wire.take() {
+            self.line(&format!("engine: {}", counts_text(wire())));
+        }
+    }
 }
 
 impl Progress for Plain {
@@ -56,11 +88,17 @@ impl Progress for Plain {
     }
 
     fn step(&mut self, name: &str, detail: &str) {
-        say(&format!("{:>9}  {name}: {detail}\n", elapsed(self.begun)));
+        self.settle();
+        self.line(&format!("{name}: {detail}"));
+    }
+
+    fn engine_wire(&mut self, wire: Wire) {
+        self.wire = Some(wire);
     }
 
     fn done(&mut self) {
-        say(&format!("{:>9}  done\n", elapsed(self.begun)));
+        self.settle();
+        self.line("done");
     }
 }
 
@@ -68,13 +106,10 @@ impl Progress for Plain {
 /// shown as well, wherever it goes.
 pub fn for_stderr(quiet: bool, verbose: bool, env: &Env) -> Box<dyn Progress> {
     let watched = !quiet && std::io::stderr().is_terminal();
-    let plain = || Plain {
-        begun: Instant::now(),
-    };
     if !watched && !verbose {
         return match quiet {
             true => Box::new(Quiet),
-            false => Box::new(plain()),
+            false => Box::new(Plain::new()),
         };
     }
     let shown = Shown {
@@ -85,7 +120,7 @@ pub fn for_stderr(quiet: bool, verbose: bool, env: &Env) -> Box<dyn Progress> {
     Box::new(Watched {
         pump: Pump::start(shown, bell::takes_escapes(env)),
         frame: None,
-        plain: (!quiet && !watched).then(plain),
+        plain: (!quiet && !watched).then(Plain::new),
         watched,
     })
 }
@@ -141,6 +176,20 @@ impl Progress for Watched {
     fn engine_output(&mut self, bytes: &[u8]) {
         if let Some(frame) = &mut self.frame {
             frame.hear(bytes);
+        }
+    }
+
+    fn engine_event(&mut self, at: Duration, event: &Event) {
+        if let Some(frame) = &self.frame {
+            frame.did(at, event);
+        }
+    }
+
+    fn engine_wire(&mut self, wire: Wire) {
+        match (&mut self.plain, &self.frame) {
+            (Some(plain), _) => plain.engine_wire(wire),
+            (None, Some(frame)) => frame.on_wire(wire),
+            (None, None) => {}
         }
     }
 

@@ -5,9 +5,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use cto_core::operator::agent_line::{AgentLine, counts_text, replay_row};
 use cto_core::operator::timeline::duration_text;
+use cto_core::run::event::Event;
 use cto_core::values::text::tame;
 
+use super::Wire;
 use super::pump::fitted;
 use crate::screen::terminal;
 
@@ -31,6 +34,8 @@ const EACH: Duration = Duration::from_millis(100);
 /// Columns of a name, and of what it is about where there is room.
 const NAME: usize = 10;
 const DETAIL: usize = 28;
+/// Of a time.
+const TIME: usize = 9;
 
 /// Steps under way, of one run.
 #[derive(Clone, Default)]
@@ -65,11 +70,31 @@ pub(super) struct LiveStep {
     said: String,
     /// It stands for others that are shown while they are under way.
     pub is_frame: bool,
+    /// The engine whose step it is, at work.
+    agent: Agent,
+}
+
+/// An engine at work: the last thing it did, and what its model was asked.
+#[derive(Default)]
+struct Agent {
+    line: AgentLine,
+    wire: Option<Wire>,
+}
+
+impl Agent {
+    fn text(&self, columns: usize) -> String {
+        self.line
+            .text(self.wire.as_ref().map(|wire| wire()), columns)
+    }
 }
 
 impl LiveStep {
     /// As it looks now.
     pub fn line(&self, columns: usize) -> String {
+        let doing = self.agent.text(wide_room(columns));
+        if !doing.is_empty() {
+            return wide(&self.name, &doing, &elapsed(self.since), columns);
+        }
         line(
             &self.name,
             &self.detail,
@@ -152,6 +177,7 @@ impl Stage {
             since,
             said: String::new(),
             is_frame,
+            agent: Agent::default(),
         });
         drop(state);
         self.shared.wake.notify_all();
@@ -244,7 +270,30 @@ impl Step {
         }
     }
 
-    fn stream(&mut self, lines: Vec<String>) {
+    /// Something the engine of this step did.
+    pub(super) fn did(&self, at: Duration, event: &Event) {
+        let shared = &self.stage.shared;
+        if shared.shown.output {
+            let at = i64::try_from(at.as_millis()).unwrap_or(i64::MAX);
+            self.stream(vec![replay_row(at, event)]);
+        } else if shared.shown.live {
+            self.of_agent(|agent| agent.line.take(event));
+        }
+    }
+
+    /// Where it is read what its model was asked.
+    pub(super) fn on_wire(&self, wire: Wire) {
+        self.of_agent(|agent| agent.wire = Some(wire));
+    }
+
+    fn of_agent(&self, change: impl FnOnce(&mut Agent)) {
+        let mut state = self.stage.shared.state();
+        if let Some(step) = state.live.iter_mut().find(|step| step.id == self.id) {
+            change(&mut step.agent);
+        }
+    }
+
+    fn stream(&self, lines: Vec<String>) {
         if lines.is_empty() {
             return;
         }
@@ -292,7 +341,10 @@ impl Step {
         let Some(at) = state.live.iter().position(|step| step.id == self.id) else {
             return;
         };
-        let step = state.live.remove(at);
+        let mut step = state.live.remove(at);
+        if let Some(wire) = &step.agent.wire {
+            step.detail = format!("{}, {}", step.detail, counts_text(wire()));
+        }
         if !self.over && !self.is_frame {
             let cut = format!(
                 "{} ({}, after {})",
@@ -334,7 +386,6 @@ fn room() -> usize {
 
 /// A name, what it is about, a time and last words, in so many columns.
 fn line(name: &str, detail: &str, time: &str, said: &str, columns: usize) -> String {
-    const TIME: usize = 9;
     let room = columns.saturating_sub(NAME + 1 + 1 + TIME);
     // Last words get a third of a narrow line, and all that is left of a wide one.
     let wanted = match said.is_empty() {
@@ -358,6 +409,19 @@ fn line(name: &str, detail: &str, time: &str, said: &str, columns: usize) -> Str
     }
 }
 
+/// Columns for what an engine does, beside its name and its time.
+fn wide_room(columns: usize) -> usize {
+    columns.saturating_sub(NAME + 1 + 1 + TIME).min(100)
+}
+
+/// A name, all that fits of what it does, and a time that stays in its place.
+fn wide(name: &str, doing: &str, time: &str, columns: usize) -> String {
+    let room = wide_room(columns);
+    let cut = terminal::cut(doing, room);
+    let blanks = " ".repeat(room.saturating_sub(terminal::width(&cut)));
+    format!("{name:<NAME$} {cut}{blanks} {time}")
+}
+
 /// Text of others as one line: without styles, and with nothing a terminal would obey.
 fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
@@ -371,6 +435,9 @@ fn elapsed(since: Instant) -> String {
 
 #[cfg(test)]
 mod tests {
+    use cto_core::run::event::EngineToolCall;
+    use cto_core::wire::calls::WireCounts;
+
     use super::*;
 
     fn shown(stage: &Stage) -> Vec<String> {
@@ -404,6 +471,46 @@ mod tests {
         }
         let narrow = line("check", "1 of 2: pytest -q", "1.20 s", "tests/a.py ..", 55);
         assert!(narrow.contains("tests/a.py"), "{narrow:?}");
+    }
+
+    #[test]
+    fn an_engine_at_work_has_its_line_in_any_width() {
+        let stage = Stage::new(LIVE);
+        let step = stage.frame("engine", "pi");
+        step.on_wire(Box::new(|| WireCounts {
+            calls: 12,
+            tokens: 345_000,
+            waiting: false,
+        }));
+        let did = |step: &Step| {
+            let target = "src/some/where/deep.py".to_owned();
+            let tool = "edit".to_owned();
+            let call = EngineToolCall { tool, target };
+            step.did(Duration::ZERO, &Event::EngineToolCall(call));
+        };
+        did(&step);
+        for (columns, want) in [
+            (55, "engine     12 calls, 345k: edit src/some/w"),
+            (
+                75,
+                "engine     12 calls, 345k tokens: edit src/some/where/deep.py",
+            ),
+        ] {
+            let text = stage.shared.state().live[0].line(columns);
+            assert!(text.starts_with(want), "{text:?}");
+            assert!(terminal::width(&text) <= columns, "{text:?}");
+        }
+        step.end("", true);
+        let stays = shown(&stage).concat();
+        assert!(stays.contains("pi, 12 calls, 345k tokens"), "{stays:?}");
+        let stage = Stage::new(STREAM);
+        let step = stage.frame("engine", "pi");
+        did(&step);
+        step.end("", true);
+        assert_eq!(
+            shown(&stage),
+            ["   0.000 s  ┊ engine.tool_call    edit src/some/where/deep.py"]
+        );
     }
 
     #[test]

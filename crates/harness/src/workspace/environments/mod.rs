@@ -3,7 +3,8 @@
 //!
 //! - this file: the environments of one run, laid out for one jail; `at_home.rs` which are not
 //!   laid out in a copy that differs from the work tree
-//! - `find.rs` which there are; `state.rs` one look at one; `copying.rs` copies with their times
+//! - `find.rs` which there are; `state.rs` one look at one, `looks.rs` at all, before and after each
+//!   process; `copying.rs` copies with their times
 //! - `homes.rs` what tools keep in the home; `probe.rs` can a jail have this directory below an
 //!   overlay?
 
@@ -11,6 +12,7 @@ mod at_home;
 pub mod copying;
 pub mod find;
 pub mod homes;
+mod looks;
 pub mod probe;
 pub mod state;
 
@@ -35,6 +37,7 @@ use cto_jail::{Mount, Over};
 use crate::host;
 use crate::host::places::Places;
 use crate::workspace::environments::homes::{Built, LaidHomes, Part};
+use crate::workspace::environments::looks::Looked;
 use crate::workspace::environments::state::State;
 use crate::workspace::on_disk::{Apart, locate};
 use crate::workspace::private_copy::PrivateCopy;
@@ -43,6 +46,8 @@ use crate::workspace::private_copy::PrivateCopy;
 #[derive(Default)]
 pub struct Environments {
     carried: Mutex<AllCarried>,
+    /// The last look at all of them.
+    looked: Mutex<Option<Looked>>,
     /// What tools keep in the home, which lies in no copy.
     homes: Vec<Part>,
     /// The run's directory below `work/`.
@@ -75,6 +80,8 @@ struct One {
     gone: bool,
     /// The youngest time in it.
     newest: Time,
+    /// What the last look at it found, where it is live.
+    state: Option<Digest>,
 }
 
 /// What live environments were when a process was about to start, and the youngest time in them.
@@ -133,6 +140,7 @@ impl Environments {
                 gone: false,
                 newest,
                 own,
+                state: None,
             });
         }
         let place = |one: &One| (one.environment.record.path.clone(), one.source.is_dir());
@@ -142,6 +150,7 @@ impl Environments {
                 all: carried,
                 ..AllCarried::default()
             }),
+            looked: Mutex::default(),
             homes: found.iter().filter_map(Part::of).collect(),
             work: work.to_owned(),
             laid: AtomicU32::new(0),
@@ -161,31 +170,6 @@ impl Environments {
     /// What of a private copy is no part of its tree.
     pub fn places(&self) -> &Apart {
         &self.apart
-    }
-
-    /// Looks at every directory of the operator's that jails see as it is.
-    pub fn look(&self) -> Live {
-        let mut carried = self.carried();
-        let mut live = Live {
-            version: carried.version,
-            ..Live::default()
-        };
-        let AllCarried { all, other, .. } = &mut *carried;
-        for one in all.iter_mut().filter(|one| one.live) {
-            let path = one.environment.record.path.clone();
-            let state = state::look(one.source.path()).ok();
-            live.states
-                .push((path, state.as_ref().map(|state| state.digest)));
-            if let Some(state) = state {
-                *other |= one.is_other(&state);
-                one.newest = state.newest;
-                live.newest = live.newest.max(state.newest);
-                // What came since is hidden from the next jail.
-                one.environment.hidden = state.hidden;
-            }
-        }
-        live.other = *other;
-        live
     }
 
     /// The youngest time in what tools judge by times.

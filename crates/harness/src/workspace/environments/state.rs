@@ -38,8 +38,31 @@ pub struct State {
     pub hidden: Vec<TreePath>,
 }
 
+/// What another look found.
+pub enum Again {
+    /// Everything is what it was.
+    Same,
+    Other(State),
+}
+
+/// Looks once more. Names are read for what they hide only where something is not what it was: the same
+/// digest is of the same names.
+pub fn look_again(root: &Path, before: Option<Digest>) -> io::Result<Again> {
+    let Some(before) = before else {
+        return look(root).map(Again::Other);
+    };
+    match look_for(root, false)?.digest == before {
+        true => Ok(Again::Same),
+        false => look(root).map(Again::Other),
+    }
+}
+
 /// Looks at a directory or a file. No link is followed.
 pub fn look(root: &Path) -> io::Result<State> {
+    look_for(root, true)
+}
+
+fn look_for(root: &Path, names: bool) -> io::Result<State> {
     let meta = fs::symlink_metadata(root)?;
     let us = Ids {
         uid: rustix::process::geteuid().as_raw(),
@@ -49,7 +72,7 @@ pub fn look(root: &Path) -> io::Result<State> {
         uid: meta.uid(),
         gid: meta.gid(),
     };
-    let mut found = Found::default();
+    let mut found = Found::with(names);
     if !meta.is_dir() {
         let (dir, name) = (root.parent(), root.file_name());
         let dir = dir.filter(|dir| !dir.as_os_str().is_empty());
@@ -59,7 +82,7 @@ pub fn look(root: &Path) -> io::Result<State> {
         found.take(b"", &stat, &top, &us, &mut entries);
         found.directories.push((Vec::new(), entries.finish()));
     } else {
-        found = Walk::of(root, top, us)?;
+        found = Walk::of(root, top, us, names)?;
     }
     // In the order of names, whoever came by first.
     found.directories.sort_unstable();
@@ -89,6 +112,8 @@ struct Ids {
 /// What was found in some of the directories.
 #[derive(Default)]
 struct Found {
+    /// Names are read for what no jail is shown.
+    names: bool,
     directories: Vec<(Vec<u8>, Digest)>,
     files: u64,
     bytes: u64,
@@ -100,6 +125,13 @@ struct Found {
 }
 
 impl Found {
+    fn with(names: bool) -> Self {
+        Self {
+            names,
+            ..Self::default()
+        }
+    }
+
     fn take(&mut self, path: &[u8], stat: &Stat, top: &Ids, us: &Ids, entries: &mut StateDigest) {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let size = u64::try_from(stat.st_size).unwrap_or_default();
@@ -118,7 +150,7 @@ impl Found {
             let ours = us.uid == 0 || stat.st_uid == us.uid;
             self.unreadable |= !ours && stat.st_mode & 0o044 == 0;
         }
-        if path.is_empty() {
+        if path.is_empty() || !self.names {
             return;
         }
         let name = TreePath::new(path);
@@ -172,19 +204,25 @@ struct Walk {
     root: File,
     top: Ids,
     us: Ids,
+    names: bool,
 }
 
 impl Walk {
     /// Level by level, the directories of one shared by threads.
-    fn of(root: &Path, top: Ids, us: Ids) -> io::Result<Found> {
+    fn of(root: &Path, top: Ids, us: Ids, names: bool) -> io::Result<Found> {
         /// So many directories are looked at sooner than a thread is made.
         const AT_A_TIME: usize = 64;
         const THREADS: usize = 4;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let root = File::from(rustix::fs::open(root, flags, Mode::empty())?);
         let stat = rustix::fs::statat(&root, c"", AtFlags::EMPTY_PATH)?;
-        let walk = Self { root, top, us };
-        let mut found = Found::default();
+        let walk = Self {
+            root,
+            top,
+            us,
+            names,
+        };
+        let mut found = Found::with(names);
         let mut entries = StateDigest::default();
         found.take(b"", &stat, &top, &us, &mut entries);
         // Its own state under a name that no directory below it has.
@@ -207,7 +245,7 @@ impl Walk {
     }
 
     fn some(&self, dirs: &[PathBuf]) -> io::Result<(Found, Vec<PathBuf>)> {
-        let (mut found, mut below) = (Found::default(), Vec::new());
+        let (mut found, mut below) = (Found::with(self.names), Vec::new());
         for dir in dirs {
             below.extend(self.one(dir, &mut found)?);
         }
@@ -289,6 +327,27 @@ mod tests {
             let now = look(&root).unwrap().digest;
             assert_ne!(now, before, "change {number}");
             before = now;
+        }
+    }
+
+    #[test]
+    fn another_look_finds_what_came_with_what_it_hides() {
+        let house = tempfile::tempdir().unwrap();
+        let root = house.path().join("env");
+        fs::create_dir_all(root.join("lib")).unwrap();
+        fs::write(root.join("lib/a"), "a").unwrap();
+        let first = look(&root).unwrap().digest;
+        assert!(matches!(
+            look_again(&root, Some(first)).unwrap(),
+            Again::Same
+        ));
+        fs::write(root.join("lib/.npmrc"), "token").unwrap();
+        for before in [Some(first), None] {
+            let Again::Other(state) = look_again(&root, before).unwrap() else {
+                panic!("something came");
+            };
+            assert_eq!(state.hidden, [TreePath::new("lib/.npmrc")]);
+            assert_eq!(state.digest, look(&root).unwrap().digest);
         }
     }
 

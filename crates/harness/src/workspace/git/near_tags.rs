@@ -20,6 +20,8 @@ const NUMBERED: &[&str] = &["--tags", "--match=*[0-9]*"];
 /// Each question may have to walk through all history. A check is no worse off without a tag than
 /// one that waits for it, so nobody waits for longer.
 const LONGEST: Duration = Duration::from_secs(10);
+/// Most often git has answered after two milliseconds.
+const FIRST_LOOK: Duration = Duration::from_micros(500);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
 impl SourceRepo {
@@ -118,9 +120,13 @@ impl SourceRepo {
 /// What a command says that has ended well by then; one that has not is ended. It says a line at
 /// most, which no pipe is too small for.
 fn until_then(mut child: Child, then: Instant) -> Option<Vec<u8>> {
+    let mut pause = FIRST_LOOK;
     loop {
         match child.try_wait() {
-            Ok(None) if Instant::now() < then => std::thread::sleep(BETWEEN_LOOKS),
+            Ok(None) if Instant::now() < then => {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(BETWEEN_LOOKS);
+            }
             Ok(Some(status)) if status.success() => {
                 let mut told = Vec::new();
                 let read = child.stdout.take()?.read_to_end(&mut told);

@@ -1,14 +1,16 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
-//! gateway to a model, and real agents with a scripted model.
+//! gateway to a model, real agents with a scripted model, and what their admissions pin.
 
 pub mod belief;
 pub mod codex;
+pub mod cost;
+pub mod gate;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
 pub mod opencode;
+pub mod packages;
 pub mod pi;
-pub mod pi_wire;
 pub mod records;
 pub mod refused_fields;
 pub mod setup;

@@ -63,6 +63,11 @@ const DOCUMENTS: &[Row<'_>] = &[
     ),
     (&["engines"], 0, &["engines"]),
     (
+        &["engines", "close", "pi"],
+        0,
+        &["closed", "engine", "previous"],
+    ),
+    (
         &["doctor"],
         -1,
         &[

@@ -35,6 +35,11 @@ struct Gateway {
 
 impl Gateway {
     fn open(dir: &Path, base: &str, roots: Option<&Path>) -> Self {
+        Self::open_with(dir, base, roots, None)
+    }
+
+    /// `variable` is the `SSL_CERT_FILE` of its environment.
+    fn open_with(dir: &Path, base: &str, roots: Option<&Path>, variable: Option<&Path>) -> Self {
         fs::write(dir.join("url"), base).unwrap();
         let mut command = Command::new(crate::program());
         command.args([
@@ -53,9 +58,10 @@ impl Gateway {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         if let Some(roots) = roots {
-            command
-                .env("SSL_CERT_FILE", roots)
-                .env_remove("SSL_CERT_DIR");
+            command.arg("--ca-file").arg(roots);
+        }
+        if let Some(variable) = variable {
+            command.env("SSL_CERT_FILE", variable);
         }
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
@@ -175,31 +181,33 @@ fn certificates(dir: &Path) {
         "subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n",
     )
     .unwrap();
-    openssl(
-        dir,
-        &[
-            "x509",
-            "-req",
-            "-in",
-            "server.csr",
-            "-CA",
-            "ca.pem",
-            "-CAkey",
-            "ca.key",
-            "-CAcreateserial",
-            "-days",
-            "2",
-            "-extfile",
-            "ext",
-            "-out",
-            "server.pem",
-        ],
-    );
+    for (days, name) in [("2", "server.pem"), ("0", "expired.pem")] {
+        openssl(
+            dir,
+            &[
+                "x509",
+                "-req",
+                "-in",
+                "server.csr",
+                "-CA",
+                "ca.pem",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-days",
+                days,
+                "-extfile",
+                "ext",
+                "-out",
+                name,
+            ],
+        );
+    }
 }
 
 /// Answers every request over TLS; returns its port.
-fn tls_model(dir: &Path) -> u16 {
-    let chain = CertificateDer::pem_file_iter(dir.join("server.pem"))
+fn tls_model(dir: &Path, certificate: &str) -> u16 {
+    let chain = CertificateDer::pem_file_iter(dir.join(certificate))
         .unwrap()
         .map(Result::unwrap)
         .collect();
@@ -250,7 +258,10 @@ fn tls_model(dir: &Path) -> u16 {
 fn gateway_over_tls_believes_whom_the_system_believes() {
     let dir = tempfile::tempdir().unwrap();
     certificates(dir.path());
-    let port = tls_model(dir.path());
+    let port = tls_model(dir.path(), "server.pem");
+    let expired = tls_model(dir.path(), "expired.pem");
+    // Its last second is over.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
     let (ca, stranger) = (dir.path().join("ca.pem"), dir.path().join("stranger.pem"));
     let trusted = Gateway::open(
         dir.path(),
@@ -271,17 +282,31 @@ fn gateway_over_tls_believes_whom_the_system_believes() {
             .iter()
             .all(|call| call.outcome == Outcome::Ok)
     );
-    for (base, roots) in [
-        (format!("https://localhost:{port}/v1"), &stranger),
-        // The certificate is for another name.
-        (format!("https://127.0.0.1:{port}/v1"), &ca),
+    let here = format!("https://localhost:{port}/v1");
+    for (base, roots, variable, why) in [
+        (&here, Some(&stranger), None, RefusalReason::TlsUntrusted),
+        // No variable makes anybody believed.
+        (&here, None, Some(ca.as_path()), RefusalReason::TlsUntrusted),
+        (
+            &format!("https://127.0.0.1:{port}/v1"),
+            Some(&ca),
+            None,
+            RefusalReason::TlsName,
+        ),
+        (
+            &format!("https://localhost:{expired}/v1"),
+            Some(&ca),
+            None,
+            RefusalReason::TlsExpired,
+        ),
     ] {
-        let gateway = Gateway::open(dir.path(), &base, Some(roots));
+        let roots = roots.map(|file| file.as_path());
+        let gateway = Gateway::open_with(dir.path(), base, roots, variable);
         assert!(gateway.ask().starts_with("HTTP/1.1 502"), "{base}");
         let call = gateway.finish().calls.remove(0);
         assert_eq!(
             (call.outcome, call.why),
-            (Outcome::Transport, Some(RefusalReason::Tls)),
+            (Outcome::Transport, Some(why)),
             "{base}"
         );
     }

@@ -12,7 +12,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
-use super::{Timeouts, roots};
+use crate::Route;
+use crate::endpoint_side::proxy;
+use crate::endpoint_side::roots;
 
 /// A connection idle for longer has probably been closed by the server.
 const MAX_IDLE: Duration = Duration::from_secs(60);
@@ -26,12 +28,17 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    pub fn connect(endpoint: &Endpoint, timeouts: &Timeouts) -> Result<Self, RefusalReason> {
+    pub fn connect(route: &Route) -> Result<Self, RefusalReason> {
+        let (endpoint, timeouts) = (&route.endpoint, &route.timeouts);
         let deadline = Instant::now() + timeouts.connect;
-        let socket = reach(endpoint, deadline)?;
+        // This machine and private networks are reached directly, whatever proxy there is.
+        let socket = match route.proxy.as_ref().filter(|_| !endpoint.is_near()) {
+            Some(proxy) => proxy::tunnel(proxy, endpoint, deadline)?,
+            None => reach(endpoint, deadline)?,
+        };
         let _ = socket.set_nodelay(true);
         let tls = if endpoint.tls() {
-            Some(Box::new(shake_hands(&socket, endpoint, deadline)?))
+            Some(Box::new(shake_hands(&socket, route, deadline)?))
         } else {
             None
         };
@@ -135,13 +142,30 @@ fn reason_of(error: &io::Error) -> RefusalReason {
     }
 }
 
+fn tls_reason(error: &rustls::Error) -> RefusalReason {
+    use rustls::CertificateError as Bad;
+    let rustls::Error::InvalidCertificate(bad) = error else {
+        return RefusalReason::Tls;
+    };
+    match bad {
+        Bad::Expired | Bad::ExpiredContext { .. } => RefusalReason::TlsExpired,
+        Bad::NotValidForName | Bad::NotValidForNameContext { .. } => RefusalReason::TlsName,
+        // An unknown issuer, a certificate that vouches for itself, and the like.
+        _ => RefusalReason::TlsUntrusted,
+    }
+}
+
 fn shake_hands(
     socket: &TcpStream,
-    endpoint: &Endpoint,
+    route: &Route,
     deadline: Instant,
 ) -> Result<ClientConnection, RefusalReason> {
-    let config = roots::config().ok_or(RefusalReason::Tls)?;
-    let name = ServerName::try_from(endpoint.host().to_owned()).map_err(|_| RefusalReason::Tls)?;
+    let config = match &route.authorities {
+        Some(own) => own.0.clone(),
+        None => roots::config().ok_or(RefusalReason::Tls)?,
+    };
+    let name =
+        ServerName::try_from(route.endpoint.host().to_owned()).map_err(|_| RefusalReason::Tls)?;
     let mut tls = ClientConnection::new(config, name).map_err(|_| RefusalReason::Tls)?;
     let mut socket = socket;
     while tls.is_handshaking() {
@@ -161,10 +185,10 @@ fn shake_hands(
         match step {
             Ok(0) => return Err(RefusalReason::Tls),
             Ok(_) => {
-                if tls.process_new_packets().is_err() {
+                if let Err(error) = tls.process_new_packets() {
                     // Sends the TLS alert, if the peer still listens.
                     let _ = tls.write_tls(&mut socket);
-                    return Err(RefusalReason::Tls);
+                    return Err(tls_reason(&error));
                 }
             }
             Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) => {
@@ -209,6 +233,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cto_core::wire::Protocol;
     use proptest::prelude::*;
     use std::net::TcpListener;
 
@@ -218,7 +243,8 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         for host in ["localhost", "127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]"] {
             let endpoint = Endpoint::parse(&format!("http://{host}:{port}")).unwrap();
-            let reached = Upstream::connect(&endpoint, &Timeouts::default());
+            let route = Route::new(Protocol::OpenaiChat, endpoint, None, "m").unwrap();
+            let reached = Upstream::connect(&route);
             assert!(reached.is_ok(), "{host}: {:?}", reached.err());
         }
     }

@@ -1,0 +1,96 @@
+//! What is known of a lane before any gate is asked: whether its engine is open, what is on record,
+//! which stage is meant, and what its model costs.
+
+use std::borrow::Cow;
+
+use cto_core::gate::LaneFacts;
+use cto_core::gate::ladder;
+use cto_core::gate::opening::Opening;
+use cto_core::task::contract::Stage;
+use cto_core::values::maybe_known::MaybeKnown;
+use cto_core::values::money::{MAX_PRICES, Prices, SpendLimit};
+
+use super::contract_of;
+use crate::host::failure::Failure;
+use crate::host::{Env, Home, OwnProgram};
+use crate::records;
+use crate::task::request::Request;
+
+/// What is known of a lane before any gate is asked.
+pub struct Footing {
+    /// Whether its engine is open, and by what.
+    pub opening: Opening,
+    /// Records of an engine that is closed are not even looked for, but for the one of its gate.
+    pub lane: MaybeKnown<LaneFacts>,
+    /// The stage asked for, or the one that is meant where nobody named one.
+    pub stage: Stage,
+}
+
+/// Looks at gate, records and proofs.
+pub fn footing(request: &Request, env: &Env, home: &Home, own: &OwnProgram) -> Footing {
+    let opening =
+        records::gate::opening(&request.manifest, &request.gate, &request.lane, env, home);
+    let lane = match request.manifest.is_gated() && opening.is_open() {
+        true => MaybeKnown::Known(records::gather(
+            &request.manifest,
+            &request.lane,
+            request.origin,
+            env,
+            home,
+        )),
+        false => MaybeKnown::NotLookedAt,
+    };
+    let stage = match (&lane, request.stage_by_default) {
+        (MaybeKnown::Known(facts), true) => contract_of(request, own, &lane, env)
+            .valid()
+            .map_or(request.stage, |contract| {
+                ladder::default_stage(request.stage, &facts.proofs, &contract.lane)
+            }),
+        _ => request.stage,
+    };
+    Footing {
+        opening,
+        lane,
+        stage,
+    }
+}
+
+/// The request at the stage that is meant, with the price of the model that is meant.
+pub fn settled<'r>(request: &'r Request, footing: &Footing) -> Result<Cow<'r, Request>, Failure> {
+    let spend = spend_limit(request, footing)?;
+    if request.stage == footing.stage && spend.is_none() {
+        return Ok(Cow::Borrowed(request));
+    }
+    let mut request = request.clone().at_stage(footing.stage);
+    request.limits.model_spend = spend;
+    Ok(Cow::Owned(request))
+}
+
+/// What the run may cost, by the price of its model. Where no model is admitted there is none to pay.
+fn spend_limit(request: &Request, footing: &Footing) -> Result<Option<SpendLimit>, Failure> {
+    let pair = footing.lane.known().and_then(LaneFacts::pair_to_record);
+    let (Some(asked), Some(pair)) = (&request.lane.spend, pair) else {
+        return Ok(None);
+    };
+    let place = asked.prices.display().to_string();
+    let bad = |why: String| {
+        Failure::usage("bad_prices", "the price file cannot be used")
+            .at(place.clone())
+            .reason(why)
+            .so("nothing ran")
+            .hint("docs/engines.md shows what a price file holds")
+    };
+    let bytes = records::believed_file(&asked.prices, MAX_PRICES).map_err(bad)?;
+    let price = Prices::read(&bytes).map_err(bad)?.of(&pair.model);
+    let price = price.ok_or_else(|| {
+        let what = format!("the price file has no price for {}", pair.model);
+        Failure::usage("no_price", what)
+            .at(place.clone())
+            .so("nothing ran")
+            .hint("add the model by the name that is admitted, or leave --spend out")
+    })?;
+    Ok(Some(SpendLimit {
+        micros: asked.micros,
+        price,
+    }))
+}
