@@ -220,7 +220,7 @@ fn beside(facts: &LaneFacts, record: &ExecutableAdmission) -> Option<String> {
 
 /// Why what the program was installed with is not what was admitted. Packages that no record pins are
 /// no difference: the record is due for review.
-fn packages_differ(found: &Packages, record: &ExecutableAdmission) -> Option<String> {
+pub fn packages_differ(found: &Packages, record: &ExecutableAdmission) -> Option<String> {
     match (found, record.packages_sha256) {
         (Packages::None | Packages::NotPinned, None) => None,
         (Packages::None | Packages::NotPinned, Some(_)) => {

@@ -18,7 +18,7 @@ mod checks;
 mod lane;
 mod preflight;
 
-pub use admissions::model_result;
+pub use admissions::{model_result, packages_differ};
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
 pub use preflight::{Answer, advice, how_it_ended};

@@ -61,13 +61,23 @@ impl Interviewee {
                 .reason(why)
                 .so("nothing was sent, and nothing was written")
         };
-        let credential = super::class_of(way, env, home)
-            .map_err(|none| unusable("provider_auth_unavailable", none.to_string()))?;
+        let class = |way: &CredentialWay| {
+            super::class_of(way, env, home)
+                .map_err(|none| unusable("provider_auth_unavailable", none.to_string()))
+        };
+        let credential = class(way)?;
+        let to_proxy = admission
+            .proxy_credential
+            .as_deref()
+            .and_then(|text| CredentialWay::read(text).ok().flatten());
+        let proxy_credential = to_proxy.as_ref().map(class).transpose()?.flatten();
         let chosen = Chosen {
             admission,
             base_url,
             credential,
+            proxy_credential,
             protocol: None,
+            first_byte: None,
         };
         match provider::prepare(&chosen, &spoken(manifest), &Limits::default(), env)? {
             Ok(provider) => Ok(Self { provider }),

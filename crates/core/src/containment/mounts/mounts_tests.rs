@@ -196,6 +196,7 @@ proptest! {
             workshop: vec![],
             runs: None,
             reach: vec![],
+            shown: FoundOnce::default(),
         };
         let place = host.look(&asked_for);
         let (known, repositories) = (installed(&place), host.repositories(&place.path));

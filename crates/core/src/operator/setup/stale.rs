@@ -6,9 +6,10 @@ use super::drafts::PACKAGE;
 use super::package::{NoIntegrity, Package, pin};
 use crate::containment::Containment;
 use crate::gate::ladder::{self, LaneKey, find_proof};
-use crate::gate::{Binary, Endpoint, Interpreter, LaneFacts};
+use crate::gate::{Binary, Endpoint, Interpreter, LaneFacts, Packages, packages_differ};
 use crate::records::credential::CredentialWay;
 use crate::records::{AdmissionStatus, Found, Record};
+use crate::values::digest::Digest;
 use crate::values::ids::EngineId;
 use crate::values::maybe_known::MaybeKnown;
 
@@ -44,6 +45,8 @@ pub struct Stale {
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     pub engine: &'a EngineId,
+    /// What its manifest says, as one digest.
+    pub manifest: Option<Digest>,
     pub lane: &'a LaneFacts,
     /// The package the program belongs to, where it belongs to one.
     pub package: Option<(&'a Package, &'a Result<String, NoIntegrity>)>,
@@ -128,6 +131,9 @@ impl Standing<'_> {
                 "version {admitted} was admitted, and {found} is installed"
             ));
         }
+        if let Some(why) = packages_differ(&lane.packages, record) {
+            return Some(why);
+        }
         let other_interpreter = match (&lane.interpreter, record.interpreter_sha256) {
             (Interpreter::Found(found), Some(admitted)) => *found != admitted,
             (Interpreter::Missing(_), Some(_)) => true,
@@ -137,6 +143,9 @@ impl Standing<'_> {
             () if record.engine != *self.engine => "its record is about another engine",
             () if record.path != *path => "another file is found than the one that was admitted",
             () if record.sha256 != *sha256 => "the file is not the one that was admitted",
+            () if lane.packages == Packages::NotPinned => {
+                "its record holds no digest of the packages around the file"
+            }
             () if other_interpreter => "another interpreter runs it than the one that was admitted",
             () => return None,
         };
@@ -158,7 +167,7 @@ impl Standing<'_> {
     }
 
     fn unproven(&self) -> Option<String> {
-        let lane = lane_key(self.engine, self.lane);
+        let lane = lane_key(self.engine, self.manifest, self.lane);
         [1, 2]
             .into_iter()
             .find_map(|stage| match find_proof(&self.lane.proofs, stage, &lane) {
@@ -173,7 +182,7 @@ impl Standing<'_> {
 }
 
 /// The lane that the proofs of a setup are about.
-fn lane_key(engine: &EngineId, lane: &LaneFacts) -> LaneKey {
+fn lane_key(engine: &EngineId, manifest: Option<Digest>, lane: &LaneFacts) -> LaneKey {
     LaneKey {
         engine: engine.clone(),
         source_pin: lane.source_pin(),
@@ -181,6 +190,8 @@ fn lane_key(engine: &EngineId, lane: &LaneFacts) -> LaneKey {
             .binary_sha256()
             .map_or(MaybeKnown::NotLookedAt, MaybeKnown::Known),
         interpreter_sha256: lane.interpreter_sha256(),
+        packages_sha256: lane.packages_sha256(),
+        manifest_sha256: manifest,
         model: lane.pair_to_record(),
         containment: Some(Containment::Strict),
     }

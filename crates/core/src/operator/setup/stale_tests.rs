@@ -19,6 +19,10 @@ fn integrity() -> Result<String, NoIntegrity> {
     answers().source.unwrap().integrity
 }
 
+fn manifest() -> Option<Digest> {
+    Some(Digest::of(b"manifest"))
+}
+
 /// A lane that a setup has just finished.
 fn finished() -> LaneFacts {
     let answers = answers();
@@ -42,7 +46,7 @@ fn finished() -> LaneFacts {
         credential: Credential::Ready(CredentialWay::None),
         ..LaneFacts::nothing(answers.now)
     };
-    let key = lane_key(&answers.engine, &lane);
+    let key = lane_key(&answers.engine, manifest(), &lane);
     lane.proofs = [Stage::One, Stage::Two]
         .map(|stage| StageProof {
             stage,
@@ -59,6 +63,7 @@ fn parts(lane: &LaneFacts, integrity: &Result<String, NoIntegrity>) -> Vec<Part>
     let package = package();
     let standing = Standing {
         engine: &"pi".parse().unwrap(),
+        manifest: manifest(),
         lane,
         package: Some((&package, integrity)),
         other_model_asked: false,
@@ -124,6 +129,8 @@ fn only_what_changed_is_mended() {
         |lane| lane.interpreter = Interpreter::Found(Digest::of(b"other")),
         |lane| lane.interpreter = Interpreter::Missing("x".into()),
         |lane| lane.executable = Found::Missing,
+        |lane| lane.packages = Packages::NotPinned,
+        |lane| lane.packages = Packages::Unusable("x".into()),
     ] {
         assert_eq!(changed(change), [Executable, Proofs]);
     }
@@ -146,7 +153,7 @@ fn a_source_record_of_somebodys_own_is_left_alone() {
             change(&mut own);
             lane.source = known(Some(own));
             // The proofs are about that record, too.
-            let key = lane_key(&"pi".parse().unwrap(), lane);
+            let key = lane_key(&"pi".parse().unwrap(), manifest(), lane);
             lane.proofs
                 .iter_mut()
                 .for_each(|proof| proof.lane = key.clone());
@@ -165,6 +172,7 @@ fn another_model_is_asked_for() {
     let lane = finished();
     let standing = Standing {
         engine: &"pi".parse().unwrap(),
+        manifest: manifest(),
         lane: &lane,
         package: None,
         other_model_asked: true,

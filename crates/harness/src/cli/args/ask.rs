@@ -53,10 +53,17 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The next line. It is not shown while it is typed where `hidden`.
-    pub fn next(&mut self, cancel: &Cancel, hidden: bool) -> io::Result<Heard> {
+    /// Puts a question and waits for the next line. It is not shown while it is typed where
+    /// `hidden`, from before the question is seen.
+    pub fn next(
+        &mut self,
+        cancel: &Cancel,
+        hidden: bool,
+        question: impl FnOnce(),
+    ) -> io::Result<Heard> {
         let stdin = io::stdin();
         let _quiet = hidden.then(|| Quiet::on(&stdin)).flatten();
+        question();
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();

@@ -221,7 +221,7 @@ fn claimed(report: &Report, row: &dyn Fn(&str, &str)) {
     if !scripted {
         let green = report.verification.iter().filter(|line| line.passed);
         let (green, all) = (green.count(), report.verification.len());
-        row("seen", &seen_text(report.changed_files.len(), green, all));
+        row("observed", &seen_text(report.changed_files.len(), green, all));
     }
 }
 

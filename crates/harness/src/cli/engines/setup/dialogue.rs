@@ -103,8 +103,7 @@ impl<'a> Dialogue<'a> {
         }
         self.asked.set(self.asked.get() + 1);
         for _ in 0..MOST_TRIES {
-            self.context.output.note(asked.words);
-            let answer = match self.line(asked.hidden)? {
+            let answer = match self.line(asked)? {
                 Heard::Line(text) => take(&text),
                 Heard::TooLong => Err(Refused::Text("is too long".into())),
                 _ => Err(Refused::Text("holds what is no text".into())),
@@ -122,13 +121,15 @@ impl<'a> Dialogue<'a> {
             .hint(format!("begin again: cto setup {}", self.engine)))
     }
 
-    fn line(&self, hidden: bool) -> Result<Heard, Failure> {
+    fn line(&self, asked: &Asked<'_>) -> Result<Heard, Failure> {
         let none = |what: &str| {
             Failure::usage("missing_answer", what)
                 .so("nothing was written")
                 .hint(format!("begin again: cto setup {}", self.engine))
         };
-        match self.lines.borrow_mut().next(self.cancel, hidden) {
+        let put = || self.context.output.note(asked.words);
+        let mut lines = self.lines.borrow_mut();
+        match lines.next(self.cancel, asked.hidden, put) {
             Ok(Heard::Cancelled) => Err(self.interrupted("nothing was written")),
             Ok(Heard::End) => Err(none("the input ended before an answer")),
             Ok(heard) => Ok(heard),

@@ -20,7 +20,7 @@ use cto_core::engine::manifest::Manifest;
 use cto_core::gate::{Binary, LaneFacts};
 use cto_core::operator::setup::answers;
 use cto_core::operator::setup::drafts::{Drafts, SourceAnswers};
-use cto_core::operator::setup::stale::{Part, Stale, Standing};
+use cto_core::operator::setup::stale::{self, Part, Stale, Standing};
 use cto_core::operator::setup::{Answers, Question, Refused};
 use cto_core::records::{ExecutableAdmission, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
@@ -96,7 +96,12 @@ impl Setup<'_> {
         let lane = self.lane(&bin);
         let package = match &lane.binary {
             Binary::Found { path, .. } => self.package(Path::new(path)),
-            _ => None,
+            // Why it cannot be admitted is said before anything is asked.
+            _ => {
+                self.examined(&bin)?;
+                let why = "it changed while it was looked at";
+                return Err(examine::not_admitted(why).so("nothing was written"));
+            }
         };
         let stale = self.stale(&lane, package.as_ref());
         let is = |part: Part| stale.iter().any(|stale| stale.part == part);
@@ -115,6 +120,10 @@ impl Setup<'_> {
                 manifest.id
             )));
         }
+        let claims = package
+            .as_ref()
+            .is_some_and(|found| found.package.license.is_some());
+        self.announce(&stale::questions(&stale, true, claims));
         let examined = match is(Part::Executable) {
             true => Some(self.examined(&bin)?),
             false => None,
@@ -219,6 +228,7 @@ impl Setup<'_> {
     fn stale(&self, lane: &LaneFacts, package: Option<&Installed>) -> Vec<Stale> {
         let standing = Standing {
             engine: &self.manifest.id,
+            manifest: self.manifest.sha256,
             lane,
             package: package.map(|found| (&found.package, &found.integrity)),
             other_model_asked: lane
@@ -275,6 +285,16 @@ impl Setup<'_> {
         for Stale { part, why } in stale {
             self.dialogue
                 .row("to do", &format!("{}: {why}", part.title()));
+        }
+    }
+
+    /// How much will be asked, before anything is.
+    fn announce(&self, questions: &[Question]) {
+        if self.dialogue.has_somebody() && self.args.confirm.is_none() {
+            // One more where the endpoint answers by another name.
+            let most = questions.len() + usize::from(questions.contains(&Question::Model));
+            let text = format!("at most {most} questions; Ctrl-C leaves, and nothing is written");
+            self.dialogue.row("asks", &text);
         }
     }
 

@@ -275,7 +275,7 @@ fn walk(house: &House, endpoint: &Endpoint, setup_more: &[&str]) {
     let project = [("Which command tests", ""), ("What may change?", "")];
     let tried = typed(house, &repo, attempt, &[], &project);
     assert_eq!(tried.code, Some(0), "{}", tried.stdout);
-    for want in ["PASS", "claimed", "seen"] {
+    for want in ["PASS", "claimed", "observed"] {
         assert!(tried.stdout.contains(want), "{want}: {}", tried.stdout);
     }
     let taken = typed(house, &repo, apply, &[], &[]);

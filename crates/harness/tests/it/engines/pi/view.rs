@@ -28,10 +28,11 @@ fn command(lab: &Lab, model: &Model, more: &[&str]) -> Command {
 
 /// The claim and what was seen stand beside each other, and nothing of it is obeyed.
 fn assert_end(text: &str) {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat = without_styles(text);
+    let flat = flat.split_whitespace().collect::<Vec<_>>().join(" ");
     for want in [
         "claimed completed: The answer",
-        "seen 1 file changed, its check is green",
+        "observed 1 file changed, its check is green",
     ] {
         assert!(flat.contains(want), "{want}: {text}");
     }

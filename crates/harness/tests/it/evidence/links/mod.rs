@@ -1,5 +1,8 @@
 //! Bundles that stand on others: settlements, proofs, approvals. The fixtures are made by hand and
-//! signed by the forger, whose key is trusted here: only what they say of each other decides.
+//! signed by the forger, whose key is trusted here: only what they say of each other decides. `compared.rs`: the run of `fake` that
+//! stage 2 compares with.
+
+mod compared;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -482,82 +485,5 @@ fn a_pass_stands_on_a_blocked_run_only_through_its_stage_one_proof() {
         &relying(&shelf, &id, "proof", &sha256),
         Standing::Bad,
         "which was not blocked",
-    );
-}
-
-/// A pass that says which run it was compared with, as stage 2 leaves it.
-fn comparing(shelf: &Shelf, with: &Bundle, relies: bool) -> Forged {
-    let (id, sums) = (with.run_id(), shelf.sums(with));
-    let relied = if relies { with } else { &shelf.pass };
-    let forged = relying(shelf, &relied.run_id(), "proof", &shelf.sums(relied));
-    let compared = json!({"schema_version": 1, "baseline": {"run_id": id, "sums_sha256": sums}});
-    forged.put(COMPARISON, compared.to_string().as_bytes());
-    forged
-}
-
-const COMPARISON: &str = "stage2-fake-baseline-comparison.json";
-
-#[test]
-fn a_run_is_compared_with_a_baseline_of_its_own_task() {
-    let shelf = Shelf::make();
-    let again = |edit: &dyn Fn(&mut Value)| {
-        let forged = Forged::copy_of(&shelf.pass);
-        forged.edit_report(|report| edit(report));
-        Bundle::at(shelf.put(&forged))
-    };
-    shelf.expect(
-        "the same task",
-        &comparing(&shelf, &shelf.pass, true),
-        Standing::Good,
-        "",
-    );
-    shelf.expect(
-        "a run it does not rely on",
-        &comparing(&shelf, &shelf.fail, false),
-        Standing::Bad,
-        "compares with a run that the report does not rely on",
-    );
-    let garbled = comparing(&shelf, &shelf.pass, true);
-    garbled.put(COMPARISON, b"{}\n");
-    shelf.expect(
-        "no comparison at all",
-        &garbled,
-        Standing::Bad,
-        "does not say what was compared",
-    );
-    let other = shelf.other();
-    shelf.expect(
-        "another task",
-        &comparing(&shelf, &other, true),
-        Standing::Bad,
-        "which had another task",
-    );
-    let engine = again(&|report| report["backend"] = "codex".into());
-    shelf.expect(
-        "another engine",
-        &comparing(&shelf, &engine, true),
-        Standing::Bad,
-        "which is not of the engine fake",
-    );
-    let version = again(&|report| report["harness_version"] = "9.9.9".into());
-    shelf.expect(
-        "another harness",
-        &comparing(&shelf, &version, true),
-        Standing::Bad,
-        "which is of another harness",
-    );
-    let validator = again(&|report| report["origin"] = "validator".into());
-    shelf.expect(
-        "somebody else's",
-        &comparing(&shelf, &validator, true),
-        Standing::Bad,
-        "which was made for another",
-    );
-    let attempt = again(&|report| report["label"] = "try".into());
-    shelf.expect(
-        "a try",
-        &comparing(&shelf, &attempt, true),
-        Standing::Bad,
-        "which is no run of a case at stage 2",
     );
 }
