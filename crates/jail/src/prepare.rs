@@ -45,6 +45,9 @@ pub struct JailPlan {
     pub hidden: Vec<PathBuf>,
     pub limits: JailLimits,
     pub door: bool,
+    /// Variables that name the door's address (`127.0.0.1:PORT`), which is known only inside: the
+    /// pieces of each value, between which it is put.
+    pub env_of_door: BTreeMap<OsString, Vec<OsString>>,
     /// What of a writable directory is kept as it is.
     pub guard: Option<Guarded>,
     /// All of them, but for experiments.
@@ -63,6 +66,7 @@ impl JailPlan {
             hidden: Vec::new(),
             limits: JailLimits::default(),
             door: false,
+            env_of_door: BTreeMap::new(),
             guard: None,
             layers,
             watched: false,
@@ -231,6 +235,11 @@ fn order(
             .map(|(name, value)| (bytes(name), bytes(value)))
             .collect(),
         door: plan.door,
+        env_of_door: plan
+            .env_of_door
+            .iter()
+            .map(|(name, pieces)| (bytes(name), pieces.iter().map(bytes).collect()))
+            .collect(),
         descriptors: entry.descriptors,
         keys_at_once: entry.keys_at_once,
         limits: plan.limits,

@@ -27,6 +27,8 @@ pub struct JailSpec {
     pub args: Vec<Vec<u8>>,
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub door: bool,
+    /// Variables that name the door: the pieces of each, between which its address is put.
+    pub env_of_door: Vec<(Vec<u8>, Vec<Vec<u8>>)>,
     /// Descriptors 0–2. A pipe for standard input follows this order; those of output are there.
     pub descriptors: [Descriptor; 3],
     /// The process has the keys of its terminal from the start; otherwise once it asks for them.

@@ -257,7 +257,7 @@ pub fn next_step(input: &GateInput<'_>) -> Next {
         ),
         stand: input.stand.clone(),
         control: contract.verification_control.clone(),
-        limits: contract.limits,
+        limits: input.manifest.limits(&contract.limits),
     };
     Next::Ready(Box::new(plan), report(gates))
 }

@@ -66,7 +66,9 @@ fn did(event: &Event) -> Option<String> {
     let text = match event {
         Event::EngineToolCall(call) if call.target.is_empty() => call.tool.clone(),
         Event::EngineToolCall(call) => format!("{} {}", call.tool, call.target),
-        Event::EngineMessage(said) | Event::EnginePlan(said) => said.text.clone(),
+        Event::EngineMessage(said) | Event::EnginePlan(said) | Event::EngineWarning(said) => {
+            said.text.clone()
+        }
         Event::EngineReview(review) => review.summary.clone(),
         Event::EngineResult(result) => format!("claims {}", result.claimed),
         // A change of a file is the end of the call that was shown; counts have a place of their own.
@@ -139,10 +141,7 @@ mod tests {
     use crate::run::event::{EngineFileChange, EngineResult, EngineText, EngineToolCall};
 
     fn tool(tool: &str, target: &str) -> Event {
-        Event::EngineToolCall(EngineToolCall {
-            tool: tool.into(),
-            target: target.into(),
-        })
+        Event::EngineToolCall(EngineToolCall::new(tool.into(), target.into()))
     }
 
     fn after(events: &[Event]) -> AgentLine {

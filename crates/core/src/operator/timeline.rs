@@ -152,6 +152,7 @@ fn opens(event: EventType) -> Option<&'static str> {
         | EventType::EngineToolCall
         | EventType::EngineFileChange
         | EventType::EngineReview
+        | EventType::EngineWarning
         | EventType::EngineTokens
         | EventType::EngineModelCall
         | EventType::EngineResult
@@ -206,8 +207,13 @@ pub fn event_sentence(event: &Event) -> String {
             started.engine,
             started.containment.as_str()
         ),
-        Event::EngineMessage(said) | Event::EnginePlan(said) => said.text.clone(),
-        Event::EngineToolCall(call) => format!("{} {}", call.tool, call.target),
+        Event::EngineMessage(said) | Event::EnginePlan(said) | Event::EngineWarning(said) => {
+            said.text.clone()
+        }
+        Event::EngineToolCall(call) => match call.outcome {
+            Some(outcome) => format!("{} {}: {}", call.tool, call.target, outcome.as_str()),
+            None => format!("{} {}", call.tool, call.target),
+        },
         Event::EngineFileChange(change) => change.path.clone(),
         Event::EngineReview(review) => {
             format!(

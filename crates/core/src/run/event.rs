@@ -57,6 +57,7 @@ events! {
     EngineToolCall "engine.tool_call" EngineToolCall;
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
+    EngineWarning "engine.warning" EngineText;
     EngineTokens "engine.tokens" EngineTokens;
     EngineModelCall "engine.model_call" Box<CallRecord>;
     EngineResult "engine.result" EngineResult;
@@ -202,6 +203,58 @@ pub struct EngineText {
 pub struct EngineToolCall {
     pub tool: String,
     pub target: String,
+    /// What sort of deed it is, in a dialect that says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<ToolKind>,
+    /// The files it is about, the first few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// How it ended; absent while it has only begun. A dialect that tells of both has an event for
+    /// each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<ToolOutcome>,
+}
+
+impl EngineToolCall {
+    /// A call of which no more is known.
+    pub fn new(tool: String, target: String) -> Self {
+        Self {
+            tool,
+            target,
+            kind: None,
+            paths: Vec::new(),
+            outcome: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolKind {
+    Read,
+    Edit,
+    Search,
+    Execute,
+    Fetch,
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolOutcome {
+    Completed,
+    Failed,
+    Declined,
+}
+
+impl ToolOutcome {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Declined => "declined",
+        }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -411,7 +464,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 23);
+        assert_eq!(EventType::ALL.len(), 24);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }

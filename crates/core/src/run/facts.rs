@@ -125,6 +125,7 @@ impl Folded {
             | Event::EnginePlan(_)
             | Event::EngineToolCall(_)
             | Event::EngineFileChange(_)
+            | Event::EngineWarning(_)
             | Event::EngineTokens(_)
             | Event::EngineModelCall(_)
             | Event::LandingUpdated(_) => {}

@@ -117,6 +117,7 @@ impl Machine {
                 | Event::EngineToolCall(_)
                 | Event::EngineFileChange(_)
                 | Event::EngineReview(_)
+                | Event::EngineWarning(_)
                 | Event::EngineTokens(_)
                 | Event::EngineModelCall(_)
                 | Event::EngineResult(_),

@@ -241,12 +241,10 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("engine", engine_started()),
         ("message", text(Event::EngineMessage)),
         ("eplan", text(Event::EnginePlan)),
+        ("warning", text(Event::EngineWarning)),
         (
             "tool",
-            Event::EngineToolCall(EngineToolCall {
-                tool: "t".into(),
-                target: "x".into(),
-            }),
+            Event::EngineToolCall(EngineToolCall::new("t".into(), "x".into())),
         ),
         (
             "file",
@@ -301,7 +299,8 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
         State::EngineRunning => vec![
-            "message", "eplan", "tool", "file", "review", "tokens", "call", "result", "ended",
+            "message", "eplan", "warning", "tool", "file", "review", "tokens", "call", "result",
+            "ended",
         ],
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
@@ -358,7 +357,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 30);
+    assert_eq!(pairs, 16 * 4 * 31);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {

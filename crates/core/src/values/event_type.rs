@@ -39,6 +39,7 @@ event_types! {
     EngineToolCall "engine.tool_call";
     EngineFileChange "engine.file_change";
     EngineReview "engine.review";
+    EngineWarning "engine.warning";
     EngineTokens "engine.tokens";
     EngineModelCall "engine.model_call";
     EngineResult "engine.result";

@@ -388,7 +388,12 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         protocol: records::protocol(&request.manifest.id, &request.lane, env),
         first_byte,
     };
-    match provider::prepare(&chosen, engine, &contract.limits, env) {
+    match provider::prepare(
+        &chosen,
+        engine,
+        &request.manifest.limits(&contract.limits),
+        env,
+    ) {
         Err(failure) => could_not(Code::ProviderUnavailable, &failure.to_string()),
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {

@@ -436,6 +436,13 @@ fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
     if CString::new(spec.program.clone()).is_err() {
         return io::Error::from(io::ErrorKind::InvalidInput);
     }
+    let address = door.map(|port| format!("127.0.0.1:{port}"));
+    // Without a door there is no address, and so no variable that names one.
+    let named = address.iter().flat_map(|address| {
+        let whole = |pieces: &[Vec<u8>]| pieces.join(address.as_bytes());
+        let of_door = spec.env_of_door.iter();
+        of_door.map(move |(name, pieces)| (name, whole(pieces)))
+    });
     std::process::Command::new(text(&spec.program))
         .args(spec.args.iter().map(text))
         .env_clear()
@@ -444,6 +451,7 @@ fn exec(spec: &JailSpec, door: Option<u16>) -> io::Error {
                 .iter()
                 .map(|(name, value)| (text(name), text(value))),
         )
-        .envs(door.map(|port| ("CTO_DOOR", format!("127.0.0.1:{port}"))))
+        .envs(named.map(|(name, value)| (text(name), text(&value))))
+        .envs(address.as_ref().map(|address| ("CTO_DOOR", address)))
         .exec()
 }

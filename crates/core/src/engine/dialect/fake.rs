@@ -30,10 +30,10 @@ pub fn line(line: &[u8]) -> ParsedLine {
         Line::Plan { text } => Event::EnginePlan(EngineText {
             text: tame_excerpt(&text),
         }),
-        Line::Tool { tool, target } => Event::EngineToolCall(EngineToolCall {
-            tool: tame_excerpt(&tool),
-            target: tame_excerpt(&target),
-        }),
+        Line::Tool { tool, target } => Event::EngineToolCall(EngineToolCall::new(
+            tame_excerpt(&tool),
+            tame_excerpt(&target),
+        )),
         Line::FileChange { path } => Event::EngineFileChange(EngineFileChange {
             path: tame_excerpt(&path),
         }),

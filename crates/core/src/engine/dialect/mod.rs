@@ -1,15 +1,29 @@
 //! Dialects: how each engine prints what it does. Lines go in, `engine.*` events come out.
 //!
 //! - this file: the parser every dialect hides behind
-//! - `fake.rs` the scripted engine; `pi.rs` Pi; `recorded/` real output the tests replay
+//! - `fake.rs` the scripted engine; `pi.rs` Pi; `codex.rs` Codex; `opencode.rs` OpenCode; `plain.rs`
+//!   any command; `recorded/` real output the tests replay
 //!
 //! The events are for display only. Unknown lines are counted, and the raw log keeps them.
 
+mod codex;
 mod fake;
+mod opencode;
 mod pi;
+mod plain;
 
 use crate::engine::manifest::Dialect;
 use crate::run::event::Event;
+
+/// The largest number a hashed document may hold.
+const MAX_COUNT: u64 = (1 << 53) - 1;
+
+/// The stream a line came on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    Stdout,
+    Stderr,
+}
 
 /// What one line of engine output means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +46,9 @@ impl ParsedLine {
 pub enum DialectParser {
     Fake,
     Pi(Box<pi::Pi>),
+    Codex(Box<codex::Codex>),
+    Opencode(Box<opencode::Opencode>),
+    Plain(Box<plain::Plain>),
 }
 
 impl DialectParser {
@@ -39,11 +56,32 @@ impl DialectParser {
         match dialect {
             Dialect::Fake => Self::Fake,
             Dialect::Pi => Self::Pi(Box::default()),
+            Dialect::Codex => Self::Codex(Box::default()),
+            Dialect::Opencode => Self::Opencode(Box::default()),
+            Dialect::Plain => Self::Plain(Box::default()),
         }
     }
 
-    /// One line, whole or cut off at the end.
-    pub fn parse_line(&mut self, line: &[u8]) -> ParsedLine {
+    /// One line, whole or cut off at the end. Events are on standard output; what comes on the other
+    /// stream is for the log, but for a command of which nothing is known.
+    pub fn hear(&mut self, from: Source, line: &[u8]) -> ParsedLine {
+        match (self, from) {
+            (Self::Plain(plain), from) => plain.line(from, line),
+            (_, Source::Stderr) => ParsedLine::Nothing,
+            (other, Source::Stdout) => other.parse_line(line),
+        }
+    }
+
+    /// Both streams have ended: the last word of a dialect that has no closing line.
+    pub fn ended(&mut self) -> Vec<Event> {
+        match self {
+            Self::Fake | Self::Pi(_) | Self::Codex(_) => Vec::new(),
+            Self::Opencode(opencode) => opencode.ended(),
+            Self::Plain(plain) => plain.ended(),
+        }
+    }
+
+    fn parse_line(&mut self, line: &[u8]) -> ParsedLine {
         match line.iter().find(|b| !b.is_ascii_whitespace()) {
             None => return ParsedLine::Nothing,
             // What could be an event; a flood of anything else is not worth a parser.
@@ -53,6 +91,9 @@ impl DialectParser {
         match self {
             Self::Fake => fake::line(line),
             Self::Pi(pi) => pi.line(line),
+            Self::Codex(codex) => codex.line(line),
+            Self::Opencode(opencode) => opencode.line(line),
+            Self::Plain(plain) => plain.line(Source::Stdout, line),
         }
     }
 }
@@ -62,14 +103,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn any_dialect() -> impl Strategy<Value = Dialect> {
+        proptest::sample::select(Dialect::ALL)
+    }
+
     proptest! {
         /// No line an engine prints becomes anything but an engine event.
         #[test]
-        fn only_engine_events_come_out(bytes in proptest::collection::vec(any::<u8>(), 0..120), pi: bool) {
-            let mut parser = DialectParser::new(if pi { Dialect::Pi } else { Dialect::Fake });
-            if let ParsedLine::Events(events) = parser.parse_line(&bytes) {
-                prop_assert!(events.iter().all(|event| event.kind().is_engine()));
+        fn only_engine_events_come_out(
+            lines in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..120), 0..4),
+            dialect in any_dialect(),
+        ) {
+            let mut parser = DialectParser::new(dialect);
+            let mut heard = Vec::new();
+            for (at, line) in lines.iter().enumerate() {
+                let from = [Source::Stdout, Source::Stderr][at % 2];
+                if let ParsedLine::Events(events) = parser.hear(from, line) {
+                    heard.extend(events);
+                }
             }
+            heard.extend(parser.ended());
+            prop_assert!(heard.iter().all(|event| event.kind().is_engine()));
         }
     }
 }

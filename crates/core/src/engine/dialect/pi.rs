@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::ParsedLine;
+use super::{MAX_COUNT, ParsedLine};
 use crate::run::event::{
     EngineFileChange, EngineResult, EngineText, EngineTokens, EngineToolCall, Event,
 };
@@ -16,8 +16,6 @@ use crate::values::text::tame_excerpt;
 
 /// Most tool calls that may be open at one time.
 const MAX_PENDING: usize = 64;
-/// The largest number a hashed document may hold.
-const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// What was said so far, as far as later lines need it.
 #[derive(Debug, Default)]
@@ -164,10 +162,10 @@ impl Pi {
             self.pending
                 .push_back((tame_excerpt(&tool.tool_call_id), tame_excerpt(path)));
         }
-        ParsedLine::one(Event::EngineToolCall(EngineToolCall {
-            tool: tame_excerpt(&tool.tool_name),
-            target: tame_excerpt(target),
-        }))
+        ParsedLine::one(Event::EngineToolCall(EngineToolCall::new(
+            tame_excerpt(&tool.tool_name),
+            tame_excerpt(target),
+        )))
     }
 
     fn tool_ends(&mut self, tool: &ToolLine) -> ParsedLine {

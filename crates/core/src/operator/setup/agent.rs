@@ -55,7 +55,8 @@ pub fn read(dialect: Dialect, bytes: &[u8]) -> Vec<Known> {
     }
     match dialect {
         Dialect::Pi => serde_json::from_slice::<PiFile>(bytes).map_or_else(|_| Vec::new(), known),
-        Dialect::Fake => Vec::new(),
+        // Nobody has looked at what these keep of their own.
+        Dialect::Fake | Dialect::Codex | Dialect::Opencode | Dialect::Plain => Vec::new(),
     }
 }
 

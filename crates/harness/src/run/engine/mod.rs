@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
-use cto_core::engine::dialect::{DialectParser, ParsedLine};
+use cto_core::engine::dialect::{DialectParser, ParsedLine, Source};
 use cto_core::engine::manifest::Dialect;
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -49,6 +49,7 @@ pub fn run(
         args: outfit.args(),
         env: outfit.env(),
         door: outfit.needs_a_door(),
+        env_of_door: outfit.env_of_door(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
@@ -78,12 +79,15 @@ pub fn run(
     let shown = Shown::new(progress, gateway.as_ref());
     let mut listener = Listener::new(bundle, plan.invocation.dialect, shown);
     let ended = running.finish(execution.cancel, &mut |stream, bytes| match stream {
-        Stream::Stdout => stdout.push(bytes, &mut |clean| listener.hear(clean)),
-        Stream::Stderr => stderr.push(bytes, &mut |clean| listener.shown.printed(clean)),
+        Stream::Stdout => stdout.push(bytes, &mut |clean| listener.hear(Source::Stdout, clean)),
+        Stream::Stderr => stderr.push(bytes, &mut |clean| {
+            listener.shown.printed(clean);
+            listener.hear(Source::Stderr, clean);
+        }),
     })?;
     execution.clock.ran(ended.duration_ms);
-    let stdout = stdout.finish(&mut |clean| listener.hear(clean));
-    let stderr = stderr.finish(&mut |_| {});
+    let stdout = stdout.finish(&mut |clean| listener.hear(Source::Stdout, clean));
+    let stderr = stderr.finish(&mut |clean| listener.hear(Source::Stderr, clean));
     let heard = listener.finish()?;
     let model = gateway
         .map(|gateway| outfit::record_calls(bundle, &request.manifest.id, gateway.finish()))
@@ -216,7 +220,9 @@ struct Listener<'b> {
     shown: Shown<'b>,
     parser: DialectParser,
     terminal: EventType,
-    line: Vec<u8>,
+    /// What has come of a line that has not ended, for each stream.
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
     unknown: u64,
     recorded: u64,
     dropped: u64,
@@ -239,7 +245,8 @@ impl<'b> Listener<'b> {
             shown,
             parser,
             terminal,
-            line: Vec::new(),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
             unknown: 0,
             recorded: 0,
             dropped: 0,
@@ -247,37 +254,45 @@ impl<'b> Listener<'b> {
         }
     }
 
-    fn hear(&mut self, bytes: &[u8]) {
-        let mut from = 0;
-        for at in memchr::memchr_iter(b'\n', bytes) {
-            let piece = &bytes[from..at];
-            from = at + 1;
+    fn hear(&mut self, from: Source, bytes: &[u8]) {
+        let mut at = 0;
+        for end in memchr::memchr_iter(b'\n', bytes) {
+            let piece = &bytes[at..end];
+            at = end + 1;
             // A line that came whole is read where it is.
-            if self.line.is_empty() {
-                self.hear_line(piece);
+            if self.held(from).is_empty() {
+                self.hear_line(from, piece);
             } else {
-                self.hold(piece);
-                self.end_line();
+                self.hold(from, piece);
+                self.end_line(from);
             }
         }
-        self.hold(&bytes[from..]);
+        self.hold(from, &bytes[at..]);
     }
 
-    fn hold(&mut self, piece: &[u8]) {
-        if self.line.len() < MAX_LINE {
-            self.line.extend_from_slice(piece);
+    fn held(&mut self, from: Source) -> &mut Vec<u8> {
+        match from {
+            Source::Stdout => &mut self.stdout,
+            Source::Stderr => &mut self.stderr,
         }
     }
 
-    fn end_line(&mut self) {
-        let mut line = std::mem::take(&mut self.line);
-        self.hear_line(&line);
-        line.clear();
-        self.line = line;
+    fn hold(&mut self, from: Source, piece: &[u8]) {
+        let line = self.held(from);
+        if line.len() < MAX_LINE {
+            line.extend_from_slice(piece);
+        }
     }
 
-    fn hear_line(&mut self, line: &[u8]) {
-        match self.parser.parse_line(line.trim_ascii_end()) {
+    fn end_line(&mut self, from: Source) {
+        let mut line = std::mem::take(self.held(from));
+        self.hear_line(from, &line);
+        line.clear();
+        *self.held(from) = line;
+    }
+
+    fn hear_line(&mut self, from: Source, line: &[u8]) {
+        match self.parser.hear(from, line.trim_ascii_end()) {
             ParsedLine::Nothing => {}
             ParsedLine::Unknown => {
                 self.unknown += 1;
@@ -310,9 +325,13 @@ impl<'b> Listener<'b> {
     }
 
     fn finish(mut self) -> Result<Heard, EvidenceError> {
-        if !self.line.is_empty() {
-            self.end_line();
+        for from in [Source::Stdout, Source::Stderr] {
+            if !self.held(from).is_empty() {
+                self.end_line(from);
+            }
         }
+        let last = self.parser.ended();
+        last.into_iter().for_each(|event| self.take(event));
         self.shown.calls(self.bundle.elapsed());
         match self.error {
             Some(error) => Err(error),

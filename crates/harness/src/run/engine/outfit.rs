@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::engine::manifest::{Invocation, Program, fill_json, fill_template};
+use cto_core::engine::manifest::{Invocation, Program, SCRIPT_FILE, fill};
 use cto_core::engine::prompt::contract_prompt;
 use cto_core::gate::{advice, how_it_ended};
 use cto_core::run::event::{Event, ModelUse};
@@ -26,8 +26,6 @@ use crate::plan::provider::Provider;
 use crate::run::execution::{Execution, Stop};
 use crate::task::request::Request;
 
-/// The script's name in the engine's scratch directory.
-const SCRIPT: &str = "script.toml";
 /// The kernel takes no longer argument than 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
 /// Model calls beyond this stand in their own file alone.
@@ -52,7 +50,7 @@ impl<'a> Outfit<'a> {
         let invocation = &execution.plan.invocation;
         if invocation.argv.iter().any(|arg| arg == "{script}") {
             fs::write(
-                on_host.join(SCRIPT),
+                on_host.join(SCRIPT_FILE),
                 request.script.as_deref().unwrap_or_default(),
             )
             .map_err(Stop::Workspace)?;
@@ -102,18 +100,41 @@ impl<'a> Outfit<'a> {
 
     pub fn args(&self) -> Vec<OsString> {
         let arg = |arg: &String| match arg.as_str() {
-            "{script}" => self.inside.join(SCRIPT).into_os_string(),
-            template => fill_template(template, &self.values).into(),
+            "{script}" => self.inside.join(SCRIPT_FILE).into_os_string(),
+            template => fill::template(template, &self.values).into(),
         };
         self.invocation.argv.iter().map(arg).collect()
     }
 
     pub fn env(&self) -> BTreeMap<OsString, OsString> {
-        self.invocation
-            .env
-            .iter()
-            .map(|(name, value)| (name.into(), fill_template(value, &self.values).into()))
+        self.variables(false)
+            .map(|(name, value)| (name.into(), fill::template(value, &self.values).into()))
             .collect()
+    }
+
+    /// Variables that name the door. Its port exists once the jail stands, so they are completed
+    /// there; no variable holds a NUL, so that is where it belongs.
+    pub fn env_of_door(&self) -> BTreeMap<OsString, Vec<OsString>> {
+        let Some(provider) = self.provider else {
+            return BTreeMap::new();
+        };
+        let mut values = self.values.clone();
+        values.insert("door", format!("http://\0{}", provider.spoken.base));
+        self.variables(true)
+            .map(|(name, value)| {
+                let filled = fill::template(value, &values);
+                (
+                    name.into(),
+                    filled.split('\0').map(OsString::from).collect(),
+                )
+            })
+            .collect()
+    }
+
+    /// The manifest's variables that name the door, or the others.
+    fn variables(&self, of_door: bool) -> impl Iterator<Item = (&String, &String)> {
+        let all = self.invocation.env.iter();
+        all.filter(move |(_, value)| value.contains("{door}") == of_door)
     }
 
     pub fn needs_a_door(&self) -> bool {
@@ -158,7 +179,8 @@ impl<'a> Outfit<'a> {
             if let Some(dir) = path.parent() {
                 host::make_private_dir(dir)?;
             }
-            fs::write(&path, fill_json(&file.text, &values).trim_start())?;
+            let text = fill::file(file.format, &file.text, &values);
+            fs::write(&path, text.trim_start_matches('\n'))?;
             if let Some(first) = Path::new(&file.path).components().next() {
                 cto_jail::hand_over(&self.on_host.join(first))?;
             }

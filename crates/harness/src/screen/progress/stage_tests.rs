@@ -48,7 +48,7 @@ fn an_engine_at_work_has_its_line_in_any_width() {
     let did = |step: &Step| {
         let target = "src/some/where/deep.py".to_owned();
         let tool = "edit".to_owned();
-        let call = EngineToolCall { tool, target };
+        let call = EngineToolCall::new(tool, target);
         step.did(Duration::ZERO, &Event::EngineToolCall(call));
     };
     did(&step);

@@ -188,6 +188,8 @@ pub struct EngineStart<'a> {
     pub env: BTreeMap<OsString, OsString>,
     /// A door to its model.
     pub door: bool,
+    /// Variables that name the door, in pieces between which its address belongs.
+    pub env_of_door: BTreeMap<OsString, Vec<OsString>>,
 }
 
 impl Launch {
@@ -227,6 +229,7 @@ impl Launch {
                 places,
             });
             jail.door = start.door;
+            jail.env_of_door = start.env_of_door;
             jail.watched = true;
             let path = launch.env.entry("PATH".into()).or_default();
             path.push(":");
@@ -333,11 +336,14 @@ impl Launch {
         }
     }
 
-    /// A command of a double in a jail with a door; it finds `own` as `/engine/cto`.
+    /// A command of a double in a jail with a door, whose address it has twice: as it is, and in a URL.
+    /// It finds `own` as `/engine/cto`.
     pub fn with_door(own: &Granted, program: &OsStr, args: &[OsString]) -> Self {
         let own = Mount::at(own, Path::new(ENGINE).join("cto"));
         let mut jail = JailPlan::new(vec![own]);
         jail.door = true;
+        let url = vec!["http://".into(), "/v1".into()];
+        jail.env_of_door.insert("CTO_DOOR_URL".into(), url);
         Self {
             program: program.into(),
             args: args.to_vec(),

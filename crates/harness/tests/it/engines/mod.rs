@@ -1,12 +1,14 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
-//! gateway to a model, the real Pi with a scripted model, and what its admission pins.
+//! gateway to a model, real agents with a scripted model, and what their admissions pin.
 
 pub mod belief;
+pub mod codex;
 pub mod cost;
 pub mod gate;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
+pub mod opencode;
 pub mod packages;
 pub mod pi;
 pub mod records;

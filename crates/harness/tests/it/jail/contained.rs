@@ -196,6 +196,7 @@ fn standard_streams_work() {
 fn the_door_leads_out_and_nothing_else_does() {
     let script = "import os,socket,sys\n\
         host,port=os.environ['CTO_DOOR'].split(':')\n\
+        assert os.environ['CTO_DOOR_URL']==f'http://{host}:{port}/v1'\n\
         s=socket.create_connection((host,int(port)));s.sendall(b'ping');print(s.recv(9).decode())\n\
         for target in [('192.0.2.1',9),('127.0.0.1',1)]:\n\
         \ttry: socket.create_connection(target,1); print('REACHED',target)\n\

@@ -11,7 +11,7 @@ use cto_core::bundle::attest::{Envelope, KeyRecord, PublicKey, Statement, Trust,
 use cto_core::bundle::report::Report;
 use cto_core::bundle::sums;
 use cto_core::containment::ContainmentReport;
-use cto_core::engine::dialect::DialectParser;
+use cto_core::engine::dialect::{DialectParser, Source};
 use cto_core::engine::manifest::{Dialect, Manifest};
 use cto_core::gate::GateReport;
 use cto_core::operator::settings;
@@ -185,6 +185,11 @@ fn seeds() -> Seeds {
             "line",
             b"{\"type\":\"result\",\"status\":\"completed\",\"summary\":\"done\"}".to_vec(),
         ),
+        (
+            "line",
+            include_bytes!("../../../../core/src/engine/dialect/recorded/codex-0.166-pass.jsonl")
+                .to_vec(),
+        ),
         ("containment", bundle.bytes("containment.json")),
         ("trace", bundle.bytes("trace.jsonl")),
         ("key", pem.into_bytes()),
@@ -221,11 +226,12 @@ fn read(kind: &str, bytes: &[u8]) {
         )),
         "config" => drop(settings::parse_config("config.toml", bytes)),
         "line" => {
-            for dialect in [Dialect::Fake, Dialect::Pi] {
-                let mut parser = DialectParser::new(dialect);
+            for dialect in Dialect::ALL {
+                let mut parser = DialectParser::new(*dialect);
                 bytes
                     .split(|byte| *byte == b'\n')
-                    .for_each(|line| drop(parser.parse_line(line)));
+                    .for_each(|line| drop(parser.hear(Source::Stdout, line)));
+                drop(parser.ended());
             }
         }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),

@@ -1,0 +1,355 @@
+//! `engines/*.toml`: what an engine is, how it is gated, how it is started. No engine has code of
+//! its own: the harness starts them all in the same way.
+//!
+//! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
+//!   them; `fill.rs` values put into templates, escaped for where they stand
+
+pub mod fill;
+pub mod places;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::engine::manifest::places::Step;
+use crate::task::case_file;
+use crate::task::contract::{Limits, Stage};
+use crate::values::digest::Digest;
+use crate::values::event_type::EventType;
+use crate::values::ids::EngineId;
+use crate::values::json;
+use crate::values::paths::PathRule;
+use crate::wire::profiles::switch::Switch;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    pub id: EngineId,
+    pub title: String,
+    /// The variable that opens this engine; only `fake` has none.
+    pub gated_by_env: Option<String>,
+    /// The stage asked for when nobody says otherwise.
+    pub default_stage: Stage,
+    /// How to start it; absent while this version knows the engine but cannot run it.
+    pub invocation: Option<Invocation>,
+    /// What the file says, whatever its layout and its comments.
+    #[serde(skip)]
+    pub sha256: Option<Digest>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    pub program: Program,
+    /// Placeholders: see [`places::PLACEHOLDERS`]. The model's address and credential have none.
+    pub argv: Vec<String>,
+    pub dialect: Dialect,
+    /// Variables with fixed values, beside the few every process of a run gets; nothing is
+    /// inherited.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Files written for it below its scratch directory, before it starts.
+    #[serde(default)]
+    pub files: Vec<ConfigFile>,
+    /// How it talks to its model; absent for an engine that has none.
+    pub model: Option<ModelUse>,
+    /// The program its own file is written for, found on PATH and shown read-only.
+    pub interpreter: Option<String>,
+    /// Packages lie in the outermost directory of this name above the program; it is shown
+    /// read-only, whole.
+    pub packages: Option<String>,
+    /// The file that names the version, in a directory above the program.
+    pub version_file: Option<String>,
+    /// Versions this manifest was tried with. Another one is a visible warning.
+    #[serde(default)]
+    pub tested_versions: Vec<String>,
+    /// Its own list of endpoints and models, below the operator's home: what setup may offer of it
+    /// is read there, and nothing else.
+    pub own_config: Option<String>,
+    /// Folders of its own in the workspace: counted as scratch, never part of a patch.
+    #[serde(default)]
+    pub workspace_scratch: Vec<PathRule>,
+    /// Limits it runs under where nobody said otherwise.
+    #[serde(default)]
+    pub limits: OwnLimits,
+}
+
+/// What an engine needs beyond, or can do with less than, the limits of the house.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OwnLimits {
+    pub engine_wall_seconds: Option<u32>,
+    pub engine_idle_seconds: Option<u32>,
+    pub model_calls: Option<u32>,
+}
+
+impl OwnLimits {
+    /// The limits of a contract with the engine's own where the contract has the house's default:
+    /// whoever said a number is heard first. The contract keeps its own, so one task on two engines
+    /// stays one task.
+    pub fn beneath(&self, said: &Limits) -> Limits {
+        let house = Limits::default();
+        let or_own = |said: u32, house: u32, own: Option<u32>| match own {
+            Some(own) if said == house => own,
+            _ => said,
+        };
+        Limits {
+            engine_wall_seconds: or_own(
+                said.engine_wall_seconds,
+                house.engine_wall_seconds,
+                self.engine_wall_seconds,
+            ),
+            engine_idle_seconds: or_own(
+                said.engine_idle_seconds,
+                house.engine_idle_seconds,
+                self.engine_idle_seconds,
+            ),
+            model_calls: said.model_calls.or(self.model_calls),
+            ..*said
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Program {
+    /// This very binary, started again.
+    Itself,
+    /// The file an executable admission names.
+    Admitted,
+}
+
+/// A file an engine reads its settings from. Placeholders stand inside its strings and are escaped
+/// for them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConfigFile {
+    /// Below the scratch directory.
+    pub path: String,
+    #[serde(default)]
+    pub format: FileFormat,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    #[default]
+    Json,
+    Toml,
+    /// `NAME="value"` lines.
+    Dotenv,
+    /// Anything else; values stand in it as they are.
+    Text,
+}
+
+/// The name under which the scripted engine finds its script, in its scratch directory.
+pub const SCRIPT_FILE: &str = "script.toml";
+
+/// What an engine calls the protocols it can speak, and where it expects each below an address.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModelUse {
+    /// In order of preference.
+    pub protocols: Vec<ProtocolName>,
+    /// Fields of a chat request that it sends by itself, beside its messages.
+    #[serde(default)]
+    pub habits: Vec<String>,
+    /// What it is configured with for each switch of an endpoint: keys and values of its own. They
+    /// are joined into one object, `{compat}`.
+    #[serde(default)]
+    pub switches: BTreeMap<Switch, serde_json::Map<String, serde_json::Value>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProtocolName {
+    /// The protocol, as records call it.
+    pub wire: String,
+    /// The same in the engine's own words.
+    pub name: String,
+    /// What the engine expects in the address; the rest of the path it adds itself.
+    #[serde(default)]
+    pub base: String,
+}
+
+/// Every output format the harness can parse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Dialect {
+    Fake,
+    Pi,
+    /// `codex exec --json`.
+    Codex,
+    /// `opencode run --format json`.
+    Opencode,
+    /// Any command: its lines are what it says.
+    Plain,
+}
+
+impl Dialect {
+    pub const ALL: &[Self] = &[
+        Self::Fake,
+        Self::Pi,
+        Self::Codex,
+        Self::Opencode,
+        Self::Plain,
+    ];
+
+    /// The event that says the engine considers itself done.
+    pub fn terminal_event(self) -> EventType {
+        match self {
+            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain => {
+                EventType::EngineResult
+            }
+        }
+    }
+}
+
+/// What is wrong with a manifest, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{file}:{line}:{column}: {what}")]
+pub struct ManifestError {
+    pub file: String,
+    pub line: u64,
+    pub column: u64,
+    pub what: String,
+}
+
+pub const DEFAULT_ENGINE: &str = "fake";
+/// How the name of every variable that opens an engine begins.
+pub const OPENED_BY: &str = "CTO_HARNESS_ALLOW_";
+
+impl Manifest {
+    pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
+        let wrong = |(line, column), what: String| ManifestError {
+            file: file.to_owned(),
+            line,
+            column,
+            what,
+        };
+        let broken = |error| {
+            let (line, column, what) = case_file::toml_problem(text, &error);
+            wrong((line, column), what)
+        };
+        let mut manifest: Self = toml::from_str(text).map_err(broken)?;
+        let said: serde_json::Value = toml::from_str(text).map_err(broken)?;
+        let said =
+            json::canonical_value(&said).map_err(|error| wrong((1, 1), error.to_string()))?;
+        manifest.sha256 = Some(Digest::tagged("cto-manifest/1\n", &said));
+        let problem = manifest.ungated().or_else(|| {
+            let own = manifest.invocation.as_ref()?;
+            let found = places::check(own)?;
+            Some((found.at, found.what))
+        });
+        match problem {
+            Some((at, what)) => Err(wrong(position(text, &at), what)),
+            None => Ok(manifest),
+        }
+    }
+
+    /// Only `fake` is open, and only it may do without a gate.
+    fn ungated(&self) -> Option<(Vec<Step>, String)> {
+        let at = |key: &str, what: &str| Some((vec![Step::from(key)], what.to_owned()));
+        let is_default = self.id.as_str() == DEFAULT_ENGINE;
+        let gated = self
+            .gated_by_env
+            .as_deref()
+            .is_some_and(|name| name.starts_with(OPENED_BY));
+        if is_default == self.gated_by_env.is_some() || (!is_default && !gated) {
+            return at(
+                "gated_by_env",
+                "every engine but `fake` needs gated_by_env = \"CTO_HARNESS_ALLOW_…\"",
+            );
+        }
+        if is_default && self.invocation.is_none() {
+            return at("id", "the default engine must say how it is started");
+        }
+        if !is_default && self.default_stage != Stage::One {
+            return at("default_stage", "a gated engine's default stage is 1");
+        }
+        None
+    }
+
+    pub fn is_gated(&self) -> bool {
+        self.gated_by_env.is_some()
+    }
+
+    /// Does it need a model, and so everything that is asked about models?
+    pub fn uses_a_model(&self) -> bool {
+        self.invocation
+            .as_ref()
+            .is_some_and(|invocation| invocation.model.is_some())
+    }
+
+    /// The limits a run of it has, where its contract says these.
+    pub fn limits(&self, said: &Limits) -> Limits {
+        match &self.invocation {
+            Some(own) => own.limits.beneath(said),
+            None => *said,
+        }
+    }
+}
+
+impl ModelUse {
+    /// What it is configured with for an endpoint that wants these: one JSON object.
+    pub fn compat(&self, switches: &[Switch]) -> String {
+        let entries = switches
+            .iter()
+            .filter_map(|switch| self.switches.get(switch))
+            .flatten();
+        let whole: serde_json::Map<_, _> = entries
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        serde_json::Value::Object(whole).to_string()
+    }
+
+    /// Switches that an endpoint wants and this engine has no setting for.
+    pub fn lacks<'s>(&self, switches: &'s [Switch]) -> Vec<&'s Switch> {
+        switches
+            .iter()
+            .filter(|switch| !self.switches.contains_key(switch))
+            .collect()
+    }
+}
+
+impl Invocation {
+    /// Is this a version nobody has tried?
+    pub fn is_untested(&self, version: Option<&str>) -> bool {
+        !self.tested_versions.is_empty()
+            && !version.is_some_and(|version| self.tested_versions.iter().any(|v| v == version))
+    }
+}
+
+/// Line and column of what a mistake is about; of the nearest thing around it that the text has.
+fn position(text: &str, at: &[Step]) -> (u64, u64) {
+    use toml::de::{DeTable, DeValue};
+    let Ok(document) = DeTable::parse(text) else {
+        return case_file::place(text, 0);
+    };
+    let (mut offset, mut here) = (0, None::<&DeValue<'_>>);
+    for step in at {
+        let table = match here {
+            None => Some(document.get_ref()),
+            Some(DeValue::Table(table)) => Some(table),
+            Some(_) => None,
+        };
+        let next = match (step, table, here) {
+            (Step::Key(key), Some(table), _) => table
+                .iter()
+                .find(|(name, _)| name.get_ref() == key.as_str())
+                .map(|(_, value)| value),
+            (Step::Index(at), _, Some(DeValue::Array(list))) => list.get(*at),
+            _ => None,
+        };
+        let Some(value) = next else { break };
+        offset = value.span().start;
+        here = Some(value.get_ref());
+    }
+    case_file::place(text, offset)
+}
+
+#[cfg(test)]
+#[path = "manifest_tests.rs"]
+mod tests;

@@ -1,0 +1,257 @@
+//! What may stand between braces in a manifest, and where. A token is never written to a file or a
+//! command line; an address is known only once the jail stands.
+
+use super::{Dialect, FileFormat, Invocation, fill};
+use crate::wire::profiles::switch::Habits;
+
+/// Every placeholder, and the places that may name it.
+pub const PLACEHOLDERS: &[(&str, Place)] = &[
+    ("script", Place::new(true, false, false)),
+    ("prompt", Place::new(true, false, true)),
+    ("model", Place::new(true, true, true)),
+    ("scratch", Place::new(true, true, true)),
+    ("token", Place::new(false, true, false)),
+    ("door", Place::new(false, true, true)),
+    ("protocol", Place::new(true, true, true)),
+    ("context_window", Place::new(false, false, true)),
+    ("output_limit", Place::new(false, false, true)),
+    // One JSON object, put in as it is.
+    ("compat", Place::new(false, false, true)),
+];
+
+/// Placeholders that have a value only where there is a model.
+const OF_A_MODEL: [&str; 7] = [
+    "model",
+    "token",
+    "door",
+    "protocol",
+    "context_window",
+    "output_limit",
+    "compat",
+];
+/// Placeholders whose values are JSON already: numbers and objects, made here and by nobody else.
+pub const JSON_VALUES: [&str; 3] = ["context_window", "output_limit", "compat"];
+/// Most files an engine is given, most bytes of one.
+const MAX_FILES: usize = 32;
+const MAX_FILE_BYTES: usize = 64 << 10;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    argv: bool,
+    env: bool,
+    files: bool,
+}
+
+impl Place {
+    const fn new(argv: bool, env: bool, files: bool) -> Self {
+        Self { argv, env, files }
+    }
+}
+
+/// A mistake, and the way to it through the document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    pub at: Vec<Step>,
+    pub what: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl From<&str> for Step {
+    fn from(key: &str) -> Self {
+        Self::Key(key.to_owned())
+    }
+}
+
+impl From<usize> for Step {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+fn problem(at: impl IntoIterator<Item = Step>, what: impl Into<String>) -> Problem {
+    let at = [Step::from("invocation")].into_iter().chain(at);
+    Problem {
+        at: at.collect(),
+        what: what.into(),
+    }
+}
+
+/// The first mistake of an invocation.
+pub fn check(own: &Invocation) -> Option<Problem> {
+    words(own)
+        .or_else(|| variables(own))
+        .or_else(|| files(own))
+        .or_else(|| own_config(own))
+        .or_else(|| model(own))
+        .or_else(|| limits(own))
+}
+
+fn words(own: &Invocation) -> Option<Problem> {
+    own.argv.iter().enumerate().find_map(|(at, word)| {
+        let at = || [Step::from("argv"), Step::from(at)];
+        if word.contains('\0') {
+            return Some(problem(at(), "a command line holds no NUL"));
+        }
+        let wrong = misplaced(own, word, |place| place.argv)?;
+        Some(problem(at(), wrong))
+    })
+}
+
+fn variables(own: &Invocation) -> Option<Problem> {
+    own.env.iter().find_map(|(name, value)| {
+        let at = || [Step::from("env"), Step::from(name.as_str())];
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Some(problem(
+                at(),
+                format!("{name:?} cannot be the name of a variable"),
+            ));
+        }
+        if value.contains('\0') {
+            return Some(problem(at(), "a variable holds no NUL"));
+        }
+        let wrong = misplaced(own, value, |place| place.env)?;
+        Some(problem(at(), wrong))
+    })
+}
+
+fn files(own: &Invocation) -> Option<Problem> {
+    if own.files.len() > MAX_FILES {
+        return Some(problem(
+            [Step::from("files")],
+            format!("{} files are more than {MAX_FILES}", own.files.len()),
+        ));
+    }
+    own.files.iter().enumerate().find_map(|(at, file)| {
+        let here = |key: &str| [Step::from("files"), Step::from(at), Step::from(key)];
+        if !crate::bundle::is_safe_name(&file.path) {
+            let what = format!("{:?} is not a path below the scratch directory", file.path);
+            return Some(problem(here("path"), what));
+        }
+        // Directories of the harness's own, in the same place.
+        let first = file.path.split('/').next().unwrap_or_default();
+        if ["home", "tmp", super::SCRIPT_FILE].contains(&first) {
+            let what = format!("{first:?} of the scratch directory is taken");
+            return Some(problem(here("path"), what));
+        }
+        let twice = own.files[..at].iter().any(|before| {
+            let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));
+            below(&before.path, &file.path) || below(&file.path, &before.path)
+        });
+        if twice {
+            let what = "another file has this path, or lies on its way";
+            return Some(problem(here("path"), what));
+        }
+        if file.text.len() > MAX_FILE_BYTES {
+            let what = format!("a file of more than {MAX_FILE_BYTES} bytes");
+            return Some(problem(here("text"), what));
+        }
+        if let Some(wrong) = misplaced(own, &file.text, |place| place.files) {
+            return Some(problem(here("text"), wrong));
+        }
+        unreadable(file.format, &file.text).map(|what| problem(here("text"), what))
+    })
+}
+
+/// Values are escaped for strings: with one in every place that breaks out of anything else, the
+/// file must still be what it says it is.
+fn unreadable(format: FileFormat, text: &str) -> Option<String> {
+    const AWKWARD: &str = "a\"b'c\\d\n}e #f";
+    let values = PLACEHOLDERS
+        .iter()
+        .map(|(name, _)| match *name {
+            "compat" => (*name, "{}".to_owned()),
+            name if JSON_VALUES.contains(&name) => (name, "1".to_owned()),
+            name => (name, AWKWARD.to_owned()),
+        })
+        .collect();
+    let filled = fill::file(format, text, &values);
+    let words = |name: &str, message: &str| {
+        Some(format!(
+            "filled in, it is no {name} ({message}); a placeholder stands inside a double-quoted string"
+        ))
+    };
+    match format {
+        FileFormat::Json => match serde_json::from_str::<serde::de::IgnoredAny>(&filled) {
+            Ok(_) => None,
+            Err(_) => words("JSON", "its parser stops"),
+        },
+        FileFormat::Toml => match filled.parse::<toml::Table>() {
+            Ok(_) => None,
+            Err(error) => words("TOML", error.message()),
+        },
+        FileFormat::Dotenv | FileFormat::Text => None,
+    }
+}
+
+fn own_config(own: &Invocation) -> Option<Problem> {
+    let path = own.own_config.as_ref()?;
+    let fine =
+        crate::bundle::is_safe_name(path) && !path.split('/').any(|part| part.starts_with("auth"));
+    let what = format!("{path:?} is not a configuration below a home");
+    (!fine).then(|| problem([Step::from("own_config")], what))
+}
+
+fn model(own: &Invocation) -> Option<Problem> {
+    let model = own.model.as_ref()?;
+    let strange = |habit: &&String| !Habits::FIELDS.contains(&habit.as_str());
+    if let Some(habit) = model.habits.iter().find(strange) {
+        let what = format!("{habit:?} is no field that a request can be tried with");
+        return Some(problem([Step::from("model"), "habits".into()], what));
+    }
+    if model.protocols.is_empty() {
+        return Some(problem([Step::from("model")], "a model needs a protocol"));
+    }
+    model.protocols.iter().enumerate().find_map(|(at, spoken)| {
+        let at = [
+            Step::from("model"),
+            "protocols".into(),
+            at.into(),
+            "base".into(),
+        ];
+        let fine = spoken.base.is_empty() || spoken.base.starts_with('/');
+        let plain = |b: u8| b.is_ascii_graphic() && !b"?#\"\\{}".contains(&b);
+        (!fine || !spoken.base.bytes().all(plain))
+            .then(|| problem(at, "a base is empty or a path that begins with a slash"))
+    })
+}
+
+fn limits(own: &Invocation) -> Option<Problem> {
+    let filled = own
+        .limits
+        .beneath(&crate::task::contract::Limits::default());
+    let what = filled.problem()?;
+    Some(problem([Step::from("limits")], what))
+}
+
+/// Says which placeholder may not stand where it stands, the first of them.
+fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
+    let names = text
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    // Braces of JSON hold anything but a bare word.
+    let mut words = names.filter(|name| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    });
+    let wrong = |name: &str| {
+        let known = PLACEHOLDERS.iter().find(|(have, _)| *have == name);
+        match known {
+            None => Some(format!("{{{name}}} is no placeholder")),
+            Some((_, place)) if !here(*place) => Some(format!("{{{name}}} may not stand here")),
+            // Only the scripted engine plays a script.
+            Some(_) if name == "script" && own.dialect != Dialect::Fake => {
+                Some("{script} is the scripted engine's".to_owned())
+            }
+            Some(_) if OF_A_MODEL.contains(&name) && own.model.is_none() => Some(format!(
+                "{{{name}}} means nothing without [invocation.model]"
+            )),
+            Some(_) => None,
+        }
+    };
+    words.find_map(wrong)
+}
