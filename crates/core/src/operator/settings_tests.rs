@@ -9,7 +9,7 @@ fn issues(text: &str) -> Vec<String> {
         .collect()
 }
 
-const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases = \"/srv/cases\"\ntimeout = 1_200\nidle = 60\ncolor = \"never\"\ngit = \"/opt/git/bin/git\"\n";
+const GOOD: &str = "# mine\nhome = \"~/state\"\nruns_dir = \"/srv/runs\"\ncases = \"/srv/cases\"\ntimeout = 1_200\nidle = 60\ncolor = \"never\"\nprices = \"/srv/prices.toml\"\ngit = \"/opt/git/bin/git\"\n";
 
 #[test]
 fn every_knob_can_be_set() {
@@ -32,7 +32,8 @@ fn every_knob_can_be_set() {
             ("1200", 5),
             ("60", 6),
             ("never", 7),
-            ("/opt/git/bin/git", 8)
+            ("/srv/prices.toml", 8),
+            ("/opt/git/bin/git", 9)
         ]
     );
     assert_eq!(parse_config("c", b"").unwrap(), Config::default());

@@ -53,8 +53,8 @@ impl Price {
         let cached = cached.min(input);
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let sum = of(input - cached, self.input_micros)
-            + of(cached, self.cached_input_micros)
-            + of(output, self.output_micros);
+            .saturating_add(of(cached, self.cached_input_micros))
+            .saturating_add(of(output, self.output_micros));
         u64::try_from(sum.div_ceil(PER_TOKENS)).unwrap_or(u64::MAX)
     }
 }

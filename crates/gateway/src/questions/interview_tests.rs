@@ -357,7 +357,8 @@ fn lists_of_models_are_read_from_the_same_host_and_nothing_else_is_taken_for_one
         (found, asked.join().unwrap().remove(0))
     };
     let (found, asked) = list(ok("{\"object\":\"list\",\"data\":[{\"id\":\"a/b:c\"}]}"));
-    assert_eq!(found.unwrap(), ["a/b:c"]);
+    let names = found.unwrap().into_iter().map(|listed| listed.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["a/b:c"]);
     assert!(asked.starts_with("GET /v1/models HTTP/1.1\r\n"), "{asked}");
     for (act, want) in [
         (ok("<html>"), "no list"),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::wire::calls::{Outcome, RefusalReason};
 use cto_core::wire::http::{BodyReader, ResponseHead, response_head};
-use cto_core::wire::profiles::model_list;
+use cto_core::wire::profiles::model_list::{self, Listed};
 
 use crate::Route;
 use crate::call_context::{Broken, CallContext, PIECE};
@@ -45,18 +45,18 @@ impl From<Broken> for ListError {
     }
 }
 
-/// The names an endpoint offers, in its order. `still` as for an interview.
+/// The models an endpoint offers, in its order. `still` as for an interview.
 pub fn list_models(
     route: &Route,
     still: &mut dyn FnMut(Duration) -> bool,
-) -> Result<Vec<String>, ListError> {
+) -> Result<Vec<Listed>, ListError> {
     let mut route = route.clone();
     route.timeouts.first_byte = route.timeouts.first_byte.min(PATIENCE);
     route.timeouts.stall = route.timeouts.stall.min(PATIENCE);
     attended(move |leash| ask(&route, leash), still)?
 }
 
-fn ask(route: &Route, leash: &UnixStream) -> Result<Vec<String>, ListError> {
+fn ask(route: &Route, leash: &UnixStream) -> Result<Vec<Listed>, ListError> {
     let ledger = Ledger::new(route.protocol, route.budget);
     let mut reply = Reply::to_nobody(route.protocol, Some(leash));
     let mut context = CallContext {
@@ -80,7 +80,7 @@ fn ask(route: &Route, leash: &UnixStream) -> Result<Vec<String>, ListError> {
         return Err(ListError::Status(head.status));
     }
     let body = body(&mut context, &mut upstream, &head, rest)?;
-    model_list::names(route.protocol, &body).ok_or(ListError::NoList)
+    model_list::read(route.protocol, &body).ok_or(ListError::NoList)
 }
 
 fn head(

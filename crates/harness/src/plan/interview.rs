@@ -1,8 +1,6 @@
 //! An endpoint asked for a person who is about to admit it: which models it has, and one real
 //! request, over the way a run would take. Both are given up at once where the person asks for it.
 
-use std::time::Duration;
-
 use cto_core::engine::manifest::{Manifest, ModelUse, ProtocolName};
 use cto_core::gate::Answer;
 use cto_core::records::ModelAdmission;
@@ -10,15 +8,14 @@ use cto_core::records::credential::CredentialWay;
 use cto_core::task::contract::Limits;
 use cto_core::wire::Protocol;
 use cto_core::wire::calls::{ProbeOutcome, probe_outcome};
+use cto_core::wire::profiles::model_list::Listed;
 use cto_core::wire::profiles::switch::Switch;
 use cto_gateway::{GivenUp, ListError};
 
+use super::Still;
 use super::provider::{self, Chosen, Provider};
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
-
-/// Told how long it has taken; false gives it up.
-pub type Still<'a> = &'a mut dyn FnMut(Duration) -> bool;
 
 /// An endpoint that can be asked.
 pub struct Interviewee {
@@ -86,10 +83,10 @@ impl Interviewee {
         }
     }
 
-    /// The names it offers; the reason where it offers none. Never a reason to stop.
-    pub fn models(&self, still: Still<'_>) -> Result<Result<Vec<String>, String>, NotHeard> {
+    /// The models it offers; the reason where it offers none. Never a reason to stop.
+    pub fn models(&self, still: Still<'_>) -> Result<Result<Vec<Listed>, String>, NotHeard> {
         match cto_gateway::list_models(&self.provider.route, still) {
-            Ok(names) => Ok(Ok(names)),
+            Ok(listed) => Ok(Ok(listed)),
             Err(ListError::GivenUp(given_up)) => Err(given_up.into()),
             Err(error) => Ok(Err(error.to_string())),
         }

@@ -30,7 +30,7 @@ pub use footing::{Footing, footing, settled};
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::timings::Step;
 use cto_core::containment::Containment;
@@ -66,6 +66,9 @@ use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
 use crate::workspace::checkout::Checkout;
+
+/// Told how long somebody has been waited for; false gives it up.
+pub type Still<'a> = &'a mut dyn FnMut(Duration) -> bool;
 
 /// What planning came to.
 pub struct Planned {
@@ -239,9 +242,9 @@ pub fn plan(
     request: &Request,
     footing: Footing,
     approval_answered: bool,
-    env: &Env,
-    home: &Home,
+    (env, home): (&Env, &Home),
     own: &OwnProgram,
+    still: Still<'_>,
 ) -> Planned {
     let Footing { opening, lane, .. } = footing;
     let mut planned = Planned {
@@ -321,7 +324,8 @@ pub fn plan(
                 (looked, confinement) = (MaybeKnown::Known(found), decided);
             }
             Next::LookAtModel if answer == MaybeKnown::NotLookedAt => {
-                answer = MaybeKnown::Known(ask_the_model(&mut planned, request, env, home));
+                answer =
+                    MaybeKnown::Known(ask_the_model(&mut planned, request, (env, home), still));
             }
             // Asked for what was just supplied: an empty gate list judges as a missing event, never
             // as a pass.
@@ -331,7 +335,12 @@ pub fn plan(
 }
 
 /// Makes the way to the model and sends one real request over it.
-fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Home) -> Answer {
+fn ask_the_model(
+    planned: &mut Planned,
+    request: &Request,
+    (env, home): (&Env, &Home),
+    still: Still<'_>,
+) -> Answer {
     let could_not = |code, why: &str| Answer::CouldNotAsk(code, why.to_owned());
     let (Some(facts), Some(contract)) = (planned.lane.known(), planned.contract.valid()) else {
         return could_not(Code::ModelNotAdmitted, "nothing is known of this lane");
@@ -398,7 +407,12 @@ fn ask_the_model(planned: &mut Planned, request: &Request, env: &Env, home: &Hom
         Ok(Err(answer)) => answer,
         Ok(Ok(provider)) => {
             let since = Instant::now();
-            let heard = provider.ask();
+            let heard = match provider.ask(still) {
+                Ok(heard) => heard,
+                Err(given_up) => {
+                    return could_not(Code::ProviderUnavailable, &given_up.to_string());
+                }
+            };
             planned.before.push(probed(&heard.call, since));
             planned.probe = Some(heard.call.clone());
             planned.refusal.clone_from(&heard.error_body);

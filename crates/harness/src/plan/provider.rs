@@ -15,9 +15,9 @@ use cto_core::wire::calls::Budget;
 use cto_core::wire::endpoint::Endpoint;
 use cto_core::wire::profiles::Profile;
 use cto_core::wire::profiles::switch::Habits;
-use cto_gateway::{Credential, CredentialClass, Heard, Proxy, Route, Timeouts};
+use cto_gateway::{Credential, CredentialClass, GivenUp, Heard, Proxy, Route, Timeouts};
 
-use super::endpoint_way;
+use super::{Still, endpoint_way};
 use crate::evidence::secrets::Secrets;
 use crate::host::Env;
 use crate::host::failure::Failure;
@@ -184,10 +184,10 @@ pub fn prepare(
 impl Provider {
     /// One real request. A model that must be loaded first is waited for as long as was said: no
     /// engine sits idle yet.
-    pub fn ask(&self) -> Heard {
+    pub fn ask(&self, still: Still<'_>) -> Result<Heard, GivenUp> {
         let mut route = self.route.clone();
         route.timeouts.first_byte = self.patience;
-        cto_gateway::probe_heard(&route, None)
+        cto_gateway::probe_attended(&route, still)
     }
 
     /// What the redactor of the run must know to take it out.

@@ -28,7 +28,7 @@ mod setup;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cto_core::bundle::report::timings::Step;
 use cto_core::gate::plan::Plan;
@@ -58,6 +58,9 @@ use crate::supervise::cancel::Cancel;
 use crate::task::request::Request;
 use crate::workspace::measure::Measured;
 use crate::workspace::of_run::Workspace;
+
+/// A wait for a model that is shorter is not worth a word.
+const WORTH_A_WORD: Duration = Duration::from_secs(2);
 
 /// One governed run, from request to sealed bundle. Approvals come from the operator's store.
 pub fn run(
@@ -94,7 +97,10 @@ pub fn run_asking(
     let answered = approvals.answer(request.origin).is_some();
     let footing = plan::footing(request, env, home, &own);
     let request = &*plan::settled(request, &footing)?;
-    let mut planned = plan::plan(request, footing, answered, env, home, &own);
+    let mut planned = {
+        let mut still = waiting(cancel, progress);
+        plan::plan(request, footing, answered, (env, home), &own, &mut still)
+    };
     let owed = Owed::begin(&mut planned, request, &own, env, home, cancel)?;
 
     // Open: from here on everything is evidence.
@@ -137,6 +143,18 @@ pub fn run_asking(
     afterwards::settle_workspace(sealed.report.status, request, &planned, home, &work);
     progress.done();
     Ok(sealed)
+}
+
+/// Waits for the model of a run until somebody ends it, and says so once it is a wait.
+fn waiting(cancel: &Cancel, progress: &mut dyn Progress) -> impl FnMut(Duration) -> bool {
+    let mut said = false;
+    move |elapsed| {
+        if elapsed > WORTH_A_WORD && !said {
+            said = true;
+            progress.step("model", "waiting for its first answer; Ctrl-C ends it");
+        }
+        !cancel.requested()
+    }
 }
 
 /// What was asked for, what planning came to, and with what it is done.

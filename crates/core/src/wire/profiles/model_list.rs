@@ -9,6 +9,51 @@ use crate::wire::Protocol;
 pub const MAX_NAMES: usize = 512;
 const MAX_NAME: usize = 200;
 
+/// A smaller number is no size of a model of today, a larger one no size of any.
+const SIZES: std::ops::RangeInclusive<u64> = 1024..=100_000_000;
+/// How servers call what a model reads at once, and what it writes at most; what is in use before what
+/// is possible.
+const WINDOWS: [&str; 8] = [
+    "/max_model_len",
+    "/loaded_context_length",
+    "/context_length",
+    "/context_window",
+    "/max_context_length",
+    "/inputTokenLimit",
+    "/max_input_tokens",
+    "/meta/n_ctx",
+];
+const LIMITS: [&str; 4] = [
+    "/top_provider/max_completion_tokens",
+    "/max_completion_tokens",
+    "/outputTokenLimit",
+    "/max_output_tokens",
+];
+
+/// One model of a list, with the sizes the endpoint names for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listed {
+    pub name: String,
+    pub context_window: Option<u64>,
+    pub output_limit: Option<u64>,
+}
+
+impl Listed {
+    fn of(name: String, item: &Value) -> Self {
+        let size = |places: &[&str]| {
+            let found = places.iter().find_map(|at| item.pointer(at)?.as_u64());
+            found.filter(|size| SIZES.contains(size))
+        };
+        let context_window = size(&WINDOWS);
+        let fits = |limit: &u64| context_window.is_none_or(|window| *limit <= window);
+        Self {
+            name,
+            output_limit: size(&LIMITS).filter(fits),
+            context_window,
+        }
+    }
+}
+
 /// The target of the list below a base.
 pub fn target(protocol: Protocol, base: &str) -> String {
     match protocol {
@@ -22,9 +67,9 @@ pub fn target(protocol: Protocol, base: &str) -> String {
     }
 }
 
-/// The names of a list, as requests would use them; `None` where this is no list. What is no plain
+/// The models of a list, named as requests would name them; `None` where this is no list. What is no plain
 /// name is left out: nobody could admit it.
-pub fn names(protocol: Protocol, body: &[u8]) -> Option<Vec<String>> {
+pub fn read(protocol: Protocol, body: &[u8]) -> Option<Vec<Listed>> {
     let value: Value = serde_json::from_slice(body).ok()?;
     // Google's own list has a field and a prefix of its own; Ollama's old list, too.
     let items = ["data", "models"]
@@ -42,10 +87,10 @@ pub fn names(protocol: Protocol, body: &[u8]) -> Option<Vec<String>> {
         };
         is_plain(id).then(|| id.to_owned())
     };
-    let mut found: Vec<String> = Vec::new();
-    for name in items.iter().filter_map(name_of) {
-        if found.len() < MAX_NAMES && !found.contains(&name) {
-            found.push(name);
+    let mut found: Vec<Listed> = Vec::new();
+    for (name, item) in items.iter().filter_map(|item| Some((name_of(item)?, item))) {
+        if found.len() < MAX_NAMES && !found.iter().any(|have| have.name == name) {
+            found.push(Listed::of(name, item));
         }
     }
     Some(found)
@@ -58,6 +103,48 @@ fn is_plain(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(protocol: Protocol, body: &[u8]) -> Option<Vec<String>> {
+        let listed = read(protocol, body)?.into_iter();
+        Some(listed.map(|listed| listed.name).collect())
+    }
+
+    #[test]
+    fn sizes_are_taken_where_an_endpoint_names_them_and_they_can_be_true() {
+        for (item, want) in [
+            (r#"{"id":"m"}"#, (None, None)),
+            (r#"{"id":"m","max_model_len":32768}"#, (Some(32_768), None)),
+            (
+                r#"{"id":"m","context_length":200000,"top_provider":{"max_completion_tokens":64000}}"#,
+                (Some(200_000), Some(64_000)),
+            ),
+            (
+                r#"{"name":"models/m","inputTokenLimit":1048576,"outputTokenLimit":65536}"#,
+                (Some(1_048_576), Some(65_536)),
+            ),
+            // What is loaded counts, not what could be.
+            (
+                r#"{"id":"m","loaded_context_length":4096,"max_context_length":131072}"#,
+                (Some(4096), None),
+            ),
+            (r#"{"id":"m","max_model_len":"32768"}"#, (None, None)),
+            (r#"{"id":"m","max_model_len":-1}"#, (None, None)),
+            (r#"{"id":"m","max_model_len":7}"#, (None, None)),
+            (
+                r#"{"id":"m","max_model_len":9007199254740993}"#,
+                (None, None),
+            ),
+            (
+                r#"{"id":"m","context_length":4096,"max_output_tokens":8192}"#,
+                (Some(4096), None),
+            ),
+        ] {
+            let body = format!("{{\"data\":[{item}]}}");
+            let listed = read(Protocol::GeminiGenerate, body.as_bytes()).unwrap();
+            let found = (listed[0].context_window, listed[0].output_limit);
+            assert_eq!((listed[0].name.as_str(), found), ("m", want), "{item}");
+        }
+    }
 
     #[test]
     fn lists_of_each_kind_are_read() {

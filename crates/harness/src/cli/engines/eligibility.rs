@@ -48,7 +48,14 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let own = OwnProgram::find(&home)?;
     let footing = plan::footing(&request, &context.env, &home, &own);
     let request = plan::settled(&request, &footing)?;
-    let planned = plan::plan(&request, footing, answered, &context.env, &home, &own);
+    let planned = plan::plan(
+        &request,
+        footing,
+        answered,
+        (&context.env, &home),
+        &own,
+        &mut |_| true,
+    );
     let sealed = planned.contract.seal().map_err(|error| {
         Failure::internal("contract_unwritable", "the contract cannot be written").because(&error)
     })?;

@@ -1,8 +1,10 @@
 //! What goes wrong in a row by arrangement: applied to the process that runs it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use cto_core::proof::matrix::{EDITED_MEANWHILE, Fault, SMALL_FILE};
+use cto_core::run::event::Event;
 use cto_core::values::ids::RunId;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use signal_hook::consts::SIGXFSZ;
@@ -56,6 +58,10 @@ impl<F: FnMut()> Progress for AtFirstSound<F> {
     fn step(&mut self, _: &str, _: &str) {}
 
     fn engine_output(&mut self, _: &[u8]) {
+        (self.0)();
+    }
+
+    fn engine_event(&mut self, _: Duration, _: &Event) {
         (self.0)();
     }
 

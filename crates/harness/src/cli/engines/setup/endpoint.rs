@@ -1,6 +1,7 @@
 //! Where the model is, how its credential comes, and what may be sent there: asked until the
 //! endpoint answers. What turns out wrong is asked again, and nothing else is.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use cto_core::engine::manifest::Manifest;
@@ -13,6 +14,7 @@ use cto_core::task::contract::ModelPair;
 use cto_core::values::digest::Digest;
 use cto_core::wire::Protocol;
 use cto_core::wire::endpoint::{Endpoint, EndpointClass};
+use cto_core::wire::profiles::model_list::Listed;
 use cto_core::wire::profiles::{self, Profile};
 use serde_json::{Map, Value, json};
 
@@ -30,7 +32,7 @@ use crate::task::lane::variable;
 /// A base URL is short.
 const MAX_URL_FILE: u64 = 4096;
 const MAX_CREDENTIAL: u64 = 16 << 10;
-const MAX_EXTRA: u64 = 1 << 20;
+pub(super) const MAX_EXTRA: u64 = 1 << 20;
 /// An endpoint that was asked this often will not answer.
 const MOST_REQUESTS: usize = 8;
 
@@ -65,6 +67,10 @@ pub struct Talk<'a> {
     pub before: Option<ModelAdmission>,
     /// Where a URL that is typed will be kept.
     pub url_file: Option<PathBuf>,
+    /// What was offered of the environment and taken, as fields of the admission.
+    pub taken: RefCell<Map<String, Value>>,
+    /// What the endpoint says of its models.
+    pub listed: RefCell<Vec<Listed>>,
 }
 
 /// What an endpoint's answer makes of the dialogue.
@@ -90,6 +96,7 @@ impl Talk<'_> {
                 None => self.way(&to, fresh)?,
             };
             if names.is_none() {
+                self.taken.replace(self.offers(&to)?);
                 self.may_send(&to, &by)?;
                 names = Some(self.offered(&to, &by)?);
             }
@@ -313,6 +320,9 @@ impl Talk<'_> {
             "endpoint",
             &format!("{} ({}, {kind})", to.endpoint.authority(), class.as_str()),
         );
+        if let Some(proxy) = self.extra()?.get("proxy").and_then(Value::as_str) {
+            self.dialogue.row("proxy", proxy);
+        }
         self.dialogue.row("auth", &by.describe());
         let given = self.args.confirm.as_deref();
         let name = self.manifest.id.as_str();
@@ -400,6 +410,9 @@ impl Talk<'_> {
         if let Some(protocol) = protocol {
             more.insert("protocol".into(), json!(protocol));
         }
+        for (field, size) in self.sizes(model) {
+            more.entry(field).or_insert_with(|| json!(size));
+        }
         if let Some(profile) = profile {
             more.entry("profile").or_insert_with(|| json!(profile.name));
         }
@@ -433,6 +446,7 @@ impl Talk<'_> {
     fn extra(&self) -> Result<Map<String, Value>, Failure> {
         let own = &self.args.endpoint;
         let mut map = own.fields();
+        map.extend(self.taken.borrow().clone());
         let unusable = |flag: &str, why: String| {
             Failure::usage("bad_answer", format!("the file of {flag} {why}"))
                 .so("nothing was written")

@@ -3,7 +3,8 @@
 //! name was typed, and proves the stages then. Run again it shows what is stale and mends that.
 //!
 //! - this file: the spine; `flags.rs` its flags; `dialogue.rs` how a question is put
-//! - `endpoint.rs` where the model is and what may be sent there; `model.rs` which model answers
+//! - `endpoint.rs` where the model is and what may be sent there, `variables.rs` what the environment
+//!   says of the way; `model.rs` which model answers
 //! - `write.rs` everything at once; `prove.rs` the stages; `report.rs` what is said at the end
 
 mod dialogue;
@@ -12,6 +13,7 @@ mod flags;
 mod model;
 mod prove;
 mod report;
+mod variables;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -329,6 +331,8 @@ impl Setup<'_> {
             own: own_config::look(self.manifest, &self.context.env),
             before: before.cloned(),
             url_file: write::url_file(engine, &self.context.env)?,
+            taken: Default::default(),
+            listed: Default::default(),
         };
         talk.reach()
     }

@@ -57,7 +57,11 @@ impl Talk<'_> {
             .waiting("model", words, |still| endpoint.models(still));
         let mut names = match heard {
             Err(why) => return Err(self.not_heard(why)),
-            Ok(Ok(names)) => names,
+            Ok(Ok(listed)) => {
+                let names = listed.iter().map(|own| own.name.clone()).collect();
+                self.listed.replace(listed);
+                names
+            }
             Ok(Err(why)) => {
                 self.dialogue.row("models", &why);
                 Vec::new()
@@ -209,6 +213,24 @@ impl Talk<'_> {
             answers.aliases.push(name);
         }
         Ok(taken)
+    }
+
+    /// What the endpoint says of a model's sizes, unless flags say something of them.
+    pub(super) fn sizes(&self, model: &str) -> Vec<(&'static str, u64)> {
+        let own = &self.args.endpoint;
+        let listed = self.listed.borrow();
+        let named = listed.iter().find(|listed| listed.name == model);
+        let named = named.filter(|_| own.context_window.is_none() && own.output_limit.is_none());
+        let sizes = named.map(|own| {
+            [
+                ("context_window", own.context_window),
+                ("output_limit", own.output_limit),
+            ]
+        });
+        let sizes = sizes.into_iter().flatten();
+        sizes
+            .filter_map(|(field, size)| Some((field, size?)))
+            .collect()
     }
 
     /// What the endpoint turned out to want stands in the record.

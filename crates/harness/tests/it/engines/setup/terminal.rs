@@ -192,3 +192,44 @@ fn what_the_agent_was_told_is_offered_and_its_key_is_not_touched() {
     let after = fs::read_to_string(person.at("home/.pi/agent/models.json")).unwrap();
     assert_eq!(after, config);
 }
+
+#[test]
+fn a_proxy_and_authorities_of_the_environment_are_offered_before_anything_is_sent() {
+    let person = &people()[0];
+    let file = put(person, "home/corp.pem", "# nothing yet\n", 0o644);
+    let start = format!("$cto setup codex --bin {}", codex(person));
+    let mut desk = desk(person);
+    desk.line(&format!(
+        "export HTTPS_PROXY=http://someone:{KEY}@proxy.example:3128 SSL_CERT_FILE={file}"
+    ));
+    for (answer, is_shown) in [("yes", true), ("no", false)] {
+        desk.types(format!("{start}; echo code-$?\n"));
+        desk.sees("Where is the model?");
+        desk.types("https://gate.example/v1\n");
+        desk.sees("How does the credential come?");
+        desk.types("none\n");
+        desk.sees("HTTPS_PROXY names the proxy proxy.example:3128");
+        desk.sees("\n");
+        desk.types(format!("{answer}\n"));
+        desk.sees("SSL_CERT_FILE names a file of certificate authorities");
+        desk.sees("\n");
+        desk.types(format!("{answer}\n"));
+        let shown = desk.sees("Send it?");
+        assert_eq!(shown.contains("proxy.example"), is_shown, "{shown}");
+        assert!(!shown.contains(KEY), "{shown}");
+        desk.types("\x03");
+        desk.sees("code-3");
+        desk.prompt();
+    }
+    // On this machine nobody is asked about a proxy.
+    desk.types(format!("{start}; echo code-$?\n"));
+    desk.sees("Where is the model?");
+    desk.types("http://127.0.0.1:9/v1\n");
+    desk.sees("How does the credential come?");
+    desk.types("none\n");
+    let shown = desk.sees("Send it?");
+    assert!(!shown.contains("PROXY"), "{shown}");
+    desk.types("\x03");
+    desk.sees("code-3");
+    desk.prompt();
+}
