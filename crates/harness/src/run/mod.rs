@@ -151,7 +151,7 @@ fn waiting(cancel: &Cancel, progress: &mut dyn Progress) -> impl FnMut(Duration)
     move |elapsed| {
         if elapsed > WORTH_A_WORD && !said {
             said = true;
-            progress.step("model", "waiting for its first answer; Ctrl-C ends it");
+            progress.step("model", "waiting (Ctrl-C ends it)");
         }
         !cancel.requested()
     }

@@ -135,7 +135,7 @@ fn a_wrong_command_line_has_the_shape_of_every_failure() {
         (
             &["engines", "a", "--json"],
             Some("engines"),
-            "unknown_argument",
+            "unknown_command",
         ),
         (
             &["run", "--json", "--stage", "9"],

@@ -178,6 +178,7 @@ fn words(args: &[&str]) -> String {
         "sh-word-count",
         "r1-string-slugify",
         "mine",
+        "pi",
         "--static",
         "--row",
         "no-diff",

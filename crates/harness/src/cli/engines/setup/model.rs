@@ -51,7 +51,7 @@ impl Talk<'_> {
     pub(super) fn offered(&self, to: &Where, by: &CredentialWay) -> Result<Vec<String>, Failure> {
         let answers = self.answers(to, by, "not-chosen-yet")?;
         let endpoint = self.interviewee(to, by, &answers)?;
-        let words = "waiting for its list of models";
+        let words = "its list of models";
         let heard = self
             .dialogue
             .waiting("model", words, |still| endpoint.models(still));
@@ -135,7 +135,7 @@ impl Talk<'_> {
         answers: &ModelAnswers,
     ) -> Result<Next, Failure> {
         let endpoint = self.interviewee(to, by, answers)?;
-        let words = "waiting for its first answer; Ctrl-C leaves";
+        let words = "waiting (Ctrl-C leaves)";
         let heard = self
             .dialogue
             .waiting("model", words, |still| endpoint.ask(still));

@@ -88,7 +88,7 @@ fn a_silent_endpoint_is_said_and_left_at_once() {
     let start = format!("$cto setup codex --bin {}", codex(person));
     at_question(&mut desk, &start, &model.url, 3);
     desk.types("m\n");
-    desk.sees("waiting for its first answer");
+    desk.sees("waiting (Ctrl-C leaves)");
     desk.types("\x03");
     desk.sees("interrupted");
     desk.sees("code-3");

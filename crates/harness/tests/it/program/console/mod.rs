@@ -44,7 +44,7 @@ pages! {
 }
 
 /// `sh` blocks that no test runs: page, a word of the block, why.
-const NOT_RUN: [(&str, &str, &str); 2] = [
+const NOT_RUN: [(&str, &str, &str); 6] = [
     (
         "README.md",
         "scripts/demo",
@@ -54,6 +54,26 @@ const NOT_RUN: [(&str, &str, &str); 2] = [
         "docs/engines/pi.md",
         "npm install",
         "run by engines/pi/four_commands.rs, at a terminal",
+    ),
+    (
+        "docs/engines/codex.md",
+        "npm install",
+        "needs a model; engines/codex.rs runs the real agent",
+    ),
+    (
+        "docs/engines/codex.md",
+        "cto try",
+        "needs a model; engines/codex.rs runs the real agent",
+    ),
+    (
+        "docs/engines/opencode.md",
+        "npm install",
+        "needs a model; engines/opencode.rs runs the real agent",
+    ),
+    (
+        "docs/engines/opencode.md",
+        "cto try",
+        "needs a model; engines/opencode.rs runs the real agent",
     ),
 ];
 
