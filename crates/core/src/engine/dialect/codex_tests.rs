@@ -75,9 +75,9 @@ fn a_good_run_is_told_whole() {
         call(2),
         EngineToolCall {
             tool: "apply_patch".into(),
-            target: "/work/answer.txt".into(),
+            target: "/workspace/answer.txt".into(),
             kind: Some(ToolKind::Edit),
-            paths: vec!["/work/answer.txt".into()],
+            paths: vec!["/workspace/answer.txt".into()],
             outcome: Some(ToolOutcome::Completed),
         }
     );
