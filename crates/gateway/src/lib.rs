@@ -42,7 +42,7 @@ pub use endpoint_side::way::{Authorities, AuthoritiesError, HeaderValue, Proxy};
 pub use questions::attended::GivenUp;
 pub use questions::interview::{Interview, interview};
 pub use questions::model_list::{ListError, list_models};
-pub use questions::probe::{Heard, probe, probe_attended, probe_call, probe_heard};
+pub use questions::probe::{Heard, probe, probe_attended, probe_call};
 
 /// The kernel gave no random bytes, so there is no token.
 #[derive(Debug, thiserror::Error)]
