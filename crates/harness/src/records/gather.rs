@@ -14,12 +14,12 @@ use cto_core::values::digest::Digest;
 use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
-use super::operator_file::{self, Privacy};
 use super::package::{package_version, packages_root};
 use super::{RecordStore, examine, find, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
+use crate::host::way::operator_file::{self, Privacy};
 use crate::host::{self, Env, Home, programs};
 use crate::task::lane::{LaneOptions, variable};
 

@@ -2,7 +2,6 @@
 //!
 //! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
-//! - `operator_file.rs` a file of the operator's that a record names
 //! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
 //! - `own_config.rs` what the agent was told already
@@ -15,7 +14,6 @@
 pub mod examine;
 pub mod gate;
 pub mod identity;
-pub mod operator_file;
 pub mod own_config;
 pub mod packages;
 

@@ -13,7 +13,7 @@
 //! let sealed = run::run(&home, &env, &request, &cancel, &mut progress)?;
 //! ```
 //!
-//! Where the engine, its stage, its script and its limits come as names somebody typed or posted,
+//! Where an engine's stage, its script and its limits come as names somebody typed or posted,
 //! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
@@ -317,10 +317,10 @@ pub enum ProofOrder {
     Stage1 { refused: RefusedRun },
 }
 
-/// Who works on a case and how, in names: nothing of it was looked up yet.
+/// Who works on a case and how: nothing of it but the engine was looked up yet.
 #[derive(Clone, Debug)]
 pub struct EngineChoice {
-    pub engine: String,
+    pub manifest: Manifest,
     /// Gated engines opened for this run.
     pub allowed: Vec<EngineId>,
     /// A script of the case, a script file or a patch file.
@@ -341,7 +341,7 @@ impl EngineChoice {
 
     /// `fake` was left without anything to play.
     fn plays_nothing(&self) -> bool {
-        self.engine == DEFAULT_ENGINE && self.script.is_none()
+        self.manifest.id.as_str() == DEFAULT_ENGINE && self.script.is_none()
     }
 
     /// The request for a case. A limit comes from here, then from the engine's variable, then from
@@ -352,7 +352,7 @@ impl EngineChoice {
         env: &Env,
         configured: LimitChanges,
     ) -> Result<Request, Failure> {
-        let manifest = engines::find(&self.engine)?;
+        let manifest = self.manifest.clone();
         let stage = lane::stage(&manifest, self.stage, env)?;
         let gate = engines::asked(&manifest, &self.allowed, env);
         let own_script = case.built_in

@@ -86,6 +86,7 @@ pub fn check(own: &Invocation) -> Option<Problem> {
     words(own)
         .or_else(|| variables(own))
         .or_else(|| files(own))
+        .or_else(|| names(own))
         .or_else(|| own_config(own))
         .or_else(|| model(own))
         .or_else(|| limits(own))
@@ -186,6 +187,21 @@ fn unreadable(format: FileFormat, text: &str) -> Option<String> {
         },
         FileFormat::Dotenv | FileFormat::Text => None,
     }
+}
+
+/// Names that are looked for above the program or on PATH: each is one name, and leads nowhere else.
+fn names(own: &Invocation) -> Option<Problem> {
+    let named = [
+        ("interpreter", &own.interpreter),
+        ("packages", &own.packages),
+        ("version_file", &own.version_file),
+    ];
+    named.into_iter().find_map(|(key, name)| {
+        let name = name.as_deref()?;
+        let fine = crate::bundle::is_safe_name(name) && !name.contains('/');
+        let what = format!("{name:?} is not the name of one file or directory");
+        (!fine).then(|| problem([Step::from(key)], what))
+    })
 }
 
 fn own_config(own: &Invocation) -> Option<Problem> {

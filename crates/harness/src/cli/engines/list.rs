@@ -42,11 +42,12 @@ fn standing(context: &Context, home: Option<&Home>, manifest: &Manifest) -> Open
 
 fn list(context: &Context) -> Result<u8, Failure> {
     let home = context.home().ok();
-    let all: Vec<(Manifest, Opening)> = engines::all()?
-        .into_iter()
-        .map(|manifest| {
-            let opening = standing(context, home.as_ref(), &manifest);
-            (manifest, opening)
+    let registry = context.engines()?;
+    let all: Vec<(Manifest, Opening)> = registry
+        .all()
+        .map(|(_, manifest)| {
+            let opening = standing(context, home.as_ref(), manifest);
+            (manifest.clone(), opening)
         })
         .collect();
     if context.output.json {

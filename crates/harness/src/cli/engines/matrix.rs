@@ -16,7 +16,6 @@ use crate::proof::matrix::{Order, attack_matrix, built_in, make_root, run as run
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Rows;
 use crate::screen::table::{Cell, Fit, Table};
-use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -46,7 +45,7 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let order = Order {
         fixture,
         rows: chosen(rows, &args.row)?,
-        manifest: engines::find(&args.engine)?,
+        manifest: context.engine(&args.engine)?,
         keep: args.keep,
     };
     // A file that cannot be written is said before anything runs.

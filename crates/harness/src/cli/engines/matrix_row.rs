@@ -12,7 +12,6 @@ use crate::proof::matrix::{self, VALIDATOR, fault};
 use crate::run;
 use crate::run::approvals::{Answer, Approvals};
 use crate::supervise::cancel::Cancel;
-use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -38,7 +37,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let request = matrix::request(
         row,
         &matrix.fixture,
-        engines::find(&args.engine)?,
+        context.engine(&args.engine)?,
         args.source.as_deref(),
         &words(args),
     )?;

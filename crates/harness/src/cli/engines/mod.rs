@@ -13,3 +13,32 @@ pub mod matrix;
 pub mod matrix_row;
 pub mod setup;
 pub mod validate;
+
+use cto_core::engine::manifest::Manifest;
+use cto_core::engine::registry::Registry;
+
+use crate::cli::Context;
+use crate::host::failure::Failure;
+use crate::task::engines as known;
+use crate::task::own_engines::OwnDirectory;
+
+impl Context {
+    /// Where the operator's own engines are or would be.
+    pub(super) fn own_engines(&self) -> Result<Option<OwnDirectory>, Failure> {
+        OwnDirectory::find(self.engines_dir.as_deref(), &self.env)
+    }
+
+    /// Every engine there is, read once for the whole command.
+    pub(super) fn engines(&self) -> Result<&Registry, Failure> {
+        if let Some(known) = self.engines.get() {
+            return Ok(known);
+        }
+        let read = known::load(self.own_engines()?.as_ref())?;
+        Ok(self.engines.get_or_init(|| read))
+    }
+
+    /// The engine that somebody named.
+    pub(super) fn engine(&self, id: &str) -> Result<Manifest, Failure> {
+        known::named(self.engines()?, id)
+    }
+}
