@@ -90,6 +90,9 @@ pub struct Request {
     pub again: Option<First>,
     /// The checks and their control are run although nothing changed. That is never a pass.
     pub untouched: bool,
+    /// At stage 2 a gated engine's run is compared with `fake` on the same case. Only a validator's row,
+    /// which says itself what must come of it, is not; then it proves nothing.
+    pub compared: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -131,6 +134,7 @@ impl Request {
             see_all: false,
             again: None,
             untouched: false,
+            compared: true,
         }
     }
 
@@ -245,6 +249,14 @@ impl Request {
 
     pub fn proving(self, proof: Option<ProofOrder>) -> Self {
         Self { proof, ..self }
+    }
+
+    /// Compared with nothing: for a validator's rows.
+    pub fn uncompared(self) -> Self {
+        Self {
+            compared: false,
+            ..self
+        }
     }
 
     pub fn contained(self, contain: Containment) -> Self {

@@ -4,10 +4,12 @@
 //! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
+//! - `tools.rs` the engine's tools, as a scripted model calls them
 
 pub mod fill;
 pub mod own;
 pub mod places;
+pub mod tools;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::manifest::places::Step;
+use crate::engine::manifest::tools::Tools;
 use crate::task::case_file;
 use crate::task::contract::{Limits, Stage};
 use crate::values::digest::Digest;
@@ -75,6 +78,8 @@ pub struct Invocation {
     /// Limits it runs under where nobody said otherwise.
     #[serde(default)]
     pub limits: OwnLimits,
+    /// Its tools, for a model that plays a script. No run of an operator looks at them.
+    pub tools: Option<Tools>,
 }
 
 /// What an engine needs beyond, or can do with less than, the limits of the house.

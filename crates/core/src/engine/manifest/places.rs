@@ -90,6 +90,7 @@ pub fn check(own: &Invocation) -> Option<Problem> {
         .or_else(|| own_config(own))
         .or_else(|| model(own))
         .or_else(|| limits(own))
+        .or_else(|| tools(own))
 }
 
 fn words(own: &Invocation) -> Option<Problem> {
@@ -244,16 +245,13 @@ fn limits(own: &Invocation) -> Option<Problem> {
     Some(problem([Step::from("limits")], what))
 }
 
+fn tools(own: &Invocation) -> Option<Problem> {
+    let (tool, what) = own.tools.as_ref()?.problem()?;
+    Some(problem([Step::from("tools"), Step::from(tool)], what))
+}
+
 /// Says which placeholder may not stand where it stands, the first of them.
 fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
-    let names = text
-        .split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
-    // Braces of JSON hold anything but a bare word.
-    let mut words = names.filter(|name| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
-    });
     let wrong = |name: &str| {
         let known = PLACEHOLDERS.iter().find(|(have, _)| *have == name);
         match known {
@@ -269,5 +267,16 @@ fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Opti
             Some(_) => None,
         }
     };
-    words.find_map(wrong)
+    braced(text).find_map(wrong)
+}
+
+/// Every word in braces, in order. Braces of JSON hold anything but a bare word.
+pub fn braced(text: &str) -> impl Iterator<Item = &str> {
+    let names = text
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    names.filter(|name| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    })
 }

@@ -14,8 +14,10 @@ pub mod matrix_row;
 pub mod setup;
 pub mod validate;
 
+use std::path::PathBuf;
+
 use cto_core::engine::manifest::Manifest;
-use cto_core::engine::registry::Registry;
+use cto_core::engine::registry::{From, Registry};
 
 use crate::cli::Context;
 use crate::host::failure::Failure;
@@ -35,6 +37,15 @@ impl Context {
         }
         let read = known::load(self.own_engines()?.as_ref())?;
         Ok(self.engines.get_or_init(|| read))
+    }
+
+    /// Where the manifest of an engine lies, if it is the operator's own.
+    pub(super) fn directory_of(&self, id: &str) -> Result<Option<PathBuf>, Failure> {
+        let is_it = |(from, manifest): (From, &Manifest)| {
+            from == From::Operator && manifest.id.as_str() == id
+        };
+        let own = self.engines()?.all().any(is_it);
+        Ok(self.own_engines()?.filter(|_| own).map(|dir| dir.path))
     }
 
     /// The engine that somebody named.

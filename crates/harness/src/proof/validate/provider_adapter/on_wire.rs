@@ -5,8 +5,9 @@ use cto_core::bundle;
 use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
 
-use super::lab::{ADDRESS, Lab, MODEL, calls, told, turn};
+use super::lab::{ADDRESS, Lab, calls, told, turn};
 use super::{FIX, PROBE};
+use crate::proof::lane_records::MODEL;
 use crate::bundles::reader;
 use crate::host::failure::Failure;
 
