@@ -18,10 +18,10 @@ mod help;
 mod old_names;
 mod parse;
 
-use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
@@ -199,7 +199,7 @@ struct Context {
     /// `--engines`.
     engines_dir: Option<PathBuf>,
     /// Every engine, read once.
-    engines: OnceCell<Registry>,
+    engines: OnceLock<Registry>,
     color: Option<Color>,
     /// The config file, for commands that use one.
     config: cto_core::operator::settings::Config,
@@ -313,7 +313,7 @@ pub fn main() -> ExitCode {
             global.engines.as_deref(),
         ),
         engines_dir: global.engines,
-        engines: OnceCell::new(),
+        engines: OnceLock::new(),
         home: global.home,
         runs_dir: global.runs_dir,
         color: global.color,

@@ -31,7 +31,9 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
+pub use gather::{
+    base_url, credential_way, found_interpreter, gather, glance, look_at, program, protocol,
+};
 pub use package::{Installed, installed, package_version, packages_root};
 pub use proofs::proofs;
 pub use together::Held;

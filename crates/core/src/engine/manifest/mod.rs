@@ -80,6 +80,9 @@ pub struct Invocation {
     pub limits: OwnLimits,
     /// Its tools, for a model that plays a script. No run of an operator looks at them.
     pub tools: Option<Tools>,
+    /// What such a model says where the engine has no tools and reads its edits from what is said:
+    /// `{path}`, and the whole `{text}` of that file.
+    pub answer: Option<String>,
 }
 
 /// What an engine needs beyond, or can do with less than, the limits of the house.

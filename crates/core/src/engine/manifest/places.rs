@@ -1,7 +1,7 @@
 //! What may stand between braces in a manifest, and where. A token is never written to a file or a
 //! command line; an address is known only once the jail stands.
 
-use super::{Dialect, FileFormat, Invocation, fill};
+use super::{Dialect, FileFormat, Invocation, fill, tools};
 use crate::wire::profiles::switch::Habits;
 
 /// Every placeholder, and the places that may name it.
@@ -246,6 +246,9 @@ fn limits(own: &Invocation) -> Option<Problem> {
 }
 
 fn tools(own: &Invocation) -> Option<Problem> {
+    if let Some(what) = own.answer.as_deref().and_then(tools::answer_problem) {
+        return Some(problem([Step::from("answer")], what));
+    }
     let (tool, what) = own.tools.as_ref()?.problem()?;
     Some(problem([Step::from("tools"), Step::from(tool)], what))
 }

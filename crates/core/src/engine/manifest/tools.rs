@@ -94,6 +94,23 @@ impl Tool {
     }
 }
 
+/// What is wrong with an answer that makes an engine without tools write a file.
+pub fn answer_problem(answer: &str) -> Option<String> {
+    let words = ["path", "text"];
+    let named: Vec<&str> = braced(answer).collect();
+    if let Some(strange) = named.iter().find(|name| !words.contains(name)) {
+        return Some(format!("{{{strange}}} means nothing here"));
+    }
+    let missing = words.iter().find(|word| !named.contains(word))?;
+    Some(format!("it does not name {{{missing}}}"))
+}
+
+/// The answer for one file.
+pub fn answer(template: &str, path: &str, text: &str) -> String {
+    let words = [("path", path.to_owned()), ("text", text.to_owned())];
+    fill::template(template, &words.into())
+}
+
 fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => texts.push(text),
@@ -147,10 +164,7 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
         let write = tools.write("a.txt", "{path}\n\"'");
         assert_eq!(
             (write.name.as_str(), write.arguments),
-            (
-                "write",
-                json!({"path": "a.txt", "content": "{path}\n\"'"})
-            )
+            ("write", json!({"path": "a.txt", "content": "{path}\n\"'"}))
         );
         assert_eq!(
             tools.edit("a", "b", "c").unwrap().arguments,
@@ -167,6 +181,18 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
             "mkdir -p -- \"$(dirname -- 'a/it'\\''s')\" && printf '%s' 'it'\\''s\n' > 'a/it'\\''s'"
         );
         assert_eq!(tools.edit("a", "b", "c"), None);
+    }
+
+    #[test]
+    fn an_answer_names_the_file_and_its_text() {
+        assert_eq!(answer_problem("{path}\n```\n{text}```"), None);
+        assert_eq!(answer("{path}: {text}", "a", "{path}"), "a: {path}");
+        for (text, words) in [
+            ("{path}", "it does not name {text}"),
+            ("{path} {text} {token}", "{token} means nothing here"),
+        ] {
+            assert_eq!(answer_problem(text).as_deref(), Some(words));
+        }
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! Commands about engines: which there are, what admits them, what proves them.
 //!
-//! - `list.rs` engines, `gate.rs` its open and close · `setup.rs` setup · `admit.rs` admit · `eligibility.rs` eligibility
+//! - `list.rs` engines, `gate.rs` its open and close, `new.rs` and `check.rs` manifests of one's own ·
+//!   `setup.rs` setup · `admit.rs` admit · `eligibility.rs` eligibility
 //! - `validate.rs` validate · `matrix.rs` matrix · `matrix_row.rs` one row, a hidden command
 //!
 //! Imported by `cli/mod.rs` alone.
 
 pub mod admit;
+mod check;
 pub mod eligibility;
 mod gate;
 pub mod list;
 pub mod matrix;
 pub mod matrix_row;
+mod new;
 pub mod setup;
 pub mod validate;
 
