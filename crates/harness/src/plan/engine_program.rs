@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cto_core::containment::mounts::is_system;
+use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedPackages};
 
@@ -49,6 +49,12 @@ pub fn resolve(
         None => Some(places.file(&real)),
     };
     let shown = shown.transpose().map_err(|refused| refused.to_string())?;
+    let mut mounts: Vec<Granted> = shown.into_iter().collect();
+    // An environment is nothing without the Python it was made from.
+    if let Some(root) = toolchains::environment_around(&real) {
+        let base = toolchains::base_of(&root, &mounts, &places)?;
+        mounts.extend(base);
+    }
     let text = |path: &Path| {
         path.to_str()
             .map(str::to_owned)
@@ -60,7 +66,7 @@ pub fn resolve(
             .as_deref()
             .and_then(|name| package_version(&real, name)),
         program: text(&real)?,
-        mounts: shown.into_iter().collect(),
+        mounts,
         packages: None,
         interpreter,
     })
