@@ -17,7 +17,7 @@ use cto_core::proof::engine_check::{self, Seen};
 use cto_core::run::event::{EngineEnded, Event, Origin};
 use cto_core::task::contract::Stage;
 use cto_core::values::blocker::Code;
-use cto_core::wire::scenario::{Scenario, Turn};
+use cto_core::wire::scenario::{Scenario, Select, Turn};
 use serde_json::{Value, json};
 
 use super::lane_records;
@@ -185,6 +185,9 @@ fn scenario(manifest: &Manifest) -> (Scenario, Option<&'static str>) {
     let scenario = Scenario {
         probe: Some(say("ready")),
         turn: first.into_iter().chain([say("Done.")]).collect(),
+        // What an engine sends before its first answer is its own affair: some show examples, as if
+        // the model had spoken before.
+        select: Select::Requests,
         ..Scenario::default()
     };
     (scenario, told)
