@@ -56,6 +56,7 @@ fn what_does_not_work_is_the_line_that_is_wrong() {
             "edited",
         ),
         ("\"--message\"", "\"--mesage\"", "ended"),
+        ("argv = [", "argv = [\"--connect\", ", "attempts"),
         ("lab_agent.dist-info", "lab.dist-info", "version"),
         (
             "packages = \"pyvenv.cfg\"",

@@ -46,6 +46,10 @@ import json, os, sys, urllib.request
 if "--help" in sys.argv: sys.exit(print("usage: lab --model NAME --message TEXT"))
 if "--version" in sys.argv: sys.exit(print("lab 1.2.3"))
 import lab_agent
+if "--connect" in sys.argv:
+    import socket
+    try: socket.create_connection(("192.0.2.1", 80), 1)
+    except OSError: pass
 word = lambda name: sys.argv[sys.argv.index(name) + 1]
 body = {"model": word("--model"), "messages": [{"role": "user", "content": word("--message")}]}
 head = {"Content-Type": "application/json", "Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}

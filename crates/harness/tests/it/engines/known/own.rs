@@ -74,6 +74,10 @@ fn a_lane_of_ones_own_is_closed_proven_demoted_and_verified_by_a_stranger() {
     assert!(missing.contains("another manifest"), "{missing}");
     let after = contract();
     assert_eq!(before["task_digest"], after["task_digest"], "the same task");
+    assert_ne!(
+        before["contract_digest"], after["contract_digest"],
+        "an approval binds it"
+    );
     let (refused, bundle_of_changed) = lab.run(&model, &[]);
     assert_eq!(refused.code, Some(3));
     let blockers = &bundle_of_changed.report()["blockers"];
