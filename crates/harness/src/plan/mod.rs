@@ -57,11 +57,10 @@ use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
 use crate::evidence::clock::Before;
-use crate::host::programs::NoProgram;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
-use crate::records;
+use crate::records::{self, operator_file};
 use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
@@ -373,7 +372,7 @@ fn ask_the_model(
     let class = |way: &CredentialWay| class_of(way, env, home);
     let credential = match class(way) {
         Ok(class) => class,
-        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+        Err(why) => return could_not(Code::ProviderAuthUnavailable, &why),
     };
     let to_proxy = admission
         .proxy_credential
@@ -381,7 +380,7 @@ fn ask_the_model(
         .and_then(|text| CredentialWay::read(text).ok().flatten());
     let proxy_credential = match to_proxy.as_ref().map(class).transpose() {
         Ok(class) => class.flatten(),
-        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+        Err(why) => return could_not(Code::ProviderAuthUnavailable, &why),
     };
     let first_byte = match lane::first_byte(&request.manifest, env) {
         Ok(from_env) => request.lane.first_byte.or(from_env),
@@ -436,18 +435,24 @@ fn probed(call: &CallRecord, since: Instant) -> Before {
     }
 }
 
+/// Where a credential is read from, or why it is not: a file is looked at here too, because the gate asks about
+/// the endpoint's own and not about the proxy's.
 fn class_of(
     way: &CredentialWay,
     env: &Env,
     home: &Home,
-) -> Result<Option<CredentialClass>, NoProgram> {
+) -> Result<Option<CredentialClass>, String> {
     Ok(match way {
         CredentialWay::None => None,
         CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
-        CredentialWay::File(path) => Some(CredentialClass::File(path.into())),
-        CredentialWay::Command(words) => Some(CredentialClass::Command(programs::to_start(
-            words, env, home,
-        )?)),
+        CredentialWay::File(path) => {
+            operator_file::credential(Path::new(path))
+                .map_err(|problem| format!("the credential's file {problem}"))?;
+            Some(CredentialClass::File(path.into()))
+        }
+        CredentialWay::Command(words) => Some(CredentialClass::Command(
+            programs::to_start(words, env, home).map_err(|none| none.to_string())?,
+        )),
     })
 }
 
