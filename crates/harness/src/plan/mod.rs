@@ -39,7 +39,7 @@ use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{
-    Answer, Binary, Credential, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
+    Answer, Binary, Credential, Endpoint, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
 };
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
@@ -53,6 +53,7 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::wire::calls::{CallRecord, Outcome};
+use cto_core::wire::endpoint;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
@@ -363,6 +364,14 @@ fn ask_the_model(
             "no base URL was supplied for this run",
         );
     };
+    // It is read a second time, and what is sent goes to what was read last: only to what the gates saw.
+    let seen = endpoint::Endpoint::parse(&base_url).map(|endpoint| endpoint.facts());
+    if !matches!((&facts.endpoint, seen), (Endpoint::Given(then), Ok(now)) if *then == now) {
+        return could_not(
+            Code::ModelNotAdmitted,
+            "the base URL is no longer the one that the gates saw",
+        );
+    }
     let Credential::Ready(way) = &facts.credential else {
         return could_not(
             Code::ProviderAuthUnavailable,

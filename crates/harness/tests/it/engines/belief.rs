@@ -4,11 +4,16 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
+use cto_core::wire::endpoint::Endpoint;
 use cto_testkit::{House, is_root};
 use serde_json::json;
 
 use crate::fixtures::admission::{ENGINE, admitted, decision, file, model};
+use crate::fixtures::pi_lab::{self, Lab, Model, pi, quick};
 use crate::house;
 
 /// What a run at stage 2 says about its model, with this record.
@@ -186,4 +191,37 @@ fn a_credential_that_someone_else_could_have_written_is_not_used() {
         chown(&key, Some(4242), None).unwrap();
         refused("could have been written by someone else");
     }
+}
+
+/// The file of the base URL is read by the gates and once more before anything is sent. Whoever exchanges it in
+/// between gets neither the credential nor a word of the repository.
+#[test]
+fn nothing_goes_to_another_endpoint_than_the_gates_saw() {
+    let Some(program) = pi() else { return };
+    let lab = Lab::new(&program, &quick());
+    let no = "[probe]\nstatus = 500\n";
+    let (admitted, other) = (lab.model(no), lab.model(no));
+    let text = |model: &Model| format!("http://{}/v1\n", model.authority);
+    let mut record = pi_lab::model();
+    record["endpoint_sha256"] = json!(Endpoint::parse(&text(&admitted)).unwrap().sha256());
+    lab.record("model", &record);
+    let (url, next) = (lab.house.root().join("url"), lab.house.root().join("next"));
+    fs::write(&url, text(&admitted)).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for model in [&other, &admitted] {
+                    fs::write(&next, text(model)).unwrap();
+                    fs::rename(&next, &url).unwrap();
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
+        });
+        for _ in 0..10 {
+            lab.run_on(url.to_str().unwrap());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(other.requests(), 0);
 }
