@@ -481,9 +481,13 @@ fn engine_program(
     let found = match lane.known().map(|lane| (lane, &lane.binary)) {
         Some((lane, Binary::Found { path, .. })) => {
             let path = Path::new(path);
-            engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
-                packages: engine_program::pinned(manifest, lane, path),
-                ..engine
+            let files = engine_program::pinned_files(lane, path, env, home);
+            files.and_then(|files| {
+                engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
+                    packages: engine_program::pinned(manifest, lane, path),
+                    files,
+                    ..engine
+                })
             })
         }
         _ => Err("no admitted program is there to be run".to_owned()),
