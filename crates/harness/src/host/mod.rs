@@ -145,6 +145,14 @@ impl Env {
         }
     }
 
+    /// Of the variables these alone; what was settled stays.
+    pub fn only(&self, names: &[&str]) -> Self {
+        let mut env = self.clone();
+        env.variables
+            .retain(|name, _| names.iter().any(|kept| name == kept));
+        env
+    }
+
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))

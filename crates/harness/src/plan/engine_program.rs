@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cto_core::containment::mounts::is_system;
+use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::engine::manifest::Manifest;
 use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedFile, PinnedPackages};
 use cto_core::values::digest::Digest;
@@ -51,6 +51,12 @@ pub fn resolve(
         None => Some(places.file(&real)),
     };
     let shown = shown.transpose().map_err(|refused| refused.to_string())?;
+    let mut mounts: Vec<Granted> = shown.into_iter().collect();
+    // An environment is nothing without the Python it was made from.
+    if let Some(root) = toolchains::environment_around(&real) {
+        let base = toolchains::base_of(&root, &mounts, &places)?;
+        mounts.extend(base);
+    }
     let text = |path: &Path| {
         path.to_str()
             .map(str::to_owned)
@@ -62,7 +68,7 @@ pub fn resolve(
             .as_deref()
             .and_then(|name| package_version(&real, name)),
         program: text(&real)?,
-        mounts: shown.into_iter().collect(),
+        mounts,
         packages: None,
         files: Vec::new(),
         interpreter,

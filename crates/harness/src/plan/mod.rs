@@ -58,10 +58,11 @@ use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
 use crate::evidence::clock::Before;
+use crate::host::way::operator_file;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
-use crate::records::{self, operator_file};
+use crate::records;
 use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;

@@ -14,12 +14,12 @@ use cto_core::values::digest::Digest;
 use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
-use super::operator_file::{self, FileProblem, Privacy};
 use super::package::{package_version, packages_root};
 use super::{RecordStore, examine, find, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
+use crate::host::way::operator_file::{self, FileProblem, Privacy};
 use crate::host::{self, Env, Home, programs};
 use crate::task::lane::{LaneOptions, variable};
 
@@ -50,6 +50,15 @@ pub fn gather(
     env: &Env,
     home: &Home,
 ) -> LaneFacts {
+    let mut facts = glance(manifest, asked, env, home);
+    facts.packages = packages_of(manifest, &facts.binary, facts.executable.known(), home);
+    facts.proofs = super::proofs(&manifest.id, home, by);
+    facts
+}
+
+/// The same for a list of engines: packages count as what the record says, and no proof is looked for.
+/// No gate is ever asked with it.
+pub fn glance(manifest: &Manifest, asked: &LaneOptions, env: &Env, home: &Home) -> LaneFacts {
     let engine = &manifest.id;
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
@@ -82,7 +91,7 @@ pub fn gather(
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter(executable.known(), env, home),
-        packages: packages_of(manifest, &binary, executable.known(), home),
+        packages: recorded_packages(manifest, &binary, executable.known()),
         binary,
         endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
@@ -93,7 +102,7 @@ pub fn gather(
                 }),
         },
         credential: credential(engine, asked, env, home, model.known()),
-        proofs: super::proofs(engine, home, by),
+        proofs: Vec::new(),
         now: host::now(),
         model,
         executable,
@@ -166,6 +175,27 @@ fn installed_version(manifest: &Manifest, binary: &Binary) -> Option<String> {
     match binary {
         Binary::Found { path, .. } => package_version(Path::new(path), name),
         _ => None,
+    }
+}
+
+/// What the record says the program was installed with; nothing is looked at.
+fn recorded_packages(
+    manifest: &Manifest,
+    binary: &Binary,
+    record: Option<&ExecutableAdmission>,
+) -> Packages {
+    let (Binary::Found { path, .. }, Some(record)) = (binary, record) else {
+        return Packages::None;
+    };
+    let around = packages_root(manifest, Path::new(path));
+    match (around, record.packages_sha256) {
+        (None, _) => Packages::None,
+        (Some(_), None) => Packages::NotPinned,
+        (Some(_), Some(sha256)) => Packages::Found {
+            sha256,
+            state: sha256,
+            difference: None,
+        },
     }
 }
 

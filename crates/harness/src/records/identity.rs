@@ -105,7 +105,8 @@ struct Shown {
 }
 
 fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
-    let granted = Places::of(env, home).program(program).map_err(|refused| {
+    let places = Places::of(env, home);
+    let granted = places.program(program).map_err(|refused| {
         Failure::usage(refused.code(), "a jail cannot be shown the program")
             .reason(refused.to_string())
             .so("nothing was admitted")
@@ -114,6 +115,15 @@ fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
         mounts: granted.into_iter().collect(),
         path: String::new(),
     };
+    // An environment is nothing without the Python it was made from.
+    if let Some(root) = toolchains::environment_around(program) {
+        let base = toolchains::base_of(&root, &shown.mounts, &places).map_err(|why| {
+            Failure::usage("toolchain_unavailable", "a jail cannot be shown its Python")
+                .reason(why)
+                .so("nothing was admitted")
+        })?;
+        shown.mounts.extend(base);
+    }
     if let Some(name) = interpreter(program) {
         match toolchains::resolve(&name, env, home) {
             Resolved::Toolchain(found) => {

@@ -2,7 +2,8 @@
 //!
 //! - `request.rs` builds every request; `attempt.rs` somebody's own words on their own repository
 //! - `again.rs` the patch of an earlier run, to be judged again
-//! - `lane.rs` what a gated engine is run with; `engines.rs` the engines this program knows
+//! - `lane.rs` what a gated engine is run with; `engines.rs` every engine there is, `own_engines.rs`
+//!   the operator's own
 //! - `cases.rs` cases found and loaded; `case_dir.rs` read from a directory; `case_template.rs` new
 //! - `script.rs` what the engine `fake` plays; `projects.rs` what is remembered of repositories
 //!
@@ -15,6 +16,7 @@ pub mod case_template;
 pub mod cases;
 pub mod engines;
 pub mod lane;
+pub mod own_engines;
 pub mod projects;
 pub mod request;
 pub mod script;

@@ -13,7 +13,7 @@
 //! let sealed = run::run(&home, &env, &request, &cancel, &mut progress)?;
 //! ```
 //!
-//! Where the engine, its stage, its script and its limits come as names somebody typed or posted,
+//! Where an engine's stage, its script and its limits come as names somebody typed or posted,
 //! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
@@ -90,6 +90,9 @@ pub struct Request {
     pub again: Option<First>,
     /// The checks and their control are run although nothing changed. That is never a pass.
     pub untouched: bool,
+    /// At stage 2 a gated engine's run is compared with `fake` on the same case. Only a validator's row,
+    /// which says itself what must come of it, is not; then it proves nothing.
+    pub compared: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -131,6 +134,7 @@ impl Request {
             see_all: false,
             again: None,
             untouched: false,
+            compared: true,
         }
     }
 
@@ -247,6 +251,14 @@ impl Request {
         Self { proof, ..self }
     }
 
+    /// Compared with nothing: for a validator's rows.
+    pub fn uncompared(self) -> Self {
+        Self {
+            compared: false,
+            ..self
+        }
+    }
+
     pub fn contained(self, contain: Containment) -> Self {
         Self { contain, ..self }
     }
@@ -317,10 +329,10 @@ pub enum ProofOrder {
     Stage1 { refused: RefusedRun },
 }
 
-/// Who works on a case and how, in names: nothing of it was looked up yet.
+/// Who works on a case and how: nothing of it but the engine was looked up yet.
 #[derive(Clone, Debug)]
 pub struct EngineChoice {
-    pub engine: String,
+    pub manifest: Manifest,
     /// Gated engines opened for this run.
     pub allowed: Vec<EngineId>,
     /// A script of the case, a script file or a patch file.
@@ -341,7 +353,7 @@ impl EngineChoice {
 
     /// `fake` was left without anything to play.
     fn plays_nothing(&self) -> bool {
-        self.engine == DEFAULT_ENGINE && self.script.is_none()
+        self.manifest.id.as_str() == DEFAULT_ENGINE && self.script.is_none()
     }
 
     /// The request for a case. A limit comes from here, then from the engine's variable, then from
@@ -352,7 +364,7 @@ impl EngineChoice {
         env: &Env,
         configured: LimitChanges,
     ) -> Result<Request, Failure> {
-        let manifest = engines::find(&self.engine)?;
+        let manifest = self.manifest.clone();
         let stage = lane::stage(&manifest, self.stage, env)?;
         let gate = engines::asked(&manifest, &self.allowed, env);
         let own_script = case.built_in

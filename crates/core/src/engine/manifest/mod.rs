@@ -2,10 +2,14 @@
 //! its own: the harness starts them all in the same way.
 //!
 //! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
-//!   them; `fill.rs` values put into templates, escaped for where they stand
+//!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
+//!   the operator's own may not say
+//! - `tools.rs` the engine's tools, as a scripted model calls them
 
 pub mod fill;
+pub mod own;
 pub mod places;
+pub mod tools;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::manifest::places::Step;
+use crate::engine::manifest::tools::Tools;
 use crate::task::case_file;
 use crate::task::contract::{Limits, Stage};
 use crate::values::digest::Digest;
@@ -73,6 +78,11 @@ pub struct Invocation {
     /// Limits it runs under where nobody said otherwise.
     #[serde(default)]
     pub limits: OwnLimits,
+    /// Its tools, for a model that plays a script. No run of an operator looks at them.
+    pub tools: Option<Tools>,
+    /// What such a model says where the engine has no tools and reads its edits from what is said:
+    /// `{path}`, and the whole `{text}` of that file.
+    pub answer: Option<String>,
 }
 
 /// What an engine needs beyond, or can do with less than, the limits of the house.
@@ -221,6 +231,12 @@ pub const DEFAULT_ENGINE: &str = "fake";
 /// How the name of every variable that opens an engine begins.
 pub const OPENED_BY: &str = "CTO_HARNESS_ALLOW_";
 
+/// The variable that opens an engine. Names are slugs, so no two engines share one.
+pub fn gate_variable(id: &EngineId) -> String {
+    let name = id.as_str().to_uppercase().replace('-', "_");
+    format!("{OPENED_BY}{name}")
+}
+
 impl Manifest {
     pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
         let wrong = |(line, column), what: String| ManifestError {
@@ -253,15 +269,13 @@ impl Manifest {
     fn ungated(&self) -> Option<(Vec<Step>, String)> {
         let at = |key: &str, what: &str| Some((vec![Step::from(key)], what.to_owned()));
         let is_default = self.id.as_str() == DEFAULT_ENGINE;
-        let gated = self
-            .gated_by_env
-            .as_deref()
-            .is_some_and(|name| name.starts_with(OPENED_BY));
-        if is_default == self.gated_by_env.is_some() || (!is_default && !gated) {
-            return at(
-                "gated_by_env",
-                "every engine but `fake` needs gated_by_env = \"CTO_HARNESS_ALLOW_…\"",
-            );
+        let variable = gate_variable(&self.id);
+        if is_default && self.is_gated() {
+            return at("gated_by_env", "the default engine has no gate");
+        }
+        if !is_default && self.gated_by_env.as_deref() != Some(variable.as_str()) {
+            let what = format!("{} needs gated_by_env = \"{variable}\"", self.id);
+            return at("gated_by_env", &what);
         }
         if is_default && self.invocation.is_none() {
             return at("id", "the default engine must say how it is started");
@@ -323,7 +337,7 @@ impl Invocation {
 }
 
 /// Line and column of what a mistake is about; of the nearest thing around it that the text has.
-fn position(text: &str, at: &[Step]) -> (u64, u64) {
+pub(super) fn position(text: &str, at: &[Step]) -> (u64, u64) {
     use toml::de::{DeTable, DeValue};
     let Ok(document) = DeTable::parse(text) else {
         return case_file::place(text, 0);

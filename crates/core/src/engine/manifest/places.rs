@@ -1,7 +1,7 @@
 //! What may stand between braces in a manifest, and where. A token is never written to a file or a
 //! command line; an address is known only once the jail stands.
 
-use super::{Dialect, FileFormat, Invocation, fill};
+use super::{Dialect, FileFormat, Invocation, fill, tools};
 use crate::wire::profiles::switch::Habits;
 
 /// Every placeholder, and the places that may name it.
@@ -86,9 +86,11 @@ pub fn check(own: &Invocation) -> Option<Problem> {
     words(own)
         .or_else(|| variables(own))
         .or_else(|| files(own))
+        .or_else(|| names(own))
         .or_else(|| own_config(own))
         .or_else(|| model(own))
         .or_else(|| limits(own))
+        .or_else(|| tools(own))
 }
 
 fn words(own: &Invocation) -> Option<Problem> {
@@ -188,6 +190,21 @@ fn unreadable(format: FileFormat, text: &str) -> Option<String> {
     }
 }
 
+/// Names that are looked for above the program or on PATH: each is one name, and leads nowhere else.
+fn names(own: &Invocation) -> Option<Problem> {
+    let named = [
+        ("interpreter", &own.interpreter),
+        ("packages", &own.packages),
+        ("version_file", &own.version_file),
+    ];
+    named.into_iter().find_map(|(key, name)| {
+        let name = name.as_deref()?;
+        let fine = crate::bundle::is_safe_name(name) && !name.contains('/');
+        let what = format!("{name:?} is not the name of one file or directory");
+        (!fine).then(|| problem([Step::from(key)], what))
+    })
+}
+
 fn own_config(own: &Invocation) -> Option<Problem> {
     let path = own.own_config.as_ref()?;
     let fine =
@@ -228,16 +245,16 @@ fn limits(own: &Invocation) -> Option<Problem> {
     Some(problem([Step::from("limits")], what))
 }
 
+fn tools(own: &Invocation) -> Option<Problem> {
+    if let Some(what) = own.answer.as_deref().and_then(tools::answer_problem) {
+        return Some(problem([Step::from("answer")], what));
+    }
+    let (tool, what) = own.tools.as_ref()?.problem()?;
+    Some(problem([Step::from("tools"), Step::from(tool)], what))
+}
+
 /// Says which placeholder may not stand where it stands, the first of them.
 fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
-    let names = text
-        .split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
-    // Braces of JSON hold anything but a bare word.
-    let mut words = names.filter(|name| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
-    });
     let wrong = |name: &str| {
         let known = PLACEHOLDERS.iter().find(|(have, _)| *have == name);
         match known {
@@ -253,5 +270,16 @@ fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Opti
             Some(_) => None,
         }
     };
-    words.find_map(wrong)
+    braced(text).find_map(wrong)
+}
+
+/// Every word in braces, in order. Braces of JSON hold anything but a bare word.
+pub fn braced(text: &str) -> impl Iterator<Item = &str> {
+    let names = text
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    names.filter(|name| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    })
 }

@@ -166,6 +166,13 @@ impl Standing<'_> {
             .then(|| "another package is installed than the one that was admitted".to_owned())
     }
 
+    /// Is this stage proven for this very lane?
+    pub(super) fn is_proven(&self, stage: u8) -> bool {
+        let lane = lane_key(self.engine, self.manifest, self.lane);
+        let found = find_proof(&self.lane.proofs, stage, &lane);
+        matches!(found, ladder::Standing::Proven(_))
+    }
+
     fn unproven(&self) -> Option<String> {
         let lane = lane_key(self.engine, self.manifest, self.lane);
         [1, 2]
@@ -230,4 +237,4 @@ pub fn questions(stale: &[Stale], program_found: bool, license_claimed: bool) ->
 
 #[cfg(test)]
 #[path = "stale_tests.rs"]
-mod tests;
+pub(crate) mod tests;

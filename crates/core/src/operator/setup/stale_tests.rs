@@ -24,7 +24,7 @@ fn manifest() -> Option<Digest> {
 }
 
 /// A lane that a setup has just finished.
-fn finished() -> LaneFacts {
+pub(crate) fn finished() -> LaneFacts {
     let answers = answers();
     let drafts = answers.drafts().unwrap();
     let mut lane = LaneFacts {

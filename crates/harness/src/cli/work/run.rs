@@ -122,7 +122,7 @@ impl LaneArgs {
     /// The flags as names; `stage` is the flag, where there is one.
     pub fn choice(&self, context: &Context, stage: Option<u8>) -> Result<EngineChoice, Failure> {
         Ok(EngineChoice {
-            engine: self.engine.clone(),
+            manifest: context.engine(&self.engine)?,
             allowed: self.allow_engine.clone(),
             script: self.script.clone(),
             stage,

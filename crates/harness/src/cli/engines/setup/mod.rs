@@ -35,7 +35,6 @@ use crate::host::{self, Home};
 use crate::records::examine::{self, Examined};
 use crate::records::{self, Installed, RecordStore, own_config};
 use crate::supervise::cancel::Cancel;
-use crate::task::engines;
 use crate::task::lane::{LaneOptions, variable};
 use dialogue::{Asked, Dialogue};
 use endpoint::{Reached, Talk};
@@ -43,7 +42,7 @@ pub use flags::Args;
 use report::Report;
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let manifest = engines::find(&args.engine)?;
+    let manifest = context.engine(&args.engine)?;
     if !manifest.is_gated() {
         return Err(Failure::usage(
             "not_gated",

@@ -1,5 +1,5 @@
-//! A file of the operator's that a record names: the base URL, certificate authorities, values of
-//! headers. Believed only where nobody else could have written it, and never at or below a
+//! A file of the operator's: a manifest of their own, or what a record names, the base URL, certificate
+//! authorities, values of headers. Believed only where nobody else could have written it, and never at or below a
 //! repository: whoever may change the one must not choose the other.
 
 use std::io::{self, ErrorKind};

@@ -1,5 +1,9 @@
 //! The way to a path, as facts: every directory, link and file the kernel would pass, whose it is
 //! and who may write it. What that means is decided in core (`containment/ownership.rs`).
+//!
+//! - this file: the facts; `operator_file.rs` a file of the operator's, read only where it is theirs
+
+pub mod operator_file;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
