@@ -126,8 +126,19 @@ pub struct EngineUse {
     pub mounts: Vec<Granted>,
     /// The packages that were looked at: what is mounted, and their state then.
     pub packages: Option<PinnedPackages>,
+    /// The program and its interpreter as files that were looked at.
+    pub files: Vec<PinnedFile>,
     /// What it is written for; shown to the engine alone.
     pub interpreter: Option<ToolchainUse>,
+}
+
+/// A file as a gate let it pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinnedFile {
+    pub path: std::path::PathBuf,
+    pub sha256: Digest,
+    /// What the kernel said of it.
+    pub state: String,
 }
 
 /// Packages as a gate let them pass.

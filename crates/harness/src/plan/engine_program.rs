@@ -1,16 +1,18 @@
 //! The program of an engine that is not this binary: which file it really is, and what a jail must
 //! be shown of it. Nothing is run to find out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::engine::manifest::Manifest;
-use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedPackages};
+use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedFile, PinnedPackages};
+use cto_core::values::digest::Digest;
+use cto_core::values::paths::TreePath;
 
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::{Env, Home};
-use crate::records::{package_version, packages, packages_root};
+use crate::host::{Env, Home, digest_cache};
+use crate::records::{found_interpreter, package_version, packages, packages_root};
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -68,6 +70,7 @@ pub fn resolve(
         program: text(&real)?,
         mounts,
         packages: None,
+        files: Vec::new(),
         interpreter,
     })
 }
@@ -84,9 +87,53 @@ pub fn pinned(manifest: &Manifest, lane: &LaneFacts, program: &Path) -> Option<P
     })
 }
 
-/// What of the packages is not as the gates saw it. What was shown to the jail is what was verified
-/// only if nothing is.
+/// Its name alone: a bundle goes to strangers.
+fn named(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    TreePath::new(name.as_encoded_bytes()).to_string()
+}
+
+/// The program and its interpreter, each still the file that the gates saw.
+pub fn pinned_files(
+    lane: &LaneFacts,
+    program: &Path,
+    env: &Env,
+    home: &Home,
+) -> Result<Vec<PinnedFile>, String> {
+    let record = lane.executable.known();
+    let name = record.and_then(|record| record.interpreter.as_deref());
+    let interpreter = match (name, lane.interpreter_sha256()) {
+        (Some(name), Some(sha256)) => Some((found_interpreter(name, env, home)?.0, sha256)),
+        _ => None,
+    };
+    let program = lane
+        .binary_sha256()
+        .map(|sha256| (program.to_owned(), sha256));
+    let pin = |(path, sha256): (PathBuf, Digest)| {
+        let looked = digest_cache::state(&path)
+            .and_then(|state| Ok((state, digest_cache::digest(home, &path)?)));
+        match looked {
+            Ok((state, now)) if now == sha256 => Ok(PinnedFile {
+                path,
+                sha256,
+                state,
+            }),
+            _ => Err(format!("{} changed just now", named(&path))),
+        }
+    };
+    program.into_iter().chain(interpreter).map(pin).collect()
+}
+
+/// What of the program, its interpreter and its packages is not as the gates saw it. What was shown to the jail is what was
+/// verified only if nothing is.
 pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
+    let is_other = |file: &&PinnedFile| {
+        let same = digest_cache::state(&file.path).is_ok_and(|state| state == file.state);
+        !same || digest_cache::digest(home, &file.path).ok() != Some(file.sha256)
+    };
+    if let Some(file) = engine.files.iter().find(is_other) {
+        return Some(format!("{} changed while it ran", named(&file.path)));
+    }
     packages::changed_since(home, engine.packages.as_ref()?)
 }
 

@@ -19,7 +19,7 @@ use super::{RecordStore, examine, find, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::way::operator_file::{self, Privacy};
+use crate::host::way::operator_file::{self, FileProblem, Privacy};
 use crate::host::{self, Env, Home, programs};
 use crate::task::lane::{LaneOptions, variable};
 
@@ -349,15 +349,16 @@ fn credential(
         Credential::Ready(way) => way,
         other => return other,
     };
-    let is_file = |path: &str, bits: u32| {
-        Path::new(path).metadata().is_ok_and(|meta| {
-            meta.is_file() && meta.len() > 0 && meta.permissions().mode() & bits != 0
-        })
-    };
     let there = match &way {
         CredentialWay::None => true,
         CredentialWay::Variable(name) => env.get(name).is_some(),
-        CredentialWay::File(path) => is_file(path, 0o444),
+        CredentialWay::File(path) => match operator_file::credential(Path::new(path)) {
+            Ok(()) => true,
+            Err(FileProblem::Missing | FileProblem::Empty) => false,
+            Err(problem) => {
+                return Credential::Refused(format!("the credential's file {problem}"));
+            }
+        },
         CredentialWay::Command(words) => match programs::to_start(words, env, home) {
             Ok(_) => true,
             Err(none) => return Credential::Refused(none.to_string()),

@@ -71,14 +71,14 @@ pub fn look_back(
     }
 }
 
-/// The packages around the engine's program, once it has ended: they must be what the gates saw. The
-/// jail could only read them; whoever owns them could write.
+/// The engine's program, its interpreter and its packages, once it has ended: they must be what the gates saw.
+/// The jail could only read them; whoever owns them could write.
 pub fn packages_moved(
     bundle: &mut OpenBundle,
     execution: &Execution<'_>,
 ) -> Result<Option<Finding>, Stop> {
     let engine = execution.plan.engine.as_ref();
-    let Some(engine) = engine.filter(|engine| engine.packages.is_some()) else {
+    let Some(engine) = engine else {
         return Ok(None);
     };
     let since = Instant::now();

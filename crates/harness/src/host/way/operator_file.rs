@@ -92,6 +92,15 @@ pub fn read(path: &Path, limit: u64, privacy: Privacy) -> Result<Vec<u8>, FilePr
     }
 }
 
+/// Longer than any credential.
+const MAX_CREDENTIAL: u64 = 16 << 10;
+
+/// May this file be read for a credential? Whoever can write it says on whose account, and so before whose
+/// eyes, what is sent to a model is answered.
+pub fn credential(path: &Path) -> Result<(), FileProblem> {
+    read(path, MAX_CREDENTIAL, Privacy::Private).map(drop)
+}
+
 /// The same as text.
 pub fn read_text(path: &Path, limit: u64, privacy: Privacy) -> Result<String, FileProblem> {
     String::from_utf8(read(path, limit, privacy)?).map_err(|_| FileProblem::NotText)
