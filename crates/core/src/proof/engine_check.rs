@@ -31,9 +31,10 @@ pub fn lines(seen: &Seen<'_>) -> Vec<Line> {
     let mut lines = vec![Line::new("started", Mark::Ok, "in a jail")];
     lines.extend(model(seen, ended.model.as_ref()));
     lines.push(edit(seen));
-    lines.push(match ended.end.succeeded() {
-        true => Line::new("ended", Mark::Ok, "by itself, exit code 0"),
-        false => Line::new("ended", Mark::Wrong, describe_end(ended.end)),
+    lines.push(match (ended.end.succeeded(), ended.end.is_in_order()) {
+        (true, _) => Line::new("ended", Mark::Ok, "by itself, exit code 0"),
+        (false, true) => Line::new("ended", Mark::Ok, describe_end(ended.end)),
+        (false, false) => Line::new("ended", Mark::Wrong, describe_end(ended.end)),
     });
     lines.push(attempts(ended.actions.as_ref()));
     lines.push(match ended.unknown_lines {

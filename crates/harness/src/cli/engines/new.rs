@@ -26,13 +26,22 @@ pub struct Args {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 enum Template {
+    /// An agent that speaks the Agent Client Protocol
+    Acp,
     /// Any command that does its work and ends
     Plain,
 }
 
 impl Template {
+    fn filled(self, name: &EngineId) -> String {
+        self.text()
+            .replace("{{name}}", name.as_str())
+            .replace("{{variable}}", &gate_variable(name))
+    }
+
     fn text(self) -> &'static str {
         match self {
+            Self::Acp => include_str!("../../../../../templates/engine/acp.toml"),
             Self::Plain => include_str!("../../../../../templates/engine/plain.toml"),
         }
     }
@@ -55,12 +64,7 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
         .hint("name one with --engines DIR")
     })?;
     let file = dir.file(args.name.as_str());
-    let text = args
-        .from
-        .text()
-        .replace("{{name}}", args.name.as_str())
-        .replace("{{variable}}", &gate_variable(&args.name));
-    write(&file, &text)?;
+    write(&file, &args.from.filled(&args.name))?;
     if let Err(why) = own_engines::manifest(&file, &house) {
         // It was ours alone; one that would not be used helps nobody.
         let _ = std::fs::remove_file(&file);
@@ -134,4 +138,40 @@ fn told(context: &Context, args: &Args, file: &Path) -> Result<u8, Failure> {
     next.iter()
         .for_each(|words| context.output.line(&format!("next: {words}")));
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+    use cto_core::engine::manifest::Manifest;
+
+    use super::*;
+
+    /// As it is written, and with every line that is offered in it.
+    #[test]
+    fn every_template_is_a_manifest_as_it_is() {
+        let name: EngineId = "my-agent".parse().unwrap();
+        for template in Template::value_variants() {
+            let text = template.filled(&name);
+            let read = |text: &str| Manifest::parse_own("f", "my-agent", text, &[]);
+            let manifest = read(&text).unwrap();
+            assert!(manifest.uses_a_model(), "{template:?}");
+            let offered = |line: &str| {
+                let word = line.strip_prefix("# ").unwrap_or_default();
+                let begins = |mark: &str| word.starts_with(mark);
+                let key = word.split(' ').nth(1) == Some("=")
+                    || begins("[")
+                    || begins("{")
+                    || begins("'''");
+                match key {
+                    true => word.to_owned(),
+                    false => line.to_owned(),
+                }
+            };
+            let whole: Vec<String> = text.lines().map(offered).collect();
+            let whole = read(&whole.join("\n")).unwrap();
+            let own = whole.invocation.unwrap();
+            assert!(own.packages.is_some() && own.tools.is_some() && !own.files.is_empty());
+        }
+    }
 }

@@ -1,0 +1,9 @@
+//! Real agents from the npm registry, other than Pi, with a scripted model.
+//!
+//! - `codex.rs` `opencode.rs` through the whole path; `acp.rs` those that are talked to
+//! - `acp_manners.rs` agents that are talked to and have none
+
+pub mod acp;
+pub mod acp_manners;
+pub mod codex;
+pub mod opencode;
