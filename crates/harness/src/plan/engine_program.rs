@@ -8,9 +8,8 @@ use cto_core::engine::manifest::Manifest;
 use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedPackages};
 
 use crate::host::places::Places;
-use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home};
-use crate::records::{package_version, packages, packages_root};
+use crate::records::{interpreter, package_version, packages, packages_root};
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -25,20 +24,12 @@ pub fn resolve(
     let real = path
         .canonicalize()
         .map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
-    let interpreter = match invocation
+    let interpreter = invocation
         .interpreter
         .as_deref()
-        .map(|name| (name, toolchains::resolve(name, env, home)))
-    {
-        None | Some((_, Resolved::System(_))) => None,
-        Some((_, Resolved::Toolchain(found))) => Some(found),
-        Some((name, Resolved::Missing)) => {
-            return Err(format!(
-                "{name} was not found on PATH, and the engine is written for it"
-            ));
-        }
-        Some((_, Resolved::Unusable(why))) => return Err(why),
-    };
+        .map(|name| interpreter::find(name, manifest, &real, env, home))
+        .transpose()?
+        .and_then(|found| found.shown);
     let packages = packages_root(manifest, &real);
     let places = Places::of(env, home);
     // A record names it: what counts is the file itself, whatever link led to it.

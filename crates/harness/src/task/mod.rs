@@ -4,6 +4,7 @@
 //! - `again.rs` the patch of an earlier run, to be judged again
 //! - `lane.rs` what a gated engine is run with; `engines.rs` the engines this program knows
 //! - `cases.rs` cases found and loaded; `case_dir.rs` read from a directory; `case_template.rs` new
+//! - `instructions.rs` what an engine is told beside its task
 //! - `script.rs` what the engine `fake` plays; `projects.rs` what is remembered of repositories
 //!
 //! Imports host. Imported by workspace, records, plan, run, doubles, proof and cli.
@@ -14,6 +15,7 @@ pub mod case_dir;
 pub mod case_template;
 pub mod cases;
 pub mod engines;
+pub mod instructions;
 pub mod lane;
 pub mod projects;
 pub mod request;

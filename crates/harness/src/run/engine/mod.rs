@@ -50,6 +50,7 @@ pub fn run(
         env: outfit.env(),
         door: outfit.needs_a_door(),
         env_of_door: outfit.env_of_door(),
+        read_only: outfit.read_only(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
