@@ -10,9 +10,9 @@ use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 
 use crate::host::places::Places;
-use crate::host::toolchains::{self, Resolved};
+use crate::host::toolchains;
 use crate::host::{Env, Home, digest_cache};
-use crate::records::{found_interpreter, package_version, packages, packages_root};
+use crate::records::{interpreter, package_version, packages, packages_root};
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -27,20 +27,12 @@ pub fn resolve(
     let real = path
         .canonicalize()
         .map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
-    let interpreter = match invocation
+    let interpreter = invocation
         .interpreter
         .as_deref()
-        .map(|name| (name, toolchains::resolve(name, env, home)))
-    {
-        None | Some((_, Resolved::System(_))) => None,
-        Some((_, Resolved::Toolchain(found))) => Some(found),
-        Some((name, Resolved::Missing)) => {
-            return Err(format!(
-                "{name} was not found on PATH, and the engine is written for it"
-            ));
-        }
-        Some((_, Resolved::Unusable(why))) => return Err(why),
-    };
+        .map(|name| interpreter::find(name, manifest, &real, env, home))
+        .transpose()?
+        .and_then(|found| found.shown);
     let packages = packages_root(manifest, &real);
     let places = Places::of(env, home);
     // A record names it: what counts is the file itself, whatever link led to it.
@@ -95,6 +87,7 @@ fn named(path: &Path) -> String {
 
 /// The program and its interpreter, each still the file that the gates saw.
 pub fn pinned_files(
+    manifest: &Manifest,
     lane: &LaneFacts,
     program: &Path,
     env: &Env,
@@ -103,7 +96,10 @@ pub fn pinned_files(
     let record = lane.executable.known();
     let name = record.and_then(|record| record.interpreter.as_deref());
     let interpreter = match (name, lane.interpreter_sha256()) {
-        (Some(name), Some(sha256)) => Some((found_interpreter(name, env, home)?.0, sha256)),
+        (Some(name), Some(sha256)) => {
+            let found = interpreter::find(name, manifest, program, env, home)?;
+            Some((found.path, sha256))
+        }
         _ => None,
     };
     let program = lane
