@@ -2,6 +2,7 @@
 //! be shown of it. Nothing is run to find out.
 
 use std::path::Path;
+use std::thread::{self, JoinHandle};
 
 use cto_core::containment::mounts::is_system;
 use cto_core::engine::manifest::Manifest;
@@ -78,10 +79,38 @@ pub fn pinned(manifest: &Manifest, lane: &LaneFacts, program: &Path) -> Option<P
     })
 }
 
-/// What of the packages is not as the gates saw it. What was shown to the jail is what was verified
-/// only if nothing is.
-pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
-    packages::changed_since(home, engine.packages.as_ref()?)
+/// A look at the packages once the engine has ended, beside whatever else is done then.
+pub struct LookAgain(Looking);
+
+enum Looking {
+    Beside(JoinHandle<Option<String>>),
+    Done(Option<String>),
+}
+
+impl LookAgain {
+    /// Begins it, where there are packages. Without a thread it is taken at once.
+    pub fn begin(engine: &EngineUse, home: &Home) -> Option<Self> {
+        let then = engine.packages.clone()?;
+        let (pinned, home_of_run) = (then.clone(), home.clone());
+        let beside = thread::Builder::new()
+            .name("packages".into())
+            .spawn(move || packages::changed_since(&home_of_run, &pinned));
+        Some(Self(match beside {
+            Ok(handle) => Looking::Beside(handle),
+            Err(_) => Looking::Done(packages::changed_since(home, &then)),
+        }))
+    }
+
+    /// What of the packages is not as the gates saw it. What was shown to the jail is what was verified
+    /// only if nothing is; a look that did not end saw nothing.
+    pub fn changed(self) -> Option<String> {
+        match self.0 {
+            Looking::Done(changed) => changed,
+            Looking::Beside(handle) => handle
+                .join()
+                .unwrap_or_else(|_| Some("its packages could not be looked at again".into())),
+        }
+    }
 }
 
 #[cfg(test)]

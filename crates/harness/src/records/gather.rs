@@ -63,6 +63,12 @@ pub fn gather(
         RecordKind::Model,
     ));
     let (executable, binary) = program(engine, asked, env, home);
+    // Both look at many files, and neither at those of the other. Proofs that were not found are none.
+    let (packages, proofs) = std::thread::scope(|scope| {
+        let proofs = scope.spawn(|| super::proofs(engine, home, by));
+        let packages = packages_of(manifest, &binary, executable.known(), home);
+        (packages, proofs.join().unwrap_or_default())
+    });
     LaneFacts {
         decision: find(&place(
             &asked.decision,
@@ -82,7 +88,7 @@ pub fn gather(
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter(executable.known(), env, home),
-        packages: packages_of(manifest, &binary, executable.known(), home),
+        packages,
         binary,
         endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
@@ -93,7 +99,7 @@ pub fn gather(
                 }),
         },
         credential: credential(engine, asked, env, home, model.known()),
-        proofs: super::proofs(engine, home, by),
+        proofs,
         now: host::now(),
         model,
         executable,
