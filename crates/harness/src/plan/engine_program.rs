@@ -2,6 +2,7 @@
 //! be shown of it. Nothing is run to find out.
 
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::engine::manifest::Manifest;
@@ -122,7 +123,7 @@ pub fn pinned_files(
 
 /// What of the program, its interpreter and its packages is not as the gates saw it. What was shown to the jail is what was
 /// verified only if nothing is.
-pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
+fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
     let is_other = |file: &&PinnedFile| {
         let same = digest_cache::state(&file.path).is_ok_and(|state| state == file.state);
         !same || digest_cache::digest(home, &file.path).ok() != Some(file.sha256)
@@ -131,6 +132,38 @@ pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
         return Some(format!("{} changed while it ran", named(&file.path)));
     }
     packages::changed_since(home, engine.packages.as_ref()?)
+}
+
+/// A look at all of that once the engine has ended, beside whatever else is done then.
+pub struct LookAgain(Looking);
+
+enum Looking {
+    Beside(JoinHandle<Option<String>>),
+    Done(Option<String>),
+}
+
+impl LookAgain {
+    /// Begins it. Without a thread it is taken at once.
+    pub fn begin(engine: &EngineUse, home: &Home) -> Self {
+        let (then, home_of_run) = (engine.clone(), home.clone());
+        let beside = thread::Builder::new()
+            .name("engine files".into())
+            .spawn(move || changed_since(&then, &home_of_run));
+        Self(match beside {
+            Ok(handle) => Looking::Beside(handle),
+            Err(_) => Looking::Done(changed_since(engine, home)),
+        })
+    }
+
+    /// What is not as the gates saw it; a look that did not end saw nothing.
+    pub fn changed(self) -> Option<String> {
+        match self.0 {
+            Looking::Done(changed) => changed,
+            Looking::Beside(handle) => handle
+                .join()
+                .unwrap_or_else(|_| Some("its files could not be looked at again".into())),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -49,8 +49,12 @@ pub fn gather(
     home: &Home,
 ) -> LaneFacts {
     let mut facts = glance(manifest, asked, env, home);
-    facts.packages = packages_of(manifest, &facts.binary, facts.executable.known(), home);
-    facts.proofs = super::proofs(&manifest.id, home, by);
+    // Both look at many files, and neither at those of the other. Proofs that were not found are none.
+    (facts.packages, facts.proofs) = std::thread::scope(|scope| {
+        let proofs = scope.spawn(|| super::proofs(&manifest.id, home, by));
+        let packages = packages_of(manifest, &facts.binary, facts.executable.known(), home);
+        (packages, proofs.join().unwrap_or_default())
+    });
     facts
 }
 
