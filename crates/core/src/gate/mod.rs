@@ -3,7 +3,7 @@
 //!
 //! - this file: the table, what gates are given, what they answer
 //! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
-//! - `opening.rs` who opens an engine
+//! - `opening.rs` who opens an engine; `around.rs` what stands around its program
 //! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
 //!
 //! Imports: values to checks. Imported by verify, proof and operator.
@@ -14,11 +14,13 @@ pub mod opening;
 pub mod plan;
 
 mod admissions;
+mod around;
 mod checks;
 mod lane;
 mod preflight;
 
-pub use admissions::{model_result, packages_differ};
+pub use admissions::model_result;
+pub use around::{interpreter_too_old, packages_differ};
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
 pub use preflight::{Answer, advice, how_it_ended};

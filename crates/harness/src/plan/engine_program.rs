@@ -2,6 +2,7 @@
 //! be shown of it. Nothing is run to find out.
 
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::engine::manifest::Manifest;
@@ -10,9 +11,9 @@ use cto_core::values::digest::Digest;
 use cto_core::values::paths::TreePath;
 
 use crate::host::places::Places;
-use crate::host::toolchains::{self, Resolved};
+use crate::host::toolchains;
 use crate::host::{Env, Home, digest_cache};
-use crate::records::{found_interpreter, package_version, packages, packages_root};
+use crate::records::{interpreter, package_version, packages, packages_root};
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -27,20 +28,12 @@ pub fn resolve(
     let real = path
         .canonicalize()
         .map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
-    let interpreter = match invocation
+    let interpreter = invocation
         .interpreter
         .as_deref()
-        .map(|name| (name, toolchains::resolve(name, env, home)))
-    {
-        None | Some((_, Resolved::System(_))) => None,
-        Some((_, Resolved::Toolchain(found))) => Some(found),
-        Some((name, Resolved::Missing)) => {
-            return Err(format!(
-                "{name} was not found on PATH, and the engine is written for it"
-            ));
-        }
-        Some((_, Resolved::Unusable(why))) => return Err(why),
-    };
+        .map(|name| interpreter::find(name, manifest, &real, env, home))
+        .transpose()?
+        .and_then(|found| found.shown);
     let packages = packages_root(manifest, &real);
     let places = Places::of(env, home);
     // A record names it: what counts is the file itself, whatever link led to it.
@@ -95,6 +88,7 @@ fn named(path: &Path) -> String {
 
 /// The program and its interpreter, each still the file that the gates saw.
 pub fn pinned_files(
+    manifest: &Manifest,
     lane: &LaneFacts,
     program: &Path,
     env: &Env,
@@ -103,7 +97,10 @@ pub fn pinned_files(
     let record = lane.executable.known();
     let name = record.and_then(|record| record.interpreter.as_deref());
     let interpreter = match (name, lane.interpreter_sha256()) {
-        (Some(name), Some(sha256)) => Some((found_interpreter(name, env, home)?.0, sha256)),
+        (Some(name), Some(sha256)) => {
+            let found = interpreter::find(name, manifest, program, env, home)?;
+            Some((found.path, sha256))
+        }
         _ => None,
     };
     let program = lane
@@ -126,7 +123,7 @@ pub fn pinned_files(
 
 /// What of the program, its interpreter and its packages is not as the gates saw it. What was shown to the jail is what was
 /// verified only if nothing is.
-pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
+fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
     let is_other = |file: &&PinnedFile| {
         let same = digest_cache::state(&file.path).is_ok_and(|state| state == file.state);
         !same || digest_cache::digest(home, &file.path).ok() != Some(file.sha256)
@@ -135,6 +132,38 @@ pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
         return Some(format!("{} changed while it ran", named(&file.path)));
     }
     packages::changed_since(home, engine.packages.as_ref()?)
+}
+
+/// A look at all of that once the engine has ended, beside whatever else is done then.
+pub struct LookAgain(Looking);
+
+enum Looking {
+    Beside(JoinHandle<Option<String>>),
+    Done(Option<String>),
+}
+
+impl LookAgain {
+    /// Begins it. Without a thread it is taken at once.
+    pub fn begin(engine: &EngineUse, home: &Home) -> Self {
+        let (then, home_of_run) = (engine.clone(), home.clone());
+        let beside = thread::Builder::new()
+            .name("engine files".into())
+            .spawn(move || changed_since(&then, &home_of_run));
+        Self(match beside {
+            Ok(handle) => Looking::Beside(handle),
+            Err(_) => Looking::Done(changed_since(engine, home)),
+        })
+    }
+
+    /// What is not as the gates saw it; a look that did not end saw nothing.
+    pub fn changed(self) -> Option<String> {
+        match self.0 {
+            Looking::Done(changed) => changed,
+            Looking::Beside(handle) => handle
+                .join()
+                .unwrap_or_else(|_| Some("its files could not be looked at again".into())),
+        }
+    }
 }
 
 #[cfg(test)]

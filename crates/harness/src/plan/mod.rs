@@ -43,7 +43,6 @@ use cto_core::gate::{
 };
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
-use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
 };
@@ -63,6 +62,7 @@ use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
+use crate::task::instructions::Texts;
 use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
@@ -118,21 +118,9 @@ pub fn contract_of(
         Ok(case) => case,
         Err(errors) => return invalid(errors),
     };
-    let control_patch = match &case.verification_control {
-        Some(ControlSource::Patch(file)) => match request.case.beside.get(file) {
-            Some(bytes) => Some(Digest::of(bytes)),
-            None => {
-                let message =
-                    format!("verification_control: there is no file {file:?} beside the case file");
-                return invalid(vec![case_file::ContractIssue {
-                    file: request.case.label.clone(),
-                    line: 1,
-                    column: 1,
-                    message,
-                }]);
-            }
-        },
-        _ => None,
+    let texts = match Texts::of(request, &case) {
+        Ok(texts) => texts,
+        Err(issue) => return invalid(vec![issue]),
     };
     let shown = request.toolchains.iter();
     let shown_as = shown.map(|path| toolchains::shorten(path, env)).collect();
@@ -176,7 +164,8 @@ pub fn contract_of(
         },
         source: request.source.as_ref().map(SourceRequest::unseen),
         hidden_files: request.case.hidden_digests(),
-        control_patch,
+        instructions: texts.instructions,
+        control_patch: texts.control_patch,
         limits: request.limits,
         variables: request.variables.clone(),
         trace: request.trace,
@@ -482,7 +471,7 @@ fn engine_program(
     let found = match lane.known().map(|lane| (lane, &lane.binary)) {
         Some((lane, Binary::Found { path, .. })) => {
             let path = Path::new(path);
-            let files = engine_program::pinned_files(lane, path, env, home);
+            let files = engine_program::pinned_files(manifest, lane, path, env, home);
             files.and_then(|files| {
                 engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
                     packages: engine_program::pinned(manifest, lane, path),

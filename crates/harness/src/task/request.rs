@@ -26,6 +26,7 @@ use cto_core::gate::ladder::RefusedRun;
 use cto_core::gate::opening::Asked;
 use cto_core::run::event::Origin;
 use cto_core::task::again::REVERIFY;
+use cto_core::task::case_file::{CaseFile, ContractIssue};
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
@@ -40,6 +41,7 @@ use crate::task::attempt::Attempt;
 use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::Case;
 use crate::task::engines;
+use crate::task::instructions;
 use crate::task::lane::{self, LaneOptions};
 use crate::task::script;
 
@@ -86,6 +88,8 @@ pub struct Request {
     pub reasons: Reasons,
     /// Every changed file is tried alone, however long that takes.
     pub see_all: bool,
+    /// What the engine is told beside the task, in place of what its case has for it.
+    pub instructions: Option<Vec<u8>>,
     /// The patch of an earlier run: no engine works, and that patch is judged.
     pub again: Option<First>,
     /// The checks and their control are run although nothing changed. That is never a pass.
@@ -132,6 +136,7 @@ impl Request {
             fresh_baseline: false,
             reasons: Reasons::default(),
             see_all: false,
+            instructions: None,
             again: None,
             untouched: false,
             compared: true,
@@ -279,7 +284,17 @@ impl Request {
             variables: other.variables.clone(),
             reasons: other.reasons.clone(),
             trace: other.trace,
+            instructions: other.instructions.clone(),
             ..self
+        }
+    }
+
+    /// What the engine is told beside the task: what was typed, then what the case has for it. A file
+    /// of the case's that is not there or no instructions is a mistake of the case.
+    pub fn instructions(&self, case: &CaseFile) -> Result<Option<&[u8]>, ContractIssue> {
+        match &self.instructions {
+            Some(typed) => Ok(Some(typed)),
+            None => instructions::of_case(&self.case, case),
         }
     }
 
@@ -343,6 +358,8 @@ pub struct EngineChoice {
     pub lane: LaneOptions,
     /// Places of the host to show, as they were typed.
     pub toolchains: Vec<PathBuf>,
+    /// A file of the operator's that the engine is told beside the task.
+    pub instructions: Option<PathBuf>,
 }
 
 impl EngineChoice {
@@ -395,12 +412,15 @@ impl EngineChoice {
             ..self.limits
         };
         let request = Request::case(case, manifest);
+        let typed = self.instructions.as_deref();
         let request = Request {
+            instructions: typed.map(instructions::read).transpose()?,
             stage_by_default: stage.is_none(),
             stage: stage.unwrap_or(request.stage),
             gate,
             ..request
         };
+        instructions::refuse_untold(&request)?;
         Ok(request
             .playing(script, own_script)
             .limited(limits)

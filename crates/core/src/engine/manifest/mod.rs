@@ -4,9 +4,11 @@
 //! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
 //!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
 //!   the operator's own may not say
-//! - `tools.rs` the engine's tools, as a scripted model calls them
+//! - `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
+//!   tools, as a scripted model calls them
 
 pub mod fill;
+pub mod interpreter;
 pub mod own;
 pub mod places;
 pub mod tools;
@@ -59,8 +61,13 @@ pub struct Invocation {
     pub files: Vec<ConfigFile>,
     /// How it talks to its model; absent for an engine that has none.
     pub model: Option<ModelUse>,
-    /// The program its own file is written for, found on PATH and shown read-only.
+    /// A word that its program says of itself when it is admitted; its id where there is none.
+    pub identity: Option<String>,
+    /// The program its own file is written for: found beside its packages (`.bin/NAME`), then on
+    /// PATH, and shown read-only.
     pub interpreter: Option<String>,
+    /// The smallest version of it, in numbers: `22`, `22.19`.
+    pub interpreter_min_version: Option<String>,
     /// Packages lie in the outermost directory of this name above the program; it is shown
     /// read-only, whole.
     pub packages: Option<String>,
@@ -75,6 +82,8 @@ pub struct Invocation {
     /// Folders of its own in the workspace: counted as scratch, never part of a patch.
     #[serde(default)]
     pub workspace_scratch: Vec<PathRule>,
+    /// How it is told what the operator wants said beside the task; absent where it cannot be.
+    pub instructions: Option<Told>,
     /// Limits it runs under where nobody said otherwise.
     #[serde(default)]
     pub limits: OwnLimits,
@@ -93,6 +102,16 @@ pub struct Invocation {
 pub struct Conversation {
     /// The mode of its session that is set where it offers it.
     pub mode: Option<String>,
+}
+
+/// How an engine is told instructions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Told {
+    /// In its prompt, after the task.
+    Prompt,
+    /// In a file below its scratch directory, which it reads by itself. It is read-only there.
+    File(String),
 }
 
 /// What an engine needs beyond, or can do with less than, the limits of the house.
@@ -308,6 +327,13 @@ impl Manifest {
         self.gated_by_env.is_some()
     }
 
+    /// The word by which its program is known.
+    pub fn identity(&self) -> &str {
+        let said = self.invocation.as_ref();
+        let said = said.and_then(|own| own.identity.as_deref());
+        said.unwrap_or(self.id.as_str())
+    }
+
     /// Does it need a model, and so everything that is asked about models?
     pub fn uses_a_model(&self) -> bool {
         self.invocation
@@ -347,6 +373,13 @@ impl ModelUse {
 }
 
 impl Invocation {
+    /// Does anything it is started with name this placeholder?
+    pub fn names(&self, placeholder: &str) -> bool {
+        let files = self.files.iter().map(|file| &file.text);
+        let mut all = self.argv.iter().chain(self.env.values()).chain(files);
+        all.any(|text| text.contains(placeholder))
+    }
+
     /// Is this a version nobody has tried?
     pub fn is_untested(&self, version: Option<&str>) -> bool {
         !self.tested_versions.is_empty()

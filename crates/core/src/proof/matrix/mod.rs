@@ -91,6 +91,8 @@ pub struct Row {
     /// What differs from the case where a program of its own is run, which needs longer to begin.
     #[serde(default)]
     pub lane_case: toml::Table,
+    /// The steps of such a program, where they must be larger.
+    pub lane_steps: Option<Vec<toml::Table>>,
     /// What the model of such a program does besides calling tools as the steps say.
     pub model: Option<Scenario>,
     /// Why it cannot be had of such a program, where the steps do not tell.

@@ -49,7 +49,7 @@ impl Row {
         }
         let mut own = self.model.clone().unwrap_or_default();
         let mut turns = Turns::default();
-        for step in &self.steps {
+        for step in self.lane_steps.as_ref().unwrap_or(&self.steps) {
             let step = spoken(step.clone().into(), words).try_into::<Played>();
             turns.play(step.unwrap_or(Played::Other), tools)?;
         }
@@ -240,7 +240,12 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
             .collect();
         assert_eq!(
             unplayable,
-            ["missing-event", "reviewer-reject", "engine-failed"]
+            [
+                "missing-event",
+                "reviewer-reject",
+                "artifact-write-failure",
+                "engine-failed"
+            ]
         );
         for row in rows {
             assert!(

@@ -202,17 +202,14 @@ fn executable_facts(
 ) -> Result<(), Failure> {
     let report = args.build_report.as_deref().map(build_report).transpose()?;
     let Some(bin) = &args.bin else { return Ok(()) };
-    let word = args
-        .identity
-        .clone()
-        .unwrap_or_else(|| args.engine.to_string());
+    let word = args.identity.as_deref();
     let home = context.home()?;
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
     let manifest = context.engine(args.engine.as_str())?;
     let bin = examine::named(bin);
-    let admitted = examine::examine(&manifest, (&bin, &word), &cancel, &context.env, &home)?;
+    let admitted = examine::examine(&manifest, (&bin, word), &cancel, &context.env, &home)?;
     if let Some(wanted) = report.as_ref().and_then(|report| report.executable_sha256)
         && wanted != admitted.sha256
     {

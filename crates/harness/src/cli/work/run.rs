@@ -77,6 +77,9 @@ pub struct LaneArgs {
     /// by itself (repeatable)
     #[arg(long, value_name = "PATH")]
     toolchain: Vec<PathBuf>,
+    /// A text the engine is told beside the task (an AGENTS.md, say); none is by default
+    #[arg(long, value_name = "FILE")]
+    instructions: Option<PathBuf>,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -140,6 +143,7 @@ impl LaneArgs {
             },
             lane: self.records.asked(context.configured_prices()?)?,
             toolchains: self.toolchain.clone(),
+            instructions: self.instructions.clone(),
         })
     }
 }

@@ -41,6 +41,8 @@ use crate::task::request::{ProofOrder, Request};
 const KEPT: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
 /// The file with the credential of every model of the lane.
 const KEY: &str = "key";
+/// The file with a part of every address that is this lane's alone: the rest is of any machine, and no secret.
+const PRIVATE: &str = "private";
 
 /// A lane on disk.
 pub struct Lane {
@@ -165,6 +167,8 @@ impl Lane {
         }
         let key = format!("validator-{}", host::random_name(24)?);
         lane.put(KEY, key.as_bytes()).map_err(unwritable)?;
+        let private = format!("tenant-{}", host::random_name(10)?);
+        lane.put(PRIVATE, private.as_bytes()).map_err(unwritable)?;
         for contain in &needs.contain {
             lane.prove_stage1(making, *contain)?;
         }
@@ -229,19 +233,19 @@ impl Lane {
         };
         let model = Model::start(TcpListener::bind("127.0.0.1:0")?, scenario, None)?;
         let url = format!("url-{name}");
-        self.put(&url, format!("http://{}/v1", model.address).as_bytes())?;
+        let private = fs::read_to_string(self.dir.join(PRIVATE))?;
+        let text = format!("http://{}/{private}/v1", model.address);
+        self.put(&url, text.as_bytes())?;
         Ok(self.dir.join(url))
     }
 
-    /// What no bundle of a row may hold: the credential, and where its model listened.
+    /// What no bundle of a row may hold: the credential, and both parts of where its model listened.
     pub fn secrets(&self, row: &Row) -> Vec<String> {
         let read = |name: &str| fs::read_to_string(self.dir.join(name)).ok();
-        let address = read(&format!("url-{}", row.name));
-        let address = address.and_then(|url| {
-            let authority = url.strip_prefix("http://")?.strip_suffix("/v1")?;
-            Some(authority.to_owned())
-        });
-        read(KEY).into_iter().chain(address).collect()
+        let address = read(&format!("url-{}", row.name)).unwrap_or_default();
+        let address = address.trim_start_matches("http://").split('/');
+        let parts = address.filter(|part| part.len() > 2).map(str::to_owned);
+        read(KEY).into_iter().chain(parts).collect()
     }
 
     /// Its proofs, its keys and what is known of its program, for a state home that is not there yet.

@@ -228,8 +228,7 @@ impl Setup<'_> {
 
     fn stale(&self, lane: &LaneFacts, package: Option<&Installed>) -> Vec<Stale> {
         let standing = Standing {
-            engine: &self.manifest.id,
-            manifest: self.manifest.sha256,
+            manifest: self.manifest,
             lane,
             package: package.map(|found| (&found.package, &found.integrity)),
             other_model_asked: lane
@@ -301,12 +300,11 @@ impl Setup<'_> {
 
     /// Asks the program who it is.
     fn examined(&self, bin: &Path) -> Result<Examined, Failure> {
-        let word = self.args.identity.clone();
-        let word = word.unwrap_or_else(|| self.manifest.id.to_string());
+        let word = self.args.identity.as_deref();
         let env = &self.context.env;
         let found = examine::examine(
             self.manifest,
-            (bin, &word),
+            (bin, word),
             self.dialogue.cancel,
             env,
             self.home,
