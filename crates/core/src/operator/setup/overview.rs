@@ -34,8 +34,7 @@ const NOT_ADMITTED: &str = "not_admitted";
 /// What is known of an engine.
 pub fn overview(manifest: &Manifest, opening: &Opening, lane: &LaneFacts) -> Overview {
     let standing = Standing {
-        engine: &manifest.id,
-        manifest: manifest.sha256,
+        manifest,
         lane,
         package: None,
         other_model_asked: false,

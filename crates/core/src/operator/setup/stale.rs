@@ -172,7 +172,7 @@ impl Standing<'_> {
 
     /// Is this stage proven for this very lane?
     pub(super) fn is_proven(&self, stage: u8) -> bool {
-        let lane = lane_key(self.engine, self.manifest, self.lane);
+        let lane = lane_key(&self.manifest.id, self.manifest.sha256, self.lane);
         let found = find_proof(&self.lane.proofs, stage, &lane);
         matches!(found, ladder::Standing::Proven(_))
     }

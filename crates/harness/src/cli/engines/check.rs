@@ -58,11 +58,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
-    let word = args.identity.as_deref().unwrap_or(manifest.id.as_str());
     let order = Order {
         manifest: &manifest,
         bin: &bin,
-        word,
+        word: args.identity.as_deref(),
         dir: place.path(),
         env: &context.env,
         cancel: &cancel,
