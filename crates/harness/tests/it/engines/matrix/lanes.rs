@@ -109,7 +109,14 @@ fn every_row_holds(agent: &Agent) {
     let all = std::env::var_os("CTO_LANES").is_some_and(|word| word == "all");
     for (person, spread) in people().into_iter().zip(SPREAD) {
         let program = program.display().to_string();
-        let mut args = vec!["matrix", "--engine", agent.engine, "--bin", &program, "--json"];
+        let mut args = vec![
+            "matrix",
+            "--engine",
+            agent.engine,
+            "--bin",
+            &program,
+            "--json",
+        ];
         if !all {
             args.extend(spread.iter().flat_map(|row| ["--row", row]));
         }
@@ -260,7 +267,10 @@ fn harness_killed(agent: &Agent) {
     let lab = lab(agent, &program);
     let word = format!("8{}.5", std::process::id());
     let sleeps = format!("{RIGHT}; setsid sleep {word} & sleep {word}");
-    let model = lab.model(&format!("after = \"last\"\n{PROBE}{}", shell(agent, &sleeps)));
+    let model = lab.model(&format!(
+        "after = \"last\"\n{PROBE}{}",
+        shell(agent, &sleeps)
+    ));
     let before = lab.house.run_dirs();
     let url = model.url_file.clone();
     let mut child = lab.house.start(&[
@@ -326,12 +336,7 @@ fn unknown_version(agent: &Agent) {
     let lab = lab(&other, &program);
     let script = format!("{PROBE}{}{DONE}", shell(agent, RIGHT));
     let bundle = lab.play(&script, &[]);
-    assert_eq!(
-        bundle.status(),
-        "pass",
-        "{:?}",
-        bundle.report()["blockers"]
-    );
+    assert_eq!(bundle.status(), "pass", "{:?}", bundle.report()["blockers"]);
     let engine = bundle.report()["engine"].clone();
     assert_eq!(engine["version"], "999.0.0");
     let warnings = engine["warnings"].to_string();
@@ -418,8 +423,5 @@ fn a_try_of_codex_on_a_persons_own_repository_ends_in_an_applied_patch() {
     assert_eq!(applied.code, Some(0), "{applied:?}");
     let path = Path::new(repo.path()).join("answer.txt");
     assert_eq!(fs::read_to_string(path).unwrap(), "right\n");
-    assert_eq!(
-        repo.git(&["status", "--porcelain"]).trim(),
-        "M answer.txt"
-    );
+    assert_eq!(repo.git(&["status", "--porcelain"]).trim(), "M answer.txt");
 }
