@@ -147,10 +147,7 @@ edit = { name = "edit", arguments = { path = "{path}", edits = [{ old = "{old}",
         let write = tools.write("a.txt", "{path}\n\"'");
         assert_eq!(
             (write.name.as_str(), write.arguments),
-            (
-                "write",
-                json!({"path": "a.txt", "content": "{path}\n\"'"})
-            )
+            ("write", json!({"path": "a.txt", "content": "{path}\n\"'"}))
         );
         assert_eq!(
             tools.edit("a", "b", "c").unwrap().arguments,

@@ -198,7 +198,10 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
                 r#"{ do = "review", accepted = false, summary = "no" }"#,
                 "reviewer",
             ),
-            (r#"{ do = "attack", name = "x", on = [] }"#, "scripted engine"),
+            (
+                r#"{ do = "attack", name = "x", on = [] }"#,
+                "scripted engine",
+            ),
             (r#"{ do = "surprise" }"#, "scripted engine"),
         ] {
             let why = row(steps).scenario(&tools(), &Words::new()).unwrap_err();
@@ -245,7 +248,11 @@ edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
             ]
         );
         for row in rows {
-            assert!(row.model.is_none() || row.lanes == Lanes::Modelled, "{}", row.name);
+            assert!(
+                row.model.is_none() || row.lanes == Lanes::Modelled,
+                "{}",
+                row.name
+            );
         }
     }
 }

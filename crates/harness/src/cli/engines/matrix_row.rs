@@ -7,8 +7,8 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::Context;
-use crate::host::failure::Failure;
 use crate::doubles::agent;
+use crate::host::failure::Failure;
 use crate::proof::matrix::asked::{self, Playing};
 use crate::proof::matrix::lane::Lane;
 use crate::proof::matrix::{self, VALIDATOR, fault};

@@ -129,7 +129,9 @@ fn matrix() -> String {
     table("Further codes", &|row| {
         row.blocker.is_some() && row.fixture.is_none() && row.lanes != Lanes::Modelled
     });
-    table("What becomes of the model", &|row| row.lanes == Lanes::Modelled);
+    table("What becomes of the model", &|row| {
+        row.lanes == Lanes::Modelled
+    });
     out
 }
 

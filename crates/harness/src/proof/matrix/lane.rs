@@ -285,7 +285,13 @@ impl Lane {
 
 impl Making<'_> {
     fn request(&self, playing: Playing) -> Result<Request, Failure> {
-        asked::request(self.sound, self.fixture, self.manifest.clone(), None, playing)
+        asked::request(
+            self.sound,
+            self.fixture,
+            self.manifest.clone(),
+            None,
+            playing,
+        )
     }
 
     fn run(&self, lane: &Lane, request: &Request) -> Result<SealedBundle, Failure> {

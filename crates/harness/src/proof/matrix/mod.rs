@@ -26,6 +26,7 @@ use cto_core::proof::matrix::{
 use cto_core::run::event::ProcessEnd;
 use cto_jail::probe;
 
+use crate::doubles::agent;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
@@ -33,7 +34,6 @@ use crate::host::{self, Env, Home, programs, workers};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Limits};
-use crate::doubles::agent;
 use crate::task::engines;
 use aftermath::{Honeypot, PathsThatMustNotExist};
 use asked::files_of;
@@ -341,7 +341,8 @@ impl MatrixRun<'_> {
         let mut dirs = place.bundles();
         if let Some(lane) = lane {
             let proofs = lane.proofs();
-            let is_proof = |dir: &PathBuf| dir.file_name().is_some_and(|name| proofs.contains(name));
+            let is_proof =
+                |dir: &PathBuf| dir.file_name().is_some_and(|name| proofs.contains(name));
             dirs.retain(|dir| !is_proof(dir));
         }
         let bundles = dirs

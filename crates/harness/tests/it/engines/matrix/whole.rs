@@ -81,7 +81,10 @@ fn an_engine_that_cannot_be_run_proves_nothing() {
     let (house, tmp) = with_tmp(house());
     let junit = house.root().join("junit.xml").display().to_string();
     for (engine, why) in [
-        ("codex", "no program of codex is admitted here; `cto setup codex` admits one, --bin FILE names one for this command"),
+        (
+            "codex",
+            "no program of codex is admitted here; `cto setup codex` admits one, --bin FILE names one for this command",
+        ),
         ("case", "this version knows case but cannot run it"),
     ] {
         let answer = house.cto(&["matrix", "--engine", engine, "--json", "--junit", &junit]);
