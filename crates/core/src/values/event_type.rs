@@ -40,6 +40,7 @@ event_types! {
     EngineFileChange "engine.file_change";
     EngineReview "engine.review";
     EngineWarning "engine.warning";
+    EnginePermission "engine.permission";
     EngineTokens "engine.tokens";
     EngineModelCall "engine.model_call";
     EngineResult "engine.result";

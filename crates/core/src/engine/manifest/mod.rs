@@ -82,6 +82,16 @@ pub struct Invocation {
     /// Limits it runs under where nobody said otherwise.
     #[serde(default)]
     pub limits: OwnLimits,
+    /// What is said to an engine that is talked to, beside the prompt.
+    #[serde(default)]
+    pub conversation: Conversation,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conversation {
+    /// The mode of its session that is set where it offers it.
+    pub mode: Option<String>,
 }
 
 /// How an engine is told instructions.
@@ -205,6 +215,8 @@ pub enum Dialect {
     Opencode,
     /// Any command: its lines are what it says.
     Plain,
+    /// The Agent Client Protocol: a conversation on its standard input and output.
+    Acp,
 }
 
 impl Dialect {
@@ -214,12 +226,18 @@ impl Dialect {
         Self::Codex,
         Self::Opencode,
         Self::Plain,
+        Self::Acp,
     ];
+
+    /// Is it told what to do, and answered, on its standard input?
+    pub fn is_talked_to(self) -> bool {
+        self == Self::Acp
+    }
 
     /// The event that says the engine considers itself done.
     pub fn terminal_event(self) -> EventType {
         match self {
-            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain => {
+            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain | Self::Acp => {
                 EventType::EngineResult
             }
         }

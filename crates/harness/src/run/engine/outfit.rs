@@ -124,6 +124,11 @@ impl<'a> Outfit<'a> {
         })
     }
 
+    /// The contract, as it is told.
+    pub fn prompt(&self) -> &str {
+        self.values.get("prompt").map_or("", String::as_str)
+    }
+
     /// The program, under the path at which the jail will be shown it.
     pub fn program(&self, execution: &Execution<'_>) -> Result<PathBuf, Stop> {
         match (&self.invocation.program, &execution.plan.engine) {

@@ -51,8 +51,18 @@ pub struct Launch {
     pub limits: Limits,
     /// The jail to run it in; without one it runs as the operator, and the plan says so.
     pub jail: Option<JailPlan>,
-    /// Our own descriptors 0–2 are stood in for; otherwise it has no input, and its output is taken.
-    pub stands_in: bool,
+    pub streams: Streams,
+}
+
+/// What a process has as descriptors 0–2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Streams {
+    /// No input; its output is taken.
+    Taken,
+    /// Its output is taken, and its input is given by whoever listens.
+    Talked,
+    /// Our own are stood in for.
+    StoodInFor,
 }
 
 /// A private copy, as a jail mounts it and as it lies on the host.
@@ -192,6 +202,8 @@ pub struct EngineStart<'a> {
     pub env_of_door: BTreeMap<OsString, Vec<OsString>>,
     /// Files it finds below its scratch directory and may only read: where each lies, and its name there.
     pub read_only: &'a [(PathBuf, PathBuf)],
+    /// It has a standard input that whoever listens to it writes to.
+    pub talked: bool,
 }
 
 impl Launch {
@@ -223,6 +235,9 @@ impl Launch {
             && let Some(path) = launch.env.get_mut(OsStr::new("PATH"))
         {
             *path = OsString::from(format!("{bin}:{}", path.display()));
+        }
+        if start.talked {
+            launch.streams = Streams::Talked;
         }
         launch.env.extend(start.env);
         launch
@@ -304,7 +319,7 @@ impl Launch {
             env: place.jail_env(),
             limits,
             jail: Some(jail),
-            stands_in: false,
+            streams: Streams::Taken,
         })
     }
 
@@ -340,7 +355,7 @@ impl Launch {
                 memory_kib: MEMORY_KIB,
             },
             jail: Some(jail),
-            stands_in: false,
+            streams: Streams::Taken,
         }
     }
 
@@ -359,7 +374,7 @@ impl Launch {
             env: BTreeMap::from([("PATH".into(), SYSTEM_PATH.into())]),
             limits: Limits::of_time(Duration::from_secs(60)),
             jail: Some(jail),
-            stands_in: true,
+            streams: Streams::StoodInFor,
         }
     }
 
@@ -378,7 +393,7 @@ impl Launch {
             env,
             limits,
             jail: None,
-            stands_in: false,
+            streams: Streams::Taken,
         }
     }
 }
