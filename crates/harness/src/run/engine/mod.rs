@@ -45,8 +45,8 @@ pub fn run(
         env: outfit.env(),
         door: outfit.needs_a_door(),
         env_of_door: outfit.env_of_door(),
-        talked: plan.invocation.dialect.is_talked_to(),
         read_only: outfit.read_only(),
+        talked: plan.invocation.dialect.is_talked_to(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
