@@ -46,6 +46,7 @@ pub fn run(
         door: outfit.needs_a_door(),
         env_of_door: outfit.env_of_door(),
         talked: plan.invocation.dialect.is_talked_to(),
+        read_only: outfit.read_only(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
