@@ -218,3 +218,28 @@ fn a_version_nobody_tried_is_seen() {
     assert!(!invocation.is_untested(Some("0.74.2")));
     assert!(invocation.is_untested(Some("9.9.9")) && invocation.is_untested(None));
 }
+
+#[test]
+fn a_conversation_is_for_who_is_talked_to() {
+    let text = include_str!("../../../../../engines/acp-codex.toml");
+    assert!(Manifest::parse("f", text).is_ok());
+    let mode = "mode = \"agent-full-access\"";
+    for (from, to, what) in [
+        (
+            "dialect = \"acp\"",
+            "dialect = \"plain\"",
+            "no conversation",
+        ),
+        ("argv = []", "argv = [\"{prompt}\"]", "{prompt} is said"),
+        (mode, "mode = \"two words\"", "a mode is a word"),
+        (mode, "mode = \"\"", "a mode is a word"),
+        (mode, "own_methods = [\"session/\"]", "methods of its own"),
+        (mode, "own_methods = [\"fs/read\"]", "methods of its own"),
+        (mode, "own_methods = [\"\"]", "methods of its own"),
+        (mode, "own_methods = [\"x\"]", "methods of its own"),
+        (mode, "other = 1", "unknown field"),
+    ] {
+        let error = Manifest::parse("f", &text.replace(from, to)).unwrap_err();
+        assert!(error.what.contains(what), "{to}: {error}");
+    }
+}

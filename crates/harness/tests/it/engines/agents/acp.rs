@@ -6,7 +6,8 @@ use serde_json::json;
 use crate::assert_good;
 use crate::fixtures::people::houses;
 use crate::fixtures::pi_lab::{
-    ACP_CODEX, ACP_OPENCODE, Agent, DONE, Lab, PROBE, assert_no_leak, quick, tool,
+    ACP_CODEX, ACP_GEMINI, ACP_OPENCODE, ACP_PI, ACP_QWEN, Agent, DONE, Lab, PROBE, assert_no_leak,
+    quick, tool,
 };
 use crate::house;
 
@@ -21,7 +22,7 @@ struct Lane {
     side_calls: bool,
 }
 
-const LANES: [Lane; 2] = [
+const LANES: [Lane; 5] = [
     Lane {
         agent: &ACP_OPENCODE,
         edit: |file, from, to| {
@@ -49,7 +50,42 @@ const LANES: [Lane; 2] = [
         asks: false,
         side_calls: true,
     },
+    Lane {
+        agent: &ACP_GEMINI,
+        edit: |file, from, to| in_python("run_shell_command", file, from, to),
+        shell: |command| tool("run_shell_command", json!({"command": command})),
+        asks: true,
+        side_calls: false,
+    },
+    Lane {
+        agent: &ACP_QWEN,
+        edit: |file, from, to| in_python("run_shell_command", file, from, to),
+        shell: |command| {
+            let asked = json!({"command": command, "is_background": false});
+            tool("run_shell_command", asked)
+        },
+        asks: true,
+        side_calls: false,
+    },
+    Lane {
+        agent: &ACP_PI,
+        edit: |file, from, to| {
+            let edits = json!([{"oldText": from, "newText": to}]);
+            tool("edit", json!({"path": file, "edits": edits}))
+        },
+        shell: |command| tool("bash", json!({"command": command})),
+        asks: false,
+        side_calls: false,
+    },
 ];
+
+/// Their own tools that edit want a path from the root, which no script knows.
+fn in_python(shell: &str, file: &str, from: &str, to: &str) -> String {
+    let command = format!(
+        "python3 - <<'EOF'\np = {file:?}\nt = open(p).read()\nopen(p, 'w').write(t.replace({from:?}, {to:?}))\nEOF"
+    );
+    tool(shell, json!({"command": command, "is_background": false}))
+}
 
 fn script(turns: &[String]) -> String {
     format!("{PROBE}{}{DONE}", turns.concat())
@@ -79,41 +115,65 @@ fn assert_quiet(bundle: &Bundle, lane: &Lane) {
 }
 
 #[test]
-fn the_default_case_passes_as_root_and_as_an_ordinary_user() {
+fn opencode_passes_the_default_case() {
+    passes_the_default_case(&LANES[0]);
+}
+
+#[test]
+fn codex_passes_the_default_case() {
+    passes_the_default_case(&LANES[1]);
+}
+
+#[test]
+fn gemini_passes_the_default_case() {
+    passes_the_default_case(&LANES[2]);
+}
+
+#[test]
+fn qwen_passes_the_default_case() {
+    passes_the_default_case(&LANES[3]);
+}
+
+#[test]
+fn pi_passes_the_default_case() {
+    passes_the_default_case(&LANES[4]);
+}
+
+/// As root and as an ordinary user.
+fn passes_the_default_case(lane: &Lane) {
     let mut tasks = Vec::new();
-    for lane in &LANES {
-        let Some(program) = lane.agent.installed() else {
-            return;
-        };
-        for house in houses() {
-            let lab = Lab::of(lane.agent, &program, house, "r1-string-slugify".into());
-            let fixed = "    import re\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")";
-            let turns = [
-                (lane.shell)("cat strings.py"),
-                (lane.edit)("strings.py", "    return text.lower()", fixed),
-                (lane.shell)("python3 -m unittest"),
-            ];
-            let model = lab.model(&script(&turns));
-            let (answer, bundle) = lab.run(&model, &[]);
-            let name = lane.agent.engine;
-            let why = &bundle.report()["blockers"];
-            assert_eq!(answer.code, Some(0), "{name}: {why:?} {answer:?}");
-            assert_no_leak(&bundle, &model);
-            assert_good(&bundle);
-            assert_quiet(&bundle, lane);
-            assert_eq!(bundle.changed_files(), ["strings.py"], "{name}");
-            let types = bundle.event_types();
-            let mut wanted = vec!["engine.message", "engine.tool_call", "engine.result"];
-            wanted.extend(lane.asks.then_some("engine.permission"));
-            for event in wanted {
-                assert!(types.iter().any(|have| have == event), "{event}: {types:?}");
-            }
-            let report = bundle.report();
-            assert_eq!(report["claimed"]["status"], "completed");
-            let engine = &report["engine"];
-            assert_eq!(engine["version"], json!(lane.agent.version));
-            tasks.push(report["task_digest"].clone());
+    let Some(program) = lane.agent.installed() else {
+        return;
+    };
+    for house in houses() {
+        let lab = Lab::of(lane.agent, &program, house, "r1-string-slugify".into());
+        let fixed =
+            "    import re\n    return re.sub(r\"[^a-z0-9]+\", \"-\", text.lower()).strip(\"-\")";
+        let turns = [
+            (lane.shell)("cat strings.py"),
+            (lane.edit)("strings.py", "    return text.lower()", fixed),
+            (lane.shell)("python3 -m unittest"),
+        ];
+        let model = lab.model(&script(&turns));
+        let (answer, bundle) = lab.run(&model, &[]);
+        let name = lane.agent.engine;
+        let why = &bundle.report()["blockers"];
+        assert_eq!(answer.code, Some(0), "{name}: {why:?} {answer:?}");
+        assert_no_leak(&bundle, &model);
+        assert_good(&bundle);
+        assert_quiet(&bundle, lane);
+        assert_eq!(bundle.changed_files(), ["strings.py"], "{name}");
+        let types = bundle.event_types();
+        let mut wanted = vec!["engine.message", "engine.tool_call", "engine.result"];
+        wanted.extend(lane.asks.then_some("engine.permission"));
+        for event in wanted {
+            assert!(types.iter().any(|have| have == event), "{event}: {types:?}");
         }
+        let report = bundle.report();
+        assert_eq!(report["claimed"]["status"], "completed");
+        let engine = &report["engine"];
+        assert_eq!(engine["version"], json!(lane.agent.version));
+        tasks.push(report["task_digest"].clone());
     }
     assert!(tasks.iter().all(|task| *task == tasks[0]), "{tasks:?}");
 }
