@@ -27,7 +27,7 @@ pub struct Args {
     /// Its program [default: the one on record, then the one of that name on PATH]
     #[arg(long, visible_alias = "program", value_name = "FILE")]
     bin: Option<PathBuf>,
-    /// A word that must appear in its --help or --version [default: the engine's name]
+    /// A word that must appear in its --help or --version [default: the manifest's `identity`, or the engine's name]
     #[arg(long, value_name = "WORD")]
     identity: Option<String>,
     /// Keep the directory of the trial, and say where
