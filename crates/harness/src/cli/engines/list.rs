@@ -143,15 +143,23 @@ fn list(context: &Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// Without any program there is no version to be shown.
 fn table(rows: &[Row<'_>]) -> Table {
-    let mut table = Table::new(&[
+    let versions = rows.iter().any(|row| row.program.is_some());
+    let columns = [
         ("name", Fit::Whole),
         ("gate", Fit::Whole),
         ("stage", Fit::Whole),
         ("version", Fit::Whole),
         ("engine", Fit::Cut),
         ("opened by", Fit::Whole),
-    ]);
+    ];
+    let is_shown = |title: &str| versions || title != "version";
+    let shown: Vec<_> = columns
+        .into_iter()
+        .filter(|(title, _)| is_shown(title))
+        .collect();
+    let mut table = Table::new(&shown);
     for row in rows {
         let gate = match row.opening.is_open() {
             true => Cell::styled("open", AnsiColor::Green.on_default()),
@@ -161,14 +169,16 @@ fn table(rows: &[Row<'_>]) -> Table {
             0 => "-".to_owned(),
             stage => stage.to_string(),
         };
-        table.row(vec![
-            row.manifest.id.as_str().into(),
-            gate,
-            stage.into(),
-            version(row).into(),
-            tame(&row.manifest.title).into(),
-            opened_by(row.manifest, &row.opening).into(),
-        ]);
+        let cells: Vec<(&str, Cell)> = vec![
+            ("name", row.manifest.id.as_str().into()),
+            ("gate", gate),
+            ("stage", stage.into()),
+            ("version", version(row).into()),
+            ("engine", tame(&row.manifest.title).into()),
+            ("opened by", opened_by(row.manifest, &row.opening).into()),
+        ];
+        let cells = cells.into_iter().filter(|(title, _)| is_shown(title));
+        table.row(cells.map(|(_, cell)| cell).collect());
     }
     table
 }

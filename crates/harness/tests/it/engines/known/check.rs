@@ -59,7 +59,7 @@ fn what_does_not_work_is_the_line_that_is_wrong() {
         ("argv = [", "argv = [\"--connect\", ", "attempts"),
         ("lab_agent.dist-info", "lab.dist-info", "version"),
         (
-            "packages = \"pyvenv.cfg\"",
+            "packages = \"pyvenv.cfg\"\ninterpreter = \"python3\"",
             "packages = \"node_modules\"",
             "packages",
         ),

@@ -86,7 +86,7 @@ pub fn put(house: &House, name: &str, text: &str) -> PathBuf {
 
 /// A Python environment with the stand-in in it, as pip would install one; its program.
 pub fn environment(house: &House) -> PathBuf {
-    let root = house.root().canonicalize().unwrap().join("elsewhere/venv");
+    let root = house.root().canonicalize().unwrap().join("opt/venv");
     let python = Path::new("/usr/bin/python3");
     let minor = Command::new(python)
         .args(["-c", "import sys; print(sys.version_info[1])"])
@@ -107,6 +107,6 @@ pub fn environment(house: &House) -> PathBuf {
     let text = format!("#!{}\n{AGENT}", root.join("bin/python3").display());
     fs::write(&program, text).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    house.hand_over(&root);
+    house.hand_over(&house.root().join("opt"));
     program
 }
