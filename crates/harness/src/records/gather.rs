@@ -20,7 +20,7 @@ use super::{RecordStore, examine, find, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::toolchains::{self, Resolved};
-use crate::host::{self, Env, Home, programs};
+use crate::host::{self, Env, Home, programs, workers};
 use crate::task::lane::{LaneOptions, variable};
 
 /// A base URL is short.
@@ -64,11 +64,11 @@ pub fn gather(
     ));
     let (executable, binary) = program(engine, asked, env, home);
     // Both look at many files, and neither at those of the other. Proofs that were not found are none.
-    let (packages, proofs) = std::thread::scope(|scope| {
-        let proofs = scope.spawn(|| super::proofs(engine, home, by));
-        let packages = packages_of(manifest, &binary, executable.known(), home);
-        (packages, proofs.join().unwrap_or_default())
-    });
+    let (proofs, packages) = workers::both(
+        || super::proofs(engine, home, by),
+        || packages_of(manifest, &binary, executable.known(), home),
+    );
+    let proofs = proofs.unwrap_or_default();
     LaneFacts {
         decision: find(&place(
             &asked.decision,
