@@ -41,6 +41,19 @@ pub fn each_with<S: Sync, T: Sync, R: Send>(
     whole(results, panicked)
 }
 
+/// Does one thing beside another, which is done on this thread. `None` is one that did not come to its
+/// end.
+pub fn both<A: Send, B>(
+    beside: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> (Option<A>, B) {
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(beside);
+        let here = here();
+        (beside.join().ok(), here)
+    })
+}
+
 /// Does `work` for every item, `threads` at a time; answers are in the order of the items.
 pub fn for_all<T: Sync, R: Send>(
     threads: usize,

@@ -18,7 +18,7 @@ use super::{RecordStore, examine, find, interpreter, packages};
 use crate::host::digest_cache;
 use crate::host::files;
 use crate::host::way::operator_file::{self, FileProblem, Privacy};
-use crate::host::{self, Env, Home, programs};
+use crate::host::{self, Env, Home, programs, workers};
 use crate::task::lane::{LaneOptions, variable};
 
 /// A base URL is short.
@@ -50,11 +50,11 @@ pub fn gather(
 ) -> LaneFacts {
     let mut facts = glance(manifest, asked, env, home);
     // Both look at many files, and neither at those of the other. Proofs that were not found are none.
-    (facts.packages, facts.proofs) = std::thread::scope(|scope| {
-        let proofs = scope.spawn(|| super::proofs(&manifest.id, home, by));
-        let packages = packages_of(manifest, &facts.binary, facts.executable.known(), home);
-        (packages, proofs.join().unwrap_or_default())
-    });
+    let (proofs, packages) = workers::both(
+        || super::proofs(&manifest.id, home, by),
+        || packages_of(manifest, &facts.binary, facts.executable.known(), home),
+    );
+    (facts.packages, facts.proofs) = (packages, proofs.unwrap_or_default());
     facts
 }
 

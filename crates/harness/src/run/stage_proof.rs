@@ -77,7 +77,8 @@ impl<'a> Owed<'a> {
 /// Does this run owe a comparison? Only a case that is run for itself, at the stage that asks for
 /// it.
 fn owes_baseline(request: &Request) -> bool {
-    let compared = request.compared || request.origin != Origin::Validator;
+    let asked_for = matches!(request.origin, Origin::Operator | Origin::Ci);
+    let compared = request.compared || asked_for;
     request.manifest.is_gated()
         && request.stage == Stage::Two
         && request.label == Label::Case

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::show::{Place, Tried};
-use super::{Assertion, Row, Show};
+use super::{Assertion, Row, Show, leaks};
 use crate::bundle;
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
@@ -76,7 +76,7 @@ pub fn evaluate_row(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     verdict(&mut sheet, row, &bundle);
     whole(&mut sheet, &bundle);
     execution(&mut sheet, row, &bundle);
-    kept(&mut sheet, &evidence.secrets, seen);
+    sheet.0.extend(leaks::nowhere(&evidence.secrets, seen));
     for show in &row.shows {
         let (holds, found) = shown(show, row, &bundle);
         sheet.must("shows", show.to_string(), holds, || found);
@@ -325,24 +325,6 @@ fn whole(sheet: &mut Sheet, bundle: &Bundle<'_>) {
         "the verdict can be derived again".into(),
         same,
         || again.unwrap_or("it cannot").to_owned(),
-    );
-}
-
-/// Neither the credential of a model nor its address is anywhere.
-fn kept(sheet: &mut Sheet, secrets: &[String], seen: &BundleSeen) {
-    if secrets.is_empty() {
-        return;
-    }
-    let holds = |bytes: &[u8]| {
-        let found = |secret: &String| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
-        secrets.iter().any(found)
-    };
-    let leak = seen.files.iter().find(|(_, bytes)| holds(bytes));
-    sheet.must(
-        "secrets",
-        "neither the model's key nor its address is in any file".into(),
-        leak.is_none(),
-        || leak.map_or(String::new(), |(name, _)| format!("{name} holds one")),
     );
 }
 

@@ -1,7 +1,7 @@
 //! The failure matrix: rows as data, what a row's bundle must show, and the result of each row.
 //!
 //! - this file: the rows (`rows.toml`, and `models.toml` for engines with a model); `show.rs` one
-//!   thing a bundle must show; `played.rs` a row as what a model says
+//!   thing a bundle must show; `leaks.rs` what none may; `played.rs` a row as what a model says
 //! - `evaluate.rs` a row against what its run left behind; `outcome.rs` results; `junit.rs` as XML
 //! - `hostile/` the attack suite
 //!
@@ -10,6 +10,7 @@
 mod evaluate;
 mod hostile;
 mod junit;
+mod leaks;
 mod outcome;
 mod played;
 mod show;
