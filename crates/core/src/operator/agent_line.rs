@@ -69,6 +69,7 @@ fn did(event: &Event) -> Option<String> {
         Event::EngineMessage(said) | Event::EnginePlan(said) | Event::EngineWarning(said) => {
             said.text.clone()
         }
+        Event::EnginePhase(phase) if phase.outcome.is_none() => phase.phase.clone(),
         Event::EngineReview(review) => review.summary.clone(),
         Event::EngineResult(result) => format!("claims {}", result.claimed),
         // A change of a file is the end of the call that was shown; counts have a place of their own.
@@ -165,11 +166,7 @@ mod tests {
         let said = Event::EngineMessage(EngineText {
             text: "Now\n the  tests.".into(),
         });
-        let result = Event::EngineResult(EngineResult {
-            claimed: "completed".into(),
-            summary: "Done.".into(),
-            failed: false,
-        });
+        let result = Event::EngineResult(EngineResult::new("completed", "Done.", false));
         let waiting = WireCounts {
             waiting: true,
             ..WIRE

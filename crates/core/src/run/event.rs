@@ -54,6 +54,7 @@ events! {
     EngineStarted "engine.started" EngineStarted;
     EngineMessage "engine.message" EngineText;
     EnginePlan "engine.plan" EngineText;
+    EnginePhase "engine.phase" EnginePhase;
     EngineToolCall "engine.tool_call" EngineToolCall;
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
@@ -199,6 +200,23 @@ pub struct EngineText {
     pub text: String,
 }
 
+/// A phase of an engine that works in phases, as it tells of it. Which phases there are is its own
+/// matter: a name nobody knows here is a name like any other.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EnginePhase {
+    pub phase: String,
+    pub agent: String,
+    /// How it ended; absent while it has only begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// What it says of the end.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+    /// When, by the engine's own word: what it asked of its model lies between two of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Utc>,
+}
+
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EngineToolCall {
     pub tool: String,
@@ -276,6 +294,37 @@ pub struct EngineResult {
     /// It says itself that it did not succeed, in a dialect that has a word for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// By what it failed, where its own words and the wire tell that apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_by: Option<FailedBy>,
+    /// The commit it names as its work. Nothing rests on it: the result commit is the harness's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+impl EngineResult {
+    /// A result of which no more is known.
+    pub fn new(claimed: impl Into<String>, summary: impl Into<String>, failed: bool) -> Self {
+        Self {
+            claimed: claimed.into(),
+            summary: summary.into(),
+            failed,
+            failed_by: None,
+            commit: None,
+        }
+    }
+}
+
+/// The cause of a failure that an engine itself tells of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FailedBy {
+    /// A request was never answered, whatever the engine makes of that.
+    Wire,
+    /// The model was served, and what it said was no result by the engine's own protocol.
+    Protocol,
+    /// Its own reviewer said no.
+    Review,
 }
 
 /// What an engine says its messages cost, added up.
@@ -464,7 +513,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 24);
+        assert_eq!(EventType::ALL.len(), 25);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }

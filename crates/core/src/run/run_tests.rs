@@ -116,11 +116,7 @@ pub fn engine_started() -> Event {
 }
 
 pub fn engine_result() -> Event {
-    Event::EngineResult(EngineResult {
-        claimed: "completed".into(),
-        summary: String::new(),
-        failed: false,
-    })
+    Event::EngineResult(EngineResult::new("completed", String::new(), false))
 }
 
 pub fn engine_ended(end: ProcessEnd) -> Event {
@@ -243,6 +239,16 @@ fn alphabet() -> Vec<(&'static str, Event)> {
         ("eplan", text(Event::EnginePlan)),
         ("warning", text(Event::EngineWarning)),
         (
+            "phase",
+            Event::EnginePhase(EnginePhase {
+                phase: "p".into(),
+                agent: "a".into(),
+                outcome: None,
+                summary: String::new(),
+                at: None,
+            }),
+        ),
+        (
             "tool",
             Event::EngineToolCall(EngineToolCall::new("t".into(), "x".into())),
         ),
@@ -299,8 +305,8 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
         State::EngineRunning => vec![
-            "message", "eplan", "warning", "tool", "file", "review", "tokens", "call", "result",
-            "ended",
+            "message", "eplan", "warning", "phase", "tool", "file", "review", "tokens", "call",
+            "result", "ended",
         ],
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
@@ -357,7 +363,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 31);
+    assert_eq!(pairs, 16 * 4 * 32);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {

@@ -36,6 +36,7 @@ event_types! {
     EngineStarted "engine.started";
     EngineMessage "engine.message";
     EnginePlan "engine.plan";
+    EnginePhase "engine.phase";
     EngineToolCall "engine.tool_call";
     EngineFileChange "engine.file_change";
     EngineReview "engine.review";

@@ -83,7 +83,6 @@ pub fn gather(
         package_version: installed_version(manifest, &binary),
         interpreter: interpreter(executable.known(), env, home),
         packages: packages_of(manifest, &binary, executable.known(), home),
-        binary,
         endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
@@ -93,11 +92,25 @@ pub fn gather(
                 }),
         },
         credential: credential(engine, asked, env, home, model.known()),
+        auth_bridge: model
+            .known()
+            .and_then(|model| manifest.auth_bridge(&model.provider))
+            .is_some_and(|bridge| env.get(&bridge.variable).is_some_and(|said| said == "1")),
+        is_the_harness: by != Origin::Validator && is_own(&binary, home),
         proofs: super::proofs(engine, home, by),
         now: host::now(),
         model,
+        binary,
         executable,
     }
+}
+
+/// Is the file this very program? One that cannot be compared is not taken for it: its record names another.
+fn is_own(binary: &Binary, home: &Home) -> bool {
+    let own = std::env::current_exe().and_then(|own| digest_cache::digest(home, &own));
+    binary
+        .sha256()
+        .is_some_and(|found| own.is_ok_and(|own| own == found))
 }
 
 /// The admission of the engine's program, and the file that would be run.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cto_core::bundle;
 use cto_core::containment::ENGINE_PROCESS;
-use cto_core::engine::dialect::{DialectParser, ParsedLine, Source};
+use cto_core::engine::dialect::{DialectParser, ParsedLine, Source, WireSeen};
 use cto_core::engine::manifest::Dialect;
 use cto_core::run::attempt::{ActionsSeen, Log};
 use cto_core::run::event::{EngineEnded, EngineStarted, Event, ProcessEnd};
@@ -273,7 +273,7 @@ impl<'b> Listener<'b> {
     fn held(&mut self, from: Source) -> &mut Vec<u8> {
         match from {
             Source::Stdout => &mut self.stdout,
-            Source::Stderr => &mut self.stderr,
+            Source::Stderr | Source::Log => &mut self.stderr,
         }
     }
 
@@ -330,7 +330,7 @@ impl<'b> Listener<'b> {
                 self.end_line(from);
             }
         }
-        let last = self.parser.ended();
+        let last = self.parser.ended(&WireSeen::default());
         last.into_iter().for_each(|event| self.take(event));
         self.shown.calls(self.bundle.elapsed());
         match self.error {
