@@ -91,7 +91,7 @@ pub fn may_be_judged_again<'a>(first: &FirstRun<'a>) -> Result<&'a Contract, Not
         return Err(NotAgain::NotOfChecks(*other));
     }
     match (first.engine_end, first.changed) {
-        (Some(end), _) if !end.succeeded() || first.is_late => Err(NotAgain::EngineFailed),
+        (Some(end), _) if !end.is_in_order() || first.is_late => Err(NotAgain::EngineFailed),
         // A gate was closed: nothing ran.
         (None, _) | (_, 0) => Err(NotAgain::NoPatch),
         (Some(_), _) => Ok(contract),

@@ -1,7 +1,7 @@
 //! Which runs may be judged again: every blocker, kind, stage and end.
 
 use super::*;
-use crate::run::event::TimeLimit;
+use crate::run::event::{Dismissal, TimeLimit};
 use crate::task::contract::tests::sample;
 use crate::values::blocker::BLOCKERS;
 
@@ -97,6 +97,12 @@ fn an_engine_that_did_not_end_well_left_nothing_to_judge() {
             NotAgain::EngineFailed,
         ),
         (Some(timed_out), NotAgain::EngineFailed),
+        (
+            Some(ProcessEnd::Dismissed {
+                because: Dismissal::Unread,
+            }),
+            NotAgain::EngineFailed,
+        ),
         (Some(ProcessEnd::Cancelled), NotAgain::EngineFailed),
         (Some(ProcessEnd::Lost), NotAgain::EngineFailed),
     ] {
@@ -107,6 +113,13 @@ fn an_engine_that_did_not_end_well_left_nothing_to_judge() {
         };
         assert_eq!(answer(first), Err(want), "{end:?}");
     }
+    let first = FirstRun {
+        engine_end: Some(ProcessEnd::Dismissed {
+            because: Dismissal::Answered,
+        }),
+        ..passed(&contract)
+    };
+    assert!(answer(first).is_ok());
 }
 
 #[test]

@@ -420,6 +420,7 @@ pub fn describe_end(end: ProcessEnd) -> String {
         ProcessEnd::Signalled { signal } => format!("killed by signal {signal}"),
         ProcessEnd::TimedOut { .. } => "time limit reached".into(),
         ProcessEnd::MemoryLimit { .. } => "memory limit reached".into(),
+        ProcessEnd::Dismissed { because } => because.sentence().into(),
         ProcessEnd::Cancelled => "cancelled".into(),
         ProcessEnd::Lost => "end not observed".into(),
     }

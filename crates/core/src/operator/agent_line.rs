@@ -2,7 +2,7 @@
 //! last thing it did. All of it is its own words or a count; nothing is decided by it.
 
 use crate::bundle::report::Claimed;
-use crate::operator::timeline::{Voice, clock_text, event_sentence, voice_of};
+use crate::operator::timeline::{Voice, clock_text, event_sentence, permission, voice_of};
 use crate::run::event::Event;
 use crate::values::text::{excerpt, tame};
 use crate::wire::calls::WireCounts;
@@ -70,6 +70,7 @@ fn did(event: &Event) -> Option<String> {
             said.text.clone()
         }
         Event::EnginePhase(phase) if phase.outcome.is_none() => phase.phase.clone(),
+        Event::EnginePermission(asked) => permission(asked),
         Event::EngineReview(review) => review.summary.clone(),
         Event::EngineResult(result) => format!("claims {}", result.claimed),
         // A change of a file is the end of the call that was shown; counts have a place of their own.

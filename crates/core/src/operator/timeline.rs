@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::bundle::report_md::describe_end;
 use crate::run::chain::{self, EventLine};
 use crate::run::event::{
-    Approval, Check, CheckKind, ControlRun, EnginePhase, Event, RunStarted, VerificationCompleted,
+    Approval, Check, CheckKind, ControlRun, EnginePermission, EnginePhase, Event, RunStarted,
+    VerificationCompleted,
 };
 use crate::run::order::Machine;
 use crate::values::digest::Digest;
@@ -154,6 +155,7 @@ fn opens(event: EventType) -> Option<&'static str> {
         | EventType::EngineFileChange
         | EventType::EngineReview
         | EventType::EngineWarning
+        | EventType::EnginePermission
         | EventType::EngineTokens
         | EventType::EngineModelCall
         | EventType::EngineResult
@@ -216,6 +218,7 @@ pub fn event_sentence(event: &Event) -> String {
             Some(outcome) => format!("{} {}: {}", call.tool, call.target, outcome.as_str()),
             None => format!("{} {}", call.tool, call.target),
         },
+        Event::EnginePermission(asked) => permission(asked),
         Event::EngineFileChange(change) => change.path.clone(),
         Event::EngineReview(review) => {
             format!(
@@ -384,6 +387,15 @@ pub fn clock_text(ms: i64) -> String {
         (0, 0) => format!("{sign}{seconds}.{millis:03} s"),
         (0, _) => format!("{sign}{minutes}:{seconds:02}.{millis:03}"),
         _ => format!("{sign}{hours}:{minutes:02}:{seconds:02}.{millis:03}"),
+    }
+}
+
+/// What was asked, and how it was answered.
+pub fn permission(asked: &EnginePermission) -> String {
+    let (answer, rule) = (asked.answer.as_str(), asked.rule.as_str());
+    match asked.question.is_empty() {
+        true => format!("{answer}: {rule}"),
+        false => format!("{answer} ({rule}): {}", asked.question),
     }
 }
 

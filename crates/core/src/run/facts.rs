@@ -130,6 +130,7 @@ impl Folded {
             | Event::EngineToolCall(_)
             | Event::EngineFileChange(_)
             | Event::EngineWarning(_)
+            | Event::EnginePermission(_)
             | Event::EngineTokens(_)
             | Event::EngineModelCall(_)
             | Event::LandingUpdated(_) => {}

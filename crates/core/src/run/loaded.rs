@@ -138,7 +138,10 @@ fn ended(check: &Check) -> Ended {
     const TRAP: i32 = 4;
     const ABORT: i32 = 6;
     match check.end {
-        ProcessEnd::Exited { code: 0 } | ProcessEnd::Cancelled | ProcessEnd::Lost => Ended::Green,
+        ProcessEnd::Exited { code: 0 }
+        | ProcessEnd::Dismissed { .. }
+        | ProcessEnd::Cancelled
+        | ProcessEnd::Lost => Ended::Green,
         ProcessEnd::Exited { .. } => Ended::Red,
         ProcessEnd::Signalled {
             signal: TRAP | ABORT,

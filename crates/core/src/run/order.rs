@@ -119,6 +119,7 @@ impl Machine {
                 | Event::EngineFileChange(_)
                 | Event::EngineReview(_)
                 | Event::EngineWarning(_)
+                | Event::EnginePermission(_)
                 | Event::EngineTokens(_)
                 | Event::EngineModelCall(_)
                 | Event::EngineResult(_),

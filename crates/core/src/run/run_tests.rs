@@ -129,6 +129,8 @@ pub fn engine_ended(end: ProcessEnd) -> Event {
         events_not_recorded: 0,
         model: None,
         actions: None,
+        event_log: None,
+        head: None,
     })
 }
 
@@ -249,6 +251,17 @@ fn alphabet() -> Vec<(&'static str, Event)> {
             }),
         ),
         (
+            "permission",
+            Event::EnginePermission(EnginePermission {
+                question: String::new(),
+                kind: None,
+                paths: Vec::new(),
+                options: Vec::new(),
+                answer: PermissionAnswer::Cancelled,
+                rule: PermissionRule::NoOption,
+            }),
+        ),
+        (
             "tool",
             Event::EngineToolCall(EngineToolCall::new("t".into(), "x".into())),
         ),
@@ -305,8 +318,18 @@ fn legal(state: State, approval_required: bool, judges_again: bool) -> Vec<&'sta
         State::Approved => vec!["gate", "engine", "gone"],
         State::Denied => vec!["completed", "gone"],
         State::EngineRunning => vec![
-            "message", "eplan", "warning", "phase", "tool", "file", "review", "tokens", "call",
-            "result", "ended",
+            "message",
+            "eplan",
+            "warning",
+            "permission",
+            "phase",
+            "tool",
+            "file",
+            "review",
+            "tokens",
+            "call",
+            "result",
+            "ended",
         ],
         State::EngineEnded => vec!["patch"],
         State::Captured => vec!["diff"],
@@ -363,7 +386,7 @@ fn every_pair_of_state_and_event() {
             }
         }
     }
-    assert_eq!(pairs, 16 * 4 * 32);
+    assert_eq!(pairs, 16 * 4 * 33);
 }
 
 fn run(names: &[&str]) -> Result<Folded, OutOfOrder> {

@@ -1,4 +1,4 @@
-//! The names of all events. What each event carries is in `run/event.rs`.
+//! The names of all events. What each event carries is in `run/event/`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,7 @@ event_types! {
     EngineFileChange "engine.file_change";
     EngineReview "engine.review";
     EngineWarning "engine.warning";
+    EnginePermission "engine.permission";
     EngineTokens "engine.tokens";
     EngineModelCall "engine.model_call";
     EngineResult "engine.result";

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use cto_core::run::event::{MemoryMeter, ProcessEnd, TimeLimit};
+use cto_core::run::event::{Dismissal, MemoryMeter, ProcessEnd, TimeLimit};
 
-use super::{DRAIN, GRACE};
+use super::{DRAIN, FAREWELL, GRACE};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -47,6 +47,7 @@ pub enum Decision {
 enum Cause {
     Memory,
     Time(TimeLimit),
+    Dismissed(Dismissal),
     Cancel,
 }
 
@@ -55,6 +56,8 @@ pub struct Watch {
     limits: Limits,
     started: Instant,
     last_output: Instant,
+    /// It was told that it may go.
+    dismissed: Option<(Dismissal, Instant)>,
     ending: Option<(Cause, Instant)>,
     killed: bool,
     exited: Option<Instant>,
@@ -67,6 +70,7 @@ impl Watch {
             limits,
             started: now,
             last_output: now,
+            dismissed: None,
             ending: None,
             killed: false,
             exited: None,
@@ -76,6 +80,13 @@ impl Watch {
 
     pub fn saw_output(&mut self, now: Instant) {
         self.last_output = now;
+    }
+
+    /// It may go. One that is at its end already, by itself or by us, was not told in time.
+    pub fn dismiss(&mut self, now: Instant, because: Dismissal) {
+        if self.exited.is_none() && self.ending.is_none() {
+            self.dismissed.get_or_insert((because, now));
+        }
     }
 
     pub fn decide(&mut self, now: Instant, input: Input) -> Decision {
@@ -106,6 +117,9 @@ impl Watch {
             self.ending = Some((cause, now));
             return Decision::Terminate;
         }
+        if let Some((_, since)) = self.dismissed {
+            return Decision::Wait(FAREWELL.saturating_sub(now - since));
+        }
         let wall = self.limits.wall.saturating_sub(now - self.started);
         let idle = self.limits.idle.saturating_sub(now - self.last_output);
         Decision::Wait(wall.min(idle))
@@ -118,6 +132,10 @@ impl Watch {
         if input == Input::MemoryExceeded {
             return Some(Cause::Memory);
         }
+        // No other limit is met in so short a time.
+        if let Some((because, since)) = self.dismissed {
+            return (now - since >= FAREWELL).then_some(Cause::Dismissed(because));
+        }
         if now - self.started >= self.limits.wall {
             return Some(Cause::Time(TimeLimit::Wall));
         }
@@ -126,12 +144,16 @@ impl Watch {
 
     /// What the end means. A process we had to end was ended by us, whatever code it left.
     pub fn verdict(&self, status: Option<(Option<i32>, Option<i32>)>) -> ProcessEnd {
+        let dismissed = self.dismissed.map(|(because, _)| because);
         match (self.ending, status) {
+            (Some((Cause::Dismissed(because), _)), _) => ProcessEnd::Dismissed { because },
             (Some((Cause::Time(limit), _)), _) => ProcessEnd::TimedOut { limit },
             (Some((Cause::Memory, _)), _) => ProcessEnd::MemoryLimit {
                 measured_by: MemoryMeter::Sampled,
             },
             (Some((Cause::Cancel, _)), _) => ProcessEnd::Cancelled,
+            // It went when it was told to: with which code does not matter.
+            (None, Some(_)) if let Some(because) = dismissed => ProcessEnd::Dismissed { because },
             (None, Some((Some(code), _))) => {
                 u8::try_from(code).map_or(ProcessEnd::Lost, |code| ProcessEnd::Exited { code })
             }
@@ -227,6 +249,57 @@ mod tests {
         let (mut w, t0) = watch();
         assert_eq!(w.decide(t0, Input::Cancelled), Decision::Terminate);
         assert_eq!(w.verdict(Some((Some(0), None))), ProcessEnd::Cancelled);
+    }
+
+    #[test]
+    fn who_may_go_has_a_moment_to_do_so_and_is_ended_then() {
+        let because = Dismissal::Answered;
+        let dismissed = ProcessEnd::Dismissed { because };
+        let (mut w, t0) = watch();
+        w.dismiss(t0 + S, because);
+        assert_eq!(w.decide(t0 + S, Input::Tick), Decision::Wait(FAREWELL));
+        assert_eq!(
+            w.decide(t0 + S + FAREWELL, Input::Tick),
+            Decision::Terminate
+        );
+        assert_eq!(w.decide(t0 + 3 * S, Input::Tick), Decision::Kill);
+        assert_eq!(w.verdict(Some((None, Some(9)))), dismissed);
+        // By itself, with whatever code.
+        let (mut w, t0) = watch();
+        w.dismiss(t0, because);
+        w.dismiss(t0, Dismissal::Unread);
+        w.decide(t0, Input::Exited);
+        assert_eq!(w.verdict(Some((Some(1), None))), dismissed);
+        // Who had ended, or was being ended, was not dismissed.
+        let (mut w, t0) = watch();
+        w.decide(t0, Input::Exited);
+        w.dismiss(t0, because);
+        assert_eq!(
+            w.verdict(Some((Some(1), None))),
+            ProcessEnd::Exited { code: 1 }
+        );
+        let (mut w, t0) = watch();
+        w.decide(t0 + 3 * S, Input::Tick);
+        w.dismiss(t0 + 3 * S, because);
+        let idle = ProcessEnd::TimedOut {
+            limit: TimeLimit::Idle,
+        };
+        assert_eq!(w.verdict(None), idle);
+        // Whoever asks us to end, and memory, come first.
+        for (input, want) in [
+            (Input::Cancelled, ProcessEnd::Cancelled),
+            (
+                Input::MemoryExceeded,
+                ProcessEnd::MemoryLimit {
+                    measured_by: MemoryMeter::Sampled,
+                },
+            ),
+        ] {
+            let (mut w, t0) = watch();
+            w.dismiss(t0, because);
+            assert_eq!(w.decide(t0, input), Decision::Terminate);
+            assert_eq!(w.verdict(Some((Some(0), None))), want);
+        }
     }
 
     #[test]

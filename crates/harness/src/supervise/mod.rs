@@ -4,6 +4,7 @@
 //! - `launch/` what a process is started with: mounts, environment, limits
 //! - `mod.rs` start and end; `watch.rs` what lies between; `pipes.rs` its output; `capture.rs` the same into a file, without
 //!   secrets
+//! - `desk.rs` what a listener may do: answer, and let the process go
 //! - `descriptors/` descriptors 0–2 of a process in a jail, and the operator's terminal
 //! - `unmapped.rs` a directory whose file system stands in the way
 //! - `limits.rs` when to wait, ask or kill; `cancel.rs` signals to us
@@ -15,6 +16,7 @@ pub mod launch;
 
 mod capture;
 mod descriptors;
+mod desk;
 mod limits;
 mod pipes;
 mod unmapped;
@@ -33,13 +35,15 @@ use cto_core::run::event::ProcessEnd;
 use cto_jail::{Census, Door, ExitWord, JailError, Witness};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-pub use capture::Capture;
+pub use capture::{Capture, Captured};
 pub use descriptors::Entrance;
 use descriptors::{Ours, StandIns};
+use desk::Hearing;
+pub use desk::{Attendant, Desk};
 pub use limits::Limits;
 
 use crate::supervise::cancel::Cancel;
-use crate::supervise::launch::Launch;
+use crate::supervise::launch::{Launch, Streams};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
@@ -92,6 +96,8 @@ pub enum SuperviseError {
     NotContained { missing: Vec<String> },
 }
 
+/// How long a process that may go has to end itself.
+const FAREWELL: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_millis(500);
 /// How long output may still trickle in after the process itself has ended.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -115,6 +121,8 @@ pub struct Running {
     started: Instant,
     jail: Option<Jailed>,
     door: Option<Door>,
+    /// Input that is ours to give.
+    input: Option<OwnedFd>,
     /// Output that is ours to take.
     output: (Option<OwnedFd>, Option<OwnedFd>),
     /// The operator's descriptors, stood in for, and the other side of its terminal.
@@ -168,8 +176,8 @@ pub fn start_unproven(
     };
     let Entrance { entry, ours } = match entrance {
         Some(entrance) => entrance,
-        None if launch.stands_in => Entrance::stood_in()?,
-        None => Entrance::captured()?,
+        None if launch.streams == Streams::StoodInFor => Entrance::stood_in()?,
+        None => Entrance::captured(launch.streams == Streams::Talked)?,
     };
     let ready = cto_jail::prepare(
         entry,
@@ -186,9 +194,13 @@ pub fn start_unproven(
         witness: ready.witness,
         ended: None,
     };
-    let (output, stand_ins) = match ours {
-        Ours::Captured { stdout, stderr } => ((Some(stdout), Some(stderr)), None),
-        Ours::StoodIn(stand_ins) => ((None, None), Some((stand_ins, ready.terminal))),
+    let (input, output, stand_ins) = match ours {
+        Ours::Captured {
+            stdin,
+            stdout,
+            stderr,
+        } => (stdin, (Some(stdout), Some(stderr)), None),
+        Ours::StoodIn(stand_ins) => (None, (None, None), Some((stand_ins, ready.terminal))),
     };
     Ok(Running {
         child: ready.child,
@@ -197,6 +209,7 @@ pub fn start_unproven(
         started,
         jail: Some(jail),
         door: ready.door,
+        input,
         output,
         stand_ins,
     })
@@ -208,7 +221,10 @@ fn start_bare(launch: &Launch, started: Instant) -> Result<Running, SuperviseErr
         .current_dir(&launch.cwd)
         .env_clear()
         .envs(&launch.env)
-        .stdin(Stdio::null())
+        .stdin(match launch.streams {
+            Streams::Talked => Stdio::piped(),
+            Streams::Taken | Streams::StoodInFor => Stdio::null(),
+        })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
@@ -218,6 +234,7 @@ fn start_bare(launch: &Launch, started: Instant) -> Result<Running, SuperviseErr
             source,
         })?;
     Ok(Running {
+        input: child.stdin.take().map(OwnedFd::from),
         output: (
             child.stdout.take().map(OwnedFd::from),
             child.stderr.take().map(OwnedFd::from),
@@ -248,9 +265,18 @@ impl Running {
     }
 
     pub fn finish(
-        mut self,
+        self,
         cancel: &Cancel,
         output: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Ended, SuperviseError> {
+        self.finish_attended(cancel, &mut Hearing(output))
+    }
+
+    /// The same with somebody who may answer, and say that the process may go.
+    pub fn finish_attended(
+        mut self,
+        cancel: &Cancel,
+        attendant: &mut dyn Attendant,
     ) -> Result<Ended, SuperviseError> {
         let watched = |source| SuperviseError::Watch { source };
         let prepared = match self.stand_ins.take() {
@@ -267,7 +293,7 @@ impl Running {
             None => None,
         };
         let (end, peak) =
-            watch::watch(&mut self, cancel, passing.as_ref(), output).map_err(watched)?;
+            watch::watch(&mut self, cancel, passing.as_ref(), attendant).map_err(watched)?;
         if let Some(passing) = passing {
             passing
                 .finish(cancel)
@@ -308,6 +334,7 @@ impl Running {
             (
                 end @ (ProcessEnd::TimedOut { .. }
                 | ProcessEnd::MemoryLimit { .. }
+                | ProcessEnd::Dismissed { .. }
                 | ProcessEnd::Cancelled),
                 _,
             ) => end,

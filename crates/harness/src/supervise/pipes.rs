@@ -22,6 +22,8 @@ pub struct Pipes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ready {
     Output(Stream),
+    /// The process can be told more.
+    Room,
     Exit,
     Cancel,
     /// Pid 1 of a jail said something.
@@ -74,7 +76,13 @@ impl Pipes {
         let fds: Vec<(Ready, BorrowedFd<'_>)> = self.open().chain(others.iter().copied()).collect();
         let mut polled: Vec<PollFd<'_>> = fds
             .iter()
-            .map(|(_, fd)| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
+            .map(|(ready, fd)| {
+                let of = match ready {
+                    Ready::Room => PollFlags::OUT,
+                    _ => PollFlags::IN,
+                };
+                PollFd::from_borrowed_fd(*fd, of)
+            })
             .collect();
         let timeout = rustix::event::Timespec {
             tv_sec: wait.as_secs() as i64,
@@ -96,7 +104,7 @@ impl Pipes {
     pub fn drain(
         &mut self,
         stream: Stream,
-        output: &mut dyn FnMut(Stream, &[u8]),
+        hear: &mut dyn FnMut(&[u8]),
         watch: &mut Watch,
     ) -> io::Result<()> {
         let pipe = match stream {
@@ -114,7 +122,7 @@ impl Pipes {
             },
             Some(Ok(n)) => {
                 watch.saw_output(Instant::now());
-                output(stream, &self.buffer[..n]);
+                hear(&self.buffer[..n]);
             }
             Some(Err(error))
                 if matches!(

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use cto_core::run::event::TimeLimit;
+use cto_core::run::event::{Dismissal, TimeLimit};
 
-fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) {
-    let job = Launch {
+fn launch(script: &str, wall_ms: u64, idle_ms: u64) -> Launch {
+    Launch {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         cwd: "/".into(),
@@ -15,8 +15,12 @@ fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) 
             memory_kib: u64::MAX,
         },
         jail: None,
-        stands_in: false,
-    };
+        streams: Streams::Taken,
+    }
+}
+
+fn shell(script: &str, wall_ms: u64, idle_ms: u64) -> (Ended, Vec<u8>, Vec<u8>) {
+    let job = launch(script, wall_ms, idle_ms);
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let ended = run(
         &job,
@@ -113,7 +117,7 @@ fn a_missing_program_is_said_so() {
             memory_kib: u64::MAX,
         },
         jail: None,
-        stands_in: false,
+        streams: Streams::Taken,
     };
     assert!(matches!(
         run(&job, &Cancel::never().unwrap(), &mut |_, _| {}),
@@ -140,7 +144,7 @@ fn one_cancel_ends_every_run_of_the_process() {
                     memory_kib: u64::MAX,
                 },
                 jail: None,
-                stands_in: false,
+                streams: Streams::Taken,
             };
             tell.send(run(&job, &cancel, &mut |_, _| {}).unwrap().end)
                 .unwrap();
@@ -152,4 +156,68 @@ fn one_cancel_ends_every_run_of_the_process() {
         .map(|_| told.recv_timeout(Duration::from_secs(20)).ok())
         .collect();
     assert_eq!(ends, [Some(ProcessEnd::Cancelled); 4]);
+}
+
+/// Says a line for each it hears, and lets go after the third.
+struct Echo {
+    heard: Vec<u8>,
+    dismiss: Option<Dismissal>,
+}
+
+impl Attendant for Echo {
+    fn begin(&mut self, desk: &mut Desk) {
+        desk.say(b"first\n");
+    }
+
+    fn hear(&mut self, _: Stream, bytes: &[u8], desk: &mut Desk) {
+        self.heard.extend_from_slice(bytes);
+        match self.heard.iter().filter(|byte| **byte == b'\n').count() {
+            3.. => self
+                .dismiss
+                .into_iter()
+                .for_each(|because| desk.dismiss(because)),
+            count => desk.say(format!("line {count}\n").as_bytes()),
+        }
+    }
+}
+
+fn talk(script: &str, dismiss: Option<Dismissal>) -> (Ended, String) {
+    let job = Launch {
+        streams: Streams::Talked,
+        ..launch(script, 5000, 1000)
+    };
+    let mut echo = Echo {
+        heard: Vec::new(),
+        dismiss,
+    };
+    let running = start(&job).unwrap();
+    let ended = running.finish_attended(&Cancel::never().unwrap(), &mut echo);
+    (ended.unwrap(), String::from_utf8(echo.heard).unwrap())
+}
+
+#[test]
+fn it_is_answered_and_may_go() {
+    let because = Dismissal::Answered;
+    let dismissed = ProcessEnd::Dismissed { because };
+    let parrot = "while read -r x; do echo \"said $x\"; done; exit 3";
+    let (ended, heard) = talk(parrot, Some(because));
+    assert_eq!(heard, "said first\nsaid line 1\nsaid line 2\n");
+    assert_eq!(ended.end, dismissed, "its input ended, and it with it");
+    // One that stays is ended.
+    let started = Instant::now();
+    let deaf = "trap '' TERM; while read -r x; do echo \"said $x\"; done; sleep 60";
+    assert_eq!(talk(deaf, Some(because)).0.end, dismissed);
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn one_that_does_not_read_meets_the_idle_limit() {
+    let idle = ProcessEnd::TimedOut {
+        limit: TimeLimit::Idle,
+    };
+    assert_eq!(talk("sleep 60", None).0.end, idle);
+    assert_eq!(
+        talk("exec <&-; echo a; echo b; exit 4", None).0.end,
+        ProcessEnd::Exited { code: 4 }
+    );
 }

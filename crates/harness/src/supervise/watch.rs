@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use super::descriptors::Passing;
 use super::limits::{Decision, Input, Watch};
 use super::pipes::{Pipes, Ready};
-use super::{Jailed, Running, Stream};
+use super::{Attendant, Desk, Jailed, Running};
 use crate::supervise::cancel::Cancel;
 
 /// How a process is told to end: its group when it runs bare, its pid 1 when it is jailed.
@@ -132,16 +132,19 @@ pub fn watch(
     running: &mut Running,
     cancel: &Cancel,
     passing: Option<&Passing>,
-    output: &mut dyn FnMut(Stream, &[u8]),
+    attendant: &mut dyn Attendant,
 ) -> io::Result<(ProcessEnd, Option<u64>)> {
     let Running {
         child,
         is_reaped,
         limits,
         jail,
+        input,
         output: (stdout, stderr),
         ..
     } = running;
+    let mut desk = Desk::new(input.take())?;
+    attendant.begin(&mut desk);
     let mut pipes = Pipes::new(stdout.take(), stderr.take())?;
     let pid = Pid::from_child(child);
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
@@ -160,6 +163,10 @@ pub fn watch(
     let mut status: Option<ExitStatus> = None;
     loop {
         let now = Instant::now();
+        attendant.look(&mut desk);
+        if let Some(because) = desk.dismissed() {
+            watch.dismiss(now, because);
+        }
         let too_much = status.is_none()
             && sampler
                 .look(now)
@@ -181,7 +188,7 @@ pub fn watch(
             }
             Decision::Finish => break,
         };
-        let mut awaited = Vec::with_capacity(4);
+        let mut awaited = Vec::with_capacity(5);
         if status.is_none() {
             awaited.push((Ready::Exit, pidfd.as_fd()));
             // It stays readable: waiting on it again would not be waiting.
@@ -189,10 +196,15 @@ pub fn watch(
                 awaited.push((Ready::Cancel, cancel.fd()));
             }
             awaited.extend(words.iter().flat_map(Words::awaited));
+            awaited.extend(desk.awaited().map(|input| (Ready::Room, input)));
         }
         for ready in pipes.wait(&awaited, wait)? {
             match (ready, &mut words) {
-                (Ready::Output(stream), _) => pipes.drain(stream, output, &mut watch)?,
+                (Ready::Output(stream), _) => {
+                    let mut hear = |bytes: &[u8]| attendant.hear(stream, bytes, &mut desk);
+                    pipes.drain(stream, &mut hear, &mut watch)?;
+                }
+                (Ready::Room, _) => desk.pass_on(),
                 (Ready::Word | Ready::Stop, Some(words)) => words.hear(ready)?,
                 (Ready::Cancel | Ready::Word | Ready::Stop, _) => {}
                 (Ready::Exit, _) => {

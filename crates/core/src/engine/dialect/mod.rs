@@ -2,10 +2,11 @@
 //!
 //! - this file: the parser every dialect hides behind
 //! - `fake.rs` the scripted engine; `pi.rs` Pi; `codex.rs` Codex; `opencode.rs` OpenCode; `case/` Case;
-//!   `plain.rs` any command; `recorded/` real output the tests replay
+//!   `plain.rs` any command; `acp/` a conversation; `recorded/` real output the tests replay
 //!
 //! The events are for display only. Unknown lines are counted, and the raw log keeps them.
 
+mod acp;
 mod case;
 mod codex;
 mod fake;
@@ -13,11 +14,32 @@ mod opencode;
 mod pi;
 mod plain;
 
+pub use self::acp::Scope;
 use crate::engine::manifest::Dialect;
-use crate::run::event::Event;
+use crate::run::event::{Dismissal, Event};
 
 /// The largest number a hashed document may hold.
 const MAX_COUNT: u64 = (1 << 53) - 1;
+
+/// A longer line is cut there: it is no event of any dialect.
+pub const LONGEST_LINE: usize = 1 << 20;
+
+/// What an engine is told that is talked to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Brief {
+    pub prompt: String,
+    /// The mode that its manifest wants set.
+    pub mode: Option<String>,
+    /// What its questions are answered from.
+    pub scope: Scope,
+}
+
+/// What is to be said to an engine, and whether it may go.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reply {
+    pub said: Vec<u8>,
+    pub dismissed: Option<Dismissal>,
+}
 
 /// The stream a line came on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,10 +82,16 @@ pub enum DialectParser {
     Opencode(Box<opencode::Opencode>),
     Case(Box<case::Case>),
     Plain(Box<plain::Plain>),
+    Acp(Box<acp::Acp>),
 }
 
 impl DialectParser {
     pub fn new(dialect: Dialect) -> Self {
+        Self::briefed(dialect, &Brief::default())
+    }
+
+    /// With what an engine is told that is talked to.
+    pub fn briefed(dialect: Dialect, brief: &Brief) -> Self {
         match dialect {
             Dialect::Fake => Self::Fake,
             Dialect::Pi => Self::Pi(Box::default()),
@@ -71,6 +99,32 @@ impl DialectParser {
             Dialect::Opencode => Self::Opencode(Box::default()),
             Dialect::Case => Self::Case(Box::default()),
             Dialect::Plain => Self::Plain(Box::default()),
+            Dialect::Acp => Self::Acp(Box::new(acp::Acp::new(brief))),
+        }
+    }
+
+    /// Before it says anything: the first word, where it is ours.
+    pub fn begin(&mut self) -> Reply {
+        match self {
+            Self::Acp(acp) => {
+                acp.begin();
+                acp.take_reply()
+            }
+            _ => Reply::default(),
+        }
+    }
+
+    /// One line of an engine that is talked to, as it came and without what no event may hold.
+    pub fn converse(&mut self, raw: &[u8], clean: &[u8]) -> (ParsedLine, Reply) {
+        match self {
+            Self::Acp(acp) if raw.iter().all(u8::is_ascii_whitespace) => {
+                (ParsedLine::Nothing, acp.take_reply())
+            }
+            Self::Acp(acp) => {
+                let parsed = acp.line(raw, clean);
+                (parsed, acp.take_reply())
+            }
+            other => (other.hear(Source::Stdout, clean), Reply::default()),
         }
     }
 
@@ -78,11 +132,12 @@ impl DialectParser {
     /// stream is for the log, but for a command of which nothing is known.
     pub fn hear(&mut self, from: Source, line: &[u8]) -> ParsedLine {
         match (self, from) {
-            (Self::Plain(plain), from) => plain.line(from, line),
             (Self::Case(case), Source::Log) => case.log_line(line),
+            (_, Source::Log) => ParsedLine::Nothing,
+            (Self::Plain(plain), from) => plain.line(from, line),
             (Self::Case(case), Source::Stderr) => case.stderr_line(line),
             (Self::Case(_), Source::Stdout) => ParsedLine::Nothing,
-            (_, Source::Stderr | Source::Log) => ParsedLine::Nothing,
+            (_, Source::Stderr) => ParsedLine::Nothing,
             (other, Source::Stdout) => other.parse_line(line),
         }
     }
@@ -102,6 +157,7 @@ impl DialectParser {
             Self::Fake | Self::Pi(_) | Self::Codex(_) => Vec::new(),
             Self::Opencode(opencode) => opencode.ended(),
             Self::Plain(plain) => plain.ended(),
+            Self::Acp(acp) => acp.ended(),
         }
     }
 
@@ -119,6 +175,7 @@ impl DialectParser {
             Self::Opencode(opencode) => opencode.line(line),
             Self::Plain(plain) => plain.line(Source::Stdout, line),
             Self::Case(_) => ParsedLine::Nothing,
+            Self::Acp(_) => self.converse(line, line).0,
         }
     }
 }

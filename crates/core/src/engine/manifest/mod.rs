@@ -83,6 +83,16 @@ pub struct Invocation {
     /// Limits it runs under where nobody said otherwise.
     #[serde(default)]
     pub limits: OwnLimits,
+    /// What is said to an engine that is talked to, beside the prompt.
+    #[serde(default)]
+    pub conversation: Conversation,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conversation {
+    /// The mode of its session that is set where it offers it.
+    pub mode: Option<String>,
 }
 
 /// What an engine needs beyond, or can do with less than, the limits of the house.
@@ -249,6 +259,8 @@ pub enum Dialect {
     Case,
     /// Any command: its lines are what it says.
     Plain,
+    /// The Agent Client Protocol: a conversation on its standard input and output.
+    Acp,
 }
 
 impl Dialect {
@@ -259,14 +271,24 @@ impl Dialect {
         Self::Opencode,
         Self::Case,
         Self::Plain,
+        Self::Acp,
     ];
+
+    /// Is it told what to do, and answered, on its standard input?
+    pub fn is_talked_to(self) -> bool {
+        self == Self::Acp
+    }
 
     /// The event that says the engine considers itself done.
     pub fn terminal_event(self) -> EventType {
         match self {
-            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Case | Self::Plain => {
-                EventType::EngineResult
-            }
+            Self::Fake
+            | Self::Pi
+            | Self::Codex
+            | Self::Opencode
+            | Self::Case
+            | Self::Plain
+            | Self::Acp => EventType::EngineResult,
         }
     }
 
@@ -274,7 +296,7 @@ impl Dialect {
     pub fn required_events(self) -> &'static [EventType] {
         match self {
             Self::Case => &[EventType::EnginePhase, EventType::EngineModelCall],
-            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain => &[],
+            Self::Fake | Self::Pi | Self::Codex | Self::Opencode | Self::Plain | Self::Acp => &[],
         }
     }
 }

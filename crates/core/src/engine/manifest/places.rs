@@ -102,6 +102,25 @@ pub fn check(own: &Invocation) -> Option<Problem> {
         .or_else(|| own_config(own))
         .or_else(|| model(own))
         .or_else(|| limits(own))
+        .or_else(|| conversation(own))
+}
+
+/// Who is talked to is told the prompt there, and nobody else has a conversation.
+fn conversation(own: &Invocation) -> Option<Problem> {
+    let talked = own.dialect.is_talked_to();
+    let at = || [Step::from("conversation"), Step::from("mode")];
+    let prompted = |text: &String| text.contains("{prompt}");
+    let twice = own.argv.iter().any(prompted) || own.files.iter().any(|file| prompted(&file.text));
+    if talked && twice {
+        let what = "{prompt} is said in the conversation of this dialect, and nowhere else";
+        return Some(problem([Step::from("dialect")], what));
+    }
+    let mode = own.conversation.mode.as_ref()?;
+    if !talked {
+        return Some(problem(at(), "this dialect has no conversation"));
+    }
+    let fine = (1..=64).contains(&mode.len()) && mode.bytes().all(|b| b.is_ascii_graphic());
+    (!fine).then(|| problem(at(), "a mode is a word of at most 64 characters"))
 }
 
 fn words(own: &Invocation) -> Option<Problem> {

@@ -7,13 +7,13 @@ use crate::run::rules::Rules;
 use crate::task::contract::Contract;
 use crate::values::blocker::{Blocker, Code};
 
-/// Ended with 0, had a model to the end, and did not itself say that it failed. Where a patch is judged again
+/// Ended with 0 or dismissed after its answer, had a model to the end, and did not itself say that it failed. Where a patch is judged again
 /// the engine of the first run did, or it would not be.
 pub fn engine_ended_well(facts: &Facts) -> bool {
     let Some(ended) = &facts.engine_ended else {
         return facts.reverifies.is_some();
     };
-    ended.end.succeeded()
+    ended.end.is_in_order()
         && wire_blockers(facts, ended).is_empty()
         && refusal(ended).is_none()
         && facts.gave_up.is_none()
@@ -61,7 +61,7 @@ pub(super) fn engine_blockers(
     if !explained {
         out.extend(how_it_ended(rules, contract, facts, ended));
     }
-    if ended.end.succeeded() {
+    if ended.end.is_in_order() {
         let cause = facts
             .failed_by
             .filter(|_| rules >= Rules::Nine && gave_up.is_some() && refusal(ended).is_none());
@@ -94,6 +94,7 @@ pub(super) fn engine_blockers(
 fn is_consequence(facts: &Facts, end: ProcessEnd) -> bool {
     match end {
         ProcessEnd::Exited { .. } => true,
+        ProcessEnd::Dismissed { because } => because.is_in_order(),
         ProcessEnd::TimedOut { .. } => !facts.verification.as_ref().is_some_and(all_green),
         ProcessEnd::Signalled { .. }
         | ProcessEnd::MemoryLimit { .. }
@@ -115,6 +116,13 @@ fn how_it_ended(
     let green = facts.verification.as_ref().is_some_and(all_green);
     match ended.end {
         ProcessEnd::Exited { code: 0 } => missing_engine_events(contract, facts),
+        ProcessEnd::Dismissed { because } if because.is_in_order() => {
+            missing_engine_events(contract, facts)
+        }
+        ProcessEnd::Dismissed { because } => vec![Blocker::new(
+            Code::EngineFailed,
+            Some(because.sentence().into()),
+        )],
         ProcessEnd::Exited { code } => {
             let detail = Some(match refusal(ended) {
                 Some(refused) => format!("exit code {code}; {refused}"),
@@ -205,7 +213,7 @@ fn missing_engine_events(contract: Option<&Contract>, facts: &Facts) -> Vec<Bloc
 mod tests {
     use super::super::tests::{codes, codes_with, good};
     use super::*;
-    use crate::run::event::{Event, ModelUse};
+    use crate::run::event::{Dismissal, Event, ModelUse};
     use crate::run::facts::fold_events;
     use crate::run::tests::started_again;
     use crate::values::event_type::EventType;
@@ -318,6 +326,43 @@ mod tests {
         let both = ["provider_unavailable", "missing_required_event"];
         assert_eq!(without_last_word(Rules::Seven), both);
         assert_eq!(without_last_word(Rules::Eight), both[..1]);
+    }
+
+    #[test]
+    fn a_dismissed_end_is_no_failure_and_makes_none_better() {
+        let dismissed = |because| ProcessEnd::Dismissed { because };
+        let answered = dismissed(Dismissal::Answered);
+        assert_eq!(codes(|facts| end(facts, answered)), Vec::<&str>::new());
+        assert_eq!(
+            codes(|facts| end(facts, dismissed(Dismissal::Unread))),
+            ["engine_failed"]
+        );
+        // Without its last word, with a last word that says no, without a change.
+        let silent = codes(|facts| {
+            end(facts, answered);
+            facts.engine_events.remove(&EventType::EngineResult);
+        });
+        assert_eq!(silent, ["missing_required_event"]);
+        let refused = codes(|facts| {
+            end(facts, answered);
+            facts.gave_up = Some("refusal".into());
+        });
+        assert_eq!(refused, ["engine_failed"]);
+        let idle = codes(|facts| {
+            end(facts, answered);
+            facts.diff.as_mut().unwrap().changes.clear();
+        });
+        assert!(idle.contains(&"no_diff"), "{idle:?}");
+        // What the wire explains is not raised again.
+        let alone = codes(|facts| {
+            end(facts, answered);
+            facts.gave_up = Some("error".into());
+            facts.engine_ended.as_mut().unwrap().model = Some(ModelUse {
+                unavailable: Some("call 1: 500".into()),
+                ..ModelUse::default()
+            });
+        });
+        assert_eq!(alone, ["provider_unavailable"]);
     }
 
     #[test]

@@ -333,6 +333,7 @@ fn describe(check: &Check, end: ProcessEnd) -> String {
         ProcessEnd::Signalled { signal } => format!("signal {signal}"),
         ProcessEnd::TimedOut { .. } => "time limit".into(),
         ProcessEnd::MemoryLimit { .. } => "memory limit".into(),
+        ProcessEnd::Dismissed { .. } => "dismissed".into(),
         ProcessEnd::Cancelled => "cancelled".into(),
         ProcessEnd::Lost => "end not observed".into(),
     };

@@ -18,7 +18,7 @@ use crate::host::toolchains::{self, Resolved};
 use crate::plan::doctor;
 use crate::screen::output::{dim, tame};
 use crate::supervise;
-use crate::supervise::launch::{ExecLaunch, ExecOrder, Launch};
+use crate::supervise::launch::{ExecLaunch, ExecOrder, Launch, Streams};
 use crate::workspace::checkout;
 
 #[derive(clap::Args)]
@@ -202,7 +202,7 @@ impl Here {
         match Launch::exec(&order, &context.env, home) {
             Err(failure) => Self::Refused(exec::own(failure)),
             Ok(ExecLaunch { mut launch, .. }) => {
-                launch.stands_in = false;
+                launch.streams = Streams::Taken;
                 match supervise::start(&launch) {
                     Ok(_) => Self::Works,
                     Err(error) => Self::NoJail(exec::own(exec::not_contained(&error))),

@@ -145,9 +145,10 @@ fn execute(context: &Context, args: Args, entrance: Option<Entrance>) -> Result<
         ProcessEnd::Exited { code } => code,
         ProcessEnd::Signalled { signal } => u8::try_from(128 + signal).unwrap_or(OWN_FAILURE),
         ProcessEnd::Cancelled => u8::try_from(128 + cancel.signal()).unwrap_or(OWN_FAILURE),
-        ProcessEnd::TimedOut { .. } | ProcessEnd::MemoryLimit { .. } | ProcessEnd::Lost => {
-            OWN_FAILURE
-        }
+        ProcessEnd::TimedOut { .. }
+        | ProcessEnd::MemoryLimit { .. }
+        | ProcessEnd::Dismissed { .. }
+        | ProcessEnd::Lost => OWN_FAILURE,
     })
 }
 

@@ -4,12 +4,16 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use cto_core::bundle;
-use cto_core::engine::manifest::{Invocation, Program, SCRIPT_FILE, fill};
-use cto_core::engine::prompt::contract_prompt;
+use cto_core::containment::Containment;
+use cto_core::engine::manifest::{
+    EMPTY_DIRECTORY, Invocation, Program, SCRIPT_FILE, WorkingDirectory, fill,
+};
+use cto_core::engine::prompt::{contract_prompt, contract_task};
 use cto_core::gate::{advice, how_it_ended};
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
@@ -23,8 +27,11 @@ use cto_jail::Door;
 use crate::evidence::{EvidenceError, OpenBundle};
 use crate::host;
 use crate::plan::provider::Provider;
-use crate::run::execution::{Execution, Stop};
+use crate::run::engine::event_log::Follower;
+use crate::run::engine::own_folder;
+use crate::run::execution::{Execution, Stop, random};
 use crate::task::request::Request;
+use crate::workspace::of_run::{PLAIN, Workspace};
 
 /// The kernel takes no longer argument than 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
@@ -67,8 +74,28 @@ impl<'a> Outfit<'a> {
                 detail,
             });
         }
-        let mut values =
-            BTreeMap::from([("prompt", text), ("scratch", inside.display().to_string())]);
+        let contract = &execution.plan.contract;
+        let verification = contract.verification_commands.first();
+        let mut values = BTreeMap::from([
+            ("prompt", text),
+            ("scratch", inside.display().to_string()),
+            ("attempt", format!("cto-{}", random(12)?)),
+            (
+                "workspace",
+                execution.plan.stand.path().display().to_string(),
+            ),
+            ("task", contract_task(contract)),
+            ("title", contract.title.trim().to_owned()),
+            (
+                "verification",
+                verification.cloned().unwrap_or_else(|| "true".into()),
+            ),
+            ("now", host::now().to_string()),
+        ]);
+        if execution.plan.containment == Containment::None {
+            let on_host = execution.work.join(PLAIN);
+            values.insert("workspace", on_host.display().to_string());
+        }
         if let Some(provider) = execution.provider {
             values.insert("model", provider.route.model.clone());
             values.insert("protocol", provider.spoken.name.clone());
@@ -76,6 +103,14 @@ impl<'a> Outfit<'a> {
             values.insert("context_window", provider.sizes.context_window.to_string());
             values.insert("output_limit", provider.sizes.output_limit.to_string());
             values.insert("compat", provider.compat.clone());
+            let told = invocation.model.as_ref();
+            let told = told.and_then(|model| model.runtime_provider.clone());
+            values.insert("runtime_provider", told.unwrap_or_default());
+        }
+        if invocation.cwd == WorkingDirectory::Empty {
+            let dir = on_host.join(EMPTY_DIRECTORY);
+            host::make_private_dir(&dir).map_err(Stop::Workspace)?;
+            cto_jail::hand_over(&dir).map_err(Stop::Workspace)?;
         }
         Ok(Self {
             invocation,
@@ -84,6 +119,38 @@ impl<'a> Outfit<'a> {
             inside,
             values,
         })
+    }
+
+    /// Where it is started, where that is not its workspace.
+    pub fn cwd(&self) -> Option<PathBuf> {
+        match self.invocation.cwd {
+            WorkingDirectory::Workspace => None,
+            WorkingDirectory::Empty => Some(self.inside.join(EMPTY_DIRECTORY)),
+        }
+    }
+
+    /// Puts the engine's own files into its workspace.
+    pub fn lay_out(&self, workspace: &Workspace) -> Result<(), Stop> {
+        let changed = workspace.copy().changed_dir();
+        own_folder::lay_out(
+            self.invocation,
+            workspace.baseline(),
+            &changed,
+            &self.values,
+        )
+    }
+
+    /// The log it will write in its workspace.
+    pub fn event_log(&self, workspace: &Workspace) -> Option<(Follower, &str)> {
+        let wanted = self.invocation.event_log.as_ref()?;
+        let dir = fill::template(&wanted.dir, &self.values);
+        let follower = Follower::new(&workspace.copy().changed_dir(), wanted, &dir);
+        Some((follower, wanted.artifact.as_str()))
+    }
+
+    /// The contract, as it is told.
+    pub fn prompt(&self) -> &str {
+        self.values.get("prompt").map_or("", String::as_str)
     }
 
     /// The program, under the path at which the jail will be shown it.
@@ -180,7 +247,10 @@ impl<'a> Outfit<'a> {
                 host::make_private_dir(dir)?;
             }
             let text = fill::file(file.format, &file.text, &values);
-            fs::write(&path, text.trim_start_matches('\n'))?;
+            let mut target = fs::OpenOptions::new();
+            target.write(true).create(true).truncate(true).mode(0o600);
+            let mut target = target.open(&path)?;
+            target.write_all(text.trim_start_matches('\n').as_bytes())?;
             if let Some(first) = Path::new(&file.path).components().next() {
                 cto_jail::hand_over(&self.on_host.join(first))?;
             }

@@ -35,8 +35,12 @@ pub struct Entrance {
 
 /// Our ends of descriptors 0–2.
 pub enum Ours {
-    /// Nothing to read; what it writes is ours to take.
-    Captured { stdout: OwnedFd, stderr: OwnedFd },
+    /// What it writes is ours to take, and what it reads, if anything, ours to give.
+    Captured {
+        stdin: Option<OwnedFd>,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    },
     /// Whatever the operator has, stood in for.
     StoodIn(StandIns),
 }
@@ -50,17 +54,21 @@ pub struct StandIns {
 }
 
 impl Entrance {
-    /// For a process whose output we take.
-    pub fn captured() -> Result<Self, JailError> {
+    /// For a process whose output we take, and that may be `talked` to.
+    pub fn captured(talked: bool) -> Result<Self, JailError> {
         let ((stdout, one), (stderr, two)) = (pipe()?, pipe()?);
-        let given = [
-            Given::Null,
-            Given::Pipe(one.into()),
-            Given::Pipe(two.into()),
-        ];
+        let (zero, stdin) = match talked {
+            true => {
+                let (theirs, ours) = pipe()?;
+                (Given::Pipe(theirs.into()), Some(ours.into()))
+            }
+            false => (Given::Null, None),
+        };
+        let given = [zero, Given::Pipe(one.into()), Given::Pipe(two.into())];
         Ok(Self {
             entry: Entry::start(given, false)?,
             ours: Ours::Captured {
+                stdin,
                 stdout: stdout.into(),
                 stderr: stderr.into(),
             },

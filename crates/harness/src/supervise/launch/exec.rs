@@ -14,7 +14,7 @@ use cto_core::gate;
 use cto_core::records::secret_variable;
 use cto_jail::Mount;
 
-use super::{ExecGuard, Launch, with_tokens_hidden};
+use super::{ExecGuard, Launch, Streams, with_tokens_hidden};
 use crate::host::failure::Failure;
 use crate::host::places::Places;
 use crate::host::toolchains::search::{self, Located, Wanted};
@@ -119,7 +119,7 @@ impl Launch {
             env: variables,
             limits: Limits::of_time(FOREVER),
             jail: Some(jail),
-            stands_in: true,
+            streams: Streams::StoodInFor,
         };
         let launch = match order.traced {
             true => launch.traced(),

@@ -51,8 +51,18 @@ pub struct Launch {
     pub limits: Limits,
     /// The jail to run it in; without one it runs as the operator, and the plan says so.
     pub jail: Option<JailPlan>,
-    /// Our own descriptors 0–2 are stood in for; otherwise it has no input, and its output is taken.
-    pub stands_in: bool,
+    pub streams: Streams,
+}
+
+/// What a process has as descriptors 0–2.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Streams {
+    /// No input; its output is taken.
+    Taken,
+    /// Its output is taken, and its input is given by whoever listens.
+    Talked,
+    /// Our own are stood in for.
+    StoodInFor,
 }
 
 /// A private copy, as a jail mounts it and as it lies on the host.
@@ -190,6 +200,10 @@ pub struct EngineStart<'a> {
     pub door: bool,
     /// Variables that name the door, in pieces between which its address belongs.
     pub env_of_door: BTreeMap<OsString, Vec<OsString>>,
+    /// It has a standard input that whoever listens to it writes to.
+    pub talked: bool,
+    /// Where it is started, where that is not its workspace.
+    pub cwd: Option<PathBuf>,
 }
 
 impl Launch {
@@ -216,6 +230,10 @@ impl Launch {
         {
             *path = OsString::from(format!("{bin}:{}", path.display()));
         }
+        if start.talked {
+            launch.streams = Streams::Talked;
+        }
+        launch.cwd = start.cwd.unwrap_or(launch.cwd);
         launch.env.extend(start.env);
         launch
             .env
@@ -296,7 +314,7 @@ impl Launch {
             env: place.jail_env(),
             limits,
             jail: Some(jail),
-            stands_in: false,
+            streams: Streams::Taken,
         })
     }
 
@@ -332,7 +350,7 @@ impl Launch {
                 memory_kib: MEMORY_KIB,
             },
             jail: Some(jail),
-            stands_in: false,
+            streams: Streams::Taken,
         }
     }
 
@@ -351,7 +369,7 @@ impl Launch {
             env: BTreeMap::from([("PATH".into(), SYSTEM_PATH.into())]),
             limits: Limits::of_time(Duration::from_secs(60)),
             jail: Some(jail),
-            stands_in: true,
+            streams: Streams::StoodInFor,
         }
     }
 
@@ -370,7 +388,7 @@ impl Launch {
             env,
             limits,
             jail: None,
-            stands_in: false,
+            streams: Streams::Taken,
         }
     }
 }

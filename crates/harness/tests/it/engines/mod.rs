@@ -1,14 +1,13 @@
 //! Engines and what lets them run: the list, admission records, validators, the failure matrix, the
 //! gateway to a model, real agents with a scripted model, and what their admissions pin.
 
+pub mod agents;
 pub mod belief;
-pub mod codex;
 pub mod cost;
 pub mod gate;
 pub mod gateway;
 pub mod list;
 pub mod matrix;
-pub mod opencode;
 pub mod packages;
 pub mod pi;
 pub mod records;

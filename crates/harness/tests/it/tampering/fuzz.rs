@@ -232,6 +232,11 @@ fn read(kind: &str, bytes: &[u8]) {
                     .split(|byte| *byte == b'\n')
                     .for_each(|line| drop(parser.hear(Source::Stdout, line)));
                 drop(parser.ended(&WireSeen::default()));
+                let mut parser = DialectParser::new(*dialect);
+                drop(parser.begin());
+                bytes
+                    .split(|byte| *byte == b'\n')
+                    .for_each(|line| drop(parser.converse(line, line)));
             }
         }
         "containment" => drop(json::read::<ContainmentReport>(bytes)),

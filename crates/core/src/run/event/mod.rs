@@ -1,4 +1,7 @@
-//! Every event of a run and the data it carries. The chain that orders them is in `chain.rs`.
+//! Every event of a run and the data it carries; `said.rs` what an engine says of itself. The chain that orders them is
+//! in `chain.rs`.
+
+mod said;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,6 +26,12 @@ use crate::values::verdict::Status;
 use crate::wire::calls::CallRecord;
 use crate::workspace::change::Change;
 use crate::workspace::environment::EnvironmentUse;
+
+pub use said::{
+    EngineFileChange, EnginePermission, EnginePhase, EngineResult, EngineReview, EngineText,
+    EngineTokens, EngineToolCall, FailedBy, PermissionAnswer, PermissionKind, PermissionRule,
+    ToolKind, ToolOutcome,
+};
 
 macro_rules! events {
     ($($variant:ident $name:literal $body:ty;)*) => {
@@ -59,6 +68,7 @@ events! {
     EngineFileChange "engine.file_change" EngineFileChange;
     EngineReview "engine.review" EngineReview;
     EngineWarning "engine.warning" EngineText;
+    EnginePermission "engine.permission" EnginePermission;
     EngineTokens "engine.tokens" EngineTokens;
     EngineModelCall "engine.model_call" Box<CallRecord>;
     EngineResult "engine.result" EngineResult;
@@ -194,159 +204,59 @@ pub struct EngineStarted {
     pub containment: Containment,
 }
 
-/// What an engine said. Display data: never read by a gate or a check.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineText {
-    pub text: String,
-}
-
-/// A phase of an engine that works in phases, as it tells of it. Which phases there are is its own
-/// matter: a name nobody knows here is a name like any other.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EnginePhase {
-    pub phase: String,
-    pub agent: String,
-    /// How it ended; absent while it has only begun.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
-    /// What it says of the end.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub summary: String,
-    /// When, by the engine's own word: what it asked of its model lies between two of these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<Utc>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineToolCall {
-    pub tool: String,
-    pub target: String,
-    /// What sort of deed it is, in a dialect that says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ToolKind>,
-    /// The files it is about, the first few.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub paths: Vec<String>,
-    /// How it ended; absent while it has only begun. A dialect that tells of both has an event for
-    /// each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<ToolOutcome>,
-}
-
-impl EngineToolCall {
-    /// A call of which no more is known.
-    pub fn new(tool: String, target: String) -> Self {
-        Self {
-            tool,
-            target,
-            kind: None,
-            paths: Vec::new(),
-            outcome: None,
-        }
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolKind {
-    Read,
-    Edit,
-    Search,
-    Execute,
-    Fetch,
-    Other,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ToolOutcome {
-    Completed,
-    Failed,
-    Declined,
-}
-
-impl ToolOutcome {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Declined => "declined",
-        }
-    }
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineFileChange {
-    pub path: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineReview {
-    pub accepted: bool,
-    pub summary: String,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct EngineResult {
-    /// What the engine claims about itself.
-    pub claimed: String,
-    pub summary: String,
-    /// It says itself that it did not succeed, in a dialect that has a word for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub failed: bool,
-    /// By what it failed, where its own words and the wire tell that apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub failed_by: Option<FailedBy>,
-    /// The commit it names as its work. Nothing rests on it: the result commit is the harness's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
-impl EngineResult {
-    /// A result of which no more is known.
-    pub fn new(claimed: impl Into<String>, summary: impl Into<String>, failed: bool) -> Self {
-        Self {
-            claimed: claimed.into(),
-            summary: summary.into(),
-            failed,
-            failed_by: None,
-            commit: None,
-        }
-    }
-}
-
-/// The cause of a failure that an engine itself tells of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FailedBy {
-    /// A request was never answered, whatever the engine makes of that.
-    Wire,
-    /// The model was served, and what it said was no result by the engine's own protocol.
-    Protocol,
-    /// Its own reviewer said no.
-    Review,
-}
-
-/// What an engine says its messages cost, added up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct EngineTokens {
-    pub messages: u64,
-    pub input: u64,
-    pub output: u64,
-    pub cache_read: u64,
-    pub cache_write: u64,
-}
-
 /// How a supervised process ended. A killed process is never a success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProcessEnd {
-    Exited { code: u8 },
-    Signalled { signal: i32 },
-    TimedOut { limit: TimeLimit },
-    MemoryLimit { measured_by: MemoryMeter },
+    Exited {
+        code: u8,
+    },
+    Signalled {
+        signal: i32,
+    },
+    TimedOut {
+        limit: TimeLimit,
+    },
+    MemoryLimit {
+        measured_by: MemoryMeter,
+    },
+    /// It was told that it may go, and ended by us where it did not: neither an exit nor a kill. What
+    /// code it left says nothing.
+    Dismissed {
+        because: Dismissal,
+    },
     Cancelled,
     Lost,
+}
+
+/// Why a process was told that it may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dismissal {
+    /// What it was asked it has answered, well or not.
+    Answered,
+    /// It read too little of what it was told to go on with.
+    Unread,
+    /// Its work is committed, within its scope, and it said how it ended or did nothing more.
+    Lingered,
+}
+
+impl Dismissal {
+    /// Had it done what it was started for, as far as its end goes?
+    pub fn is_in_order(self) -> bool {
+        match self {
+            Self::Answered | Self::Lingered => true,
+            Self::Unread => false,
+        }
+    }
+
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Answered => "dismissed after its answer",
+            Self::Lingered => "dismissed after its work was committed",
+            Self::Unread => "dismissed: it left too much of what it was told unread",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -370,6 +280,7 @@ impl ProcessEnd {
             Self::Signalled { .. }
             | Self::TimedOut { .. }
             | Self::MemoryLimit { .. }
+            | Self::Dismissed { .. }
             | Self::Cancelled
             | Self::Lost => None,
         }
@@ -377,6 +288,14 @@ impl ProcessEnd {
 
     pub fn succeeded(self) -> bool {
         self.exit_code() == Some(0)
+    }
+
+    /// Is nothing wrong with how an engine ended? No check is ever dismissed, so none is asked this.
+    pub fn is_in_order(self) -> bool {
+        match self {
+            Self::Dismissed { because } => because.is_in_order(),
+            other => other.succeeded(),
+        }
     }
 }
 
@@ -405,12 +324,29 @@ pub struct EngineEnded {
     pub unknown_lines: u64,
     /// Engine events beyond the cap, counted only.
     pub events_not_recorded: u64,
+    /// The log it wrote in its workspace; absent for an engine that writes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_log: Option<OutputRecord>,
+    /// Where its own git stood before and after, as far as that can be read; absent for an engine that does not
+    /// commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<HeadSeen>,
     /// What went over the wire to its model; absent for an engine that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelUse>,
     /// What was seen of attempts at forbidden actions; absent where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ActionsSeen>,
+}
+
+/// The commit a workspace's own git names, before an engine and after it. Display data: the result commit is made by
+/// the harness, of what was measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct HeadSeen {
+    pub before: String,
+    /// Absent where it leads nowhere, or is no ref that is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
 }
 
 /// All model calls of one engine, as the gateway saw them. Observed, not claimed.
@@ -513,7 +449,7 @@ mod tests {
 
     #[test]
     fn types_have_the_names_their_events_write() {
-        assert_eq!(EventType::ALL.len(), 25);
+        assert_eq!(EventType::ALL.len(), 26);
         for kind in EventType::ALL {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
         }
@@ -535,7 +471,21 @@ mod tests {
             ProcessEnd::Cancelled,
             ProcessEnd::Lost,
         ] {
-            assert!(!end.succeeded(), "{end:?}");
+            assert!(!end.succeeded() && !end.is_in_order(), "{end:?}");
         }
+    }
+
+    #[test]
+    fn a_dismissed_process_did_not_exit_and_its_end_is_in_order_only_after_an_answer() {
+        let end = |because| ProcessEnd::Dismissed { because };
+        let (answered, unread) = (end(Dismissal::Answered), end(Dismissal::Unread));
+        assert!(answered.is_in_order() && !unread.is_in_order());
+        for end in [answered, unread] {
+            assert!(!end.succeeded() && end.exit_code().is_none(), "{end:?}");
+        }
+        assert_eq!(
+            serde_json::to_value(answered).unwrap(),
+            serde_json::json!({"kind": "dismissed", "because": "answered"})
+        );
     }
 }
