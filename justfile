@@ -63,6 +63,10 @@ prove-matrix *args:
 attacks:
     CTO_ATTACKS=all cargo nextest run -p cto-harness checks::attacks
 
+# Every row of the failure table on every real lane, as root and as an ordinary user; some half an hour
+lanes:
+    CTO_LANES=all cargo nextest run -p cto-harness matrix::lanes
+
 # Each attack on the checks must come through without the check behind it; builds once a check
 prove-checks *args:
     scripts/prove-matrix --checks {{args}}

@@ -579,6 +579,7 @@ def main():
         return
     # Not where the part above runs: another user sees a copy of this file alone.
     import gateway
+    import lanes
     import overlay
     import packages
     import signed
@@ -603,7 +604,7 @@ def main():
     bench.verify_large("patched", "a patch", f"{BIG} > big.txt")
     for row in [*batch.measure(cto, work), *index.measure(cto, work, times=max(30, pairs)), *gateway.measure(cto, max(30, pairs))]:
         bench.row(*row)
-    for row in packages.measure(cto, work, times=max(30, pairs)):
+    for row in [*packages.measure(cto, work, times=max(30, pairs)), *lanes.measure(cto, work, times=max(10, pairs // 3))]:
         bench.row(*row)
     for row in [*strict.rows(cto, bench.subdir("strict"), max(30, pairs)), *overlay.rows(cto, bench.subdir("overlay"), max(30, pairs))]:
         bench.row(*row)

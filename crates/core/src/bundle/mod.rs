@@ -28,6 +28,8 @@ use crate::values::json::{self, JsonError};
 pub const REPORT: &str = "report.json";
 pub const REPORT_MD: &str = "report.md";
 pub const CONTRACT: &str = "contract.json";
+/// What the engine was told beside the task; only where the contract names its digest.
+pub const INSTRUCTIONS: &str = "instructions.md";
 pub const GATES: &str = "gates.json";
 pub const ELIGIBILITY: &str = "eligibility.json";
 pub const EVENTS: &str = "events.normalized.jsonl";

@@ -1,6 +1,6 @@
 //! Engines as data: who they are, what they are asked, and how their output is read.
 //!
-//! - `manifest.rs` `engines/*.toml`: how an engine is gated and started
+//! - `manifest/` `engines/*.toml`: how an engine is gated and started; `registry.rs` every engine there is
 //! - `prompt.rs` the contract as the engine reads it
 //! - `dialect/` the output of each engine, parsed into events
 //!
@@ -9,3 +9,4 @@
 pub mod dialect;
 pub mod manifest;
 pub mod prompt;
+pub mod registry;

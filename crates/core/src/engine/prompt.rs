@@ -102,6 +102,32 @@ pub fn contract_task(contract: &Contract) -> String {
     out
 }
 
+/// Longer is no text that is told beside a task.
+pub const MAX_INSTRUCTIONS: u64 = 64 << 10;
+
+/// Why bytes are no instructions.
+pub fn instructions_problem(bytes: &[u8]) -> Option<&'static str> {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Some("they are not UTF-8");
+    };
+    let strange = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    match text {
+        _ if bytes.len() as u64 > MAX_INSTRUCTIONS => Some("they are longer than 64 KiB"),
+        text if text.trim().is_empty() => Some("they are empty"),
+        text if text.contains(strange) => Some("they hold control characters"),
+        _ => None,
+    }
+}
+
+/// The task with what the operator wants said beside it, for an engine that has no better place for it.
+pub fn prompt_with_instructions(contract: &Contract, instructions: &str) -> String {
+    let task = contract_prompt(contract);
+    format!(
+        "{task}\nInstructions of the operator:\n\n{}\n",
+        instructions.trim()
+    )
+}
+
 fn paths(rules: &[PathRule]) -> impl Iterator<Item = &str> {
     rules.iter().map(PathRule::as_str)
 }
@@ -184,6 +210,27 @@ mod tests {
         let envelope: serde_json::Value = serde_json::from_str(inside).unwrap();
         let files = envelope["artifacts"]["filesChanged"].as_array().unwrap();
         assert_eq!(files.len(), contract.allowed_paths.len());
+    }
+
+    #[test]
+    fn instructions_are_a_text_of_bounded_length() {
+        let long = vec![b'x'; (64 << 10) + 1];
+        assert_eq!(instructions_problem(&long[1..]), None);
+        assert_eq!(instructions_problem("Größe\r\n\tx".as_bytes()), None);
+        for bad in [&long[..], b"", b" \n\t", b"\xff\xfe", b"a\0b", b"\x1b[2J"] {
+            assert!(instructions_problem(bad).is_some(), "{:?}", bad.first());
+        }
+    }
+
+    #[test]
+    fn instructions_come_after_the_task() {
+        let contract = contract();
+        let text = prompt_with_instructions(&contract, "\nUse tabs.\n");
+        assert!(text.starts_with(&contract_prompt(&contract)));
+        assert!(
+            text.ends_with("Instructions of the operator:\n\nUse tabs.\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -2,14 +2,14 @@
 //! endpoint, proof of the earlier stage. `fake` needs none of them; a closed engine and stage 1
 //! start nothing.
 
+use super::around::beside;
 use super::checks::{ENGINE_CLOSED, closed, with_contract};
-use super::lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
+use super::lane::{Binary, Credential, Endpoint, LaneFacts, ModelResult, Packages};
 use super::{GateInput, Outcome};
 use crate::gate::ladder;
 use crate::records::{
-    AdmissionStatus, Circumstance, DecisionStatus, ExecutableAdmission, Found, Issue,
-    LicenseStatus, ModelDecision, ProviderClass, RecordKind, Recorded, ReviewTrigger,
-    name_difference,
+    AdmissionStatus, Circumstance, DecisionStatus, Found, Issue, LicenseStatus, ModelDecision,
+    ProviderClass, RecordKind, Recorded, ReviewTrigger, name_difference,
 };
 use crate::task::contract::{Contract, ModelPair, Stage};
 use crate::values::blocker::Code;
@@ -181,8 +181,8 @@ pub fn executable_admission(input: &GateInput<'_>) -> Outcome {
             Binary::Found { sha256, .. } if *sha256 != record.sha256 => {
                 no("the file has another digest than the one that is admitted")
             }
-            Binary::Found { .. } if beside(facts, record).is_some() => {
-                no(&beside(facts, record).unwrap_or_default())
+            Binary::Found { .. } if beside(input.manifest, facts, record).is_some() => {
+                no(&beside(input.manifest, facts, record).unwrap_or_default())
             }
             Binary::Found {
                 is_temporary: true, ..
@@ -198,47 +198,6 @@ pub fn executable_admission(input: &GateInput<'_>) -> Outcome {
             Binary::Found { .. } => Outcome::Pass,
         }
     })
-}
-
-/// What is not as it was admitted around a file that is: the version of its package, the packages
-/// themselves, and what runs it.
-fn beside(facts: &LaneFacts, record: &ExecutableAdmission) -> Option<String> {
-    if let Some((admitted, found)) = record.other_version(facts.package_version.as_deref()) {
-        return Some(format!(
-            "the package around the file is version {found}, and {admitted} is admitted"
-        ));
-    }
-    if let Some(why) = packages_differ(&facts.packages, record) {
-        return Some(why);
-    }
-    let name = record.interpreter.as_deref()?;
-    match &facts.interpreter {
-        Interpreter::Missing(why) => Some(why.clone()),
-        Interpreter::Found(found) if Some(*found) != record.interpreter_sha256 => Some(format!(
-            "{name} on PATH is another file than the one it was admitted with"
-        )),
-        Interpreter::Found(_) | Interpreter::NotRecorded => None,
-    }
-}
-
-/// Why what the program was installed with is not what was admitted. Packages that no record pins are
-/// no difference: the record is due for review.
-pub fn packages_differ(found: &Packages, record: &ExecutableAdmission) -> Option<String> {
-    match (found, record.packages_sha256) {
-        (Packages::None | Packages::NotPinned, None) => None,
-        (Packages::None | Packages::NotPinned, Some(_)) => {
-            Some("the packages it was admitted with are no longer around the file".into())
-        }
-        (Packages::Unusable(why), _) => Some(why.clone()),
-        (Packages::Found { sha256, .. }, Some(admitted)) if *sha256 == admitted => None,
-        (Packages::Found { difference, .. }, _) => Some(match difference {
-            Some(what) => format!(
-                "its packages are not those that are admitted: {what}; if that was you, `cto setup {}` admits them as they are",
-                record.engine
-            ),
-            None => "its packages have another digest than the one that is admitted".into(),
-        }),
-    }
 }
 
 pub fn source_admission(input: &GateInput<'_>) -> Outcome {

@@ -12,6 +12,14 @@ fn gate_due() -> Found<crate::records::GateRecord> {
     }))
 }
 
+/// The manifest names the smallest version of what runs it; the sample's is 22.1.0.
+fn wanted(world: &mut World, minimum: &str) {
+    let text = format!(
+        "id = \"pi\"\ntitle = \"t\"\ngated_by_env = \"CTO_HARNESS_ALLOW_PI\"\ndefault_stage = 1\n[invocation]\nprogram = \"admitted\"\nargv = []\ndialect = \"pi\"\ninterpreter = \"node\"\ninterpreter_min_version = \"{minimum}\"\n"
+    );
+    world.manifest = Manifest::parse("pi.toml", &text).unwrap();
+}
+
 const ROWS: &[Row] = &[
     (
         "no decision",
@@ -202,12 +210,38 @@ const ROWS: &[Row] = &[
     (
         "another interpreter",
         |w| w.facts.interpreter = Interpreter::Found(Digest::of(b"other")),
-        &["executable_not_admitted: node on PATH is another file"],
+        &["executable_not_admitted: node that is found now is another file"],
     ),
     (
         "no interpreter",
         |w| w.facts.interpreter = Interpreter::Missing("node was not found on PATH".into()),
         &["executable_not_admitted: node was not found"],
+    ),
+    (
+        "an interpreter that is older than the manifest wants",
+        |w| wanted(w, "22.2"),
+        &["executable_not_admitted: pi needs node 22.2 or newer, and this one is 22.1;"],
+    ),
+    (
+        "an interpreter that is as old as the manifest wants",
+        |w| wanted(w, "22.1"),
+        &[],
+    ),
+    (
+        "a record of before, where the manifest wants a smallest version",
+        |w| {
+            wanted(w, "20");
+            let fields = [
+                "interpreter",
+                "interpreter_path",
+                "interpreter_sha256",
+                "interpreter_version",
+                "missing_build_tools",
+            ];
+            w.facts.executable = found(&without(samples::executable(), &fields));
+            w.facts.interpreter = Interpreter::NotRecorded;
+        },
+        &["executable_not_admitted: pi needs node 20 or newer, and which version"],
     ),
     (
         "a record of before, which names no interpreter",

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::containment::mounts::stand::Stand;
 use crate::engine::manifest::Manifest;
+use crate::gate::Interpreter;
 use crate::gate::ladder::{LaneKey, StageProof};
 use crate::gate::opening::{By, Opening, Why};
 use crate::records::credential::CredentialWay;

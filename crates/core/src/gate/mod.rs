@@ -3,7 +3,7 @@
 //!
 //! - this file: the table, what gates are given, what they answer
 //! - `checks.rs` `admissions.rs` `preflight.rs` one function per gate; `lane.rs` facts of a lane
-//! - `opening.rs` who opens an engine
+//! - `opening.rs` who opens an engine; `around.rs` what stands around its program
 //! - `plan.rs` from gates to a plan; `ladder.rs` proofs of stages; `eligibility.rs` the decision
 //!
 //! Imports: values to checks. Imported by verify, proof and operator.
@@ -14,11 +14,13 @@ pub mod opening;
 pub mod plan;
 
 mod admissions;
+mod around;
 mod checks;
 mod lane;
 mod preflight;
 
-pub use admissions::{model_result, packages_differ};
+pub use admissions::model_result;
+pub use around::{interpreter_too_old, packages_differ};
 pub use checks::{chosen_by, programs_named, programs_needed, toolchains_chosen};
 pub use lane::{Binary, Credential, Endpoint, Interpreter, LaneFacts, ModelResult, Packages};
 pub use preflight::{Answer, advice, how_it_ended};
@@ -126,8 +128,19 @@ pub struct EngineUse {
     pub mounts: Vec<Granted>,
     /// The packages that were looked at: what is mounted, and their state then.
     pub packages: Option<PinnedPackages>,
+    /// The program and its interpreter as files that were looked at.
+    pub files: Vec<PinnedFile>,
     /// What it is written for; shown to the engine alone.
     pub interpreter: Option<ToolchainUse>,
+}
+
+/// A file as a gate let it pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PinnedFile {
+    pub path: std::path::PathBuf,
+    pub sha256: Digest,
+    /// What the kernel said of it.
+    pub state: String,
 }
 
 /// Packages as a gate let them pass.

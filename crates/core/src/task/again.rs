@@ -279,6 +279,8 @@ pub fn task_again(first: &Contract, other: OtherChecks) -> CaseFile {
         no_test_rationale: of.no_test_rationale,
         // Of the reasons, which are said again as they are.
         tests_may_change: Vec::new(),
+        // Nobody is told anything; the contract keeps what the first was.
+        instructions: None,
         hidden_commands: of.hidden_verification.commands,
         toolchains: of.toolchains,
         inputs,

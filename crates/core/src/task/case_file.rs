@@ -66,6 +66,8 @@ pub struct CaseFile {
     pub verification_control: Option<ControlSource>,
     pub no_test_rationale: Option<String>,
     pub tests_may_change: Vec<TestChange>,
+    /// A file beside the case file.
+    pub instructions: Option<String>,
     pub hidden_commands: Vec<String>,
     pub toolchains: Vec<String>,
     pub inputs: Vec<PathRule>,
@@ -105,6 +107,7 @@ struct Raw {
     no_test_rationale: Option<Spanned<String>>,
     #[serde(default)]
     tests_may_change: Vec<Spanned<String>>,
+    instructions: Option<Spanned<String>>,
     #[serde(default)]
     hidden_verification: Vec<Spanned<String>>,
     #[serde(default)]
@@ -133,8 +136,7 @@ fn default_approval_policy() -> String {
     "not required for a copied fixture".into()
 }
 
-/// Parses and checks a case file. On failure every issue that could be found is returned, never
-/// none.
+/// Parses and checks a case file. On failure all issues that were found are returned, never none.
 pub fn parse_case(file: &str, bytes: &[u8]) -> Result<CaseFile, Vec<ContractIssue>> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = &bytes[..error.valid_up_to()];
@@ -174,6 +176,7 @@ pub fn check_typed(name: &str, task: &TypedTask) -> Result<CaseFile, Vec<Contrac
         verification_control: task.verification_control.clone().map(word),
         no_test_rationale: None,
         tests_may_change: Vec::new(),
+        instructions: None,
         hidden_verification: Vec::new(),
         toolchains: Vec::new(),
         inputs: words(&task.inputs),
@@ -278,6 +281,7 @@ impl<'a> Check<'a> {
             verification_control: raw.verification_control.map(Spanned::into_inner),
             no_test_rationale: raw.no_test_rationale.map(Spanned::into_inner),
             tests_may_change,
+            instructions: raw.instructions.map(Spanned::into_inner),
             hidden_commands,
             toolchains: raw
                 .toolchains
@@ -392,8 +396,7 @@ impl<'a> Check<'a> {
                     );
                 }
                 Ok(rule) => {
-                    // `dir` and `dir/` name the same place twice; `*` and `*/` are files and
-                    // directories.
+                    // `dir` and `dir/` are one place; `*` are files, `*/` directories.
                     let text = rule.as_str();
                     let key = if text.contains('*') {
                         text

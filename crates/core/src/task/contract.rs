@@ -117,6 +117,9 @@ pub struct Contract {
     pub task_id: CaseId,
     pub title: String,
     pub objective: String,
+    /// What the engine is told beside the task, by digest; the bundle holds the bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_sha256: Option<Digest>,
     pub route: String,
     pub repo_scope: String,
     pub target_repository: String,
@@ -168,6 +171,8 @@ pub struct Circumstances {
     pub start_tree: MaybeKnown<Digest>,
     pub source: Option<Source>,
     pub hidden_files: BTreeMap<String, Digest>,
+    /// Digest of what the engine is told beside the task.
+    pub instructions: Option<Digest>,
     /// Digest of the control patch, when the case names one.
     pub control_patch: Option<Digest>,
     pub limits: LimitChanges,
@@ -192,6 +197,7 @@ pub fn resolve_contract(case: CaseFile, with: Circumstances) -> Contract {
         task_id: case.task_id,
         title: case.title,
         objective: case.objective,
+        instructions_sha256: with.instructions,
         route: case.route,
         repo_scope: case.repo_scope,
         target_repository: "none".into(),
@@ -325,6 +331,7 @@ rollback = "discard the copy"
             start_tree: MaybeKnown::Known(Digest::of(b"tree")),
             source: None,
             hidden_files: BTreeMap::new(),
+            instructions: None,
             control_patch: None,
             limits: LimitChanges::default(),
             variables: BTreeMap::new(),
@@ -375,6 +382,22 @@ rollback = "discard the copy"
         let all = [None, Some(&b"one"[..]), Some(&b"other"[..])].map(digests);
         assert!(all.iter().all(|digests| digests.0 == all[0].0));
         assert!(all[0].1 != all[1].1 && all[1].1 != all[2].1);
+    }
+
+    #[test]
+    fn instructions_are_part_of_the_task_and_absent_where_there_are_none() {
+        let digests = |text: Option<&[u8]>| {
+            let mut contract = sample();
+            contract.instructions_sha256 = text.map(Digest::of);
+            let sealed = ContractDocument::Valid(Box::new(contract)).seal().unwrap();
+            let named = String::from_utf8(sealed.bytes)
+                .unwrap()
+                .contains("instructions");
+            (sealed.task_digest, named)
+        };
+        let all = [None, Some(&b"one"[..]), Some(&b"other"[..])].map(digests);
+        assert_eq!(all.map(|(_, named)| named), [false, true, true]);
+        assert!(all[0].0 != all[1].0 && all[1].0 != all[2].0);
     }
 
     #[test]

@@ -279,9 +279,19 @@ pub struct ForControl {
 }
 
 impl Contract {
+    /// The runner whose tests are compared, the first where there are several: the control's own, or the one
+    /// that is seen in a command where a patch is the control.
+    pub fn compared_runner(&self) -> Option<Runner> {
+        match self.verification_control {
+            Control::Runner(runner) => Some(runner),
+            Control::Patch(_) => self.recognised.iter().flat_map(Recognised::runners).next(),
+            Control::None(_) => None,
+        }
+    }
+
     /// The runners whose tests are listened to.
     pub fn runners(&self) -> BTreeSet<Runner> {
-        let Control::Runner(first) = self.verification_control else {
+        let Some(first) = self.compared_runner() else {
             return BTreeSet::new();
         };
         let found = self.recognised.iter().flat_map(Recognised::runners);

@@ -13,6 +13,7 @@ use crate::containment::ContainmentReport;
 use crate::gate::GateReport;
 use crate::gate::eligibility::Eligibility;
 use crate::run::trace::TraceLine;
+use crate::task::again::REVERIFY;
 use crate::task::contract::ContractDocument;
 use crate::values::digest::Digest;
 use crate::values::json::{self, JsonError};
@@ -155,5 +156,24 @@ impl Verifier<'_> {
                 "the report names another contract",
             );
         }
+        self.instructions(&documents.contract);
+    }
+
+    /// A stranger sees what the engine was told: the bytes are there wherever the contract names them.
+    fn instructions(&mut self, contract: &ContractDocument) {
+        let contract = contract.valid();
+        let named = contract.and_then(|contract| contract.instructions_sha256);
+        let found = self.found.files.get(bundle::INSTRUCTIONS);
+        // Nobody was told anything: the bundle whose patch is judged again holds them.
+        let nobody = contract.is_some_and(|contract| contract.lane.engine.as_str() == REVERIFY);
+        let what = match (named, found.map(|file| file.sha256)) {
+            (None, None) => return,
+            (Some(named), Some(found)) if named == found => return,
+            (Some(_), None) if nobody => return,
+            (Some(_), None) => "is missing although the contract names it",
+            (Some(_), Some(_)) => "is not what the contract names",
+            (None, Some(_)) => "is there although the contract names none",
+        };
+        self.problem("digests", bundle::INSTRUCTIONS, what);
     }
 }

@@ -8,7 +8,7 @@ use crate::checks::known_baseline::{KeptBaseline, Relying};
 use crate::containment::Containment;
 use crate::run::event::VerificationCompleted;
 use crate::run::rules::Rules;
-use crate::task::contract::{Contract, Control, Label, Runner};
+use crate::task::contract::{Contract, Label};
 
 impl Verifier<'_> {
     /// The baseline the chain says was relied on, where it is in the bundle and could have been.
@@ -43,7 +43,7 @@ impl Verifier<'_> {
             begun: report.run_started_at,
             ended: report.run_finished_at,
             tree: contract.and_then(|contract| contract.start_tree.known()),
-            runner: contract.and_then(runner),
+            runner: contract.and_then(Contract::compared_runner),
         };
         let unusable = match kept.relied(found) == *told {
             true => kept.unusable(&relying),
@@ -56,13 +56,6 @@ impl Verifier<'_> {
             self.problem("judgement", bundle::RELIED_LOG, what);
         }
         Some(kept)
-    }
-}
-
-fn runner(contract: &Contract) -> Option<Runner> {
-    match contract.verification_control {
-        Control::Runner(runner) => Some(runner),
-        Control::Patch(_) | Control::None(_) => None,
     }
 }
 

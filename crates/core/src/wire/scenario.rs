@@ -22,6 +22,8 @@ pub struct Scenario {
     pub models: Vec<String>,
     pub select: Select,
     pub after: After,
+    /// Listens no more after so many connections: the next is refused.
+    pub leave_after: Option<u64>,
     /// Answers the first request, which then is not counted.
     pub probe: Option<Turn>,
     pub turn: Vec<Turn>,

@@ -21,9 +21,11 @@ mod parse;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use cto_core::bundle::attest::Trust;
+use cto_core::engine::registry::Registry;
 use cto_core::operator::settings::{Layers, Source};
 use cto_core::task::contract::LimitChanges;
 
@@ -74,6 +76,9 @@ struct Global {
     /// Directory for run bundles only [env: CTO_RUNS_DIR]
     #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
     runs_dir: Option<PathBuf>,
+    /// Directory of your own engines, NAME.toml each [default: engines beside the config file]
+    #[arg(long, global = true, value_name = "DIR", hide_short_help = true)]
+    engines: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -197,6 +202,10 @@ struct Context {
     env: Env,
     home: Option<PathBuf>,
     runs_dir: Option<PathBuf>,
+    /// `--engines`.
+    engines_dir: Option<PathBuf>,
+    /// Every engine, read once.
+    engines: OnceLock<Registry>,
     color: Option<Color>,
     /// The config file, for commands that use one.
     config: cto_core::operator::settings::Config,
@@ -317,7 +326,10 @@ pub fn main() -> ExitCode {
             Some(words),
             global.home.as_deref(),
             global.runs_dir.as_deref(),
+            global.engines.as_deref(),
         ),
+        engines_dir: global.engines,
+        engines: OnceLock::new(),
         home: global.home,
         runs_dir: global.runs_dir,
         color: global.color,

@@ -117,7 +117,14 @@ impl Early {
             .apply();
         let is_exec = command.as_deref() == Some("exec");
         Self {
-            output: Output::new(ours.contains(&"--json"), shown_program, command, None, None),
+            output: Output::new(
+                ours.contains(&"--json"),
+                shown_program,
+                command,
+                None,
+                None,
+                None,
+            ),
             is_exec,
         }
     }

@@ -8,7 +8,20 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
+use cto_core::engine::manifest::Manifest;
 use serde_json::{Value, json};
+
+use crate::host::failure::Failure;
+
+/// How it is started.
+const MANIFEST: &str = include_str!("agent.toml");
+
+/// The double as an engine. No registry has it: a validator names it, and nobody else can.
+pub fn manifest() -> Result<Manifest, Failure> {
+    Manifest::parse("agent.toml", MANIFEST).map_err(|error| {
+        Failure::internal("bad_double", "the double of an agent is broken").because(&error)
+    })
+}
 
 /// More turns than any scenario has.
 const MAX_TURNS: usize = 100;

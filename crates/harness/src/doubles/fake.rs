@@ -71,6 +71,14 @@ fn act(step: &Step) -> io::Result<()> {
                 .write_all(text.as_bytes())?;
             changed(path)
         }
+        Step::Edit { path, old, new } => {
+            let text = fs::read_to_string(path)?;
+            if !text.contains(old.as_str()) {
+                return Err(io::Error::other("what is to be replaced is not there"));
+            }
+            fs::write(path, text.replacen(old.as_str(), new, 1))?;
+            changed(path)
+        }
         Step::Delete { path } => {
             fs::remove_file(path)?;
             changed(path)

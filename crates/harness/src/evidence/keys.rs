@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle::attest::key::{KeyError, pem, pem_body};
 use cto_core::bundle::attest::trust::RecordError;
 use cto_core::bundle::attest::{KeyRecord, KeySource, KeyState, PublicKey, Trust};
+use cto_core::containment::ownership::Stranger;
 use cto_core::values::digest::Digest;
 use cto_core::values::json::{self, JsonError};
 use ed25519_dalek::SigningKey;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::failure::Failure;
 use crate::host::files;
-use crate::host::{self, Home};
+use crate::host::{self, Home, way};
 
 const PRIVATE: &str = "machine.pem";
 const CHOICE: &str = "signer.json";
@@ -41,6 +42,10 @@ pub enum KeysError {
     NotAKey(PathBuf),
     #[error("{} can be read by others (mode {mode:o})", path.display())]
     Open { path: PathBuf, mode: u32 },
+    #[error("{} could hold keys of someone else: {stranger}", dir.display())]
+    NotOurs { dir: PathBuf, stranger: Stranger },
+    #[error("{} lies at or below a repository, whose author could name what signs", .0.display())]
+    InRepository(PathBuf),
     #[error("{} is not the record of a key", .0.display())]
     Record(PathBuf, #[source] RecordError),
     #[error("{} does not say which key signs", .0.display())]
@@ -75,6 +80,13 @@ impl KeysError {
                     path.display()
                 ))
             }
+            Self::NotOurs { .. } | Self::InRepository(_) => Failure::blocked(
+                "keys_not_private",
+                "the keys are not believed",
+            )
+            .hint(
+                "choose a state directory of your own with --home DIR, outside of every repository",
+            ),
             _ => Failure::internal("keys_unusable", "the keys cannot be used"),
         };
         failure.because(self)
@@ -129,7 +141,23 @@ impl KeyStore {
 
     fn prepare(&self) -> Result<(), KeysError> {
         let known = self.dir.join(KNOWN);
-        host::make_private_dir(&known).map_err(|error| KeysError::Write(known, error))
+        host::make_private_dir(&known).map_err(|error| KeysError::Write(known, error))?;
+        self.is_ours()
+    }
+
+    /// Whoever could write here could name a program that signs, which is run as the operator, and keys that
+    /// are trusted. What is not there is nobody's.
+    fn is_ours(&self) -> Result<(), KeysError> {
+        let root = self.dir.parent().unwrap_or(&self.dir);
+        for dir in [self.dir.join(KNOWN), self.dir.clone(), root.to_owned()] {
+            match way::stranger_to(&dir, Some(root)) {
+                Ok(None) => return Ok(()),
+                Ok(Some(stranger)) => return Err(KeysError::NotOurs { dir, stranger }),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(KeysError::Read(dir, error)),
+            }
+        }
+        Ok(())
     }
 
     /// One change of the store at a time.
@@ -149,6 +177,7 @@ impl KeyStore {
 
     /// Every key known here, by id. Nothing there is nobody known.
     pub fn records(&self) -> Result<Vec<KeyRecord>, KeysError> {
+        self.is_ours()?;
         let dir = self.dir.join(KNOWN);
         let mut paths: Vec<PathBuf> = match fs::read_dir(&dir) {
             Ok(entries) => entries
@@ -235,11 +264,30 @@ impl KeyStore {
     }
 
     pub fn choice(&self) -> Result<Choice, KeysError> {
+        self.is_ours()?;
         let path = self.dir.join(CHOICE);
         match files::read_limited(&path, MAX_FILE) {
-            Ok(bytes) => json::read(&bytes).map_err(|error| KeysError::Choice(path, error)),
+            Ok(bytes) => {
+                let choice = json::read(&bytes).map_err(|error| KeysError::Choice(path, error))?;
+                self.may_choose(&choice)?;
+                Ok(choice)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Choice::Machine),
             Err(error) => Err(KeysError::Read(path, error)),
+        }
+    }
+
+    /// A program or a key elsewhere is named by the operator. A repository can bring a whole state home along,
+    /// and its author would name what is run.
+    fn may_choose(&self, choice: &Choice) -> Result<(), KeysError> {
+        if *choice == Choice::Machine {
+            return Ok(());
+        }
+        let steps =
+            way::walk(&self.dir).map_err(|error| KeysError::Read(self.dir.clone(), error))?;
+        match steps.iter().any(|step| step.is_repository) {
+            true => Err(KeysError::InRepository(self.dir.clone())),
+            false => Ok(()),
         }
     }
 
@@ -251,6 +299,7 @@ impl KeyStore {
         label: &str,
     ) -> Result<KeyRecord, KeysError> {
         let _lock = self.lock()?;
+        self.may_choose(choice)?;
         let record = self.own(key, label)?;
         let path = self.dir.join(CHOICE);
         replace(&path, &json::pretty(choice)?).map_err(|error| KeysError::Write(path, error))?;

@@ -155,6 +155,8 @@ pub struct Opening {
     pub identity: RunIdentity,
     pub contract: ContractDocument,
     pub sealed_contract: SealedContract,
+    /// What the engine is told beside the task, where the contract names it.
+    pub instructions: Option<Vec<u8>>,
     pub secrets: Secrets,
     /// Whose key signs at the end.
     pub keys: KeyStore,
@@ -162,7 +164,7 @@ pub struct Opening {
 
 impl OpenBundle {
     /// Opens the directory made by [`reserve_run_dir`]: lock, reserve, contract, empty chain.
-    pub fn open(home: &Home, dir: PathBuf, opening: Opening) -> Result<Self, EvidenceError> {
+    pub fn open(home: &Home, dir: PathBuf, mut opening: Opening) -> Result<Self, EvidenceError> {
         let failed = |source| EvidenceError::Open { source };
         let (lock, open_entry) = lock::hold_and_list(home, &dir, &opening.identity.run_id)
             .map_err(failed)?
@@ -170,6 +172,7 @@ impl OpenBundle {
         let reserve = File::create(dir.join(bundle::RESERVE)).map_err(failed)?;
         allocate(&reserve).map_err(failed)?;
         host::make_private_dir(&dir.join(bundle::SCRATCH_DIR)).map_err(failed)?;
+        let instructions = opening.instructions.take();
         let mut bundle = Self::attach(dir, open_entry, opening, lock)?;
         // The clock of the file system decides freshness, so the run starts when its lock says so.
         bundle.identity.started_at = bundle
@@ -177,6 +180,10 @@ impl OpenBundle {
             .started_at
             .min(lock_time(&bundle.dir).unwrap_or(bundle.identity.started_at));
         let bytes = bundle.sealed_contract.bytes.clone();
+        // Before the contract that names them: whoever finds the one finds the other.
+        if let Some(instructions) = instructions {
+            bundle.write(bundle::INSTRUCTIONS, &instructions)?;
+        }
         bundle.write(bundle::CONTRACT, &bytes)?;
         Ok(bundle)
     }

@@ -46,6 +46,22 @@ pub fn pack(dir: &Path, other: &HostNames) -> io::Result<BackendScratch> {
     Ok(count)
 }
 
+/// What could not be packed stays as it is, but for what no bundle holds: a link in it would leave a
+/// bundle that never verifies.
+pub fn plain(dir: &Path) {
+    let mut pending = vec![dir.join(bundle::SCRATCH_DIR)];
+    while let Some(dir) = pending.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                Ok(kind) if kind.is_file() => {}
+                // Left where it cannot be taken away; the verifier then says so.
+                _ => drop(fs::remove_file(entry.path())),
+            }
+        }
+    }
+}
+
 fn list(root: &Path, names: &mut Vec<PathBuf>, skipped: &mut u64) -> io::Result<()> {
     let mut pending = vec![PathBuf::new()];
     while let Some(below) = pending.pop() {
@@ -140,6 +156,18 @@ fn with_other_names(path: &Path, bytes: u64, other: &HostNames) -> Option<Vec<u8
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stays_unpacked_is_plain() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join(bundle::SCRATCH_DIR).join("a");
+        fs::create_dir_all(&below).unwrap();
+        fs::write(below.join("file"), "x").unwrap();
+        std::os::unix::fs::symlink("file", below.join("link")).unwrap();
+        plain(dir.path());
+        assert!(below.join("file").is_file());
+        assert!(below.join("link").symlink_metadata().is_err());
+    }
 
     #[test]
     fn packs_files_and_links_and_counts_the_rest() {

@@ -55,6 +55,7 @@ impl OpenBundle {
             Err(error) => {
                 self.make_room();
                 let _ = fs::remove_file(self.dir.join(bundle::SCRATCH_TAR));
+                scratch::plain(&self.dir);
                 findings.push(write_failure(bundle::SCRATCH_TAR, &error));
                 report::BackendScratch::default()
             }

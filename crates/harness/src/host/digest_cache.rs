@@ -1,10 +1,11 @@
 //! Digests of large programs, remembered by what the kernel says identifies their content: device,
 //! inode, size, and both times to the nanosecond. A changed program has another change time.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use cto_core::values::digest::Digest;
 
@@ -14,12 +15,42 @@ use crate::host::files;
 /// Below this a digest is cheaper than a look-up.
 const SMALL: u64 = 256 * 1024;
 
+/// A file that changed less than this before it was read could change again without a new time.
+const SETTLED_SECONDS: i64 = 2;
+
 pub fn digest(home: &Home, program: &Path) -> io::Result<Digest> {
     let meta = fs::metadata(program)?;
     if meta.len() < SMALL {
         return Ok(files::digest_file(program)?.sha256);
     }
-    let key = format!(
+    let key = state_of(&meta);
+    let entry = home.digests().join(&key);
+    if let Some(known) = fs::read_to_string(&entry)
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+    {
+        return Ok(known);
+    }
+    let began = SystemTime::now();
+    let digest = files::digest_file(program)?.sha256;
+    let settled = began
+        .duration_since(UNIX_EPOCH)
+        .is_ok_and(|now| meta.ctime().saturating_add(SETTLED_SECONDS) < now.as_secs() as i64);
+    // Remembering is a convenience; the digest itself is already right.
+    if settled && state(program)? == key {
+        let _ = crate::host::make_private_dir(&home.digests())
+            .and_then(|()| fs::write(entry, digest.to_hex()));
+    }
+    Ok(digest)
+}
+
+/// What the kernel says of a file. Every write, even one that was taken back, leaves another one.
+pub fn state(program: &Path) -> io::Result<String> {
+    fs::metadata(program).map(|meta| state_of(&meta))
+}
+
+fn state_of(meta: &Metadata) -> String {
+    format!(
         "{}-{}-{}-{}.{:09}-{}.{:09}",
         meta.dev(),
         meta.ino(),
@@ -28,19 +59,7 @@ pub fn digest(home: &Home, program: &Path) -> io::Result<Digest> {
         meta.mtime_nsec(),
         meta.ctime(),
         meta.ctime_nsec()
-    );
-    let entry = home.digests().join(key);
-    if let Some(known) = fs::read_to_string(&entry)
-        .ok()
-        .and_then(|text| text.trim().parse().ok())
-    {
-        return Ok(known);
-    }
-    let digest = files::digest_file(program)?.sha256;
-    // Remembering is a convenience; the digest itself is already right.
-    let _ = crate::host::make_private_dir(&home.digests())
-        .and_then(|()| fs::write(entry, digest.to_hex()));
-    Ok(digest)
+    )
 }
 
 #[cfg(test)]

@@ -145,6 +145,14 @@ impl Env {
         }
     }
 
+    /// Of the variables these alone; what was settled stays.
+    pub fn only(&self, names: &[&str]) -> Self {
+        let mut env = self.clone();
+        env.variables
+            .retain(|name, _| names.iter().any(|kept| name == kept));
+        env
+    }
+
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.variables
             .get(OsStr::new(name))
@@ -296,18 +304,47 @@ impl Home {
 
     /// Makes the directories a run needs, private to this user.
     pub fn create(&self) -> Result<(), Failure> {
-        for dir in [&self.root, &self.runs, &self.work(), &self.open_runs()] {
-            make_private_dir(dir).map_err(|error| {
-                Failure::internal("state_unwritable", "the state directory cannot be made")
-                    .at(dir.display().to_string())
-                    .because(&error)
-                    .so("no bundle could be written, so nothing ran")
-                    .hint("choose another place with --home DIR or --runs-dir DIR")
-            })?;
+        // A group may share bundles, which are signed; what else lies here is for nobody.
+        let own = [(&self.root, Some(self.root.as_path())), (&self.runs, None)];
+        for (dir, own) in own {
+            make(dir)?;
+            // Before anything is made in it.
+            is_ours(dir, own)?;
         }
+        make(&self.work())?;
+        make(&self.open_runs())?;
         // Only faster, where it is heard.
         files::spread_below(&self.work());
         Ok(())
+    }
+}
+
+fn make(dir: &Path) -> Result<(), Failure> {
+    make_private_dir(dir).map_err(|error| {
+        Failure::internal("state_unwritable", "the state directory cannot be made")
+            .at(dir.display().to_string())
+            .because(&error)
+            .so("no bundle could be written, so nothing ran")
+            .hint("choose another place with --home DIR or --runs-dir DIR")
+    })
+}
+
+/// Keys, records, what signs and what is remembered lie in the state home, and an open bundle among the runs: where
+/// someone else could have put them, they are not the operator's word.
+fn is_ours(dir: &Path, own: Option<&Path>) -> Result<(), Failure> {
+    let not_ours = || {
+        Failure::blocked(
+            "state_not_private",
+            "the state directory could be someone else's work",
+        )
+        .at(dir.display().to_string())
+        .so("nothing there is believed, and nothing ran")
+        .hint("choose a place of your own with --home DIR or --runs-dir DIR; `mkdir -m 700 DIR` makes one")
+    };
+    match way::stranger_to(dir, own) {
+        Ok(None) => Ok(()),
+        Ok(Some(stranger)) => Err(not_ours().reason(stranger.to_string())),
+        Err(error) => Err(not_ours().because(&error)),
     }
 }
 

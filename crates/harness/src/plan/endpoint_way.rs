@@ -11,7 +11,7 @@ use cto_core::wire::profiles::header;
 use cto_gateway::{Authorities, Credential, HeaderValue, Proxy, is_of_the_system};
 
 use crate::host::Env;
-use crate::records::operator_file::{self, Privacy};
+use crate::host::way::operator_file::{self, Privacy};
 
 /// A bundle of every public authority is smaller.
 const MAX_AUTHORITIES: u64 = 4 << 20;

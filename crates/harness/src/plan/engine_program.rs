@@ -1,16 +1,19 @@
 //! The program of an engine that is not this binary: which file it really is, and what a jail must
 //! be shown of it. Nothing is run to find out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
-use cto_core::containment::mounts::is_system;
+use cto_core::containment::mounts::{Granted, is_system};
 use cto_core::engine::manifest::Manifest;
-use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedPackages};
+use cto_core::gate::{EngineUse, LaneFacts, Packages, PinnedFile, PinnedPackages};
+use cto_core::values::digest::Digest;
+use cto_core::values::paths::TreePath;
 
 use crate::host::places::Places;
-use crate::host::toolchains::{self, Resolved};
-use crate::host::{Env, Home};
-use crate::records::{package_version, packages, packages_root};
+use crate::host::toolchains;
+use crate::host::{Env, Home, digest_cache};
+use crate::records::{interpreter, package_version, packages, packages_root};
 
 /// Resolves an admitted file, or says what is missing.
 pub fn resolve(
@@ -25,20 +28,12 @@ pub fn resolve(
     let real = path
         .canonicalize()
         .map_err(|error| format!("the admitted program is no longer at its path: {error}"))?;
-    let interpreter = match invocation
+    let interpreter = invocation
         .interpreter
         .as_deref()
-        .map(|name| (name, toolchains::resolve(name, env, home)))
-    {
-        None | Some((_, Resolved::System(_))) => None,
-        Some((_, Resolved::Toolchain(found))) => Some(found),
-        Some((name, Resolved::Missing)) => {
-            return Err(format!(
-                "{name} was not found on PATH, and the engine is written for it"
-            ));
-        }
-        Some((_, Resolved::Unusable(why))) => return Err(why),
-    };
+        .map(|name| interpreter::find(name, manifest, &real, env, home))
+        .transpose()?
+        .and_then(|found| found.shown);
     let packages = packages_root(manifest, &real);
     let places = Places::of(env, home);
     // A record names it: what counts is the file itself, whatever link led to it.
@@ -49,6 +44,12 @@ pub fn resolve(
         None => Some(places.file(&real)),
     };
     let shown = shown.transpose().map_err(|refused| refused.to_string())?;
+    let mut mounts: Vec<Granted> = shown.into_iter().collect();
+    // An environment is nothing without the Python it was made from.
+    if let Some(root) = toolchains::environment_around(&real) {
+        let base = toolchains::base_of(&root, &mounts, &places)?;
+        mounts.extend(base);
+    }
     let text = |path: &Path| {
         path.to_str()
             .map(str::to_owned)
@@ -60,8 +61,9 @@ pub fn resolve(
             .as_deref()
             .and_then(|name| package_version(&real, name)),
         program: text(&real)?,
-        mounts: shown.into_iter().collect(),
+        mounts,
         packages: None,
+        files: Vec::new(),
         interpreter,
     })
 }
@@ -78,10 +80,90 @@ pub fn pinned(manifest: &Manifest, lane: &LaneFacts, program: &Path) -> Option<P
     })
 }
 
-/// What of the packages is not as the gates saw it. What was shown to the jail is what was verified
-/// only if nothing is.
-pub fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
+/// Its name alone: a bundle goes to strangers.
+fn named(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    TreePath::new(name.as_encoded_bytes()).to_string()
+}
+
+/// The program and its interpreter, each still the file that the gates saw.
+pub fn pinned_files(
+    manifest: &Manifest,
+    lane: &LaneFacts,
+    program: &Path,
+    env: &Env,
+    home: &Home,
+) -> Result<Vec<PinnedFile>, String> {
+    let record = lane.executable.known();
+    let name = record.and_then(|record| record.interpreter.as_deref());
+    let interpreter = match (name, lane.interpreter_sha256()) {
+        (Some(name), Some(sha256)) => {
+            let found = interpreter::find(name, manifest, program, env, home)?;
+            Some((found.path, sha256))
+        }
+        _ => None,
+    };
+    let program = lane
+        .binary_sha256()
+        .map(|sha256| (program.to_owned(), sha256));
+    let pin = |(path, sha256): (PathBuf, Digest)| {
+        let looked = digest_cache::state(&path)
+            .and_then(|state| Ok((state, digest_cache::digest(home, &path)?)));
+        match looked {
+            Ok((state, now)) if now == sha256 => Ok(PinnedFile {
+                path,
+                sha256,
+                state,
+            }),
+            _ => Err(format!("{} changed just now", named(&path))),
+        }
+    };
+    program.into_iter().chain(interpreter).map(pin).collect()
+}
+
+/// What of the program, its interpreter and its packages is not as the gates saw it. What was shown to the jail is what was
+/// verified only if nothing is.
+fn changed_since(engine: &EngineUse, home: &Home) -> Option<String> {
+    let is_other = |file: &&PinnedFile| {
+        let same = digest_cache::state(&file.path).is_ok_and(|state| state == file.state);
+        !same || digest_cache::digest(home, &file.path).ok() != Some(file.sha256)
+    };
+    if let Some(file) = engine.files.iter().find(is_other) {
+        return Some(format!("{} changed while it ran", named(&file.path)));
+    }
     packages::changed_since(home, engine.packages.as_ref()?)
+}
+
+/// A look at all of that once the engine has ended, beside whatever else is done then.
+pub struct LookAgain(Looking);
+
+enum Looking {
+    Beside(JoinHandle<Option<String>>),
+    Done(Option<String>),
+}
+
+impl LookAgain {
+    /// Begins it. Without a thread it is taken at once.
+    pub fn begin(engine: &EngineUse, home: &Home) -> Self {
+        let (then, home_of_run) = (engine.clone(), home.clone());
+        let beside = thread::Builder::new()
+            .name("engine files".into())
+            .spawn(move || changed_since(&then, &home_of_run));
+        Self(match beside {
+            Ok(handle) => Looking::Beside(handle),
+            Err(_) => Looking::Done(changed_since(engine, home)),
+        })
+    }
+
+    /// What is not as the gates saw it; a look that did not end saw nothing.
+    pub fn changed(self) -> Option<String> {
+        match self.0 {
+            Looking::Done(changed) => changed,
+            Looking::Beside(handle) => handle
+                .join()
+                .unwrap_or_else(|_| Some("its files could not be looked at again".into())),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Interviewee {
         };
         let class = |way: &CredentialWay| {
             super::class_of(way, env, home)
-                .map_err(|none| unusable("provider_auth_unavailable", none.to_string()))
+                .map_err(|why| unusable("provider_auth_unavailable", why))
         };
         let credential = class(way)?;
         let to_proxy = admission

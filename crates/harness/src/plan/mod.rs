@@ -39,11 +39,10 @@ use cto_core::containment::mounts::stand::Stand;
 use cto_core::engine::manifest::Program;
 use cto_core::gate::plan::{self, Next, Plan};
 use cto_core::gate::{
-    Answer, Binary, Credential, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
+    Answer, Binary, Credential, Endpoint, EngineUse, GateInput, GateReport, HostFacts, LaneFacts,
 };
 use cto_core::records::credential::CredentialWay;
 use cto_core::run::trace::TraceOutcome;
-use cto_core::task::case_file::{self, ControlSource};
 use cto_core::task::contract::{
     self, Circumstances, Contract, ContractDocument, InvalidContract, Lane,
 };
@@ -53,15 +52,17 @@ use cto_core::values::event_type::EventType;
 use cto_core::values::maybe_known::MaybeKnown;
 use cto_core::values::paths::{PathStanding, TreePath, path_standing};
 use cto_core::wire::calls::{CallRecord, Outcome};
+use cto_core::wire::endpoint;
 use cto_core::workspace::tree::{self, Tree};
 use cto_gateway::CredentialClass;
 
 use crate::evidence::clock::Before;
-use crate::host::programs::NoProgram;
+use crate::host::way::operator_file;
 use crate::host::{Env, Home, OwnProgram, programs, toolchains};
 use crate::plan::provider::Provider;
 use crate::plan::source::SourceView;
 use crate::records;
+use crate::task::instructions::Texts;
 use crate::task::lane;
 use crate::task::request::{Request, SourceRequest};
 use crate::task::script;
@@ -117,21 +118,9 @@ pub fn contract_of(
         Ok(case) => case,
         Err(errors) => return invalid(errors),
     };
-    let control_patch = match &case.verification_control {
-        Some(ControlSource::Patch(file)) => match request.case.beside.get(file) {
-            Some(bytes) => Some(Digest::of(bytes)),
-            None => {
-                let message =
-                    format!("verification_control: there is no file {file:?} beside the case file");
-                return invalid(vec![case_file::ContractIssue {
-                    file: request.case.label.clone(),
-                    line: 1,
-                    column: 1,
-                    message,
-                }]);
-            }
-        },
-        _ => None,
+    let texts = match Texts::of(request, &case) {
+        Ok(texts) => texts,
+        Err(issue) => return invalid(vec![issue]),
     };
     let shown = request.toolchains.iter();
     let shown_as = shown.map(|path| toolchains::shorten(path, env)).collect();
@@ -180,7 +169,8 @@ pub fn contract_of(
         },
         source: request.source.as_ref().map(SourceRequest::unseen),
         hidden_files: request.case.hidden_digests(),
-        control_patch,
+        instructions: texts.instructions,
+        control_patch: texts.control_patch,
         limits: request.limits,
         variables: request.variables.clone(),
         trace: request.trace,
@@ -369,6 +359,14 @@ fn ask_the_model(
             "no base URL was supplied for this run",
         );
     };
+    // It is read a second time, and what is sent goes to what was read last: only to what the gates saw.
+    let seen = endpoint::Endpoint::parse(&base_url).map(|endpoint| endpoint.facts());
+    if !matches!((&facts.endpoint, seen), (Endpoint::Given(then), Ok(now)) if *then == now) {
+        return could_not(
+            Code::ModelNotAdmitted,
+            "the base URL is no longer the one that the gates saw",
+        );
+    }
     let Credential::Ready(way) = &facts.credential else {
         return could_not(
             Code::ProviderAuthUnavailable,
@@ -378,7 +376,7 @@ fn ask_the_model(
     let class = |way: &CredentialWay| class_of(way, env, home);
     let credential = match class(way) {
         Ok(class) => class,
-        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+        Err(why) => return could_not(Code::ProviderAuthUnavailable, &why),
     };
     let to_proxy = admission
         .proxy_credential
@@ -386,7 +384,7 @@ fn ask_the_model(
         .and_then(|text| CredentialWay::read(text).ok().flatten());
     let proxy_credential = match to_proxy.as_ref().map(class).transpose() {
         Ok(class) => class.flatten(),
-        Err(none) => return could_not(Code::ProviderAuthUnavailable, &none.to_string()),
+        Err(why) => return could_not(Code::ProviderAuthUnavailable, &why),
     };
     let first_byte = match lane::first_byte(&request.manifest, env) {
         Ok(from_env) => request.lane.first_byte.or(from_env),
@@ -441,18 +439,24 @@ fn probed(call: &CallRecord, since: Instant) -> Before {
     }
 }
 
+/// Where a credential is read from, or why it is not: a file is looked at here too, because the gate asks about
+/// the endpoint's own and not about the proxy's.
 fn class_of(
     way: &CredentialWay,
     env: &Env,
     home: &Home,
-) -> Result<Option<CredentialClass>, NoProgram> {
+) -> Result<Option<CredentialClass>, String> {
     Ok(match way {
         CredentialWay::None => None,
         CredentialWay::Variable(name) => Some(CredentialClass::Environment(name.clone())),
-        CredentialWay::File(path) => Some(CredentialClass::File(path.into())),
-        CredentialWay::Command(words) => Some(CredentialClass::Command(programs::to_start(
-            words, env, home,
-        )?)),
+        CredentialWay::File(path) => {
+            operator_file::credential(Path::new(path))
+                .map_err(|problem| format!("the credential's file {problem}"))?;
+            Some(CredentialClass::File(path.into()))
+        }
+        CredentialWay::Command(words) => Some(CredentialClass::Command(
+            programs::to_start(words, env, home).map_err(|none| none.to_string())?,
+        )),
     })
 }
 
@@ -472,9 +476,13 @@ fn engine_program(
     let found = match lane.known().map(|lane| (lane, &lane.binary)) {
         Some((lane, Binary::Found { path, .. })) => {
             let path = Path::new(path);
-            engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
-                packages: engine_program::pinned(manifest, lane, path),
-                ..engine
+            let files = engine_program::pinned_files(manifest, lane, path, env, home);
+            files.and_then(|files| {
+                engine_program::resolve(path, manifest, env, home).map(|engine| EngineUse {
+                    packages: engine_program::pinned(manifest, lane, path),
+                    files,
+                    ..engine
+                })
             })
         }
         _ => Err("no admitted program is there to be run".to_owned()),

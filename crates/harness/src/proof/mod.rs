@@ -2,10 +2,13 @@
 //! Everything runs through the ordinary path.
 //!
 //! - `matrix/` one row per failure or attack; `validate/` one validator per stage
-//! - `case_trial.rs` a case tried out with its own scripts
+//! - `case_trial.rs` a case tried out with its own scripts; `lane_records.rs` a validator's own records
+//! - `engine_trial.rs` an engine tried out with a scripted model
 //!
 //! Imports every room below it but plan. Imported by cli.
 
 pub mod case_trial;
+pub mod engine_trial;
+mod lane_records;
 pub mod matrix;
 pub mod validate;

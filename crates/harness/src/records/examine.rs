@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use cto_core::engine::manifest::Manifest;
-use cto_core::gate::Binary;
+use cto_core::engine::manifest::interpreter::too_old;
+use cto_core::gate::{Binary, ToolchainUse};
 use cto_core::values::digest::Digest;
 use cto_core::values::text::{excerpt, tame};
 use serde_json::{Map, Value, json};
 
-use super::{found_interpreter, identity, look_at, package, packages};
+use super::{identity, interpreter, look_at, package, packages};
 use crate::host::failure::Failure;
 use crate::host::{Env, Home};
 use crate::supervise::cancel::Cancel;
@@ -82,7 +83,7 @@ pub fn named(path: &Path) -> PathBuf {
 /// Looks at a file and asks it, in a jail, who it is; `word` must be among what it says.
 pub fn examine(
     manifest: &Manifest,
-    (bin, word): (&Path, &str),
+    (bin, word): (&Path, Option<&str>),
     cancel: &Cancel,
     env: &Env,
     home: &Home,
@@ -95,31 +96,21 @@ pub fn examine(
     };
     let (path, sha256, is_temporary) = file(bin, env, home).map_err(refused)?;
     let program = Path::new(&path);
-    let interpreter = written_for(manifest, program);
-    let interpreter = interpreter
-        .map(|name| asked(&name, cancel, env, home))
+    let runs_on = written_for(manifest, program)
+        .map(|name| asked(&name, (manifest, program), cancel, env, home))
         .transpose()
         .map_err(refused)?;
+    let (interpreter, shown) = runs_on.unzip();
     // Before it is asked: what it says is said by what is pinned.
     let packages_sha256 = package::packages_root(manifest, program)
         .map(|root| packages::pin(home, &root))
         .transpose()
         .map_err(|problem| refused(not_admitted(&problem.to_string())))?;
-    let said = identity::ask(program, cancel, env, home)?;
+    let said = identity::ask(program, shown.flatten().as_ref(), cancel, env, home)?;
     if let Some(words) = &said.failed {
         return Err(refused(could_not_run(words, interpreter.as_ref(), program)));
     }
-    if !identity::names(&said, word) {
-        return Err(refused(not_admitted(&format!(
-            "what it says about itself does not name {word:?}, so it is not {}",
-            manifest.id
-        ))));
-    }
-    let identity = if said.help.is_empty() {
-        said.version.clone()
-    } else {
-        said.help
-    };
+    let identity = who(manifest, program, word, &said).map_err(refused)?;
     let version = if said.version.is_empty() {
         "not said".to_owned()
     } else {
@@ -136,6 +127,36 @@ pub fn examine(
         interpreter,
         packages_sha256,
         is_temporary,
+    })
+}
+
+/// What it says about itself, where that names it. One that says nothing at all is what its package is
+/// named: the package is pinned with it.
+fn who(
+    manifest: &Manifest,
+    program: &Path,
+    word: Option<&str>,
+    said: &identity::Said,
+) -> Result<String, Failure> {
+    let word = word.unwrap_or(manifest.identity());
+    let packages = manifest.invocation.as_ref();
+    let packages = packages.and_then(|own| own.packages.as_deref());
+    let named = || {
+        let name = package::installed(program, packages)?.package.name;
+        let own = name.rsplit('/').next().unwrap_or_default();
+        (own == word).then(|| format!("it says nothing; its package is {name}"))
+    };
+    match (said.help.is_empty(), said.version.is_empty()) {
+        (true, true) => named(),
+        (false, _) if identity::names(said, word) => Some(said.help.clone()),
+        (true, _) if identity::names(said, word) => Some(said.version.clone()),
+        _ => None,
+    }
+    .ok_or_else(|| {
+        not_admitted(&format!(
+            "what it says about itself does not name {word:?}, so it is not {}",
+            manifest.id
+        ))
     })
 }
 
@@ -162,17 +183,29 @@ fn written_for(manifest: &Manifest, program: &Path) -> Option<String> {
     identity::interpreter(program).filter(|name| name == declared)
 }
 
-fn asked(name: &str, cancel: &Cancel, env: &Env, home: &Home) -> Result<Interpreter, Failure> {
-    let (path, sha256) = found_interpreter(name, env, home)
-        .map_err(|why| not_admitted(&why).hint(format!("put {name} on PATH")))?;
-    let version = identity::version(&path, cancel, env, home)?;
-    let text = path.to_str().map(str::to_owned);
-    Ok(Interpreter {
+/// What runs it, asked for its version; and what a jail must be shown of that. One that is too old ends
+/// here: the program itself would fail in words of its own, or half work.
+fn asked(
+    name: &str,
+    (manifest, program): (&Manifest, &Path),
+    cancel: &Cancel,
+    env: &Env,
+    home: &Home,
+) -> Result<(Interpreter, Option<ToolchainUse>), Failure> {
+    let no = |why: &str| not_admitted(why).hint(interpreter::hint(name, manifest, program));
+    let found = interpreter::find(name, manifest, program, env, home).map_err(|why| no(&why))?;
+    let version = identity::version(&found.path, cancel, env, home)?;
+    if let Some(why) = too_old(manifest, name, Some(&version)) {
+        return Err(no(&why).reason(format!("it is {}", found.path.display())));
+    }
+    let text = found.path.to_str().map(str::to_owned);
+    let own = Interpreter {
         name: name.to_owned(),
         path: text.ok_or_else(|| not_admitted("the path of its interpreter is not text"))?,
-        sha256,
+        sha256: found.sha256,
         version,
-    })
+    };
+    Ok((own, found.shown))
 }
 
 /// The program's own words about why it does not even say who it is, and what its package asks for.

@@ -10,16 +10,14 @@ use cto_core::gate::{Binary, Credential, Endpoint, Interpreter, LaneFacts, Packa
 use cto_core::records::credential::CredentialWay;
 use cto_core::records::{ExecutableAdmission, Found, ModelAdmission, RecordKind};
 use cto_core::run::event::Origin;
-use cto_core::values::digest::Digest;
 use cto_core::values::ids::EngineId;
 use cto_core::wire::endpoint;
 
-use super::operator_file::{self, Privacy};
 use super::package::{package_version, packages_root};
-use super::{RecordStore, examine, find, packages};
+use super::{RecordStore, examine, find, interpreter, packages};
 use crate::host::digest_cache;
 use crate::host::files;
-use crate::host::toolchains::{self, Resolved};
+use crate::host::way::operator_file::{self, FileProblem, Privacy};
 use crate::host::{self, Env, Home, programs};
 use crate::task::lane::{LaneOptions, variable};
 
@@ -50,6 +48,20 @@ pub fn gather(
     env: &Env,
     home: &Home,
 ) -> LaneFacts {
+    let mut facts = glance(manifest, asked, env, home);
+    facts.is_the_harness = by != Origin::Validator && is_own(&facts.binary, home);
+    // Both look at many files, and neither at those of the other. Proofs that were not found are none.
+    (facts.packages, facts.proofs) = std::thread::scope(|scope| {
+        let proofs = scope.spawn(|| super::proofs(&manifest.id, home, by));
+        let packages = packages_of(manifest, &facts.binary, facts.executable.known(), home);
+        (packages, proofs.join().unwrap_or_default())
+    });
+    facts
+}
+
+/// The same for a list of engines: packages count as what the record says, and no proof is looked for.
+/// No gate is ever asked with it.
+pub fn glance(manifest: &Manifest, asked: &LaneOptions, env: &Env, home: &Home) -> LaneFacts {
     let engine = &manifest.id;
     let store = RecordStore::of(home, engine);
     let place = |flag: &Option<PathBuf>, name: &str, kind: RecordKind| {
@@ -81,8 +93,8 @@ pub fn gather(
             .or_else(|| text(env, engine, "MODEL_PROVIDER")),
         asked_model: asked.model.clone().or_else(|| text(env, engine, "MODEL")),
         package_version: installed_version(manifest, &binary),
-        interpreter: interpreter(executable.known(), env, home),
-        packages: packages_of(manifest, &binary, executable.known(), home),
+        interpreter: interpreter_of(manifest, &binary, executable.known(), env, home),
+        packages: recorded_packages(manifest, &binary, executable.known()),
         endpoint: match base_url(engine, asked, env, model.known()) {
             None => Endpoint::NotGiven,
             Some(Err(why)) => Endpoint::Unreadable(why),
@@ -96,8 +108,8 @@ pub fn gather(
             .known()
             .and_then(|model| manifest.auth_bridge(&model.provider))
             .is_some_and(|bridge| env.get(&bridge.variable).is_some_and(|said| said == "1")),
-        is_the_harness: by != Origin::Validator && is_own(&binary, home),
-        proofs: super::proofs(engine, home, by),
+        is_the_harness: false,
+        proofs: Vec::new(),
         now: host::now(),
         model,
         binary,
@@ -182,6 +194,27 @@ fn installed_version(manifest: &Manifest, binary: &Binary) -> Option<String> {
     }
 }
 
+/// What the record says the program was installed with; nothing is looked at.
+fn recorded_packages(
+    manifest: &Manifest,
+    binary: &Binary,
+    record: Option<&ExecutableAdmission>,
+) -> Packages {
+    let (Binary::Found { path, .. }, Some(record)) = (binary, record) else {
+        return Packages::None;
+    };
+    let around = packages_root(manifest, Path::new(path));
+    match (around, record.packages_sha256) {
+        (None, _) => Packages::None,
+        (Some(_), None) => Packages::NotPinned,
+        (Some(_), Some(sha256)) => Packages::Found {
+            sha256,
+            state: sha256,
+            difference: None,
+        },
+    }
+}
+
 /// What the program was installed with, held against its record.
 fn packages_of(
     manifest: &Manifest,
@@ -208,35 +241,22 @@ fn packages_of(
     }
 }
 
-/// What PATH has today by the name of the interpreter that was admitted.
-fn interpreter(record: Option<&ExecutableAdmission>, env: &Env, home: &Home) -> Interpreter {
-    match record.and_then(|record| record.interpreter.as_deref()) {
-        None => Interpreter::NotRecorded,
-        Some(name) => found_interpreter(name, env, home)
-            .map_or_else(Interpreter::Missing, |(_, sha256)| {
-                Interpreter::Found(sha256)
-            }),
-    }
-}
-
-/// The file that PATH has by this name, and its digest.
-pub fn found_interpreter(name: &str, env: &Env, home: &Home) -> Result<(PathBuf, Digest), String> {
-    let missing = || format!("{name} was not found on PATH, and the engine is written for it");
-    let path = match toolchains::resolve(name, env, home) {
-        Resolved::System(path) => path,
-        Resolved::Toolchain(found) => {
-            let named = env.find_program(name).ok_or_else(missing)?;
-            return Ok((
-                named.canonicalize().map_err(|_| missing())?,
-                found.record.sha256,
-            ));
-        }
-        Resolved::Missing => return Err(missing()),
-        Resolved::Unusable(why) => return Err(why),
+/// What is found today by the name of the interpreter that was admitted.
+fn interpreter_of(
+    manifest: &Manifest,
+    binary: &Binary,
+    record: Option<&ExecutableAdmission>,
+    env: &Env,
+    home: &Home,
+) -> Interpreter {
+    let name = record.and_then(|record| record.interpreter.as_deref());
+    let (Some(name), Binary::Found { path, .. }) = (name, binary) else {
+        return Interpreter::NotRecorded;
     };
-    digest_cache::digest(home, &path)
-        .map(|sha256| (path, sha256))
-        .map_err(|error| format!("{name} cannot be read: {error}"))
+    interpreter::find(name, manifest, Path::new(path), env, home)
+        .map_or_else(Interpreter::Missing, |found| {
+            Interpreter::Found(found.sha256)
+        })
 }
 
 /// A program as a file: no PATH, no shell, every link followed.
@@ -332,15 +352,16 @@ fn credential(
         Credential::Ready(way) => way,
         other => return other,
     };
-    let is_file = |path: &str, bits: u32| {
-        Path::new(path).metadata().is_ok_and(|meta| {
-            meta.is_file() && meta.len() > 0 && meta.permissions().mode() & bits != 0
-        })
-    };
     let there = match &way {
         CredentialWay::None => true,
         CredentialWay::Variable(name) => env.get(name).is_some(),
-        CredentialWay::File(path) => is_file(path, 0o444),
+        CredentialWay::File(path) => match operator_file::credential(Path::new(path)) {
+            Ok(()) => true,
+            Err(FileProblem::Missing | FileProblem::Empty) => false,
+            Err(problem) => {
+                return Credential::Refused(format!("the credential's file {problem}"));
+            }
+        },
         CredentialWay::Command(words) => match programs::to_start(words, env, home) {
             Ok(_) => true,
             Err(none) => return Credential::Refused(none.to_string()),

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use cto_core::containment::mounts::Granted;
+use cto_core::gate::ToolchainUse;
 
 use crate::host::failure::Failure;
 use crate::host::files;
@@ -34,9 +35,16 @@ struct Reply {
     is_answer: bool,
 }
 
-/// Asks a program for its help and its version.
-pub fn ask(program: &Path, cancel: &Cancel, env: &Env, home: &Home) -> Result<Said, Failure> {
-    with_jail(program, env, home, |shown, scratch| {
+/// Asks a program for its help and its version, run by what was found to run it.
+pub fn ask(
+    program: &Path,
+    runs_on: Option<&ToolchainUse>,
+    cancel: &Cancel,
+    env: &Env,
+    home: &Home,
+) -> Result<Said, Failure> {
+    let shown = shown(program, runs_on, env, home)?;
+    with_jail(shown, env, home, |shown, scratch| {
         let one = |flag: &str| question((program, flag), cancel, shown, scratch, env);
         let (help, version) = (one("--help")?, one("--version")?);
         let failed = (!help.is_answer && !version.is_answer).then(|| match help.text.is_empty() {
@@ -57,7 +65,8 @@ pub fn ask(program: &Path, cancel: &Cancel, env: &Env, home: &Home) -> Result<Sa
 
 /// What a program answers to `--version`; nothing where it fails.
 pub fn version(program: &Path, cancel: &Cancel, env: &Env, home: &Home) -> Result<String, Failure> {
-    with_jail(program, env, home, |shown, scratch| {
+    let shown = shown(program, None, env, home)?;
+    with_jail(shown, env, home, |shown, scratch| {
         let reply = question((program, "--version"), cancel, shown, scratch, env)?;
         Ok(match reply.is_answer {
             true => first_line(&reply.text),
@@ -73,12 +82,11 @@ fn first_line(text: &str) -> String {
 
 /// Makes what a jail of questions needs, and takes it away again.
 fn with_jail<T>(
-    program: &Path,
+    shown: Shown,
     env: &Env,
     home: &Home,
     ask: impl FnOnce(&Shown, &Granted) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let shown = shown(program, env, home)?;
     let work = home
         .work()
         .join(format!("identity-{}", host::random_name(8)?));
@@ -104,8 +112,14 @@ struct Shown {
     path: String,
 }
 
-fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
-    let granted = Places::of(env, home).program(program).map_err(|refused| {
+fn shown(
+    program: &Path,
+    runs_on: Option<&ToolchainUse>,
+    env: &Env,
+    home: &Home,
+) -> Result<Shown, Failure> {
+    let places = Places::of(env, home);
+    let granted = places.program(program).map_err(|refused| {
         Failure::usage(refused.code(), "a jail cannot be shown the program")
             .reason(refused.to_string())
             .so("nothing was admitted")
@@ -114,14 +128,25 @@ fn shown(program: &Path, env: &Env, home: &Home) -> Result<Shown, Failure> {
         mounts: granted.into_iter().collect(),
         path: String::new(),
     };
-    if let Some(name) = interpreter(program) {
+    // An environment is nothing without the Python it was made from.
+    if let Some(root) = toolchains::environment_around(program) {
+        let base = toolchains::base_of(&root, &shown.mounts, &places).map_err(|why| {
+            Failure::usage("toolchain_unavailable", "a jail cannot be shown its Python")
+                .reason(why)
+                .so("nothing was admitted")
+        })?;
+        shown.mounts.extend(base);
+    }
+    let take = |shown: &mut Shown, found: &ToolchainUse| {
+        shown.mounts.extend(found.mounts.iter().cloned());
+        let dirs = found.bin.iter().map(|bin| format!("{bin}:"));
+        shown.path.extend(dirs);
+    };
+    if let Some(found) = runs_on {
+        take(&mut shown, found);
+    } else if let Some(name) = interpreter(program) {
         match toolchains::resolve(&name, env, home) {
-            Resolved::Toolchain(found) => {
-                shown.mounts.extend(found.mounts);
-                shown
-                    .path
-                    .extend(found.bin.iter().map(|bin| format!("{bin}:")));
-            }
+            Resolved::Toolchain(found) => take(&mut shown, &found),
             Resolved::System(_) => {}
             Resolved::Missing | Resolved::Unusable(_) => {
                 return Err(Failure::usage(

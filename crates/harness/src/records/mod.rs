@@ -2,9 +2,9 @@
 //!
 //! - `mod.rs` the store; `together.rs` several records at once; `gather.rs` everything the gates must know of an engine
 //! - `proofs.rs` proofs of stages, found in bundles; `identity.rs` a program asked who it is
-//! - `operator_file.rs` a file of the operator's that a record names
 //! - `gate.rs` the gate record: who opened an engine, and whether that still counts
 //! - `examine.rs` a program that is about to be admitted; `package.rs` what its package says of it
+//! - `interpreter.rs` what runs it: beside its packages, then on PATH
 //! - `own_config.rs` what the agent was told already
 //! - `packages/` everything it was installed with, pinned and compared
 //!
@@ -15,7 +15,7 @@
 pub mod examine;
 pub mod gate;
 pub mod identity;
-pub mod operator_file;
+pub mod interpreter;
 pub mod own_config;
 pub mod packages;
 
@@ -33,7 +33,7 @@ use cto_core::containment::ownership;
 use cto_core::records::{Found, Issue, MAX_RECORD, Record, RecordKind};
 use cto_core::values::ids::EngineId;
 
-pub use gather::{base_url, credential_way, found_interpreter, gather, look_at, program, protocol};
+pub use gather::{base_url, credential_way, gather, glance, look_at, program, protocol};
 pub use package::{Installed, installed, package_version, packages_root};
 pub use proofs::proofs;
 pub use together::Held;

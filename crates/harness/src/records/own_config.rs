@@ -7,8 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use cto_core::engine::manifest::Manifest;
 use cto_core::operator::setup::agent::{self, Known};
 
-use super::operator_file::{self, Privacy};
 use crate::host::Env;
+use crate::host::way::operator_file::{self, Privacy};
 
 /// Where it was found, and what may be offered of it.
 #[derive(Debug)]

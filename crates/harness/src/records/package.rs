@@ -1,16 +1,24 @@
 //! What the files around a program say of it: the package it belongs to and the lock file it was
 //! installed by. Claims, all of them: whoever wrote the package wrote them. Nothing is run.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use cto_core::engine::manifest::Manifest;
 use cto_core::operator::setup::package::{Lock, Locks, MAX_LOCK, NoIntegrity, Package, integrity};
 
 use crate::host::files;
+use crate::host::toolchains;
 
 /// A file that names a version is short.
 const MAX_VERSION_FILE: u64 = 1 << 20;
 const PACKAGE_FILE: &str = "package.json";
+/// As a manifest names the Python environment around its program: by the file that makes it one.
+pub const PYTHON_ENVIRONMENT: &str = "pyvenv.cfg";
+/// How pip ends the name of what it writes beside a distribution.
+const DIST_INFO: &str = ".dist-info";
+/// More names are looked at in no directory.
+const MOST_NAMES: usize = 20_000;
 
 /// A program's package, and what its lock file names for it as far as the installed tree agrees.
 #[derive(Debug)]
@@ -48,14 +56,21 @@ pub fn installed(program: &Path, packages: Option<&str>) -> Option<Installed> {
 fn version_in(bytes: &[u8]) -> Option<String> {
     let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let version = value.get("version")?.as_str()?;
-    let plain = version.len() <= 64 && version.bytes().all(|b| b.is_ascii_graphic());
-    plain.then(|| version.to_owned())
+    is_plain(version).then(|| version.to_owned())
+}
+
+fn is_plain(version: &str) -> bool {
+    (1..=64).contains(&version.len()) && version.bytes().all(|b| b.is_ascii_graphic())
 }
 
 /// The directory of packages that a program comes with: the outermost of that name above it, for
-/// packages lie in each other. It is what a jail is shown, and what an admission pins.
+/// packages lie in each other; or the Python environment around it. It is what a jail is shown, and
+/// what an admission pins.
 pub fn packages_root(manifest: &Manifest, program: &Path) -> Option<PathBuf> {
     let name = manifest.invocation.as_ref()?.packages.as_deref()?;
+    if name == PYTHON_ENVIRONMENT {
+        return toolchains::environment_around(program);
+    }
     program
         .ancestors()
         .skip(1)
@@ -64,14 +79,43 @@ pub fn packages_root(manifest: &Manifest, program: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// The version that the nearest such file above the program names.
+/// The version that the nearest such file above the program names; of a distribution of Python, the
+/// one that is installed in the environment around it.
 pub fn package_version(program: &Path, name: &str) -> Option<String> {
+    if let Some(distribution) = name.strip_suffix(DIST_INFO) {
+        return distribution_version(&toolchains::environment_around(program)?, distribution);
+    }
     let file = program
         .ancestors()
         .skip(1)
         .map(|dir| dir.join(name))
         .find(|file| file.is_file())?;
     version_in(&files::read_limited(&file, MAX_VERSION_FILE).ok()?)
+}
+
+/// What pip wrote beside a distribution: `NAME-VERSION.dist-info`. Two of them say nothing.
+fn distribution_version(environment: &Path, name: &str) -> Option<String> {
+    let libraries = names_in(&environment.join("lib"))?;
+    let mut found = libraries
+        .iter()
+        .filter(|library| library.starts_with("python3."))
+        .filter_map(|library| {
+            names_in(&environment.join("lib").join(library).join("site-packages"))
+        })
+        .flatten()
+        .filter_map(|entry| {
+            let version = entry.strip_prefix(name)?.strip_prefix('-')?;
+            version.strip_suffix(DIST_INFO).map(str::to_owned)
+        })
+        .filter(|version| is_plain(version) && !version.contains('-'));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+fn names_in(dir: &Path) -> Option<Vec<String>> {
+    let entries = fs::read_dir(dir).ok()?.take(MOST_NAMES);
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Some(names.collect())
 }
 
 /// What the nearest package above a program says it needs of an interpreter, in its own words.
@@ -92,7 +136,32 @@ pub fn wanted(program: &Path, interpreter: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+
+    #[test]
+    fn a_python_environment_is_found_around_its_programs() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let site = "venv/lib/python3.11/site-packages";
+        for name in ["venv/bin", "venv/bin/deep", "other/bin"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        fs::create_dir_all(at(site).join("my_agent-1.2.3.dist-info")).unwrap();
+        fs::create_dir_all(at(site).join("my_agent_more-9.dist-info")).unwrap();
+        fs::write(at("venv/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+        let text = "id = \"x\"\ntitle = \"x\"\ngated_by_env = \"CTO_HARNESS_ALLOW_X\"\ndefault_stage = 1\n[invocation]\nprogram = \"admitted\"\ndialect = \"plain\"\nargv = []\npackages = \"pyvenv.cfg\"\n";
+        let manifest = Manifest::parse("x", text).unwrap();
+        let root = |name: &str| packages_root(&manifest, &at(name));
+        assert_eq!(root("venv/bin/agent"), Some(at("venv")));
+        // Only what an environment has among its programs is one of its programs.
+        assert_eq!(root("venv/bin/deep/agent"), None);
+        assert_eq!(root("other/bin/agent"), None);
+        let version = |name: &str| package_version(&at("venv/bin/agent"), name);
+        assert_eq!(version("my_agent.dist-info").as_deref(), Some("1.2.3"));
+        assert_eq!(version("my.dist-info"), None);
+        assert_eq!(version("none.dist-info"), None);
+        fs::create_dir_all(at(site).join("my_agent-1.3.dist-info")).unwrap();
+        assert_eq!(version("my_agent.dist-info"), None, "two say nothing");
+    }
 
     #[test]
     fn a_package_is_found_with_its_lock_file_and_compared_with_its_tree() {

@@ -20,9 +20,9 @@ use crate::host::failure::chain;
 use crate::host::files;
 use crate::host::{Env, Home};
 use crate::plan::Planned;
-use crate::plan::engine_program;
+use crate::plan::engine_program::LookAgain;
 use crate::plan::source;
-use crate::run::execution::{Execution, Stop};
+use crate::run::execution::Stop;
 use crate::task::request::Request;
 use crate::workspace::checkout::Checkout;
 use crate::workspace::of_run;
@@ -71,18 +71,16 @@ pub fn look_back(
     }
 }
 
-/// The packages around the engine's program, once it has ended: they must be what the gates saw. The
-/// jail could only read them; whoever owns them could write.
+/// The engine's program, its interpreter and its packages, once it has ended: they must be what the gates saw.
+/// The jail could only read them; whoever owns them could write.
 pub fn packages_moved(
     bundle: &mut OpenBundle,
-    execution: &Execution<'_>,
+    (look, since): (Option<LookAgain>, Instant),
 ) -> Result<Option<Finding>, Stop> {
-    let engine = execution.plan.engine.as_ref();
-    let Some(engine) = engine.filter(|engine| engine.packages.is_some()) else {
+    let Some(look) = look else {
         return Ok(None);
     };
-    let since = Instant::now();
-    let changed = engine_program::changed_since(engine, execution.home);
+    let changed = look.changed();
     let outcome = match &changed {
         None => TraceOutcome::Ok,
         Some(_) => TraceOutcome::Failed,

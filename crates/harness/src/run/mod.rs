@@ -47,6 +47,7 @@ use crate::host::failure::Failure;
 use crate::host::places::Places;
 use crate::host::toolchains::shelf;
 use crate::host::{Env, Home, OwnProgram, programs};
+use crate::plan::engine_program::LookAgain;
 use crate::plan::{self, Planned};
 use crate::run::approvals::{Approvals, Settled};
 use crate::run::checks::known::{Baseline, BaselineMemory};
@@ -270,7 +271,7 @@ fn execute(
         measured: &nothing,
         secrets: &secrets,
     };
-    let mut moved = None;
+    let mut packages = (None, Instant::now());
     let (start, end, given) = match &request.again {
         // Its start was green when its engine began.
         Some(first) => (
@@ -288,7 +289,9 @@ fn execute(
             let since = Instant::now();
             let end = engine::run(bundle, request, execution, &workspace, progress)?;
             execution.clock.step(Step::Engine, since);
-            moved = afterwards::packages_moved(bundle, execution)?;
+            let engine = execution.plan.engine.as_ref();
+            let look = engine.map(|engine| LookAgain::begin(engine, execution.home));
+            packages = (look, Instant::now());
             (start, Some(end), None)
         }
     };
@@ -309,6 +312,7 @@ fn execute(
     checks::run(bundle, execution, &workspace, &measured, baseline, start)?;
     execution.stop_if_cancelled()?;
 
+    let moved = afterwards::packages_moved(bundle, packages)?;
     let touched = workspace.unchanged_since(&measured)?;
     let findings = measured.findings.into_iter();
     Ok(findings.chain(touched).chain(moved).collect())

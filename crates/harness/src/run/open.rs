@@ -43,6 +43,13 @@ pub fn open(
                 .so("nothing ran")
         })?;
     }
+    let mut secrets = Secrets::from_env(env);
+    secrets.names = source::host_names(planned, request, env);
+    planned
+        .provider
+        .iter()
+        .for_each(|provider| provider.add_to(&mut secrets));
+    let instructions = instructions(request, &secrets)?;
     let started_at = host::now();
     let (run_id, dir) = reserve_run_dir(home, |suffix| {
         RunId::new(started_at, &request.case.id, suffix).ok()
@@ -59,20 +66,37 @@ pub fn open(
         harness_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
     };
-    let mut secrets = Secrets::from_env(env);
-    secrets.names = source::host_names(planned, request, env);
-    planned
-        .provider
-        .iter()
-        .for_each(|provider| provider.add_to(&mut secrets));
     let opening = Opening {
         identity,
         contract,
         sealed_contract,
+        instructions,
         secrets,
         keys,
     };
     OpenBundle::open(home, dir, opening).map_err(|error| unsealed(&run_id, &error))
+}
+
+/// What the engine is told beside the task. It stands in the bundle as it is, so it may hold nothing
+/// that would have to be taken out.
+fn instructions(request: &Request, secrets: &Secrets) -> Result<Option<Vec<u8>>, Failure> {
+    let case = request.case.parsed().ok();
+    let case = case.filter(|_| request.again.is_none());
+    let told = case
+        .as_ref()
+        .and_then(|case| request.instructions(case).ok()?);
+    let Some(told) = told else {
+        return Ok(None);
+    };
+    match secrets.redact(told).1.total() {
+        0 => Ok(Some(told.to_vec())),
+        _ => Err(Failure::usage(
+            "secret_instructions",
+            "the instructions hold a secret, or what is private of an endpoint",
+        )
+        .so("nothing ran")
+        .hint("an engine is told them and their bytes stand in the bundle; take it out")),
+    }
 }
 
 fn cannot_sign(error: &SignError) -> Failure {

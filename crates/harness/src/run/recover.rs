@@ -165,6 +165,8 @@ fn close(
         identity,
         contract,
         sealed_contract,
+        // They lie there already.
+        instructions: None,
         secrets,
         keys: KeyStore::of(home),
     };

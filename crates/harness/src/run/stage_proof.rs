@@ -9,7 +9,7 @@ use cto_core::gate::GateVerdict;
 use cto_core::gate::ladder::{self, LaneKey, Stage1Proof, StageProof};
 use cto_core::proof::stage2::{self, Side};
 use cto_core::run::chain;
-use cto_core::run::event::Event;
+use cto_core::run::event::{Event, Origin};
 use cto_core::task::contract::{Label, Stage};
 use cto_core::values::blocker::Code;
 
@@ -77,7 +77,11 @@ impl<'a> Owed<'a> {
 /// Does this run owe a comparison? Only a case that is run for itself, at the stage that asks for
 /// it.
 fn owes_baseline(request: &Request) -> bool {
-    request.manifest.is_gated() && request.stage == Stage::Two && request.label == Label::Case
+    let compared = request.compared || request.origin != Origin::Validator;
+    request.manifest.is_gated()
+        && request.stage == Stage::Two
+        && request.label == Label::Case
+        && compared
 }
 
 /// What it is compared with, had before anything is opened. A baseline that does not pass closes the gate:

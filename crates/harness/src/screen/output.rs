@@ -41,7 +41,7 @@ pub struct Output {
     command: Option<String>,
     /// How the person reached this program; asked only where a command is suggested.
     program: fn() -> String,
-    /// Flags that a suggested command needs to find the same state.
+    /// Flags that a suggested command needs to find the same state and engines.
     state_flags: String,
     /// Why an answer did not arrive.
     lost: OnceLock<io::Error>,
@@ -54,12 +54,18 @@ impl Output {
         command: Option<String>,
         home: Option<&Path>,
         runs_dir: Option<&Path>,
+        engines: Option<&Path>,
     ) -> Self {
         let flag = |name: &str, dir: Option<&Path>| {
             dir.map(|dir| format!(" {name} {}", quoted(dir)))
                 .unwrap_or_default()
         };
-        let state_flags = format!("{}{}", flag("--home", home), flag("--runs-dir", runs_dir));
+        let state_flags = [
+            flag("--home", home),
+            flag("--runs-dir", runs_dir),
+            flag("--engines", engines),
+        ]
+        .concat();
         Self {
             json,
             program,

@@ -1,18 +1,21 @@
-//! The engine registry: one list for help, validation and dispatch.
+//! The engine registry: one list for help, validation and dispatch. The operator's own engines are
+//! read once, by `own_engines.rs`; what was read is what is used.
 
 use std::io::{self, IsTerminal};
 
 use cto_core::engine::manifest::Manifest;
+use cto_core::engine::registry::{Named, Registry};
 use cto_core::gate::opening::{Asked, Desk, Variable};
 use cto_core::values::ids::EngineId;
 use include_dir::{Dir, include_dir};
 
 use crate::host::Env;
 use crate::host::failure::Failure;
+use crate::task::own_engines::{self, OwnDirectory};
 
 static MANIFESTS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../engines");
 
-/// Every engine this binary knows, `fake` first.
+/// The engines of the house, `fake` first.
 pub fn all() -> Result<Vec<Manifest>, Failure> {
     let mut manifests = MANIFESTS
         .files()
@@ -28,20 +31,43 @@ pub fn all() -> Result<Vec<Manifest>, Failure> {
     Ok(manifests)
 }
 
+/// An engine of the house. What somebody typed is looked for in a registry: [`named`].
 pub fn find(id: &str) -> Result<Manifest, Failure> {
-    let all = all()?;
-    let known = all
-        .iter()
-        .map(|manifest| manifest.id.as_str())
-        .collect::<Vec<_>>()
-        .join(", ");
-    all.into_iter()
-        .find(|manifest| manifest.id.as_str() == id)
-        .ok_or_else(|| {
-            Failure::usage("unknown_engine", format!("no engine is called {id:?}"))
-                .so("nothing ran")
-                .hint(format!("known engines: {known}"))
-        })
+    named(&Registry::new(all()?, Vec::new(), Vec::new()), id)
+}
+
+/// Every engine: those of the house, and the operator's own of this directory.
+pub fn load(own: Option<&OwnDirectory>) -> Result<Registry, Failure> {
+    let house = all()?;
+    let (found, broken) = match own {
+        Some(dir) => own_engines::read(dir, &house)?,
+        None => (Vec::new(), Vec::new()),
+    };
+    Ok(Registry::new(house, found, broken))
+}
+
+/// The engine of this name, or what is wrong with it.
+pub fn named(registry: &Registry, id: &str) -> Result<Manifest, Failure> {
+    match registry.named(id) {
+        Named::Known(manifest) => Ok(manifest.clone()),
+        Named::Broken(broken) => Err(Failure::usage(
+            "manifest_invalid",
+            format!("the manifest of {id} cannot be used"),
+        )
+        .at(&broken.file)
+        .reason(&broken.why)
+        .so("nothing ran; other engines are as they were")
+        .hint(format!("correct it; `cto engines check {id}` looks again"))),
+        Named::Unknown => {
+            let known = registry.all().map(|(_, manifest)| manifest.id.as_str());
+            let known = known.collect::<Vec<_>>().join(", ");
+            Err(
+                Failure::usage("unknown_engine", format!("no engine is called {id:?}"))
+                    .so("nothing ran")
+                    .hint(format!("known engines: {known}")),
+            )
+        }
+    }
 }
 
 /// What this command says of an engine's gate: its own variable, the flag, and whether somebody
@@ -70,6 +96,7 @@ fn desk(env: &Env) -> Desk {
 
 #[cfg(test)]
 mod tests {
+    use cto_core::engine::registry::{Named, Registry};
     use cto_core::gate::opening::decide;
 
     use super::*;

@@ -13,7 +13,7 @@
 //! let sealed = run::run(&home, &env, &request, &cancel, &mut progress)?;
 //! ```
 //!
-//! Where the engine, its stage, its script and its limits come as names somebody typed or posted,
+//! Where an engine's stage, its script and its limits come as names somebody typed or posted,
 //! fill an [`EngineChoice`]: it looks them up, asks the engine's variables, and says what is wrong
 //! with them. [`Request::attempt`] is the same for somebody's own words on their own repository.
 
@@ -26,6 +26,7 @@ use cto_core::gate::ladder::RefusedRun;
 use cto_core::gate::opening::Asked;
 use cto_core::run::event::Origin;
 use cto_core::task::again::REVERIFY;
+use cto_core::task::case_file::{CaseFile, ContractIssue};
 use cto_core::task::contract::{Label, LimitChanges, Reasons, Stage};
 use cto_core::task::source::{Source, SourceRecord};
 use cto_core::values::ids::EngineId;
@@ -40,6 +41,7 @@ use crate::task::attempt::Attempt;
 use crate::task::case_dir::MAX_SCRIPT;
 use crate::task::cases::Case;
 use crate::task::engines;
+use crate::task::instructions;
 use crate::task::lane::{self, LaneOptions};
 use crate::task::script;
 
@@ -86,10 +88,15 @@ pub struct Request {
     pub reasons: Reasons,
     /// Every changed file is tried alone, however long that takes.
     pub see_all: bool,
+    /// What the engine is told beside the task, in place of what its case has for it.
+    pub instructions: Option<Vec<u8>>,
     /// The patch of an earlier run: no engine works, and that patch is judged.
     pub again: Option<First>,
     /// The checks and their control are run although nothing changed. That is never a pass.
     pub untouched: bool,
+    /// At stage 2 a gated engine's run is compared with `fake` on the same case. Only a validator's row,
+    /// which says itself what must come of it, is not; then it proves nothing.
+    pub compared: bool,
 }
 
 /// What the operator says about environments of the work tree.
@@ -129,8 +136,10 @@ impl Request {
             fresh_baseline: false,
             reasons: Reasons::default(),
             see_all: false,
+            instructions: None,
             again: None,
             untouched: false,
+            compared: true,
         }
     }
 
@@ -247,6 +256,14 @@ impl Request {
         Self { proof, ..self }
     }
 
+    /// Compared with nothing: for a validator's rows.
+    pub fn uncompared(self) -> Self {
+        Self {
+            compared: false,
+            ..self
+        }
+    }
+
     pub fn contained(self, contain: Containment) -> Self {
         Self { contain, ..self }
     }
@@ -267,7 +284,17 @@ impl Request {
             variables: other.variables.clone(),
             reasons: other.reasons.clone(),
             trace: other.trace,
+            instructions: other.instructions.clone(),
             ..self
+        }
+    }
+
+    /// What the engine is told beside the task: what was typed, then what the case has for it. A file
+    /// of the case's that is not there or no instructions is a mistake of the case.
+    pub fn instructions(&self, case: &CaseFile) -> Result<Option<&[u8]>, ContractIssue> {
+        match &self.instructions {
+            Some(typed) => Ok(Some(typed)),
+            None => instructions::of_case(&self.case, case),
         }
     }
 
@@ -317,10 +344,10 @@ pub enum ProofOrder {
     Stage1 { refused: RefusedRun },
 }
 
-/// Who works on a case and how, in names: nothing of it was looked up yet.
+/// Who works on a case and how: nothing of it but the engine was looked up yet.
 #[derive(Clone, Debug)]
 pub struct EngineChoice {
-    pub engine: String,
+    pub manifest: Manifest,
     /// Gated engines opened for this run.
     pub allowed: Vec<EngineId>,
     /// A script of the case, a script file or a patch file.
@@ -331,6 +358,8 @@ pub struct EngineChoice {
     pub lane: LaneOptions,
     /// Places of the host to show, as they were typed.
     pub toolchains: Vec<PathBuf>,
+    /// A file of the operator's that the engine is told beside the task.
+    pub instructions: Option<PathBuf>,
 }
 
 impl EngineChoice {
@@ -341,7 +370,7 @@ impl EngineChoice {
 
     /// `fake` was left without anything to play.
     fn plays_nothing(&self) -> bool {
-        self.engine == DEFAULT_ENGINE && self.script.is_none()
+        self.manifest.id.as_str() == DEFAULT_ENGINE && self.script.is_none()
     }
 
     /// The request for a case. A limit comes from here, then from the engine's variable, then from
@@ -352,7 +381,7 @@ impl EngineChoice {
         env: &Env,
         configured: LimitChanges,
     ) -> Result<Request, Failure> {
-        let manifest = engines::find(&self.engine)?;
+        let manifest = self.manifest.clone();
         let stage = lane::stage(&manifest, self.stage, env)?;
         let gate = engines::asked(&manifest, &self.allowed, env);
         let own_script = case.built_in
@@ -383,12 +412,15 @@ impl EngineChoice {
             ..self.limits
         };
         let request = Request::case(case, manifest);
+        let typed = self.instructions.as_deref();
         let request = Request {
+            instructions: typed.map(instructions::read).transpose()?,
             stage_by_default: stage.is_none(),
             stage: stage.unwrap_or(request.stage),
             gate,
             ..request
         };
+        instructions::refuse_untold(&request)?;
         Ok(request
             .playing(script, own_script)
             .limited(limits)

@@ -31,6 +31,12 @@ pub enum Step {
         path: String,
         text: String,
     },
+    /// Puts one text in the place of another that is there.
+    Edit {
+        path: String,
+        old: String,
+        new: String,
+    },
     Delete {
         path: String,
     },

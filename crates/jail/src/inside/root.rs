@@ -205,8 +205,17 @@ fn as_its_users(tree: &DetachedTree, map: &OwnedFd, mount: &Mount) -> Step<()> {
     })
 }
 
-/// Builds the new root and makes it the only one there is.
+/// Builds the new root and makes it the only one there is. As root, whoever works in it is somebody else: its
+/// own directories and files are for everybody to read, whatever the operator's umask keeps from others. What
+/// runs inside has that umask again.
 pub fn build_root(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
+    let own = rustix::process::umask(Mode::from_raw_mode(0o022));
+    let built = build(spec, root, maps);
+    rustix::process::umask(own);
+    built
+}
+
+fn build(spec: &JailSpec, root: bool, maps: &[Option<OwnedFd>]) -> Step<()> {
     // Sources may lie below the directory that is about to be covered: hold on to them first.
     let held: Vec<Held> = spec.mounts.iter().map(Held::take).collect::<Step<_>>()?;
     let (uid, gid) = if root {

@@ -63,6 +63,51 @@ fn what_is_recognised_becomes_the_control() {
 }
 
 #[test]
+fn in_a_try_nobodys_word_takes_away_what_is_seen() {
+    let patch = || {
+        Control::Patch(crate::task::contract::ControlPatch {
+            file: "control.patch".into(),
+            sha256: crate::values::digest::Digest::of(b"x"),
+        })
+    };
+    let tried = |command: &str, label: Label, said: Control| {
+        let mut contract = sample();
+        contract.label = label;
+        contract.verification_commands = vec![command.to_owned()];
+        contract.verification_control = said;
+        settle(&mut contract, true, &mut |_| None);
+        let runners: Vec<Runner> = contract.runners().into_iter().collect();
+        (contract.verification_control.clone(), runners, contract)
+    };
+    // A patch stays the control, and the tests are compared all the same; the command is as it is written.
+    let (control, runners, contract) = tried("pytest -x", Label::Try, patch());
+    assert_eq!((control, runners), (patch(), vec![Runner::Pytest]));
+    assert_eq!(contract.compared_runner(), Some(Runner::Pytest));
+    assert_eq!(contract.control_command(0), "pytest -x");
+    let (_, runners, contract) = tried("sh check.sh", Label::Try, patch());
+    assert!(runners.is_empty() && contract.recognised.is_empty());
+    let (_, runners, contract) = tried("pytest -x", Label::Case, patch());
+    assert!(
+        runners.is_empty() && contract.recognised.is_empty(),
+        "its author's word"
+    );
+    // A runner that is named comes beside those that are seen.
+    let said = |runner| Control::Runner(runner);
+    let (control, runners, _) = tried("pytest", Label::Try, said(Runner::Go));
+    assert_eq!(control, said(Runner::Go));
+    assert!(runners.contains(&Runner::Pytest), "{runners:?}");
+    let (control, runners, _) = tried("python3 -m unittest", Label::Try, said(Runner::Pytest));
+    assert_eq!(
+        (control, runners),
+        (said(Runner::Unittest), vec![Runner::Unittest])
+    );
+    let (control, runners, _) = tried("./check", Label::Try, said(Runner::Go));
+    assert_eq!((control, runners), (said(Runner::Go), vec![Runner::Go]));
+    let (_, runners, _) = tried("pytest", Label::Case, said(Runner::Go));
+    assert_eq!(runners, [Runner::Go]);
+}
+
+#[test]
 fn a_change_that_alters_the_answer_is_named() {
     let changed = ["package.json".to_owned()];
     let otherwise = |contract: &Contract, after: &mut Look<'_>| {

@@ -2,10 +2,16 @@
 //! its own: the harness starts them all in the same way.
 //!
 //! - this file: what a manifest says; `places.rs` what may stand where, mistakes and the way to
-//!   them; `fill.rs` values put into templates, escaped for where they stand
+//!   them; `fill.rs` values put into templates, escaped for where they stand; `own.rs` what one of
+//!   the operator's own may not say
+//! - `interpreter.rs` the smallest version of what runs the engine's file; `tools.rs` the engine's
+//!   tools, as a scripted model calls them
 
 pub mod fill;
+pub mod interpreter;
+pub mod own;
 pub mod places;
+pub mod tools;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::manifest::places::Step;
+use crate::engine::manifest::tools::Tools;
 use crate::task::case_file;
 use crate::task::contract::{Limits, Stage};
 use crate::values::digest::Digest;
@@ -54,8 +61,13 @@ pub struct Invocation {
     pub files: Vec<ConfigFile>,
     /// How it talks to its model; absent for an engine that has none.
     pub model: Option<ModelUse>,
-    /// The program its own file is written for, found on PATH and shown read-only.
+    /// A word that its program says of itself when it is admitted; its id where there is none.
+    pub identity: Option<String>,
+    /// The program its own file is written for: found beside its packages (`.bin/NAME`), then on
+    /// PATH, and shown read-only.
     pub interpreter: Option<String>,
+    /// The smallest version of it, in numbers: `22`, `22.19`.
+    pub interpreter_min_version: Option<String>,
     /// Packages lie in the outermost directory of this name above the program; it is shown
     /// read-only, whole.
     pub packages: Option<String>,
@@ -80,9 +92,16 @@ pub struct Invocation {
     /// A log it writes in its workspace while it works; its dialect reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_log: Option<EventLog>,
+    /// How it is told what the operator wants said beside the task; absent where it cannot be.
+    pub instructions: Option<Told>,
     /// Limits it runs under where nobody said otherwise.
     #[serde(default)]
     pub limits: OwnLimits,
+    /// Its tools, for a model that plays a script. No run of an operator looks at them.
+    pub tools: Option<Tools>,
+    /// What such a model says where the engine has no tools and reads its edits from what is said:
+    /// `{path}`, and the whole `{text}` of that file.
+    pub answer: Option<String>,
     /// What is said to an engine that is talked to, beside the prompt.
     #[serde(default)]
     pub conversation: Conversation,
@@ -93,6 +112,16 @@ pub struct Invocation {
 pub struct Conversation {
     /// The mode of its session that is set where it offers it.
     pub mode: Option<String>,
+}
+
+/// How an engine is told instructions.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Told {
+    /// In its prompt, after the task.
+    Prompt,
+    /// In a file below its scratch directory, which it reads by itself. It is read-only there.
+    File(String),
 }
 
 /// What an engine needs beyond, or can do with less than, the limits of the house.
@@ -315,6 +344,12 @@ pub const DEFAULT_ENGINE: &str = "fake";
 /// How the name of every variable that opens an engine begins.
 pub const OPENED_BY: &str = "CTO_HARNESS_ALLOW_";
 
+/// The variable that opens an engine. Names are slugs, so no two engines share one.
+pub fn gate_variable(id: &EngineId) -> String {
+    let name = id.as_str().to_uppercase().replace('-', "_");
+    format!("{OPENED_BY}{name}")
+}
+
 impl Manifest {
     pub fn parse(file: &str, text: &str) -> Result<Self, ManifestError> {
         let wrong = |(line, column), what: String| ManifestError {
@@ -347,15 +382,13 @@ impl Manifest {
     fn ungated(&self) -> Option<(Vec<Step>, String)> {
         let at = |key: &str, what: &str| Some((vec![Step::from(key)], what.to_owned()));
         let is_default = self.id.as_str() == DEFAULT_ENGINE;
-        let gated = self
-            .gated_by_env
-            .as_deref()
-            .is_some_and(|name| name.starts_with(OPENED_BY));
-        if is_default == self.gated_by_env.is_some() || (!is_default && !gated) {
-            return at(
-                "gated_by_env",
-                "every engine but `fake` needs gated_by_env = \"CTO_HARNESS_ALLOW_…\"",
-            );
+        let variable = gate_variable(&self.id);
+        if is_default && self.is_gated() {
+            return at("gated_by_env", "the default engine has no gate");
+        }
+        if !is_default && self.gated_by_env.as_deref() != Some(variable.as_str()) {
+            let what = format!("{} needs gated_by_env = \"{variable}\"", self.id);
+            return at("gated_by_env", &what);
         }
         if is_default && self.invocation.is_none() {
             return at("id", "the default engine must say how it is started");
@@ -368,6 +401,13 @@ impl Manifest {
 
     pub fn is_gated(&self) -> bool {
         self.gated_by_env.is_some()
+    }
+
+    /// The word by which its program is known.
+    pub fn identity(&self) -> &str {
+        let said = self.invocation.as_ref();
+        let said = said.and_then(|own| own.identity.as_deref());
+        said.unwrap_or(self.id.as_str())
     }
 
     /// Does it need a model, and so everything that is asked about models?
@@ -418,6 +458,13 @@ impl ModelUse {
 }
 
 impl Invocation {
+    /// Does anything it is started with name this placeholder?
+    pub fn names(&self, placeholder: &str) -> bool {
+        let files = self.files.iter().map(|file| &file.text);
+        let mut all = self.argv.iter().chain(self.env.values()).chain(files);
+        all.any(|text| text.contains(placeholder))
+    }
+
     /// Is this a version nobody has tried?
     pub fn is_untested(&self, version: Option<&str>) -> bool {
         !self.tested_versions.is_empty()
@@ -426,7 +473,7 @@ impl Invocation {
 }
 
 /// Line and column of what a mistake is about; of the nearest thing around it that the text has.
-fn position(text: &str, at: &[Step]) -> (u64, u64) {
+pub(super) fn position(text: &str, at: &[Step]) -> (u64, u64) {
     use toml::de::{DeTable, DeValue};
     let Ok(document) = DeTable::parse(text) else {
         return case_file::place(text, 0);

@@ -1,7 +1,8 @@
 //! What may stand between braces in a manifest, and where. A token is never written to a file or a
 //! command line; an address is known only once the jail stands.
 
-use super::{Dialect, FileFormat, Invocation, fill};
+use super::interpreter::Version;
+use super::{ConfigFile, Dialect, FileFormat, Invocation, Told, fill, tools};
 use crate::values::paths::TreePath;
 use crate::wire::profiles::switch::Habits;
 
@@ -11,6 +12,7 @@ pub const PLACEHOLDERS: &[(&str, Place)] = &[
     ("prompt", Place::new(true, false, true)),
     ("model", Place::new(true, true, true)),
     ("scratch", Place::new(true, true, true)),
+    ("packages", Place::new(true, true, true)),
     ("token", Place::new(false, true, false)),
     ("door", Place::new(false, true, true)),
     ("protocol", Place::new(true, true, true)),
@@ -99,9 +101,13 @@ pub fn check(own: &Invocation) -> Option<Problem> {
         .or_else(|| files(own))
         .or_else(|| workspace_files(own))
         .or_else(|| event_log(own))
+        .or_else(|| names(own))
+        .or_else(|| instructions(own))
+        .or_else(|| interpreter(own))
         .or_else(|| own_config(own))
         .or_else(|| model(own))
         .or_else(|| limits(own))
+        .or_else(|| tools(own))
         .or_else(|| conversation(own))
 }
 
@@ -160,22 +166,7 @@ fn files(own: &Invocation) -> Option<Problem> {
     }
     own.files.iter().enumerate().find_map(|(at, file)| {
         let here = |key: &str| [Step::from("files"), Step::from(at), Step::from(key)];
-        if !crate::bundle::is_safe_name(&file.path) {
-            let what = format!("{:?} is not a path below the scratch directory", file.path);
-            return Some(problem(here("path"), what));
-        }
-        // Directories of the harness's own, in the same place.
-        let first = file.path.split('/').next().unwrap_or_default();
-        if ["home", "tmp", super::EMPTY_DIRECTORY, super::SCRIPT_FILE].contains(&first) {
-            let what = format!("{first:?} of the scratch directory is taken");
-            return Some(problem(here("path"), what));
-        }
-        let twice = own.files[..at].iter().any(|before| {
-            let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));
-            below(&before.path, &file.path) || below(&file.path, &before.path)
-        });
-        if twice {
-            let what = "another file has this path, or lies on its way";
+        if let Some(what) = no_place(&file.path, &own.files[..at]) {
             return Some(problem(here("path"), what));
         }
         if file.text.len() > MAX_FILE_BYTES {
@@ -274,6 +265,32 @@ fn event_log(own: &Invocation) -> Option<Problem> {
     })
 }
 
+/// Why a path is no place for a file of an engine's, beside others it has.
+fn no_place(path: &str, others: &[ConfigFile]) -> Option<String> {
+    if !crate::bundle::is_safe_name(path) {
+        return Some(format!(
+            "{path:?} is not a path below the scratch directory"
+        ));
+    }
+    // Directories of the harness's own, in the same place.
+    let first = path.split('/').next().unwrap_or_default();
+    if ["home", "tmp", super::EMPTY_DIRECTORY, super::SCRIPT_FILE].contains(&first) {
+        return Some(format!("{first:?} of the scratch directory is taken"));
+    }
+    let below = |a: &str, b: &str| a == b || a.starts_with(&format!("{b}/"));
+    let twice = |other: &ConfigFile| below(&other.path, path) || below(path, &other.path);
+    let what = "another file has this path, or lies on its way";
+    others.iter().any(twice).then(|| what.to_owned())
+}
+
+fn instructions(own: &Invocation) -> Option<Problem> {
+    let Some(Told::File(path)) = &own.instructions else {
+        return None;
+    };
+    let what = no_place(path, &own.files)?;
+    Some(problem([Step::from("instructions"), "file".into()], what))
+}
+
 /// Values are escaped for strings: with one in every place that breaks out of anything else, the
 /// file must still be what it says it is.
 fn unreadable(format: FileFormat, text: &str) -> Option<String> {
@@ -302,6 +319,46 @@ fn unreadable(format: FileFormat, text: &str) -> Option<String> {
             Err(error) => words("TOML", error.message()),
         },
         FileFormat::Dotenv | FileFormat::Text => None,
+    }
+}
+
+/// Names that are looked for above the program or on PATH: each is one name, and leads nowhere else.
+fn names(own: &Invocation) -> Option<Problem> {
+    let named = [
+        ("interpreter", &own.interpreter),
+        ("packages", &own.packages),
+        ("version_file", &own.version_file),
+    ];
+    named.into_iter().find_map(|(key, name)| {
+        let name = name.as_deref()?;
+        let fine = crate::bundle::is_safe_name(name) && !name.contains('/');
+        let what = format!("{name:?} is not the name of one file or directory");
+        (!fine).then(|| problem([Step::from(key)], what))
+    })
+}
+
+fn interpreter(own: &Invocation) -> Option<Problem> {
+    let wrong = |key: &str, what: &str| Some(problem([Step::from(key)], what));
+    if let Some(word) = &own.identity {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        if word.is_empty() || !word.bytes().all(plain) {
+            return wrong("identity", "a program is known by one word");
+        }
+    }
+    if let Some(name) = &own.interpreter {
+        // A name that is looked for, never a path.
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
+        if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
+            return wrong("interpreter", "an interpreter is the name of a program");
+        }
+    }
+    match (&own.interpreter_min_version, &own.interpreter) {
+        (Some(_), None) => wrong("interpreter_min_version", "it names no interpreter"),
+        (Some(text), Some(_)) if Version::read(text).is_none() => wrong(
+            "interpreter_min_version",
+            "a version is up to three numbers with dots between them",
+        ),
+        _ => None,
     }
 }
 
@@ -345,16 +402,16 @@ fn limits(own: &Invocation) -> Option<Problem> {
     Some(problem([Step::from("limits")], what))
 }
 
+fn tools(own: &Invocation) -> Option<Problem> {
+    if let Some(what) = own.answer.as_deref().and_then(tools::answer_problem) {
+        return Some(problem([Step::from("answer")], what));
+    }
+    let (tool, what) = own.tools.as_ref()?.problem()?;
+    Some(problem([Step::from("tools"), Step::from(tool)], what))
+}
+
 /// Says which placeholder may not stand where it stands, the first of them.
 fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Option<String> {
-    let names = text
-        .split('{')
-        .skip(1)
-        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
-    // Braces of JSON hold anything but a bare word.
-    let mut words = names.filter(|name| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
-    });
     let wrong = |name: &str| {
         let known = PLACEHOLDERS.iter().find(|(have, _)| *have == name);
         match known {
@@ -364,11 +421,25 @@ fn misplaced(own: &Invocation, text: &str, here: impl Fn(Place) -> bool) -> Opti
             Some(_) if name == "script" && own.dialect != Dialect::Fake => {
                 Some("{script} is the scripted engine's".to_owned())
             }
+            Some(_) if name == "packages" && own.packages.is_none() => {
+                Some("{packages} means nothing without packages".to_owned())
+            }
             Some(_) if OF_A_MODEL.contains(&name) && own.model.is_none() => Some(format!(
                 "{{{name}}} means nothing without [invocation.model]"
             )),
             Some(_) => None,
         }
     };
-    words.find_map(wrong)
+    braced(text).find_map(wrong)
+}
+
+/// Every word in braces, in order. Braces of JSON hold anything but a bare word.
+pub fn braced(text: &str) -> impl Iterator<Item = &str> {
+    let names = text
+        .split('{')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    names.filter(|name| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    })
 }

@@ -5,8 +5,11 @@ use super::Question;
 use super::drafts::PACKAGE;
 use super::package::{NoIntegrity, Package, pin};
 use crate::containment::Containment;
+use crate::engine::manifest::Manifest;
 use crate::gate::ladder::{self, LaneKey, find_proof};
-use crate::gate::{Binary, Endpoint, Interpreter, LaneFacts, Packages, packages_differ};
+use crate::gate::{
+    Binary, Endpoint, Interpreter, LaneFacts, Packages, interpreter_too_old, packages_differ,
+};
 use crate::records::credential::CredentialWay;
 use crate::records::{AdmissionStatus, Found, Record};
 use crate::values::digest::Digest;
@@ -44,9 +47,7 @@ pub struct Stale {
 /// Everything a setup looks at before it asks.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
-    pub engine: &'a EngineId,
-    /// What its manifest says, as one digest.
-    pub manifest: Option<Digest>,
+    pub manifest: &'a Manifest,
     pub lane: &'a LaneFacts,
     /// The package the program belongs to, where it belongs to one.
     pub package: Option<(&'a Package, &'a Result<String, NoIntegrity>)>,
@@ -140,13 +141,16 @@ impl Standing<'_> {
             _ => false,
         };
         let word = match () {
-            () if record.engine != *self.engine => "its record is about another engine",
+            () if record.engine != self.manifest.id => "its record is about another engine",
             () if record.path != *path => "another file is found than the one that was admitted",
             () if record.sha256 != *sha256 => "the file is not the one that was admitted",
             () if lane.packages == Packages::NotPinned => {
                 "its record holds no digest of the packages around the file"
             }
             () if other_interpreter => "another interpreter runs it than the one that was admitted",
+            () if interpreter_too_old(self.manifest, record).is_some() => {
+                "what runs it is older than the engine wants, or its version is not on record"
+            }
             () => return None,
         };
         Some(word.to_owned())
@@ -166,8 +170,15 @@ impl Standing<'_> {
             .then(|| "another package is installed than the one that was admitted".to_owned())
     }
 
+    /// Is this stage proven for this very lane?
+    pub(super) fn is_proven(&self, stage: u8) -> bool {
+        let lane = lane_key(&self.manifest.id, self.manifest.sha256, self.lane);
+        let found = find_proof(&self.lane.proofs, stage, &lane);
+        matches!(found, ladder::Standing::Proven(_))
+    }
+
     fn unproven(&self) -> Option<String> {
-        let lane = lane_key(self.engine, self.manifest, self.lane);
+        let lane = lane_key(&self.manifest.id, self.manifest.sha256, self.lane);
         [1, 2]
             .into_iter()
             .find_map(|stage| match find_proof(&self.lane.proofs, stage, &lane) {
@@ -230,4 +241,4 @@ pub fn questions(stale: &[Stale], program_found: bool, license_claimed: bool) ->
 
 #[cfg(test)]
 #[path = "stale_tests.rs"]
-mod tests;
+pub(crate) mod tests;

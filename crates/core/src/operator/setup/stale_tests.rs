@@ -19,12 +19,13 @@ fn integrity() -> Result<String, NoIntegrity> {
     answers().source.unwrap().integrity
 }
 
-fn manifest() -> Option<Digest> {
-    Some(Digest::of(b"manifest"))
+fn manifest() -> Manifest {
+    let text = include_str!("../../../../../engines/pi.toml");
+    Manifest::parse("pi", text).unwrap()
 }
 
 /// A lane that a setup has just finished.
-fn finished() -> LaneFacts {
+pub(crate) fn finished() -> LaneFacts {
     let answers = answers();
     let drafts = answers.drafts().unwrap();
     let mut lane = LaneFacts {
@@ -46,7 +47,7 @@ fn finished() -> LaneFacts {
         credential: Credential::Ready(CredentialWay::None),
         ..LaneFacts::nothing(answers.now)
     };
-    let key = lane_key(&answers.engine, manifest(), &lane);
+    let key = lane_key(&answers.engine, manifest().sha256, &lane);
     lane.proofs = [Stage::One, Stage::Two]
         .map(|stage| StageProof {
             stage,
@@ -62,8 +63,7 @@ fn finished() -> LaneFacts {
 fn parts(lane: &LaneFacts, integrity: &Result<String, NoIntegrity>) -> Vec<Part> {
     let package = package();
     let standing = Standing {
-        engine: &"pi".parse().unwrap(),
-        manifest: manifest(),
+        manifest: &manifest(),
         lane,
         package: Some((&package, integrity)),
         other_model_asked: false,
@@ -153,7 +153,7 @@ fn a_source_record_of_somebodys_own_is_left_alone() {
             change(&mut own);
             lane.source = known(Some(own));
             // The proofs are about that record, too.
-            let key = lane_key(&"pi".parse().unwrap(), manifest(), lane);
+            let key = lane_key(&"pi".parse().unwrap(), manifest().sha256, lane);
             lane.proofs
                 .iter_mut()
                 .for_each(|proof| proof.lane = key.clone());
@@ -168,11 +168,29 @@ fn a_source_record_of_somebodys_own_is_left_alone() {
 }
 
 #[test]
+fn an_interpreter_that_a_manifest_no_longer_takes_is_stale() {
+    let (mut manifest, package) = (manifest(), package());
+    let mut parts = |minimum: Option<&str>| -> Vec<Part> {
+        let own = manifest.invocation.as_mut().unwrap();
+        own.interpreter_min_version = minimum.map(str::to_owned);
+        let (lane, integrity) = (finished(), integrity());
+        let standing = Standing {
+            manifest: &manifest,
+            lane: &lane,
+            package: Some((&package, &integrity)),
+            other_model_asked: false,
+        };
+        standing.stale().iter().map(|stale| stale.part).collect()
+    };
+    assert_eq!(parts(Some("100")), [Part::Executable, Part::Proofs]);
+    assert_eq!(parts(None), []);
+}
+
+#[test]
 fn another_model_is_asked_for() {
     let lane = finished();
     let standing = Standing {
-        engine: &"pi".parse().unwrap(),
-        manifest: manifest(),
+        manifest: &manifest(),
         lane: &lane,
         package: None,
         other_model_asked: true,

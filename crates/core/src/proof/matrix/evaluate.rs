@@ -25,6 +25,8 @@ pub struct Evidence {
     pub touched: Vec<String>,
     /// What the commands that show a run printed about it, where the row asks for that.
     pub printed: String,
+    /// What no file may hold: the credential of the row's model, and where that listened.
+    pub secrets: Vec<String>,
 }
 
 /// A bundle as found on disk.
@@ -74,6 +76,7 @@ pub fn evaluate_row(row: &Row, evidence: &Evidence) -> Vec<Assertion> {
     verdict(&mut sheet, row, &bundle);
     whole(&mut sheet, &bundle);
     execution(&mut sheet, row, &bundle);
+    kept(&mut sheet, &evidence.secrets, seen);
     for show in &row.shows {
         let (holds, found) = shown(show, row, &bundle);
         sheet.must("shows", show.to_string(), holds, || found);
@@ -322,6 +325,24 @@ fn whole(sheet: &mut Sheet, bundle: &Bundle<'_>) {
         "the verdict can be derived again".into(),
         same,
         || again.unwrap_or("it cannot").to_owned(),
+    );
+}
+
+/// Neither the credential of a model nor its address is anywhere.
+fn kept(sheet: &mut Sheet, secrets: &[String], seen: &BundleSeen) {
+    if secrets.is_empty() {
+        return;
+    }
+    let holds = |bytes: &[u8]| {
+        let found = |secret: &String| memchr::memmem::find(bytes, secret.as_bytes()).is_some();
+        secrets.iter().any(found)
+    };
+    let leak = seen.files.iter().find(|(_, bytes)| holds(bytes));
+    sheet.must(
+        "secrets",
+        "neither the model's key nor its address is in any file".into(),
+        leak.is_none(),
+        || leak.map_or(String::new(), |(name, _)| format!("{name} holds one")),
     );
 }
 

@@ -96,6 +96,7 @@ fn evidence() -> Evidence {
         }],
         touched: Vec::new(),
         printed: "shown\n".into(),
+        secrets: vec!["the-key-of-a-model".into()],
     }
 }
 

@@ -1,6 +1,7 @@
 //! The failure matrix: rows as data, what a row's bundle must show, and the result of each row.
 //!
-//! - this file: the rows (`rows.toml`); `show.rs` one thing a bundle must show
+//! - this file: the rows (`rows.toml`, and `models.toml` for engines with a model); `show.rs` one
+//!   thing a bundle must show; `played.rs` a row as what a model says
 //! - `evaluate.rs` a row against what its run left behind; `outcome.rs` results; `junit.rs` as XML
 //! - `hostile/` the attack suite
 //!
@@ -10,6 +11,7 @@ mod evaluate;
 mod hostile;
 mod junit;
 mod outcome;
+mod played;
 mod show;
 
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ use crate::task::contract::Stage;
 use crate::values::blocker::Code;
 use crate::values::event_type::EventType;
 use crate::values::verdict::Status;
+use crate::wire::scenario::Scenario;
 
 pub use evaluate::{BundleSeen, Evidence, children_ms, evaluate_row};
 pub use hostile::{BENIGN, Theme, attack_matrix, attack_themes};
@@ -29,7 +32,7 @@ pub use junit::junit_xml;
 pub use outcome::{Assertion, Counts, MatrixReport, RowOutcome, RowVerdict, Time};
 pub use show::{GateSeen, Held, Place, Show, Traced, Tried};
 
-const ROWS: &str = include_str!("rows.toml");
+const ROWS: &str = concat!(include_str!("rows.toml"), include_str!("models.toml"));
 
 /// The rows of the failure matrix. A form of each must be there; further rows are further codes.
 pub const FIXTURES: [&str; 12] = [
@@ -85,6 +88,15 @@ pub struct Row {
     pub steps: Vec<toml::Table>,
     #[serde(default)]
     pub silent: bool,
+    /// What differs from the case where a program of its own is run, which needs longer to begin.
+    #[serde(default)]
+    pub lane_case: toml::Table,
+    /// The steps of such a program, where they must be larger.
+    pub lane_steps: Option<Vec<toml::Table>>,
+    /// What the model of such a program does besides calling tools as the steps say.
+    pub model: Option<Scenario>,
+    /// Why it cannot be had of such a program, where the steps do not tell.
+    pub not_on_lanes: Option<String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Less than strict, where the trigger must be able to change what exists.
@@ -143,6 +155,8 @@ pub enum Lanes {
     /// Those this version can start, on a host that can contain them.
     #[default]
     Runnable,
+    /// Those with a model; for one without, a double that has one stands in.
+    Modelled,
     /// Every one: a record blocks before it matters which.
     Any,
     /// Those that are closed until someone opens them.
@@ -193,11 +207,14 @@ pub fn built_in() -> Result<Matrix, MatrixError> {
 }
 
 impl Row {
-    /// `case.toml` of this row.
-    pub fn case_text(&self, fixture: &Fixture) -> Result<String, MatrixError> {
+    /// `case.toml` of this row, for the scripted engine or for a program of its own.
+    pub fn case_text(&self, fixture: &Fixture, on_lane: bool) -> Result<String, MatrixError> {
         let mut case = fixture.case.clone();
         case.insert("task_id".into(), self.name.clone().into());
         case.extend(self.case.clone());
+        if on_lane {
+            case.extend(self.lane_case.clone());
+        }
         self.written(&case)
     }
 
@@ -222,25 +239,37 @@ impl Row {
 
     /// Why this row says nothing about this engine on this host, if it does not.
     pub fn not_applicable(&self, manifest: &Manifest, jail_missing: &[String]) -> Option<String> {
-        let plays_scripts = manifest
-            .invocation
-            .as_ref()
-            .map(|invocation| invocation.dialect == Dialect::Fake);
-        match (self.lanes, plays_scripts, jail_missing) {
-            (Lanes::Any | Lanes::Gated | Lanes::Opened, _, _)
-            | (Lanes::Runnable, Some(true), []) => None,
-            (Lanes::Runnable, None, _) => Some(format!(
-                "this version knows {} but cannot run it",
-                manifest.id
-            )),
-            (Lanes::Runnable, Some(false), _) => {
-                Some(format!("no scripted model speaks for {} yet", manifest.id))
+        if !matches!(self.lanes, Lanes::Runnable | Lanes::Modelled) {
+            return None;
+        }
+        let id = &manifest.id;
+        let Some(own) = &manifest.invocation else {
+            return Some(format!("this version knows {id} but cannot run it"));
+        };
+        let unplayable = || match (&own.model, &own.tools) {
+            _ if own.dialect == Dialect::Fake => None,
+            _ if self.theme.is_some() => {
+                Some("the attack suite is played by the scripted engine alone".to_owned())
             }
-            (Lanes::Runnable, Some(true), missing) => Some(format!(
+            (None, _) => Some(format!("{id} has no model that could play a script")),
+            (_, None) => Some(format!(
+                "the manifest of {id} has no [invocation.tools], so no scripted model speaks for it"
+            )),
+            (Some(_), Some(tools)) => self.scenario(tools, &Words::new()).err(),
+        };
+        let contained = || match jail_missing {
+            [] => None,
+            missing => Some(format!(
                 "this host cannot contain a run, `cto doctor` says why: {}",
                 missing.join(", ")
             )),
-        }
+        };
+        unplayable().or_else(contained)
+    }
+
+    /// Is a program of the engine's own started for it, with a model that plays it?
+    pub fn runs_a_lane(&self, manifest: &Manifest) -> bool {
+        matches!(self.lanes, Lanes::Runnable | Lanes::Modelled) && manifest.uses_a_model()
     }
 
     /// A name of the row, of the matrix row it is a form of, or of its theme.
@@ -331,7 +360,7 @@ mod tests {
         let rows = built_in().unwrap().rows;
         let jailless = ["seccomp".to_owned()];
         for row in rows {
-            let runnable = row.lanes == Lanes::Runnable;
+            let runnable = matches!(row.lanes, Lanes::Runnable | Lanes::Modelled);
             assert_eq!(row.not_applicable(&fake, &[]), None, "{}", row.name);
             for (manifest, missing, word) in [
                 (&fake, jailless.as_slice(), "seccomp"),
@@ -381,7 +410,7 @@ mod tests {
     fn every_case_is_valid_but_the_one_that_must_not_be() {
         let matrix = built_in().unwrap();
         for row in &matrix.rows {
-            let text = row.case_text(&matrix.fixture).unwrap();
+            let text = row.case_text(&matrix.fixture, false).unwrap();
             let parsed = crate::task::case_file::parse_case("case.toml", text.as_bytes());
             assert_eq!(
                 parsed.is_err(),

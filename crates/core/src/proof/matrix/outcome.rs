@@ -13,7 +13,7 @@ use crate::values::verdict::Status;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assertion {
     /// Which kind: `exit`, `untouched`, `bundle`, `status`, `origin`, `blocker`, `event`,
-    /// `artifacts`, `digests`, `execution`, `shows`, `printed`.
+    /// `artifacts`, `digests`, `execution`, `secrets`, `shows`, `printed`.
     pub check: String,
     pub want: String,
     pub holds: bool,

@@ -276,9 +276,7 @@ fn takeover(rules: Rules, done: &VerificationCompleted) -> Option<String> {
 /// With a runner, every test of the baseline must have run again. Bundles from before ids were read
 /// have none.
 fn lost_tests(rules: Rules, contract: &Contract, done: &VerificationCompleted) -> Option<String> {
-    let Control::Runner(_) = contract.verification_control else {
-        return None;
-    };
+    contract.compared_runner()?;
     let Some(tests) = &done.tests else {
         return done
             .log_nonce

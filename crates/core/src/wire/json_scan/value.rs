@@ -12,6 +12,9 @@ pub enum Fault {
     TooManyKeys,
 }
 
+/// More than any answer takes; thousands of them are below 2^53.
+const MOST: u64 = 1 << 40;
+
 /// What was found at a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value<'a> {
@@ -37,9 +40,10 @@ impl Value<'_> {
         }
     }
 
+    /// A count that somebody else wrote: never so large that it, or a sum of them, could not be hashed.
     pub fn count(&self) -> Option<u64> {
         match self {
-            Self::Number(digits) => digits.parse().ok(),
+            Self::Number(digits) => digits.parse().ok().map(|count: u64| count.min(MOST)),
             _ => None,
         }
     }

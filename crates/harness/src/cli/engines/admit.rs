@@ -16,7 +16,6 @@ use crate::host::files;
 use crate::records::{RecordStore, examine};
 use crate::screen::output::tame;
 use crate::supervise::cancel::Cancel;
-use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -105,7 +104,7 @@ fn act<T: Record>(context: &Context, verb: Verb) -> Result<u8, Failure> {
 }
 
 fn store(context: &Context, engine: &EngineId) -> Result<RecordStore, Failure> {
-    engines::find(engine.as_str())?;
+    context.engine(engine.as_str())?;
     Ok(RecordStore::of(&context.home()?, engine))
 }
 
@@ -203,17 +202,14 @@ fn executable_facts(
 ) -> Result<(), Failure> {
     let report = args.build_report.as_deref().map(build_report).transpose()?;
     let Some(bin) = &args.bin else { return Ok(()) };
-    let word = args
-        .identity
-        .clone()
-        .unwrap_or_else(|| args.engine.to_string());
+    let word = args.identity.as_deref();
     let home = context.home()?;
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
-    let manifest = engines::find(args.engine.as_str())?;
+    let manifest = context.engine(args.engine.as_str())?;
     let bin = examine::named(bin);
-    let admitted = examine::examine(&manifest, (&bin, &word), &cancel, &context.env, &home)?;
+    let admitted = examine::examine(&manifest, (&bin, word), &cancel, &context.env, &home)?;
     if let Some(wanted) = report.as_ref().and_then(|report| report.executable_sha256)
         && wanted != admitted.sha256
     {

@@ -11,7 +11,6 @@ use crate::cli::engines::admit;
 use crate::host::failure::Failure;
 use crate::records::{self, RecordStore};
 use crate::screen::output::tame;
-use crate::task::engines;
 use crate::task::lane::LaneOptions;
 
 #[derive(clap::Subcommand)]
@@ -41,13 +40,13 @@ pub fn run(context: &Context, command: Command) -> Result<u8, Failure> {
             engine,
             approval,
             confirm,
-        } => open(context, &gated(&engine)?, approval, confirm),
-        Command::Close { engine } => close(context, &gated(&engine)?),
+        } => open(context, &gated(context, &engine)?, approval, confirm),
+        Command::Close { engine } => close(context, &gated(context, &engine)?),
     }
 }
 
-fn gated(engine: &str) -> Result<Manifest, Failure> {
-    let manifest = engines::find(engine)?;
+fn gated(context: &Context, engine: &str) -> Result<Manifest, Failure> {
+    let manifest = context.engine(engine)?;
     match manifest.is_gated() {
         true => Ok(manifest),
         false => Err(Failure::usage(

@@ -1,14 +1,19 @@
-//! `cto engines`: every engine this binary knows, and what keeps it closed or opened it.
+//! `cto engines`: every engine there is, how far each is, and the first thing that is missing.
 
 use anstyle::AnsiColor;
 use cto_core::engine::manifest::Manifest;
+use cto_core::engine::registry::{Broken, From};
 use cto_core::gate::opening::{self, By, Opening, Why};
-use serde_json::json;
+use cto_core::gate::{Binary, LaneFacts};
+use cto_core::operator::setup::overview::{Overview, overview};
+use cto_core::records::Found;
+use cto_core::run::event::Origin;
+use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
-use crate::cli::engines::gate;
-use crate::host::Home;
+use crate::cli::engines::{check, gate, new};
 use crate::host::failure::Failure;
+use crate::host::{self, Home};
 use crate::records;
 use crate::screen::output::{dim, tame};
 use crate::screen::table::{Cell, Fit, Table};
@@ -18,14 +23,79 @@ use crate::task::lane::LaneOptions;
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Option<gate::Command>,
+    command: Option<Command>,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Gate(gate::Command),
+    /// Write a manifest to begin with, for an agent that is not in the list
+    New(new::Args),
+    /// Start an engine of your own in a jail, with a scripted model, and say what works
+    Check(check::Args),
 }
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     match args.command {
-        Some(command) => gate::run(context, command),
+        Some(Command::Gate(command)) => gate::run(context, command),
+        Some(Command::New(args)) => new::run(context, &args),
+        Some(Command::Check(args)) => check::run(context, &args),
         None => list(context),
     }
+}
+
+/// One engine and what is known of it.
+struct Row<'a> {
+    from: From,
+    manifest: &'a Manifest,
+    opening: Opening,
+    program: Option<String>,
+    version: Option<String>,
+    overview: Overview,
+}
+
+impl<'a> Row<'a> {
+    fn look(
+        context: &Context,
+        home: Option<&Home>,
+        (from, manifest): (From, &'a Manifest),
+    ) -> Self {
+        let opening = standing(context, home, manifest);
+        let lane = match home.filter(|_| manifest.is_gated()) {
+            Some(home) => lane(context, home, manifest),
+            None => LaneFacts::nothing(host::now()),
+        };
+        let program = match &lane.binary {
+            Binary::Found { path, .. } => Some(path.clone()),
+            _ => None,
+        };
+        let overview = overview(manifest, &opening, &lane);
+        Self {
+            from,
+            opening,
+            program,
+            version: lane.package_version,
+            overview,
+            manifest,
+        }
+    }
+
+    /// Was the installed version tried? Nothing is said where none is named.
+    fn tried(&self) -> Option<bool> {
+        let own = self.manifest.invocation.as_ref()?;
+        let known = self.program.is_some() && !own.tested_versions.is_empty();
+        known.then(|| !own.is_untested(self.version.as_deref()))
+    }
+}
+
+/// What is on record, at a glance. Proofs are looked for only where there is something to prove.
+fn lane(context: &Context, home: &Home, manifest: &Manifest) -> LaneFacts {
+    let mut lane = records::glance(manifest, &LaneOptions::default(), &context.env, home);
+    if matches!(lane.executable, Found::Known(_)) {
+        lane.proofs = records::proofs(&manifest.id, home, Origin::Operator);
+    }
+    lane
 }
 
 /// Whether an engine is open for a command like this one.
@@ -42,74 +112,152 @@ fn standing(context: &Context, home: Option<&Home>, manifest: &Manifest) -> Open
 
 fn list(context: &Context) -> Result<u8, Failure> {
     let home = context.home().ok();
-    let all: Vec<(Manifest, Opening)> = engines::all()?
-        .into_iter()
-        .map(|manifest| {
-            let opening = standing(context, home.as_ref(), &manifest);
-            (manifest, opening)
-        })
+    let registry = context.engines()?;
+    let rows: Vec<Row<'_>> = registry
+        .all()
+        .map(|engine| Row::look(context, home.as_ref(), engine))
         .collect();
     if context.output.json {
-        let rows: Vec<_> = all
-            .iter()
-            .map(|(manifest, opening)| row(manifest, opening))
-            .collect();
-        context
-            .output
-            .document(&json!({"schema_version": 1, "command": "engines", "engines": rows}))?;
+        let own = context.own_engines()?.map(|dir| dir.path);
+        context.output.document(&json!({
+            "schema_version": 1,
+            "command": "engines",
+            "engines": rows.iter().map(|row| document(context, row)).collect::<Vec<_>>(),
+            "broken": registry.broken().iter().map(broken).collect::<Vec<_>>(),
+            "own_engines": own.map(|path| path.display().to_string()),
+        }))?;
         return Ok(0);
     }
-    let mut table = Table::new(&[
-        ("name", Fit::Whole),
-        ("gate", Fit::Whole),
-        ("engine", Fit::Cut),
-        ("opened by", Fit::Whole),
-    ]);
-    for (manifest, opening) in &all {
-        let gate = match opening.is_open() {
-            true => Cell::styled("open", AnsiColor::Green.on_default()),
-            false => Cell::styled("closed", dim()),
-        };
-        table.row(vec![
-            manifest.id.as_str().into(),
-            gate,
-            manifest.title.as_str().into(),
-            opened_by(manifest, opening).as_str().into(),
-        ]);
-    }
-    context.output.table(&table);
+    context.output.table(&table(&rows));
     context.output.line("");
-    for (manifest, opening) in &all {
-        // A record that does not count is worth a sentence; an engine nobody opened is not.
-        if let Opening::Closed(why) = opening
-            && !matches!(why, Why::NotOpened | Why::NotAdmitted)
-        {
-            context.output.hanging("", &tame(&sentence(manifest, why)));
-        }
+    missing(context, &rows);
+    for broken in registry.broken() {
+        context
+            .output
+            .hanging("", &format!("{} is not used: {}", broken.file, broken.why));
     }
     context.output.hanging(
         "",
-        "A variable opens its engine when it is 1 and closes it when it is anything else; `cto engines open ENGINE` opens it for you at a terminal. An open gate only lets an engine be recognised; admissions and stage proofs decide the rest.",
+        "A variable opens its engine when it is 1 and closes it when it is anything else; `cto engines open ENGINE` opens it for you at a terminal. An open gate only lets an engine be recognised; admissions and stage proofs decide the rest. `cto engines new NAME` adds an agent of your own.",
     );
     Ok(0)
 }
 
-fn row(manifest: &Manifest, opening: &Opening) -> serde_json::Value {
-    let (opened_by, closed_because) = match opening {
-        Opening::Opened(by) => (Some(by.word()), None),
-        Opening::Closed(why) => (None, Some(sentence(manifest, why))),
+fn table(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        ("name", Fit::Whole),
+        ("gate", Fit::Whole),
+        ("stage", Fit::Whole),
+        ("version", Fit::Whole),
+        ("engine", Fit::Cut),
+        ("opened by", Fit::Whole),
+    ]);
+    for row in rows {
+        let gate = match row.opening.is_open() {
+            true => Cell::styled("open", AnsiColor::Green.on_default()),
+            false => Cell::styled("closed", dim()),
+        };
+        let stage = match row.overview.stage {
+            0 => "-".to_owned(),
+            stage => stage.to_string(),
+        };
+        table.row(vec![
+            row.manifest.id.as_str().into(),
+            gate,
+            stage.into(),
+            version(row).into(),
+            tame(&row.manifest.title).into(),
+            opened_by(row.manifest, &row.opening).into(),
+        ]);
+    }
+    table
+}
+
+fn version(row: &Row<'_>) -> String {
+    let said = row.version.as_deref().map(tame);
+    match (said, row.tried(), &row.program) {
+        (Some(version), Some(false), _) => format!("{version}, not tried"),
+        (Some(version), _, _) => version,
+        (None, _, Some(_)) => "not known".into(),
+        (None, _, None) => "-".into(),
+    }
+}
+
+/// What each engine needs next, one line each. An engine nobody began with needs no line of its own.
+fn missing(context: &Context, rows: &[Row<'_>]) {
+    let begun = |row: &&Row<'_>| {
+        let not_begun = row
+            .overview
+            .next
+            .as_deref()
+            .is_none_or(|next| next.ends_with("--bin FILE"));
+        row.from == From::Operator || !not_begun
     };
+    let mut told = false;
+    for row in rows.iter().filter(begun) {
+        let Some(missing) = &row.overview.missing else {
+            continue;
+        };
+        let next = row.overview.next.as_deref();
+        let next = next.map(|words| format!("; next: {}", context.output.command(words)));
+        let text = format!("{}{}", tame(&missing.what), next.unwrap_or_default());
+        context
+            .output
+            .hanging(&format!("{}: ", row.manifest.id), &text);
+        told = true;
+    }
+    // A word of the operator's that closes is worth a sentence also where nothing else is begun.
+    for row in rows.iter().filter(|row| !begun(row)) {
+        if let Opening::Closed(why) = &row.opening
+            && !matches!(why, Why::NotOpened | Why::NotAdmitted)
+        {
+            context
+                .output
+                .hanging("", &tame(&sentence(row.manifest, why)));
+            told = true;
+        }
+    }
+    if told {
+        context.output.line("");
+    }
+}
+
+fn document(context: &Context, row: &Row<'_>) -> Value {
+    let (opened_by, closed_because) = match &row.opening {
+        Opening::Opened(by) => (Some(by.word()), None),
+        Opening::Closed(why) => (None, Some(sentence(row.manifest, why))),
+    };
+    let admissions: Map<String, Value> = row
+        .overview
+        .admissions
+        .iter()
+        .map(|(kind, word)| (kind.as_str().to_owned(), json!(word)))
+        .collect();
+    let next = row.overview.next.as_deref();
     json!({
-        "engine": manifest.id,
-        "title": manifest.title,
-        "default": !manifest.is_gated(),
-        "gate": if opening.is_open() { "open" } else { "closed" },
+        "engine": row.manifest.id,
+        "title": row.manifest.title,
+        "from": row.from.as_str(),
+        "default": !row.manifest.is_gated(),
+        "gate": if row.opening.is_open() { "open" } else { "closed" },
         "opened_by": opened_by,
         "closed_because": closed_because,
-        "gated_by_env": manifest.gated_by_env,
-        "default_stage": manifest.default_stage,
-        "runnable": manifest.invocation.is_some(),
+        "gated_by_env": row.manifest.gated_by_env,
+        "default_stage": row.manifest.default_stage,
+        "runnable": row.manifest.invocation.is_some(),
+        "manifest_sha256": row.manifest.sha256,
+        "program": row.program,
+        "version": row.version,
+        "version_tried": row.tried(),
+        "admissions": admissions,
+        "proven_stage": row.overview.stage,
+        "missing": row.overview.missing.as_ref().map(|missing| &missing.what),
+        "next": next.map(|words| context.output.command(words)),
     })
+}
+
+fn broken(broken: &Broken) -> Value {
+    json!({"engine": broken.id, "file": broken.file, "because": broken.why})
 }
 
 fn sentence(manifest: &Manifest, why: &Why) -> String {

@@ -16,13 +16,16 @@ use crate::proof::matrix::{Order, attack_matrix, built_in, make_root, run as run
 use crate::screen::output::{dim, status_style, tame};
 use crate::screen::progress::Rows;
 use crate::screen::table::{Cell, Fit, Table};
-use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The engine to try
     #[arg(long, default_value = DEFAULT_ENGINE)]
     engine: String,
+    /// The engine's program, tried although nothing admits it; without it, the one that is admitted [env:
+    /// CTO_HARNESS_<ENGINE>_BIN]
+    #[arg(long, value_name = "FILE")]
+    bin: Option<PathBuf>,
     /// Only rows with this name, base name or theme (repeatable)
     #[arg(long, value_name = "NAME")]
     row: Vec<String>,
@@ -46,7 +49,9 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
     let order = Order {
         fixture,
         rows: chosen(rows, &args.row)?,
-        manifest: engines::find(&args.engine)?,
+        manifest: context.engine(&args.engine)?,
+        bin: args.bin,
+        engines: context.directory_of(&args.engine)?,
         keep: args.keep,
     };
     // A file that cannot be written is said before anything runs.
@@ -57,8 +62,10 @@ pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
         .transpose()?;
     let root = make_root(&context.env)?;
     let mut progress = Rows::for_stderr(context.output.json, order.rows.len());
-    let report = run_rows(&order, &root, &context.env, &mut |row| {
-        progress.ended(&row.row)
+    let report = context.home().and_then(|home| {
+        run_rows(&order, &root, (&context.env, &home), &mut |row| {
+            progress.ended(&row.row)
+        })
     });
     progress.done();
     if !args.keep {

@@ -7,12 +7,14 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::Context;
+use crate::doubles::agent;
 use crate::host::failure::Failure;
+use crate::proof::matrix::asked::{self, Playing};
+use crate::proof::matrix::lane::Lane;
 use crate::proof::matrix::{self, VALIDATOR, fault};
 use crate::run;
 use crate::run::approvals::{Answer, Approvals};
 use crate::supervise::cancel::Cancel;
-use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,6 +23,9 @@ pub struct Args {
     engine: String,
     #[arg(long)]
     source: Option<PathBuf>,
+    /// The lane of a row that starts a program of its own, as `cto matrix` prepared it
+    #[arg(long)]
+    lane: Option<PathBuf>,
     /// A word of the row's steps and what it means: `place=DIR`
     #[arg(long)]
     word: Vec<String>,
@@ -35,13 +40,6 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let row = row.ok_or_else(|| {
         Failure::usage("unknown_row", format!("no row is called {:?}", args.name)).so("nothing ran")
     })?;
-    let request = matrix::request(
-        row,
-        &matrix.fixture,
-        engines::find(&args.engine)?,
-        args.source.as_deref(),
-        &words(args),
-    )?;
     let approvals = match row.approval {
         None => Approvals::store(),
         Some(Scripted::Granted) => Approvals::scripted(Answer::Granted {
@@ -62,6 +60,28 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
+    let double = agent::manifest()?;
+    let manifest = match args.engine == double.id.as_str() {
+        true => double,
+        false => context.engine(&args.engine)?,
+    };
+    let playing = match &args.lane {
+        None => Playing::Script(words(args)),
+        Some(dir) => {
+            let lane = Lane::at(dir);
+            lane.lay(&home).map_err(|error| {
+                Failure::internal("no_lane", "the state of a lane cannot be copied").because(&error)
+            })?;
+            Playing::Lane(lane.playing(row, &manifest, &words(args))?)
+        }
+    };
+    let request = asked::request(
+        row,
+        &matrix.fixture,
+        manifest,
+        args.source.as_deref(),
+        playing,
+    )?;
     let mut progress = fault::apply(row.fault, args.source.as_deref())?;
     let sealed = run::run_asking(
         &approvals,

@@ -18,7 +18,6 @@ use crate::screen::progress;
 use crate::screen::table::{Fit, Table};
 use crate::supervise::cancel::Cancel;
 use crate::task::cases;
-use crate::task::engines;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -79,7 +78,8 @@ fn validated(
     let cancel = Cancel::on_signals().map_err(|e| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&e)
     })?;
-    let engine = args.engine.as_deref().map(engines::find).transpose()?;
+    let engine = args.engine.as_deref();
+    let engine = engine.map(|id| context.engine(id)).transpose()?;
     let home = match engine {
         Some(_) => context.home()?,
         None => Home {

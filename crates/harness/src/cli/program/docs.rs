@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use cto_core::gate::GATES;
-use cto_core::proof::matrix::{self, FIXTURES, Row};
+use cto_core::proof::matrix::{self, FIXTURES, Lanes, Row};
 use cto_core::values::blocker::BLOCKERS;
 
 use crate::host::failure::EXIT_CODES;
@@ -94,8 +94,13 @@ const MATRIX: &str = "# The failure matrix\n\n\
     raw log is kept, or none ran and nothing changed; everything around the bundle (home, working directory, temporary \
     files, workspaces, source repository) is as it was before, to the byte and the time of change. Then what the row itself \
     must show.\n\n\
+    `--engine E` runs a gated engine's own program against a scripted model: the program that is admitted, or the one that \
+    `--bin FILE` or `CTO_HARNESS_<E>_BIN` names. The steps of a row become calls of that engine's tools, as \
+    `[invocation.tools]` of its manifest names them; records, state and model are the validator's own, lie in its temporary \
+    directory, and prove nothing for anybody. A row that no model can make it play is `not_applicable`, with its reason. \
+    Besides, neither the key of the model nor its address may stand in any file.\n\n\
     Exit code 0: green. 1: a row is red. 3: nothing red, but no row of the matrix itself could run, so nothing is proven: the \
-    engine cannot be run by this version, or the host cannot contain it. `--json` and `--junit FILE` are for machines, \
+    engine cannot be run by this version, no program of it is here, or the host cannot contain it. `--json` and `--junit FILE` are for machines, \
     `--keep` leaves the bundles. That each row turns red without the check behind it is shown in \
     [matrix-proof.md](matrix-proof.md).\n";
 
@@ -122,7 +127,10 @@ fn matrix() -> String {
             .is_some_and(|name| FIXTURES.contains(&name))
     });
     table("Further codes", &|row| {
-        row.blocker.is_some() && row.fixture.is_none()
+        row.blocker.is_some() && row.fixture.is_none() && row.lanes != Lanes::Modelled
+    });
+    table("What becomes of the model", &|row| {
+        row.lanes == Lanes::Modelled
     });
     out
 }

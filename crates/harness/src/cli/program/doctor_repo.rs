@@ -31,6 +31,7 @@ use crate::screen::output::{dim, tame};
 use crate::screen::progress::{self, Progress, Stage};
 use crate::supervise::cancel::Cancel;
 use crate::task::attempt::Attempt;
+use crate::task::engines;
 use crate::task::lane::LaneOptions;
 use crate::task::request::{EngineChoice, Request};
 use crate::workspace::own_dir::OwnDir;
@@ -89,7 +90,7 @@ pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
     let toolchains = args.toolchain.clone();
     let tried = settled(context, args)?;
     let choice = EngineChoice {
-        engine: DEFAULT_ENGINE.to_owned(),
+        manifest: engines::find(DEFAULT_ENGINE)?,
         allowed: Vec::new(),
         script: None,
         stage: None,
@@ -100,6 +101,7 @@ pub fn run(context: &Context, args: RepoArgs) -> Result<u8, Failure> {
         },
         lane: LaneOptions::default(),
         toolchains,
+        instructions: None,
     };
     let limits = context.configured_limits();
     let request =

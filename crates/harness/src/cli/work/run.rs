@@ -77,6 +77,9 @@ pub struct LaneArgs {
     /// by itself (repeatable)
     #[arg(long, value_name = "PATH")]
     toolchain: Vec<PathBuf>,
+    /// A text the engine is told beside the task (an AGENTS.md, say); none is by default
+    #[arg(long, value_name = "FILE")]
+    instructions: Option<PathBuf>,
     #[command(flatten)]
     records: RecordArgs,
 }
@@ -122,7 +125,7 @@ impl LaneArgs {
     /// The flags as names; `stage` is the flag, where there is one.
     pub fn choice(&self, context: &Context, stage: Option<u8>) -> Result<EngineChoice, Failure> {
         Ok(EngineChoice {
-            engine: self.engine.clone(),
+            manifest: context.engine(&self.engine)?,
             allowed: self.allow_engine.clone(),
             script: self.script.clone(),
             stage,
@@ -140,6 +143,7 @@ impl LaneArgs {
             },
             lane: self.records.asked(context.configured_prices()?)?,
             toolchains: self.toolchain.clone(),
+            instructions: self.instructions.clone(),
         })
     }
 }

@@ -51,8 +51,15 @@ impl Model {
             requests: AtomicU64::new(0),
             log: log.map(Mutex::new),
         });
+        let patience = playback.scenario.leave_after;
+        let patience = patience.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        if patience == 0 {
+            // Closed before anybody is told where it was.
+            drop(listener);
+            return Ok(Self { address });
+        }
         thread::Builder::new().name("model".into()).spawn(move || {
-            for socket in listener.incoming().flatten() {
+            for socket in listener.incoming().flatten().take(patience) {
                 let playback = Arc::clone(&playback);
                 // Without a thread the connection closes, as it would at a server that is full.
                 let _ = thread::Builder::new()

@@ -24,7 +24,7 @@ pub fn serve(playback: &Playback, socket: &TcpStream) {
     let mut ahead = Vec::new();
     while let Ok(Some((head, body))) = next_request(socket, &mut ahead) {
         match answer(playback, socket, &head, &body) {
-            Ok(true) if head.keeps_alive() => {}
+            Ok(true) if head.keeps_alive() && playback.scenario.leave_after.is_none() => {}
             _ => break,
         }
     }

@@ -207,6 +207,14 @@ fn not_searched(program: &Path) -> Option<PathBuf> {
     (!is_searched).then(|| dir.to_owned())
 }
 
+/// The Python environment that a program is one of the programs of.
+pub fn environment_around(program: &Path) -> Option<PathBuf> {
+    let bin = program.parent().filter(|dir| dir.ends_with("bin"))?;
+    let root = bin.parent()?;
+    let is_one = std::fs::symlink_metadata(root.join(PYVENV)).is_ok_and(|meta| meta.is_file());
+    is_one.then(|| root.to_owned())
+}
+
 /// A program of a Python virtual environment: the environment, and the installation it is based on
 /// where that is not the system's. The link in `bin/` must not be followed: it is what makes the
 /// difference. What its configuration names is a wish: a command in a jail could have written it.

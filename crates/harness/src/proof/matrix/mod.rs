@@ -3,10 +3,13 @@
 //!
 //! - this file: all rows, side by side; `place.rs` where one lives; `fault.rs` what is broken for
 //!   it
+//! - `asked.rs` a row as a request; `lane.rs` the program and the scripted model of rows that start one
 //! - `aftermath.rs` what must not have happened
 
 mod aftermath;
+pub mod asked;
 pub mod fault;
+pub mod lane;
 mod place;
 
 use std::collections::BTreeMap;
@@ -16,33 +19,36 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use cto_core::containment::Containment;
-use cto_core::engine::manifest::Manifest;
+use cto_core::engine::manifest::{Dialect, Invocation, Manifest, Program};
 use cto_core::proof::matrix::{
     self, Assertion, Evidence, Fault, Fixture, Lanes, Matrix, MatrixReport, Row, RowOutcome, Words,
 };
-use cto_core::run::event::{Origin, ProcessEnd};
-use cto_core::task::source::{SourceClass, SourceRecord};
-use cto_core::values::paths::TreePath;
+use cto_core::run::event::ProcessEnd;
 use cto_jail::probe;
 
+use crate::doubles::agent;
 use crate::host::failure::Failure;
 use crate::host::files;
 use crate::host::toolchains;
-use crate::host::{self, Env, programs, workers};
+use crate::host::{self, Env, Home, programs, workers};
 use crate::supervise::cancel::Cancel;
 use crate::supervise::launch::Launch;
 use crate::supervise::{self, Limits};
-use crate::task::cases::{Case, FixtureFile, TaskText};
 use crate::task::engines;
-use crate::task::request::{Request, SourceRequest};
 use aftermath::{Honeypot, PathsThatMustNotExist};
+use asked::files_of;
+use lane::{Lane, Making, Needs, NoLane};
 use place::Place;
 
+pub use asked::VALIDATOR;
 pub use place::bundle_seen;
 
 /// No row takes this long unless something is broken.
 const ROW_LIMIT: Duration = Duration::from_secs(120);
+/// The same of a program of its own: some ask a model that fails for more than a minute.
+const LANE_ROW_LIMIT: Duration = Duration::from_secs(420);
+/// A row with nothing wrong, for the proofs that others stand on.
+const SOUND: &str = "sound";
 /// Rows mostly wait: for a limit, for a jail, for git.
 const SIDE_BY_SIDE: usize = 4;
 
@@ -51,6 +57,10 @@ pub struct Order {
     pub fixture: Fixture,
     pub rows: Vec<Row>,
     pub manifest: Manifest,
+    /// The program of the engine, where the operator names one.
+    pub bin: Option<PathBuf>,
+    /// Where its manifest lies, if it is the operator's own.
+    pub engines: Option<PathBuf>,
     /// Leave every place as it is.
     pub keep: bool,
 }
@@ -96,32 +106,36 @@ pub fn make_root(env: &Env) -> Result<PathBuf, Failure> {
 pub fn run(
     order: &Order,
     root: &Path,
-    env: &Env,
+    (env, home): (&Env, &Home),
     ended: &mut (dyn FnMut(&RowOutcome) + Send),
 ) -> Result<MatrixReport, Failure> {
     let since = Instant::now();
     let own = std::env::current_exe().map_err(|error| {
         Failure::internal("own_program", "this program cannot find itself").because(&error)
     })?;
-    let jail_missing = if order.rows.iter().any(|row| row.lanes == Lanes::Runnable) {
+    let runs = |row: &Row| matches!(row.lanes, Lanes::Runnable | Lanes::Modelled);
+    let jail_missing = if order.rows.iter().any(runs) {
         probe::probe().missing
     } else {
         Vec::new()
     };
     let gated = engines::all()?.into_iter().find(Manifest::is_gated);
-    let matrix_run = MatrixRun {
+    let mut matrix_run = MatrixRun {
         order,
         root,
         env,
         own,
         jail_missing,
         gated,
+        double: agent::manifest()?,
+        lane: None,
     };
+    let cancels = listeners(order.rows.len())?;
+    matrix_run.lane = matrix_run.make_lane(home, &cancels)?;
     let mut waiting: Vec<usize> = (0..order.rows.len()).collect();
     // Those that wait for a limit first: the others fit beside them.
     waiting.sort_by_key(|number| !order.rows[*number].case.contains_key("limits"));
     let ended = Mutex::new(ended);
-    let cancels = listeners(order.rows.len())?;
     let done: BTreeMap<usize, RowOutcome> =
         workers::each_with(&cancels, &waiting, &|cancel, number: &usize| {
             let outcome = matrix_run.row(&order.rows[*number], cancel);
@@ -169,17 +183,73 @@ struct MatrixRun<'a> {
     jail_missing: Vec<String>,
     /// Some engine that is closed until opened, for rows about such engines.
     gated: Option<Manifest>,
+    /// Stands in where a row needs a model and the engine has none.
+    double: Manifest,
+    /// For rows that start a program with a model; or why there is none.
+    lane: Option<Result<Lane, String>>,
 }
 
 impl MatrixRun<'_> {
-    fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
-        let manifest = match (row.lanes, self.order.manifest.is_gated()) {
-            (Lanes::Gated | Lanes::Opened, false) => {
-                self.gated.as_ref().unwrap_or(&self.order.manifest)
+    /// The engine of a row: the one that was asked for, or one that the row makes sense for.
+    fn manifest(&self, row: &Row) -> &Manifest {
+        let asked = &self.order.manifest;
+        let plays_scripts =
+            |own: &Invocation| own.dialect == Dialect::Fake && own.program == Program::Itself;
+        match row.lanes {
+            Lanes::Gated | Lanes::Opened if !asked.is_gated() => {
+                self.gated.as_ref().unwrap_or(asked)
             }
-            _ => &self.order.manifest,
+            Lanes::Modelled if asked.invocation.as_ref().is_some_and(plays_scripts) => &self.double,
+            _ => asked,
+        }
+    }
+
+    /// The one lane that rows of this order run on, if any does.
+    fn make_lane(
+        &self,
+        home: &Home,
+        cancels: &[Cancel],
+    ) -> Result<Option<Result<Lane, String>>, Failure> {
+        let on_lane = |row: &&Row| {
+            let manifest = self.manifest(row);
+            row.runs_a_lane(manifest) && row.not_applicable(manifest, &self.jail_missing).is_none()
         };
+        let rows: Vec<&Row> = self.order.rows.iter().filter(on_lane).collect();
+        let (Some(first), Some(cancel)) = (rows.first(), cancels.first()) else {
+            return Ok(None);
+        };
+        let sound = built_in()?.rows.into_iter().find(|row| row.name == SOUND);
+        let sound = sound.ok_or_else(|| {
+            Failure::internal("bad_matrix", "the matrix has no row with nothing wrong")
+        })?;
+        let making = Making {
+            manifest: self.manifest(first),
+            bin: self.order.bin.as_deref(),
+            env: self.env,
+            home,
+            fixture: &self.order.fixture,
+            sound: &sound,
+            cancel,
+        };
+        let needs = Needs::of(rows.iter().copied());
+        match Lane::make(&self.root.join("lane"), &making, &needs) {
+            Ok(lane) => Ok(Some(Ok(lane))),
+            Err(NoLane::Reason(why)) => Ok(Some(Err(why))),
+            Err(NoLane::Failed(failure)) => Err(failure),
+        }
+    }
+
+    /// The lane a row runs on.
+    fn lane(&self, row: &Row, manifest: &Manifest) -> Option<&Result<Lane, String>> {
+        self.lane.as_ref().filter(|_| row.runs_a_lane(manifest))
+    }
+
+    fn row(&self, row: &Row, cancel: &Cancel) -> RowOutcome {
+        let manifest = self.manifest(row);
         if let Some(reason) = row.not_applicable(manifest, &self.jail_missing) {
+            return RowOutcome::not_applicable(row, &manifest.id, reason);
+        }
+        if let Some(Err(reason)) = self.lane(row, manifest) {
             return RowOutcome::not_applicable(row, &manifest.id, reason);
         }
         if let Some(program) = row.needs.iter().find(|program| !in_system(program)) {
@@ -269,7 +339,14 @@ impl MatrixRun<'_> {
         } else {
             String::new()
         };
-        let dirs = place.bundles();
+        let lane = self.lane(row, manifest).and_then(|lane| lane.as_ref().ok());
+        let mut dirs = place.bundles();
+        if let Some(lane) = lane {
+            let proofs = lane.proofs();
+            let is_proof =
+                |dir: &PathBuf| dir.file_name().is_some_and(|name| proofs.contains(name));
+            dirs.retain(|dir| !is_proof(dir));
+        }
         let bundles = dirs
             .iter()
             .map(|dir| bundle_seen(dir))
@@ -280,6 +357,7 @@ impl MatrixRun<'_> {
             bundles,
             touched,
             printed,
+            secrets: lane.map(|lane| lane.secrets(row)).unwrap_or_default(),
         };
         let mut assertions = matrix::evaluate_row(row, &evidence);
         if evidence.bundles.is_empty() {
@@ -348,13 +426,21 @@ impl MatrixRun<'_> {
             "--engine".into(),
             manifest.id.as_str().into(),
         ]);
+        if let Some(dir) = &self.order.engines {
+            args.extend(["--engines".into(), dir.into()]);
+        }
         if row.source.is_some() {
             args.extend(["--source".into(), place.at("source").into_os_string()]);
         }
         words.iter().for_each(|(word, meant)| {
             args.extend(["--word".into(), format!("{word}={meant}").into()])
         });
-        let limits = Limits::of_time(ROW_LIMIT);
+        let mut limit = ROW_LIMIT;
+        if let Some(Ok(lane)) = self.lane(row, manifest) {
+            args.extend(["--lane".into(), lane.dir().as_os_str().to_owned()]);
+            limit = LANE_ROW_LIMIT;
+        }
+        let limits = Limits::of_time(limit);
         Launch::without_jail(&self.own, args, place.at("cwd"), env, limits)
     }
 }
@@ -377,99 +463,5 @@ fn explain(assertions: &mut [Assertion], end: ProcessEnd, said: &[u8]) {
             "no bundle; {}; it said: {words}",
             cto_core::bundle::report_md::describe_end(end)
         ));
-    }
-}
-
-/// Who owns a row's source, and who answers in the place of an operator.
-pub const VALIDATOR: &str = "cto-matrix";
-
-fn files_of(fixture: &Fixture, row: &Row) -> Vec<FixtureFile> {
-    let file = |(path, text): (&String, &String)| FixtureFile {
-        path: TreePath::new(path.as_str()),
-        executable: false,
-        bytes: text.clone().into_bytes(),
-    };
-    fixture.files.iter().chain(&row.files).map(file).collect()
-}
-
-/// What a row asks of the run spine. Only the row itself says that it is a validator's.
-pub fn request(
-    row: &Row,
-    fixture: &Fixture,
-    manifest: Manifest,
-    source: Option<&Path>,
-    words: &Words,
-) -> Result<Request, Failure> {
-    let broken = |error: &dyn std::error::Error| {
-        Failure::internal("bad_matrix", "a row of the matrix is broken").because(error)
-    };
-    let record = || SourceRecord {
-        path: None,
-        owner: VALIDATOR.into(),
-        ownership_evidence: "made for this row".into(),
-        class: SourceClass::OwnedLocal,
-    };
-    let source = source.map(|path| SourceRequest {
-        path: path.to_owned(),
-        record: record(),
-        from_head: false,
-    });
-    let case = Case {
-        id: row.name.parse().map_err(|error| broken(&error))?,
-        built_in: false,
-        inputs: None,
-        label: format!("matrix/{}/case.toml", row.name),
-        task: TaskText::File(
-            row.case_text(fixture)
-                .map_err(|error| broken(&error))?
-                .into_bytes(),
-        ),
-        workspace: if source.is_some() {
-            Vec::new()
-        } else {
-            files_of(fixture, row)
-        },
-        hidden: Vec::new(),
-        scripts: BTreeMap::new(),
-        beside: fixture
-            .beside
-            .iter()
-            .map(|(name, text)| (name.clone(), text.clone().into_bytes()))
-            .collect(),
-    };
-    let script = row.script_text(words).map_err(|error| broken(&error))?;
-    let stage = row.stage.unwrap_or(manifest.default_stage);
-    let request = Request::case(case, manifest).green_start(row.green_start);
-    Ok(request
-        .at_stage(stage)
-        .opened(matches!(row.lanes, Lanes::Any | Lanes::Opened))
-        // Never the exception for scripts of built-in cases: a row without a jail proves nothing.
-        .playing(Some(script.into_bytes()), false)
-        .contained(row.contain.unwrap_or(Containment::Strict))
-        .asked_by(Origin::Validator)
-        .copying(source))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_has_a_script_the_fake_engine_can_play() {
-        let (matrix, kit) = (built_in().unwrap(), attack_matrix().unwrap());
-        for row in matrix.rows.iter().chain(&kit.rows) {
-            let request = request(
-                row,
-                &matrix.fixture,
-                engines::find("fake").unwrap(),
-                None,
-                &Words::new(),
-            )
-            .unwrap();
-            let played = crate::task::script::parse(request.script.as_deref().unwrap());
-            assert!(played.is_ok(), "{}: {played:?}", row.name);
-            assert_eq!(request.origin, Origin::Validator);
-            assert!(!request.own_script, "{}", row.name);
-        }
     }
 }

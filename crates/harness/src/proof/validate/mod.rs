@@ -161,9 +161,11 @@ impl Bench<'_> {
             fixture,
             rows,
             manifest: engines::find(cto_core::engine::manifest::DEFAULT_ENGINE)?,
+            bin: None,
+            engines: None,
             keep: true,
         };
-        let report = matrix::run(&order, &self.root, self.env, &mut |_| {})?;
+        let report = matrix::run(&order, &self.root, (self.env, self.home), &mut |_| {})?;
         for name in names {
             let row = report.rows.iter().find(|row| row.row == *name);
             let green = row.is_some_and(|row| row.verdict == RowVerdict::Green);

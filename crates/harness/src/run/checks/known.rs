@@ -13,7 +13,7 @@ use cto_core::containment::Containment;
 use cto_core::containment::mounts::Granted;
 use cto_core::containment::mounts::search::{Offer, Part};
 use cto_core::gate::plan::Plan;
-use cto_core::task::contract::{Control, Runner};
+use cto_core::task::contract::Runner;
 use cto_core::values::digest::Digest;
 use cto_core::workspace::environment::StateDigest;
 use cto_core::workspace::tree;
@@ -38,7 +38,7 @@ impl Baseline {
     /// nothing but this program could have written it.
     pub fn look(execution: &Execution<'_>, workspace: &Workspace, secrets: &Secrets) -> Self {
         let (plan, memory) = (execution.plan, execution.baseline);
-        let Control::Runner(runner) = plan.control else {
+        let Some(runner) = plan.contract.compared_runner() else {
             return Self::default();
         };
         if plan.containment == Containment::None || memory == BaselineMemory::None {

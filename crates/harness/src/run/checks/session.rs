@@ -21,7 +21,7 @@ use cto_core::run::event::{Check, CheckKind, ProcessEnd, VerificationCompleted};
 use cto_core::run::judge;
 use cto_core::run::not_counted::NotCounted;
 use cto_core::run::rules::Rules;
-use cto_core::task::contract::{Control, Runner};
+use cto_core::task::contract::Runner;
 use cto_core::values::digest::Digest;
 use cto_core::workspace::environment::{Carried, refused_by_overlay};
 
@@ -303,10 +303,7 @@ impl<'a> Session<'a> {
     }
 
     pub fn runner(&self) -> Option<Runner> {
-        match self.execution.plan.control {
-            Control::Runner(runner) => Some(runner),
-            Control::Patch(_) | Control::None(_) => None,
-        }
+        self.execution.plan.contract.compared_runner()
     }
 
     /// The contract's commands, heard wherever they run: code under test must not see by that where

@@ -54,6 +54,7 @@ pub fn run(
         env_of_door: outfit.env_of_door(),
         talked: plan.invocation.dialect.is_talked_to(),
         cwd: outfit.cwd(),
+        read_only: outfit.read_only(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use cto_core::bundle;
 use cto_core::containment::Containment;
 use cto_core::engine::manifest::{
-    EMPTY_DIRECTORY, Invocation, Program, SCRIPT_FILE, WorkingDirectory, fill,
+    EMPTY_DIRECTORY, Invocation, Program, SCRIPT_FILE, Told, WorkingDirectory, fill,
 };
-use cto_core::engine::prompt::{contract_prompt, contract_task};
+use cto_core::engine::prompt::{contract_prompt, contract_task, prompt_with_instructions};
 use cto_core::gate::{advice, how_it_ended};
 use cto_core::run::event::{Event, ModelUse};
 use cto_core::values::blocker::Code;
@@ -35,6 +35,8 @@ use crate::workspace::of_run::{PLAIN, Workspace};
 
 /// The kernel takes no longer argument than 128 KiB.
 const MAX_ARGUMENT: usize = 120 * 1024;
+/// What the engine is told beside its task, in the directory of the run's own.
+const INSTRUCTIONS_FILE: &str = "instructions.md";
 /// Model calls beyond this stand in their own file alone.
 const MAX_CALL_EVENTS: usize = 1_000;
 
@@ -45,6 +47,8 @@ pub struct Outfit<'a> {
     on_host: PathBuf,
     inside: PathBuf,
     values: BTreeMap<&'static str, String>,
+    /// Files that the engine finds below its scratch directory and may only read.
+    read_only: Vec<(PathBuf, PathBuf)>,
 }
 
 impl<'a> Outfit<'a> {
@@ -62,7 +66,14 @@ impl<'a> Outfit<'a> {
             )
             .map_err(Stop::Workspace)?;
         }
-        let text = contract_prompt(&execution.plan.contract);
+        let told = instructions(request);
+        let way = invocation.instructions.as_ref();
+        let text = match (&told, way) {
+            (Some(told), Some(Told::Prompt)) => {
+                prompt_with_instructions(&execution.plan.contract, told)
+            }
+            _ => contract_prompt(&execution.plan.contract),
+        };
         if text.len() > MAX_ARGUMENT {
             let detail = format!(
                 "the task is {} bytes long as one text, more than an engine can be handed",
@@ -96,6 +107,32 @@ impl<'a> Outfit<'a> {
             let on_host = execution.work.join(PLAIN);
             values.insert("workspace", on_host.display().to_string());
         }
+        let mut read_only = Vec::new();
+        match (told, way) {
+            (Some(told), Some(Told::File(name))) => {
+                let shown = show_read_only(&execution.work, &on_host, name, &told);
+                read_only.push(shown.map_err(Stop::Workspace)?);
+            }
+            // The request was refused; an engine that is not told is not started.
+            (Some(_), None) => {
+                let detail = "the engine cannot be told its instructions".to_owned();
+                return Err(Stop::LateGate {
+                    gate: "contract",
+                    code: Code::ContractInvalid,
+                    detail,
+                });
+            }
+            (None, _) | (Some(_), Some(Told::Prompt)) => {}
+        }
+        let packages = execution.plan.engine.as_ref();
+        if let Some(packages) = packages.and_then(|engine| engine.packages.as_ref()) {
+            values.insert("packages", packages.root.display().to_string());
+        } else if invocation.names("{packages}") {
+            return Err(Stop::Finding(
+                "the admitted program lies in no packages, and its manifest names them".into(),
+                Code::ProviderUnavailable,
+            ));
+        }
         if let Some(provider) = execution.provider {
             values.insert("model", provider.route.model.clone());
             values.insert("protocol", provider.spoken.name.clone());
@@ -118,6 +155,7 @@ impl<'a> Outfit<'a> {
             on_host,
             inside,
             values,
+            read_only,
         })
     }
 
@@ -204,6 +242,11 @@ impl<'a> Outfit<'a> {
         all.filter(move |(_, value)| value.contains("{door}") == of_door)
     }
 
+    /// Files that the engine finds below its scratch directory and may only read.
+    pub fn read_only(&self) -> &[(PathBuf, PathBuf)] {
+        &self.read_only
+    }
+
     pub fn needs_a_door(&self) -> bool {
         self.provider.is_some()
     }
@@ -242,21 +285,46 @@ impl<'a> Outfit<'a> {
             .map(|(name, value)| (*name, value.clone()))
             .collect();
         for file in &self.invocation.files {
-            let path = self.on_host.join(&file.path);
-            if let Some(dir) = path.parent() {
-                host::make_private_dir(dir)?;
-            }
             let text = fill::file(file.format, &file.text, &values);
-            let mut target = fs::OpenOptions::new();
-            target.write(true).create(true).truncate(true).mode(0o600);
-            let mut target = target.open(&path)?;
-            target.write_all(text.trim_start_matches('\n').as_bytes())?;
-            if let Some(first) = Path::new(&file.path).components().next() {
-                cto_jail::hand_over(&self.on_host.join(first))?;
-            }
+            write_file(&self.on_host, &file.path, text.trim_start_matches('\n'))?;
         }
         Ok(())
     }
+}
+
+/// Writes a file below the scratch directory, for whoever will use that.
+fn write_file(scratch: &Path, name: &str, text: &str) -> io::Result<()> {
+    let path = scratch.join(name);
+    if let Some(dir) = path.parent() {
+        host::make_private_dir(dir)?;
+    }
+    let mut file = fs::OpenOptions::new();
+    file.write(true).create(true).truncate(true).mode(0o600);
+    file.open(&path)?.write_all(text.as_bytes())?;
+    match Path::new(name).components().next() {
+        Some(first) => cto_jail::hand_over(&scratch.join(first)),
+        None => Ok(()),
+    }
+}
+
+/// A file of the run's own that is to be mounted below the scratch directory, and its name there. What
+/// lies in the scratch directory itself is the place to mount it at, and all there is without a jail.
+fn show_read_only(
+    work: &Path,
+    scratch: &Path,
+    name: &str,
+    text: &str,
+) -> io::Result<(PathBuf, PathBuf)> {
+    write_file(scratch, name, text)?;
+    write_file(work, INSTRUCTIONS_FILE, text)?;
+    Ok((work.join(INSTRUCTIONS_FILE), PathBuf::from(name)))
+}
+
+/// What the engine is told beside the task: the bytes that the contract names.
+fn instructions(request: &Request) -> Option<String> {
+    let case = request.case.parsed().ok()?;
+    let told = request.instructions(&case).ok()??;
+    String::from_utf8(told.to_vec()).ok()
 }
 
 /// Records what went over the wire: every call in a file of its own, the first of them as events.

@@ -204,6 +204,8 @@ pub struct EngineStart<'a> {
     pub talked: bool,
     /// Where it is started, where that is not its workspace.
     pub cwd: Option<PathBuf>,
+    /// Files it finds below its scratch directory and may only read: where each lies, and its name there.
+    pub read_only: &'a [(PathBuf, PathBuf)],
 }
 
 impl Launch {
@@ -214,9 +216,15 @@ impl Launch {
         let plan = place.plan;
         let own = plan.engine.as_ref();
         let interpreter = own.and_then(|engine| engine.interpreter.as_ref());
+        let shown = start.read_only.iter().map(|(file, name)| {
+            let made = place.places.made(file, false)?;
+            Ok(made.under(&Path::new(SCRATCH).join(name)))
+        });
+        let shown = shown.collect::<io::Result<Vec<Granted>>>()?;
         let also: Vec<&Granted> = own
             .into_iter()
             .flat_map(|engine| &engine.mounts)
+            .chain(&shown)
             .chain(interpreter.into_iter().flat_map(|found| &found.mounts))
             .collect();
         let limits = limits(

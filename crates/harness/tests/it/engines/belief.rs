@@ -4,11 +4,16 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
+use cto_core::wire::endpoint::Endpoint;
 use cto_testkit::{House, is_root};
 use serde_json::json;
 
-use crate::fixtures::admission::{ENGINE, admitted, file, model};
+use crate::fixtures::admission::{ENGINE, admitted, decision, file, model};
+use crate::fixtures::pi_lab::{self, Lab, Model, pi, quick};
 use crate::house;
 
 /// What a run at stage 2 says about its model, with this record.
@@ -141,4 +146,82 @@ fn a_proof_of_stage_one_does_not_outlive_the_run_it_names() {
     fs::rename(&dir, &aside).unwrap();
     fs::rename(&other, &dir).unwrap();
     assert!(!is_proven(), "another run has its name");
+}
+
+/// Whoever writes the credential's file says on whose account, and before whose eyes, a model answers.
+#[test]
+fn a_credential_that_someone_else_could_have_written_is_not_used() {
+    let house = house();
+    admitted(&house);
+    let at = |name: &str| house.root().join("elsewhere").join(name);
+    let key = at("key");
+    let put = |text: &str, bits| {
+        let _ = fs::remove_file(&key);
+        fs::write(&key, text).unwrap();
+        mode(&key, bits);
+    };
+    let class = format!("file:{}", key.display());
+    let with = |kind: &str, mut record: serde_json::Value| {
+        record["credential_source_class"] = json!(class);
+        let from = file(&house, &format!("{kind}-with-a-key.json"), &record);
+        let answer = house.cto(&["admit", kind, "new", "--engine", ENGINE, "--from", &from]);
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        from
+    };
+    put("not-a-secret", 0o600);
+    with("decision", decision());
+    let record = with("model", model());
+    let refused = |what: &str| {
+        let said = said(&house, Path::new(&record));
+        assert!(said.contains("provider_auth_unavailable"), "{what}: {said}");
+        assert!(said.contains(what), "{what}: {said}");
+    };
+    assert!(!said(&house, Path::new(&record)).contains("the credential's file"));
+    put("not-a-secret", 0o644);
+    refused("can be read by others");
+    put("not-a-secret", 0o666);
+    refused("could have been written by someone else");
+    put("not-a-secret", 0o600);
+    fs::create_dir_all(at("project/.git")).unwrap();
+    fs::rename(&key, at("project/key")).unwrap();
+    symlink(at("project/key"), &key).unwrap();
+    refused("is a link");
+    if is_root() {
+        put("not-a-secret", 0o600);
+        chown(&key, Some(4242), None).unwrap();
+        refused("could have been written by someone else");
+    }
+}
+
+/// The file of the base URL is read by the gates and once more before anything is sent. Whoever exchanges it in
+/// between gets neither the credential nor a word of the repository.
+#[test]
+fn nothing_goes_to_another_endpoint_than_the_gates_saw() {
+    let Some(program) = pi() else { return };
+    let lab = Lab::new(&program, &quick());
+    let no = "[probe]\nstatus = 500\n";
+    let (admitted, other) = (lab.model(no), lab.model(no));
+    let text = |model: &Model| format!("http://{}/v1\n", model.authority);
+    let mut record = pi_lab::model();
+    record["endpoint_sha256"] = json!(Endpoint::parse(&text(&admitted)).unwrap().sha256());
+    lab.record("model", &record);
+    let (url, next) = (lab.house.root().join("url"), lab.house.root().join("next"));
+    fs::write(&url, text(&admitted)).unwrap();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for model in [&other, &admitted] {
+                    fs::write(&next, text(model)).unwrap();
+                    fs::rename(&next, &url).unwrap();
+                    thread::sleep(Duration::from_millis(20));
+                }
+            }
+        });
+        for _ in 0..10 {
+            lab.run_on(url.to_str().unwrap());
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(other.requests(), 0);
 }

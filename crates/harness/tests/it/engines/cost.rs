@@ -138,3 +138,18 @@ fn tokens_and_money_end_a_run_and_the_hint_names_the_flag() {
     assert!(bundle.text("report.md").contains("## Model"));
     assert_good(&bundle);
 }
+
+#[test]
+fn counts_that_nobody_could_mean_do_not_spoil_the_evidence() {
+    let Some(program) = pi() else { return };
+    let lab = Lab::new(&program, &quick());
+    let huge = "usage = { input = 9223372036854775807, output = 9007199254740993 }\n";
+    let bundle = lab.play(&format!("{PROBE}[[turn]]\ntext = \"Done.\"\n{huge}"), &[]);
+    assert!(bundle.has_code("budget_exceeded"), "{:?}", bundle.codes());
+    assert!(
+        !bundle.has_code("artifact_write_failure"),
+        "{:?}",
+        bundle.codes()
+    );
+    assert_good(&bundle);
+}

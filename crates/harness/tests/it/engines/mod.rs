@@ -6,7 +6,7 @@ pub mod belief;
 pub mod cost;
 pub mod gate;
 pub mod gateway;
-pub mod list;
+pub mod known;
 pub mod matrix;
 pub mod packages;
 pub mod pi;

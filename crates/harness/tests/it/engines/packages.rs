@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use cto_testkit::{is_root, wait_until};
+use cto_testkit::{is_root, sha256_hex, wait_until};
 use serde_json::json;
 
 use crate::assert_good;
@@ -246,4 +246,42 @@ fn a_file_that_cannot_be_read_is_named_and_nothing_is_admitted() {
         text.contains("pi/dist/main.js in its packages cannot be read"),
         "{text}"
     );
+}
+
+#[test]
+fn another_interpreter_while_it_runs_is_seen_as_well() {
+    let Some(program) = pi() else { return };
+    let lab = Lab::new(&program, &quick());
+    let node = lab.house.root().join("tools/bin/node");
+    fs::create_dir_all(node.parent().unwrap()).unwrap();
+    fs::copy("/usr/bin/node", &node).unwrap();
+    let path = format!(
+        "{}:{}",
+        node.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let lab = lab.with("PATH", &path);
+    let mut record = executable(&program);
+    record["interpreter"] = json!("node");
+    record["interpreter_path"] = json!(node.display().to_string());
+    record["interpreter_sha256"] = json!(sha256_hex(&fs::read(&node).unwrap()));
+    lab.record("executable", &record);
+    let proven = lab.house.cto(&["validate", "stage1", "--engine", "pi"]);
+    assert_eq!(proven.code, Some(0), "{proven:?}");
+    let wait = tool("bash", json!({"command": "sleep 5"}));
+    let model = lab.model(&format!("{PROBE}{wait}{}{DONE}", edit()));
+    let (answer, bundle) = thread::scope(|scope| {
+        scope.spawn(|| {
+            assert!(wait_until(|| model.requests() >= 2));
+            // It is being run, so that nobody may write to it; its times are anybody's who owns it.
+            mode(&node, 0o700);
+            mode(&node, 0o755);
+        });
+        lab.run(&model, &[])
+    });
+    assert_ne!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(bundle.codes(), ["executable_not_admitted"]);
+    let why = bundle.report()["blockers"].to_string();
+    assert!(why.contains("node changed while it ran"), "{why}");
+    assert_good(&bundle);
 }

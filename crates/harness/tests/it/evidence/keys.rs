@@ -447,3 +447,50 @@ fn a_forger_without_the_key_gets_nothing() {
         "{said}"
     );
 }
+
+/// Whoever could write the state home could name a program that signs, and that is run as the operator.
+#[test]
+fn a_state_home_that_others_may_write_is_not_believed() {
+    let house = house();
+    let case = house.case(&Case::new("quick"));
+    let (_, bundle) = house.run(&case, ORACLE, &[]);
+    let public = keys(&house)[0]["public_key"].as_str().unwrap().to_owned();
+    let (state, mark) = (house.state(), house.root().join("elsewhere/mark"));
+    let line = format!("echo ran > {}; exit 1", mark.display());
+    let signer = serde_json::json!({
+        "kind": "command", "argv": ["/bin/sh", "-c", line], "public_key": public,
+    });
+    fs::write(state.join("keys/signer.json"), signer.to_string()).unwrap();
+    house.hand_over(&state);
+    let open = |place: &Path, mode| {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let runs = house.run_dirs().len();
+    for (place, code) in [
+        (&state, "state_not_private"),
+        (&house.runs_dir(), "state_not_private"),
+        (&state.join("keys"), "keys_not_private"),
+    ] {
+        open(place, 0o777);
+        let answer = house.cto(&["run", &case, "--json"]);
+        assert!(!mark.exists(), "a stranger's program signed: {answer:?}");
+        assert_eq!(answer.code, Some(3), "{code}: {answer:?}");
+        assert_eq!(answer.json()["error"]["code"], code, "{answer:?}");
+        let (verified, said) = verify(&house, &bundle);
+        let keys = place != &house.runs_dir();
+        assert_eq!(verified != Some(0), keys, "whose keys vouch: {said}");
+        open(place, 0o700);
+    }
+    assert_eq!(house.run_dirs().len(), runs, "nothing ran");
+    // The same from a repository that brings a state home along: everything in it is the operator's own file.
+    fs::create_dir(house.root().join(".git")).unwrap();
+    let answer = house.cto(&["run", &case, "--json"]);
+    assert!(!mark.exists(), "a repository's program signed: {answer:?}");
+    assert_eq!(answer.code, Some(3), "{answer:?}");
+    fs::remove_file(state.join("keys/signer.json")).unwrap();
+    assert_eq!(
+        house.cto(&["run", &case]).code,
+        Some(0),
+        "its own key signs"
+    );
+}

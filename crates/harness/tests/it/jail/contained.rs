@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use cto_testkit::{skip, wait_until};
 
@@ -347,5 +347,33 @@ fn a_run_says_what_contained_it() {
                 person.name
             );
         }
+    }
+}
+
+/// As root the jail's processes are somebody else: what is made for them must be theirs to read, also where the
+/// operator's files are for nobody.
+#[test]
+fn a_jail_is_built_under_any_umask_and_what_runs_there_keeps_it() {
+    for person in people() {
+        let line = "cat /etc/passwd > /dev/null && umask";
+        let plain = person.command(&["exec", "--", "sh", "-c", line]);
+        let mut closed = Command::new("sh");
+        closed
+            .args(["-c", "umask 077; exec \"$@\"", "sh"])
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .current_dir(person.at("ws"))
+            .stdin(Stdio::null());
+        let output = closed.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{}: {said}", person.name);
+        let inside = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(inside.trim(), "0077", "{}", person.name);
     }
 }

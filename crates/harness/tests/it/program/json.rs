@@ -61,7 +61,8 @@ const DOCUMENTS: &[Row<'_>] = &[
         0,
         &["contract", "contract_digest", "task_digest"],
     ),
-    (&["engines"], 0, &["engines"]),
+    (&["engines"], 0, &["broken", "engines", "own_engines"]),
+    (&["engines", "new", "mine"], 0, &["engine", "next", "path"]),
     (
         &["engines", "close", "pi"],
         0,

@@ -169,6 +169,10 @@ impl Attempt {
             case: self.case,
             steps,
             silent: false,
+            lane_case: toml::Table::new(),
+            lane_steps: None,
+            model: None,
+            not_on_lanes: None,
             env: self.env,
             contain: self.contain,
             files: self.files,
@@ -280,7 +284,7 @@ mod tests {
                 "{}",
                 row.name
             );
-            let text = row.case_text(&kit.fixture).unwrap();
+            let text = row.case_text(&kit.fixture, false).unwrap();
             let parsed = crate::task::case_file::parse_case("case.toml", text.as_bytes());
             assert!(parsed.is_ok(), "{}: {parsed:?}", row.name);
         }

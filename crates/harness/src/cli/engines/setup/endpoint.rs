@@ -22,16 +22,15 @@ use super::dialogue::{Asked, Dialogue};
 use super::flags::Args;
 use crate::cli::Context;
 use crate::host::failure::Failure;
+use crate::host::way::operator_file::{self, Privacy};
 use crate::host::{Home, programs};
 use crate::plan::interview::{self, Heard};
-use crate::records::operator_file::{self, Privacy};
 use crate::records::own_config::OwnConfig;
 use crate::screen::output::tame;
 use crate::task::lane::variable;
 
 /// A base URL is short.
 const MAX_URL_FILE: u64 = 4096;
-const MAX_CREDENTIAL: u64 = 16 << 10;
 pub(super) const MAX_EXTRA: u64 = 1 << 20;
 /// An endpoint that was asked this often will not answer.
 const MOST_REQUESTS: usize = 8;
@@ -298,11 +297,8 @@ impl Talk<'_> {
                     "no variable of that name is set where this command was started".into(),
                 )),
             },
-            CredentialWay::File(path) => {
-                operator_file::read(Path::new(path), MAX_CREDENTIAL, Privacy::Private)
-                    .map(drop)
-                    .map_err(|why| Refused::Found(format!("the credential's file {why}")))
-            }
+            CredentialWay::File(path) => operator_file::credential(Path::new(path))
+                .map_err(|why| Refused::Found(format!("the credential's file {why}"))),
             CredentialWay::Command(words) => {
                 programs::to_start(words, &self.context.env, self.home)
                     .map(drop)

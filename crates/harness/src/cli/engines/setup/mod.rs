@@ -35,7 +35,6 @@ use crate::host::{self, Home};
 use crate::records::examine::{self, Examined};
 use crate::records::{self, Installed, RecordStore, own_config};
 use crate::supervise::cancel::Cancel;
-use crate::task::engines;
 use crate::task::lane::{LaneOptions, variable};
 use dialogue::{Asked, Dialogue};
 use endpoint::{Reached, Talk};
@@ -43,7 +42,7 @@ pub use flags::Args;
 use report::Report;
 
 pub fn run(context: &Context, args: Args) -> Result<u8, Failure> {
-    let manifest = engines::find(&args.engine)?;
+    let manifest = context.engine(&args.engine)?;
     if !manifest.is_gated() {
         return Err(Failure::usage(
             "not_gated",
@@ -229,8 +228,7 @@ impl Setup<'_> {
 
     fn stale(&self, lane: &LaneFacts, package: Option<&Installed>) -> Vec<Stale> {
         let standing = Standing {
-            engine: &self.manifest.id,
-            manifest: self.manifest.sha256,
+            manifest: self.manifest,
             lane,
             package: package.map(|found| (&found.package, &found.integrity)),
             other_model_asked: lane
@@ -302,12 +300,11 @@ impl Setup<'_> {
 
     /// Asks the program who it is.
     fn examined(&self, bin: &Path) -> Result<Examined, Failure> {
-        let word = self.args.identity.clone();
-        let word = word.unwrap_or_else(|| self.manifest.id.to_string());
+        let word = self.args.identity.as_deref();
         let env = &self.context.env;
         let found = examine::examine(
             self.manifest,
-            (bin, &word),
+            (bin, word),
             self.dialogue.cancel,
             env,
             self.home,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::dialogue::Asked;
 use super::endpoint::{MAX_EXTRA, Talk, Where};
 use crate::host::failure::Failure;
-use crate::records::operator_file::{self, Privacy};
+use crate::host::way::operator_file::{self, Privacy};
 
 const PROXIES: [&str; 4] = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 const AUTHORITIES: [&str; 2] = ["SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"];

@@ -10,8 +10,8 @@ use cto_core::operator::setup::answers::TypedUrl;
 use cto_core::records::RecordKind;
 
 use crate::host::failure::Failure;
+use crate::host::way::operator_file::{self, Privacy};
 use crate::host::{self, Env, settings};
-use crate::records::operator_file::{self, Privacy};
 use crate::records::{RecordStore, Written};
 
 const DIRECTORY: &str = "endpoints";

@@ -12,21 +12,23 @@ use cto_core::task::contract::{LimitChanges, Stage};
 use cto_core::values::blocker::Code;
 use cto_core::values::verdict::Status;
 use cto_core::wire::scenario::Scenario;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Bench, Validation, report_path};
 use crate::bundles::reader;
+use crate::doubles::agent;
 use crate::doubles::model::Model;
 use crate::evidence::SealedBundle;
 use crate::host;
 use crate::host::digest_cache;
 use crate::host::failure::Failure;
+use crate::proof::lane_records;
 use crate::task::cases;
 use crate::task::lane::LaneOptions;
 use crate::task::request::Request;
 
-const DOUBLE: &str = include_str!("../../../doubles/agent.toml");
-pub(super) const MODEL: &str = "scripted";
+pub(super) use lane_records::{decision, model};
+
 /// Stands in a scenario for where the model listens.
 pub(super) const ADDRESS: &str = "{address}";
 
@@ -43,10 +45,7 @@ pub(super) struct Lab<'b, 'e> {
 
 impl<'b, 'e> Lab<'b, 'e> {
     pub fn open(bench: &'b mut Bench<'e>) -> Result<Self, Failure> {
-        let broken = |error| {
-            Failure::internal("bad_double", "the double of an agent is broken").because(&error)
-        };
-        let manifest = Manifest::parse("agent.toml", DOUBLE).map_err(broken)?;
+        let manifest = agent::manifest()?;
         bench.case = cases::find(cases::DEFAULT_CASE, None)?;
         let mut lab = Self {
             credential: format!("validator-{}", host::random_name(24)?),
@@ -95,11 +94,13 @@ impl<'b, 'e> Lab<'b, 'e> {
         let sha256 = digest_cache::digest(self.bench.home, path).map_err(|error| {
             Failure::internal("own_program", "a program cannot be read").because(&error)
         })?;
-        Ok(json!({
-            "engine": self.manifest.id, "path": path.display().to_string(), "sha256": sha256, "identity_output": "a double",
-            "version": env!("CARGO_PKG_VERSION"), "command_shape": "__agent", "approval_source": "this validator",
-            "admission_timestamp": "2026-01-01", "review_trigger": "never kept",
-        }))
+        let version = env!("CARGO_PKG_VERSION");
+        Ok(lane_records::executable(
+            &self.manifest.id,
+            path,
+            sha256,
+            version,
+        ))
     }
 
     /// A scripted model of this process, and the file that says where it listens.
@@ -239,21 +240,4 @@ pub(super) fn told(sealed: &SealedBundle) -> String {
         sealed.report.status.as_str(),
         blockers.join("; ")
     )
-}
-
-pub(super) fn model() -> Value {
-    json!({
-        "status": "admitted", "provider": "validator", "model": MODEL, "credential_source_class": "a file of this validator",
-        "allowed_network_class": "loopback", "approval_source": "this validator", "admission_timestamp": "2026-01-01",
-        "review_trigger": "never kept",
-    })
-}
-
-pub(super) fn decision() -> Value {
-    json!({
-        "decision_status": "local_provider_required", "provider_class": "local_case_compatible", "provider": "validator",
-        "model": MODEL, "approval_source": "this validator", "credential_source_class": "a file of this validator",
-        "allowed_network_class": "loopback", "review_trigger": "never kept", "evidence_sources": ["this validator"],
-        "effect": "a scripted model may be used by a double",
-    })
 }

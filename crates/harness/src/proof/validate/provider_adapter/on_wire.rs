@@ -5,10 +5,11 @@ use cto_core::bundle;
 use cto_core::values::verdict::Status;
 use serde_json::{Value, json};
 
-use super::lab::{ADDRESS, Lab, MODEL, calls, told, turn};
+use super::lab::{ADDRESS, Lab, calls, told, turn};
 use super::{FIX, PROBE};
 use crate::bundles::reader;
 use crate::host::failure::Failure;
+use crate::proof::lane_records::MODEL;
 
 impl Lab<'_, '_> {
     /// `solving`: the turns in which the double does what it was asked for.

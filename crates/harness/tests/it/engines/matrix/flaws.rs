@@ -49,6 +49,7 @@ fn every_must_show_of_every_row_can_fail() {
             bundles: vec![cto_harness::proof::matrix::bundle_seen(&dir).unwrap()],
             touched: row.touches.clone(),
             printed: "shown\n".into(),
+            secrets: vec!["the-key-of-a-model".into()],
         };
         assert_eq!(failed(&row, &sound), Vec::<String>::new(), "{}", row.name);
         for flaw in common_flaws(&row, &sound)
@@ -140,6 +141,15 @@ fn common_flaws(row: &Row, sound: &Evidence) -> Vec<Flaw> {
         flaw("litter", untouched, sound, |e| {
             e.touched.push("home/new is new".into())
         }),
+        flaw(
+            "a leak",
+            "neither the model's key nor its address is in any file",
+            sound,
+            |e| {
+                let file = ("a.log".to_owned(), b"x the-key-of-a-model y".to_vec());
+                e.bundles[0].files.extend([file]);
+            },
+        ),
         flaw("two bundles", "one run, one bundle", sound, |e| {
             e.bundles.push(e.bundles[0].clone())
         }),

@@ -4,6 +4,7 @@
 mod answers;
 mod flaws;
 mod forged;
+mod lanes;
 mod mutations;
 mod whole;
 

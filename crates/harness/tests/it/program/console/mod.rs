@@ -58,22 +58,22 @@ const NOT_RUN: [(&str, &str, &str); 6] = [
     (
         "docs/engines/codex.md",
         "npm install",
-        "needs a model; engines/codex.rs runs the real agent",
+        "needs a model; engines/agents/codex.rs runs the real agent",
     ),
     (
         "docs/engines/codex.md",
         "cto try",
-        "needs a model; engines/codex.rs runs the real agent",
+        "needs a model; engines/agents/codex.rs runs the real agent",
     ),
     (
         "docs/engines/opencode.md",
         "npm install",
-        "needs a model; engines/opencode.rs runs the real agent",
+        "needs a model; engines/agents/opencode.rs runs the real agent",
     ),
     (
         "docs/engines/opencode.md",
         "cto try",
-        "needs a model; engines/opencode.rs runs the real agent",
+        "needs a model; engines/agents/opencode.rs runs the real agent",
     ),
 ];
 

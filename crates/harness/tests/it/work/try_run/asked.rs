@@ -280,3 +280,50 @@ fn a_failed_workspace_can_be_kept() {
     );
     assert_eq!(house.work_entries().len(), 1, "only the failed one is kept");
 }
+
+/// A change that breaks something and takes its test away, and a patch that turns what is left red.
+#[test]
+fn whoever_names_a_patch_or_another_runner_does_not_lose_the_tests_of_the_baseline() {
+    let house = house();
+    let repo = Repo::new(&house, "calc");
+    let sums = |sub: &str| {
+        format!("def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return {sub}\n")
+    };
+    let tests = |more: &str| {
+        format!(
+            "import unittest\n\nimport calc\n\n\nclass Sums(unittest.TestCase):\n    def test_add(self):\n        self.assertEqual(calc.add(1, 2), 3)\n{more}"
+        )
+    };
+    let taken = "\n    def test_sub(self):\n        self.assertEqual(calc.sub(3, 2), 1)\n";
+    repo.write("calc.py", &sums("a - b"));
+    repo.write("test_calc.py", &tests(taken));
+    repo.commit("sums");
+    let control = house.root().join("control.patch");
+    let red = "--- a/calc.py\n+++ b/calc.py\n@@ -1,5 +1,5 @@\n def add(a, b):\n-    return a + b\n+    return 7\n \n \n def sub(a, b):\n";
+    fs::write(&control, red).unwrap();
+    let control = control.to_str().unwrap();
+    let cheat = script(&[
+        write("calc.py", &sums("a * b")),
+        write("test_calc.py", &tests("")),
+    ]);
+    let honest = script(&[write("calc.py", &sums("-(b - a)"))]);
+    let base = ["--allow", ".", "--test", "python3 -m unittest"];
+    for (said, believed) in [
+        (&[][..], "proven"),
+        (&["--control", control], "proven"),
+        (&["--runner", "go"], "proven"),
+        (&["--runner", "pytest"], "proven"),
+    ] {
+        let words = [&base[..], said].concat();
+        let (answer, bundle) = house.try_on(&repo, &cheat, &words);
+        assert_eq!(answer.code, Some(1), "{said:?}: {answer:?}");
+        assert_eq!(bundle.codes(), ["verification_untrusted"], "{said:?}");
+        let why = bundle.report()["blockers"][0]["detail"].to_string();
+        assert!(why.contains("test_sub: not there"), "{said:?}: {why}");
+        assert_good(&bundle);
+        let (answer, bundle) = house.try_on(&repo, &honest, &words);
+        assert_eq!(answer.code, Some(0), "{said:?}: {answer:?}");
+        assert_eq!(bundle.report()["belief"]["word"], believed, "{said:?}");
+        assert_good(&bundle);
+    }
+}

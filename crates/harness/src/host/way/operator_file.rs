@@ -1,5 +1,5 @@
-//! A file of the operator's that a record names: the base URL, certificate authorities, values of
-//! headers. Believed only where nobody else could have written it, and never at or below a
+//! A file of the operator's: a manifest of their own, or what a record names, the base URL, certificate
+//! authorities, values of headers. Believed only where nobody else could have written it, and never at or below a
 //! repository: whoever may change the one must not choose the other.
 
 use std::io::{self, ErrorKind};
@@ -90,6 +90,15 @@ pub fn read(path: &Path, limit: u64, privacy: Privacy) -> Result<Vec<u8>, FilePr
         true => Err(FileProblem::Empty),
         false => Ok(bytes),
     }
+}
+
+/// Longer than any credential.
+const MAX_CREDENTIAL: u64 = 16 << 10;
+
+/// May this file be read for a credential? Whoever can write it says on whose account, and so before whose
+/// eyes, what is sent to a model is answered.
+pub fn credential(path: &Path) -> Result<(), FileProblem> {
+    read(path, MAX_CREDENTIAL, Privacy::Private).map(drop)
 }
 
 /// The same as text.

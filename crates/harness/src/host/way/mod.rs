@@ -1,5 +1,9 @@
 //! The way to a path, as facts: every directory, link and file the kernel would pass, whose it is
 //! and who may write it. What that means is decided in core (`containment/ownership.rs`).
+//!
+//! - this file: the facts; `operator_file.rs` a file of the operator's, read only where it is theirs
+
+pub mod operator_file;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -9,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use cto_core::containment::ownership::{Owner, Step, StepKind};
+use cto_core::containment::ownership::{self, Owner, Step, StepKind, Stranger};
 
 /// As many as the kernel follows.
 const MOST_LINKS: usize = 40;
@@ -107,6 +111,19 @@ pub fn group_is_private(path: &Path, meta: &Metadata) -> bool {
 /// Facts about one entry that is already open.
 pub fn open_step(path: &Path, meta: &Metadata) -> Step {
     step(path, meta)
+}
+
+/// Who besides root and the operator could have made a directory of the operator's, or may exchange it. Groups count at
+/// and below `own` alone: whatever a member puts there in place of another directory is that member's, and is
+/// seen by its owner.
+pub fn stranger_to(dir: &Path, own: Option<&Path>) -> io::Result<Option<Stranger>> {
+    let mut steps = walk(dir)?;
+    let own = own.map(fs::canonicalize).transpose()?;
+    let counts = |step: &Step| own.as_ref().is_some_and(|own| step.path.starts_with(own));
+    for step in steps.iter_mut().filter(|step| !counts(step)) {
+        step.group_is_private = true;
+    }
+    Ok(ownership::stranger(&steps))
 }
 
 fn owner(uid: u32) -> Owner {

@@ -1,0 +1,258 @@
+//! A row as what a model says: the steps of the scripted engine as calls of another engine's tools.
+
+use serde::Deserialize;
+
+use super::{Row, Words, spoken};
+use crate::engine::manifest::tools::{Tools, quoted};
+use crate::wire::scenario::{After, Scenario, ToolCall, Turn};
+
+/// What a model can make an engine do. Other steps are the scripted engine's own.
+#[derive(Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum Played {
+    Write {
+        path: String,
+        text: String,
+    },
+    Edit {
+        path: String,
+        old: String,
+        new: String,
+    },
+    Shell {
+        command: String,
+    },
+    Say {
+        text: String,
+    },
+    Print {
+        text: String,
+    },
+    Sleep {
+        ms: u64,
+    },
+    Exit {},
+    Review {},
+    #[serde(other)]
+    Other,
+}
+
+impl Row {
+    /// What a model says so that an engine with these tools does what the row does; or why none can.
+    /// The turns of the row's own model come after its steps.
+    pub fn scenario(&self, tools: &Tools, words: &Words) -> Result<Scenario, String> {
+        if let Some(why) = &self.not_on_lanes {
+            return Err(why.clone());
+        }
+        if self.silent {
+            return Err("its last word is its own, and no model can keep it back".into());
+        }
+        let mut own = self.model.clone().unwrap_or_default();
+        let mut turns = Turns::default();
+        for step in self.lane_steps.as_ref().unwrap_or(&self.steps) {
+            let step = spoken(step.clone().into(), words).try_into::<Played>();
+            turns.play(step.unwrap_or(Played::Other), tools)?;
+        }
+        if turns.sleeps {
+            // However soon a tool gives up waiting, the engine is told to wait again.
+            own.after = After::Last;
+        }
+        turns.print(tools);
+        let mut turn = turns.all();
+        turn.append(&mut own.turn);
+        own.probe.get_or_insert_with(|| Turn::saying("ready"));
+        Ok(Scenario { turn, ..own })
+    }
+}
+
+#[derive(Default)]
+struct Turns {
+    done: Vec<Turn>,
+    /// Words for the next turn.
+    said: String,
+    /// What is printed, in one piece: an engine shows each command's output by itself.
+    printed: String,
+    sleeps: bool,
+}
+
+impl Turns {
+    fn play(&mut self, step: Played, tools: &Tools) -> Result<(), String> {
+        if !matches!(step, Played::Print { .. }) {
+            self.print(tools);
+        }
+        let call = match step {
+            // A script's text begins on the line after its quotes.
+            Played::Write { path, text } => {
+                tools.write(&path, text.strip_prefix('\n').unwrap_or(&text))
+            }
+            Played::Edit { path, old, new } => tools
+                .edit(&path, &old, &new)
+                .ok_or("its manifest names no tool that edits")?,
+            Played::Shell { command } => tools.run(&command),
+            Played::Say { text } => {
+                self.said.push_str(&text);
+                return Ok(());
+            }
+            Played::Print { text } => {
+                self.printed.push_str(&text);
+                return Ok(());
+            }
+            Played::Sleep { ms } => {
+                self.sleeps = true;
+                tools.run(&format!("sleep {}", ms.div_ceil(1000)))
+            }
+            Played::Exit {} => return Err("its exit code is its own, and no model says it".into()),
+            Played::Review {} => return Err("it has no reviewer that a model could be".into()),
+            Played::Other => return Err("only the scripted engine does what this row does".into()),
+        };
+        self.call(call);
+        Ok(())
+    }
+
+    fn call(&mut self, call: ToolCall) {
+        self.done.push(Turn {
+            text: std::mem::take(&mut self.said),
+            tool: vec![call],
+            ..Turn::default()
+        });
+    }
+
+    fn print(&mut self, tools: &Tools) {
+        if !self.printed.is_empty() {
+            let text = std::mem::take(&mut self.printed);
+            self.call(tools.run(&format!("printf '%s' {}", quoted(&text))));
+        }
+    }
+
+    fn all(mut self) -> Vec<Turn> {
+        if !self.said.is_empty() {
+            let text = std::mem::take(&mut self.said);
+            self.done.push(Turn::saying(&text));
+        }
+        self.done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Lanes, built_in};
+    use super::*;
+
+    fn tools() -> Tools {
+        let text = r#"
+shell = { name = "sh", arguments = { c = "{command}" } }
+write = { name = "write", arguments = { p = "{path}", t = "{text}" } }
+edit = { name = "edit", arguments = { p = "{path}", o = "{old}", n = "{new}" } }
+"#;
+        toml::from_str(text).unwrap()
+    }
+
+    fn row(steps: &str) -> Row {
+        let mut row = built_in().unwrap().rows.remove(0);
+        let table: toml::Table = format!("steps = [{steps}]").parse().unwrap();
+        row.steps = table["steps"].clone().try_into().unwrap();
+        row
+    }
+
+    fn said(row: &Row) -> Vec<String> {
+        let turns = row.scenario(&tools(), &Words::new()).unwrap().turn;
+        let call = |tool: &ToolCall| format!("{} {}", tool.name, tool.text());
+        let calls = |turn: &Turn| turn.tool.iter().map(call).collect::<String>();
+        turns
+            .iter()
+            .map(|turn| format!("{}|{}", turn.text, calls(turn)))
+            .collect()
+    }
+
+    #[test]
+    fn steps_are_calls_and_words_go_with_the_next_of_them() {
+        let steps = r#"{ do = "say", text = "now" }, { do = "write", path = "a", text = "b" },
+            { do = "print", text = "one " }, { do = "print", text = "two" },
+            { do = "edit", path = "a", old = "b", new = "c" }, { do = "say", text = "done" }"#;
+        assert_eq!(
+            said(&row(steps)),
+            [
+                "now|write {\"p\":\"a\",\"t\":\"b\"}",
+                "|sh {\"c\":\"printf '%s' 'one two'\"}",
+                "|edit {\"n\":\"c\",\"o\":\"b\",\"p\":\"a\"}",
+                "done|",
+            ]
+        );
+        let printed = row(r#"{ do = "print", text = "last" }"#);
+        assert_eq!(said(&printed), ["|sh {\"c\":\"printf '%s' 'last'\"}"]);
+    }
+
+    #[test]
+    fn who_sleeps_sleeps_again() {
+        let asleep = row(r#"{ do = "sleep", ms = 1500 }"#);
+        let scenario = asleep.scenario(&tools(), &Words::new()).unwrap();
+        assert_eq!(scenario.after, After::Last);
+        assert_eq!(said(&asleep), ["|sh {\"c\":\"sleep 2\"}"]);
+    }
+
+    #[test]
+    fn what_no_model_can_do_says_why() {
+        for (steps, words) in [
+            (r#"{ do = "exit", code = 3 }"#, "exit code"),
+            (
+                r#"{ do = "review", accepted = false, summary = "no" }"#,
+                "reviewer",
+            ),
+            (
+                r#"{ do = "attack", name = "x", on = [] }"#,
+                "scripted engine",
+            ),
+            (r#"{ do = "surprise" }"#, "scripted engine"),
+        ] {
+            let why = row(steps).scenario(&tools(), &Words::new()).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+        let mut silent = row("");
+        silent.silent = true;
+        assert!(silent.scenario(&tools(), &Words::new()).is_err());
+        let toolless = Tools {
+            edit: None,
+            ..tools()
+        };
+        let edits = row(r#"{ do = "edit", path = "a", old = "b", new = "c" }"#);
+        assert!(edits.scenario(&toolless, &Words::new()).is_err());
+    }
+
+    /// A probe that nobody scripted is a good one; words of the row are in its calls.
+    #[test]
+    fn a_model_has_the_rows_own_turns_last() {
+        let mut place = row(r#"{ do = "shell", command = "cat {place}" }"#);
+        place.model = Some(Scenario::parse("[[turn]]\nstatus = 500\n").unwrap());
+        let words = Words::from([("place".to_owned(), "/x".to_owned())]);
+        let scenario = place.scenario(&tools(), &words).unwrap();
+        assert_eq!(scenario.turn[0].tool[0].text(), "{\"c\":\"cat /x\"}");
+        assert_eq!(scenario.turn[1].status, Some(500));
+        assert_eq!(scenario.probe, Some(Turn::saying("ready")));
+    }
+
+    #[test]
+    fn every_row_with_a_model_can_be_played_and_most_others_too() {
+        let rows = built_in().unwrap().rows;
+        let unplayable: Vec<&str> = rows
+            .iter()
+            .filter(|row| row.scenario(&tools(), &Words::new()).is_err())
+            .map(|row| row.name.as_str())
+            .collect();
+        assert_eq!(
+            unplayable,
+            [
+                "missing-event",
+                "reviewer-reject",
+                "artifact-write-failure",
+                "engine-failed"
+            ]
+        );
+        for row in rows {
+            assert!(
+                row.model.is_none() || row.lanes == Lanes::Modelled,
+                "{}",
+                row.name
+            );
+        }
+    }
+}
