@@ -46,8 +46,8 @@ const MAX_LOG: u64 = 64 << 20;
 pub struct Order<'a> {
     pub manifest: &'a Manifest,
     pub bin: &'a Path,
-    /// A word that must be in what the program says of itself.
-    pub word: &'a str,
+    /// A word that must be in what the program says of itself, where it is not the manifest's.
+    pub word: Option<&'a str>,
     /// An empty directory for everything.
     pub dir: &'a Path,
     pub env: &'a Env,

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{identity, interpreter, look_at, package, packages};
 use crate::host::failure::Failure;
+use crate::host::toolchains;
 use crate::host::{Env, Home};
 use crate::supervise::cancel::Cancel;
 
@@ -180,7 +181,16 @@ fn file(bin: &Path, env: &Env, home: &Home) -> Result<(String, Digest, bool), Fa
 /// What runs the file: as its first line says, where the manifest knows of one.
 fn written_for(manifest: &Manifest, program: &Path) -> Option<String> {
     let declared = manifest.invocation.as_ref()?.interpreter.as_deref()?;
-    identity::interpreter(program).filter(|name| name == declared)
+    let of_environment = || {
+        let python = toolchains::environment_around(program)?
+            .join("bin")
+            .join(declared);
+        let first = identity::first_words(program)?.into_iter().next()?;
+        let same = Path::new(&first).canonicalize().ok()? == python.canonicalize().ok()?;
+        same.then(|| declared.to_owned())
+    };
+    let asked_for = identity::interpreter(program).filter(|name| name == declared);
+    asked_for.or_else(of_environment)
 }
 
 /// What runs it, asked for its version; and what a jail must be shown of that. One that is too old ends

@@ -164,15 +164,18 @@ fn shown(
 
 /// The program a script asks `env` for.
 pub fn interpreter(program: &Path) -> Option<String> {
+    let mut words = first_words(program)?.into_iter();
+    words.next().filter(|first| first.ends_with("/env"))?;
+    words.find(|word| !word.starts_with('-'))
+}
+
+/// What the first line of a script asks the kernel for.
+pub fn first_words(program: &Path) -> Option<Vec<String>> {
     let mut line = Vec::new();
     BufReader::new(files::open_regular(program).ok()?).take_line(&mut line)?;
     let text = std::str::from_utf8(&line).ok()?.trim();
-    let mut words = text.strip_prefix("#!")?.split_whitespace();
-    let first = words.next()?;
-    first
-        .ends_with("/env")
-        .then(|| words.find(|word| !word.starts_with('-')).map(str::to_owned))
-        .flatten()
+    let words = text.strip_prefix("#!")?.split_whitespace();
+    Some(words.map(str::to_owned).collect())
 }
 
 trait TakeLine {

@@ -11,7 +11,7 @@ use cto_core::gate::ToolchainUse;
 use cto_core::run::event::Toolchain;
 use cto_core::values::digest::Digest;
 
-use super::package::packages_root;
+use super::package::{PYTHON_ENVIRONMENT, packages_root};
 use crate::host::places::Places;
 use crate::host::toolchains::{self, Resolved};
 use crate::host::{Env, Home, digest_cache};
@@ -38,6 +38,9 @@ pub fn find(
     home: &Home,
 ) -> Result<Found, String> {
     let root = packages_root(manifest, program);
+    if let Some(root) = root.as_ref().filter(|_| is_environment(manifest)) {
+        return of_environment(name, root, env, home);
+    }
     match root
         .map(|root| beside(name, &root, env, home))
         .transpose()?
@@ -45,6 +48,40 @@ pub fn find(
         Some(Some(found)) => Ok(found),
         Some(None) | None => on_path(name, env, home),
     }
+}
+
+fn is_environment(manifest: &Manifest) -> bool {
+    let own = manifest.invocation.as_ref();
+    own.and_then(|own| own.packages.as_deref()) == Some(PYTHON_ENVIRONMENT)
+}
+
+/// The Python of an environment: what its link leads to. The environment, and what it was made from,
+/// are shown with the program.
+fn of_environment(name: &str, root: &Path, env: &Env, home: &Home) -> Result<Found, String> {
+    let bin = root.join("bin");
+    let path = bin
+        .join(name)
+        .canonicalize()
+        .map_err(|error| format!("the environment around it has no {name}: {error}"))?;
+    let sha256 = digest_cache::digest(home, &path)
+        .map_err(|error| format!("{name} cannot be read: {error}"))?;
+    let Some(dir) = bin.to_str().filter(|dir| !dir.contains(':')) else {
+        return Err(format!(
+            "{name} lies in a directory whose name cannot be used"
+        ));
+    };
+    let mut shown = ToolchainUse::bound(Toolchain {
+        name: name.to_owned(),
+        program: Places::of(env, home).shorten(&bin.join(name)),
+        sha256,
+        also: Vec::new(),
+    });
+    shown.bin = Some(dir.to_owned());
+    Ok(Found {
+        path,
+        sha256,
+        shown: Some(shown),
+    })
 }
 
 /// What to do where there is none, or one that is too old.

@@ -96,7 +96,6 @@ fn desk(env: &Env) -> Desk {
 
 #[cfg(test)]
 mod tests {
-    use cto_core::engine::registry::{Named, Registry};
     use cto_core::gate::opening::decide;
 
     use super::*;

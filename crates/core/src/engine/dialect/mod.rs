@@ -30,6 +30,8 @@ pub struct Brief {
     pub prompt: String,
     /// The mode that its manifest wants set.
     pub mode: Option<String>,
+    /// How methods of its own begin.
+    pub own_methods: Vec<String>,
     /// What its questions are answered from.
     pub scope: Scope,
 }

@@ -112,6 +112,10 @@ pub struct Invocation {
 pub struct Conversation {
     /// The mode of its session that is set where it offers it.
     pub mode: Option<String>,
+    /// How methods of its own begin, which the protocol does not have: what it tells by them is for the log,
+    /// what it asks by them is refused, and neither is unknown.
+    #[serde(default)]
+    pub own_methods: Vec<String>,
 }
 
 /// How an engine is told instructions.

@@ -2,7 +2,7 @@
 //! command line; an address is known only once the jail stands.
 
 use super::interpreter::Version;
-use super::{ConfigFile, Dialect, FileFormat, Invocation, Told, fill, tools};
+use super::{ConfigFile, Conversation, Dialect, FileFormat, Invocation, Told, fill, tools};
 use crate::values::paths::TreePath;
 use crate::wire::profiles::switch::Habits;
 
@@ -121,10 +121,33 @@ fn conversation(own: &Invocation) -> Option<Problem> {
         let what = "{prompt} is said in the conversation of this dialect, and nowhere else";
         return Some(problem([Step::from("dialect")], what));
     }
-    let mode = own.conversation.mode.as_ref()?;
-    if !talked {
-        return Some(problem(at(), "this dialect has no conversation"));
+    if !talked && own.conversation != Conversation::default() {
+        let what = "this dialect has no conversation";
+        return Some(problem([Step::from("conversation")], what));
     }
+    // The protocol's own stay what they are.
+    let taken = ["session/", "fs/", "terminal/"];
+    let strange = |begin: &&String| {
+        let plain = begin.bytes().all(|b| b.is_ascii_graphic());
+        begin.len() > 64
+            || !plain
+            || begin.len() < 2
+            || !begin.ends_with('/')
+            || taken
+                .iter()
+                .any(|taken| taken.starts_with(begin.as_str()) || begin.starts_with(taken))
+    };
+    if own
+        .conversation
+        .own_methods
+        .iter()
+        .any(|begin| strange(&begin))
+    {
+        let at = [Step::from("conversation"), Step::from("own_methods")];
+        let what = "methods of its own begin with a word and a slash, and not as the protocol's do";
+        return Some(problem(at, what));
+    }
+    let mode = own.conversation.mode.as_ref()?;
     let fine = (1..=64).contains(&mode.len()) && mode.bytes().all(|b| b.is_ascii_graphic());
     (!fine).then(|| problem(at(), "a mode is a word of at most 64 characters"))
 }

@@ -27,7 +27,7 @@ pub struct Args {
     /// Its program [default: the one on record, then the one of that name on PATH]
     #[arg(long, visible_alias = "program", value_name = "FILE")]
     bin: Option<PathBuf>,
-    /// A word that must appear in its --help or --version [default: the engine's name]
+    /// A word that must appear in its --help or --version [default: the manifest's `identity`, or the engine's name]
     #[arg(long, value_name = "WORD")]
     identity: Option<String>,
     /// Keep the directory of the trial, and say where
@@ -58,11 +58,10 @@ pub fn run(context: &Context, args: &Args) -> Result<u8, Failure> {
     let cancel = Cancel::on_signals().map_err(|error| {
         Failure::internal("no_signals", "signals cannot be listened to").because(&error)
     })?;
-    let word = args.identity.as_deref().unwrap_or(manifest.id.as_str());
     let order = Order {
         manifest: &manifest,
         bin: &bin,
-        word,
+        word: args.identity.as_deref(),
         dir: place.path(),
         env: &context.env,
         cancel: &cancel,

@@ -52,9 +52,9 @@ pub fn run(
         env: outfit.env(),
         door: outfit.needs_a_door(),
         env_of_door: outfit.env_of_door(),
-        talked: plan.invocation.dialect.is_talked_to(),
         cwd: outfit.cwd(),
         read_only: outfit.read_only(),
+        talked: plan.invocation.dialect.is_talked_to(),
     };
     let launch = Launch::engine(&place, start).map_err(Stop::Workspace)?;
     let secrets = bundle.secrets.clone();
@@ -148,9 +148,11 @@ pub fn run(
 /// What an engine is told that is talked to; its workspace is where it stands.
 fn brief(execution: &Execution<'_>, outfit: &Outfit<'_>, launch: &Launch) -> Brief {
     let contract = &execution.plan.contract;
+    let conversation = &execution.plan.invocation.conversation;
     Brief {
         prompt: outfit.prompt().to_owned(),
-        mode: execution.plan.invocation.conversation.mode.clone(),
+        mode: conversation.mode.clone(),
+        own_methods: conversation.own_methods.clone(),
         scope: Scope {
             root: launch.cwd.display().to_string(),
             allowed: contract.allowed_paths.clone(),

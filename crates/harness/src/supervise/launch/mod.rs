@@ -200,12 +200,12 @@ pub struct EngineStart<'a> {
     pub door: bool,
     /// Variables that name the door, in pieces between which its address belongs.
     pub env_of_door: BTreeMap<OsString, Vec<OsString>>,
-    /// It has a standard input that whoever listens to it writes to.
-    pub talked: bool,
     /// Where it is started, where that is not its workspace.
     pub cwd: Option<PathBuf>,
     /// Files it finds below its scratch directory and may only read: where each lies, and its name there.
     pub read_only: &'a [(PathBuf, PathBuf)],
+    /// It has a standard input that whoever listens to it writes to.
+    pub talked: bool,
 }
 
 impl Launch {

@@ -10,6 +10,7 @@ fn brief(mode: Option<&str>) -> Brief {
     Brief {
         prompt: "Fix it.".into(),
         mode: mode.map(str::to_owned),
+        own_methods: vec!["mine/".into()],
         scope: Scope {
             root: "/w".into(),
             allowed: vec!["a.py".parse().unwrap()],
@@ -289,6 +290,7 @@ fn no_other_method_is_there() {
     for (method, parsed) in [
         ("fs/write_text_file", ParsedLine::Nothing),
         ("terminal/create", ParsedLine::Nothing),
+        ("mine/queue", ParsedLine::Nothing),
         ("session/elicitation", ParsedLine::Unknown),
         ("", ParsedLine::Unknown),
     ] {
@@ -300,6 +302,8 @@ fn no_other_method_is_there() {
     }
     for (told, parsed) in [
         ("_x/y", ParsedLine::Nothing),
+        ("mine/told", ParsedLine::Nothing),
+        ("mine", ParsedLine::Unknown),
         ("session/other", ParsedLine::Unknown),
     ] {
         let told = json!({"method": told, "params": {}});

@@ -69,6 +69,7 @@ pub struct Acp {
     step: Step,
     session: String,
     mode: Option<String>,
+    own_methods: Vec<String>,
     prompt: String,
     scope: Scope,
     work: Work,
@@ -81,6 +82,7 @@ impl Acp {
             step: Step::Initialize,
             session: String::new(),
             mode: brief.mode.clone(),
+            own_methods: brief.own_methods.clone(),
             prompt: brief.prompt.clone(),
             scope: brief.scope.clone(),
             work: Work::default(),
@@ -118,8 +120,7 @@ impl Acp {
             Some(Message::Notification(method)) => match (method.as_str(), is_whole) {
                 ("session/update", false) => ParsedLine::Nothing,
                 ("session/update", true) => self.update(clean),
-                // An extension: whoever does not know it is told nothing by it.
-                (own, true) if own.starts_with('_') => ParsedLine::Nothing,
+                (own, true) if self.is_own(own) => ParsedLine::Nothing,
                 _ => ParsedLine::Unknown,
             },
             Some(Message::Answer(id)) => match self.step.id() {
@@ -127,6 +128,13 @@ impl Acp {
                 _ => ParsedLine::Unknown,
             },
         }
+    }
+
+    /// A method that the protocol leaves to agents, or that the manifest knows as this one's: whoever does not
+    /// know more of it is told nothing by it.
+    fn is_own(&self, method: &str) -> bool {
+        let begins = |own: &String| method.starts_with(own.as_str());
+        method.starts_with('_') || self.own_methods.iter().any(begins)
     }
 
     /// The streams ended; a conversation that came to no answer has none.
@@ -145,7 +153,11 @@ impl Acp {
         match method {
             "session/request_permission" => self.permission(id, raw, clean),
             // Never advertised; some ask all the same.
-            known if known.starts_with("fs/") || known.starts_with("terminal/") => {
+            known
+                if known.starts_with("fs/")
+                    || known.starts_with("terminal/")
+                    || self.is_own(known) =>
+            {
                 self.refuse(id, METHOD_NOT_FOUND, "this client has no such method");
                 ParsedLine::Nothing
             }

@@ -31,8 +31,8 @@ def end(reason="end_turn"): say({"jsonrpc": "2.0", "id": prompt["id"], "result":
 answer({"protocolVersion": 1}); answer({"sessionId": "s"}); prompt = hear()
 "#;
 
-/// One run of an agent that goes on like this.
-fn run(goes_on: &str, idle: u32) -> (Bundle, Duration) {
+/// One run of an agent that goes on like this, and the place that holds what it left.
+fn run(goes_on: &str, idle: u32) -> (Lab, Bundle, Duration) {
     let house = house();
     let limits = format!("\n[limits]\nengine_idle_seconds = {idle}\n");
     let case = house.case(&Case::new("quick").extra(&limits));
@@ -48,7 +48,7 @@ fn run(goes_on: &str, idle: u32) -> (Bundle, Duration) {
     let started = Instant::now();
     let bundle = lab.play(&format!("{PROBE}{DONE}"), &[]);
     assert_good(&bundle);
-    (bundle, started.elapsed())
+    (lab, bundle, started.elapsed())
 }
 
 fn codes(bundle: &Bundle) -> Vec<String> {
@@ -57,7 +57,7 @@ fn codes(bundle: &Bundle) -> Vec<String> {
 
 #[test]
 fn a_patient_one_is_dismissed_after_its_answer() {
-    let (bundle, took) = run(
+    let (_lab, bundle, took) = run(
         "assert ask(1, 'edit', os.getcwd() + '/answer.txt')['optionId'] == 'b'\nfix(); end(); time.sleep(300)\n",
         60,
     );
@@ -75,7 +75,7 @@ fn a_patient_one_is_dismissed_after_its_answer() {
 
 #[test]
 fn one_that_says_anything_is_counted_and_not_believed() {
-    let (bundle, _) = run(
+    let (_lab, bundle, _) = run(
         r#"
 say("{"); say("hello"); say({"jsonrpc": "2.0", "id": 77, "result": {"stopReason": "end_turn"}}); say({"id": 4, "id ": 4})
 say("{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":\"" + "x" * (100 << 20) + "\"}")
@@ -103,7 +103,7 @@ fix(); end(); end("refusal"); say("bye")
 
 #[test]
 fn one_that_never_answers_meets_the_idle_limit() {
-    let (bundle, took) = run("fix(); time.sleep(300)\n", 3);
+    let (_lab, bundle, took) = run("fix(); time.sleep(300)\n", 3);
     assert_eq!(
         codes(&bundle),
         ["timeout", "lifecycle_timeout_after_valid_patch"]
@@ -114,7 +114,7 @@ fn one_that_never_answers_meets_the_idle_limit() {
 #[test]
 fn one_that_does_not_read_its_answers_is_ended() {
     let flood = "for n in range(60000): say(question(n, 'execute', '/'))\nfix(); time.sleep(300)\n";
-    let (bundle, took) = run(flood, 120);
+    let (_lab, bundle, took) = run(flood, 120);
     assert_eq!(codes(&bundle), ["engine_failed"]);
     let ended = bundle.event("engine.ended").unwrap();
     assert_eq!(ended["end"]["because"], "unread", "{ended}");
@@ -123,7 +123,7 @@ fn one_that_does_not_read_its_answers_is_ended() {
 
 #[test]
 fn one_that_asks_ten_thousand_times_is_answered_ten_thousand_times() {
-    let (bundle, _) = run(
+    let (_lab, bundle, _) = run(
         "for n in range(10000): assert ask(n, 'edit', 'answer.txt')['optionId'] == 'b'\nfix(); end()\n",
         60,
     );
@@ -138,6 +138,6 @@ fn one_that_asks_ten_thousand_times_is_answered_ten_thousand_times() {
 
 #[test]
 fn one_that_refuses_has_failed_whatever_it_did() {
-    let (bundle, _) = run("fix(); end('refusal')\n", 60);
+    let (_lab, bundle, _) = run("fix(); end('refusal')\n", 60);
     assert_eq!(codes(&bundle), ["engine_failed"]);
 }

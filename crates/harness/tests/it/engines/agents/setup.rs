@@ -8,7 +8,9 @@ use cto_testkit::{House, Repo};
 use serde_json::{Value, json};
 
 use crate::fixtures::people::houses;
-use crate::fixtures::pi_lab::{Agent, CODEX, KEY, KEY_VARIABLE, Lab, OPENCODE, PI_24};
+use crate::fixtures::pi_lab::{
+    ACP_GEMINI, ACP_PI, Agent, CODEX, KEY, KEY_VARIABLE, Lab, OPENCODE, PI_24,
+};
 
 /// Works on whichever of the two it stands in: the case of the proof, or the repository.
 const FIX: &str = r#"if [ -f strings.py ]; then printf 'import re\n\n\ndef slugify(text):\n    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")\n' > strings.py; fi
@@ -152,6 +154,28 @@ fn opencode_in_four_commands() {
 fn the_newer_pi_in_four_commands_on_the_node_beside_it() {
     everybody(&Way {
         agent: PI_24,
+        license: "MIT",
+        tool: "bash",
+        arguments: |command| json!({"command": command}),
+        more: &[],
+    });
+}
+
+#[test]
+fn gemini_in_four_commands_over_its_own_protocol() {
+    everybody(&Way {
+        agent: ACP_GEMINI,
+        license: "Apache-2.0",
+        tool: "run_shell_command",
+        arguments: |command| json!({"command": command}),
+        more: &["--model-protocol", "gemini-generate"],
+    });
+}
+
+#[test]
+fn pi_behind_its_adapter_says_nothing_and_is_known_by_its_package() {
+    everybody(&Way {
+        agent: ACP_PI,
         license: "MIT",
         tool: "bash",
         arguments: |command| json!({"command": command}),

@@ -25,8 +25,8 @@ fn an_agent_that_works_is_said_to_line_by_line_and_leaves_nothing() {
         let json = answer.json();
         assert_eq!(answer.code, Some(0), "{json:#}");
         for check in [
-            "manifest", "program", "identity", "packages", "version", "started", "model", "edited",
-            "ended", "attempts", "lines", "verdict",
+            "manifest", "program", "identity", "runs on", "packages", "version", "started",
+            "model", "edited", "ended", "attempts", "lines", "verdict",
         ] {
             assert_eq!(mark(&json, check), "ok", "{check}: {json:#}");
         }

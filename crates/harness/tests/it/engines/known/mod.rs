@@ -22,6 +22,7 @@ program = "admitted"
 dialect = "plain"
 argv = ["--model", "{model}", "--message", "{prompt}"]
 packages = "pyvenv.cfg"
+interpreter = "python3"
 version_file = "lab_agent.dist-info"
 tested_versions = ["1.2.3"]
 answer = """

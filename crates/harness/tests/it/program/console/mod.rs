@@ -44,7 +44,7 @@ pages! {
 }
 
 /// `sh` blocks that no test runs: page, a word of the block, why.
-const NOT_RUN: [(&str, &str, &str); 6] = [
+const NOT_RUN: [(&str, &str, &str); 8] = [
     (
         "README.md",
         "scripts/demo",
@@ -64,6 +64,16 @@ const NOT_RUN: [(&str, &str, &str); 6] = [
         "docs/engines/codex.md",
         "cto try",
         "needs a model; engines/agents/codex.rs runs the real agent",
+    ),
+    (
+        "docs/engines/acp.md",
+        "npm install",
+        "needs models; engines/agents/acp.rs and acp_on_node.rs run the real agents",
+    ),
+    (
+        "docs/engines/acp.md",
+        "cto run",
+        "needs models; engines/agents/acp.rs and acp_on_node.rs run the real agents",
     ),
     (
         "docs/engines/opencode.md",
